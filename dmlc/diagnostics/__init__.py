@@ -1,0 +1,22 @@
+"""Spans, codes, diagnostics and their rendering. The lowest room: it imports nothing of ours."""
+
+from dmlc.diagnostics.code import CODES, Code
+from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail
+from dmlc.diagnostics.render import render, render_all, to_json
+from dmlc.diagnostics.source import Source, Span
+from dmlc.diagnostics.suggest import did_you_mean
+
+__all__ = [
+    "CODES",
+    "Code",
+    "Diagnostic",
+    "DmlcError",
+    "Label",
+    "Source",
+    "Span",
+    "did_you_mean",
+    "fail",
+    "render",
+    "render_all",
+    "to_json",
+]

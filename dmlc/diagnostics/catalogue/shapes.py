@@ -1,0 +1,356 @@
+"""E03: types, shapes and attributes."""
+
+from dmlc.diagnostics.code import declare
+
+AXIS_OUT_OF_RANGE = declare(
+    "E0301",
+    "an axis does not exist",
+    """Axes count from 0, or from -1 backwards. The operand has fewer axes than the number asks for.""",
+    example="""
+model m(image: f16[4, 3, 8, 8]) -> (peak) {
+    peak = argmax(image, axes=[1, 2, 4])
+    return peak
+}
+""",
+    fixed="""
+model m(image: f16[4, 3, 8, 8]) -> (peak) {
+    peak = argmax(image, axes=[1, 2, 3])
+    return peak
+}
+""",
+)
+
+DUPLICATE_AXIS = declare(
+    "E0302",
+    "an axis is named twice",
+    """A list of axes is a set; naming an axis twice (also once as a negative number) is a slip.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = reduce_sum(x, axes=[1, -1])
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = reduce_sum(x, axes=[0, 1])
+    return y
+}
+""",
+)
+
+EMPTY_AXES = declare(
+    "E0303",
+    "an empty list of axes",
+    """ONNX reads an empty list as "all axes" in one place and as "none" in another, so the language has
+    no empty list: leave the attribute out for its default.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = reduce_sum(x, axes=[])
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = reduce_sum(x)
+    return y
+}
+""",
+)
+
+WRONG_ATTRIBUTE = declare(
+    "E0304",
+    "an attribute has a wrong value",
+    """The attribute takes another kind of value: a word it knows, an integer, a dtype of its list.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axes=[1], ties=frist)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axes=[1], ties=first)
+    return y
+}
+""",
+)
+
+UNKNOWN_ATTRIBUTE = declare(
+    "E0305",
+    "an operation has no such attribute",
+    """The keyword is not one of the operation's attributes; `dmlc ops NAME` lists them.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axis=[1], tie=first)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axes=[1], ties=first)
+    return y
+}
+""",
+)
+
+MISSING_ATTRIBUTE = declare(
+    "E0306",
+    "a required attribute is missing",
+    """The attribute has no default because none would be safe to guess.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y, _ = top_k(x)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y, _ = top_k(x, k=2)
+    return y
+}
+""",
+)
+
+BOTH_SYNONYMS = declare(
+    "E0307",
+    "an attribute is given under two names",
+    """`axis_direction` and `ties` (or `order`) say the same thing; giving both is an error even if they
+    agree, because one of them would be edited later and the other forgotten.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, ties=first, axis_direction=increasing)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, ties=first)
+    return y
+}
+""",
+)
+
+OPERAND_COUNT = declare(
+    "E0308",
+    "wrong number of operands",
+    """The operation takes another number of operands. Attributes are keywords and never positional.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, 1)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axes=1)
+    return y
+}
+""",
+)
+
+OPERAND_DTYPE = declare(
+    "E0309",
+    "an operand has a dtype that the operation does not take",
+    """Each operation names the dtypes it is defined for; `dmlc ops NAME` prints them.""",
+    example="""
+model m(x: i32[4, 3]) -> (y) {
+    y = softmax(x)
+    return y
+}
+""",
+    fixed="""
+model m(x: i32[4, 3]) -> (y) {
+    y = softmax(x as f32)
+    return y
+}
+""",
+)
+
+MIXED_DTYPES = declare(
+    "E0310",
+    "operands of different dtypes",
+    """Tensors of different dtypes do not mix without a cast: a silent promotion would decide about
+    precision in your place.""",
+    example="""
+model m(x: f32[4, 3], n: i32[4, 3]) -> (y) {
+    y = x + n
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3], n: i32[4, 3]) -> (y) {
+    y = x + (n as f32)
+    return y
+}
+""",
+)
+
+LITERAL_DOES_NOT_FIT = declare(
+    "E0311",
+    "a number does not fit the dtype",
+    """A literal takes the dtype of the other operand and must be one of its values: in range for
+    integers, without a fraction for integers, not overflowing for floats.""",
+    example="""
+model m(x: u8[4]) -> (y) {
+    y = x + 256
+    return y
+}
+""",
+    fixed="""
+model m(x: u8[4]) -> (y) {
+    y = x + 255
+    return y
+}
+""",
+)
+
+NO_DTYPE = declare(
+    "E0312",
+    "a number needs a dtype here",
+    """A tensor is needed and no other operand gives the number its dtype; `as` gives it one.""",
+    example="""
+model m(x: f32[4]) -> (y) {
+    y = where(x > 0, 1, 0)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4]) -> (y) {
+    y = where(x > 0, 1 as f32, 0)
+    return y
+}
+""",
+)
+
+DOES_NOT_BROADCAST = declare(
+    "E0313",
+    "shapes do not broadcast",
+    """Broadcasting follows NumPy: sizes are compared from the last axis; they must be equal or one of
+    them 1. A symbolic size stretches against another only where it is proved equal or 1.""",
+    example="""
+model m(a: f32[4, 3], b: f32[4]) -> (y) {
+    y = a + b
+    return y
+}
+""",
+    fixed="""
+model m(a: f32[4, 3], b: f32[4]) -> (y) {
+    y = a + unsqueeze(b, axes=1)
+    return y
+}
+""",
+)
+
+RANK_ZERO = declare(
+    "E0314",
+    "a selection over a scalar",
+    """argmax, argmin, top_k and hardmax choose among elements along axes; a scalar has no axes.""",
+    example="""
+model m(x: f32[]) -> (y) {
+    y = argmax(x)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[]) -> (y) {
+    y = argmax(reshape(x, shape=[1]))
+    return y
+}
+""",
+)
+
+EMPTY_SELECTION = declare(
+    "E0315",
+    "a selection or an integer mean over nothing",
+    """The axes hold no element (a size is 0, or may be by its `dim` line), and there is nothing to
+    choose and no mean to truncate.""",
+    example="""
+dim n in 0..8
+
+model m(x: f32[n, 3]) -> (y) {
+    y = argmax(x, axes=0)
+    return y
+}
+""",
+    fixed="""
+dim n in 1..8
+
+model m(x: f32[n, 3]) -> (y) {
+    y = argmax(x, axes=0)
+    return y
+}
+""",
+)
+
+K_OUT_OF_RANGE = declare(
+    "E0316",
+    "k is out of range",
+    """top_k takes 1 <= k <= the length of the axis.""",
+    example="""
+model m(x: f32[4, 3]) -> (v, i) {
+    v, i = top_k(x, k=4)
+    return v, i
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (v, i) {
+    v, i = top_k(x, k=3)
+    return v, i
+}
+""",
+)
+
+WRONG_SHAPE = declare(
+    "E0317",
+    "shapes do not fit the operation",
+    """The sizes of the operands, or of an operand and an attribute, do not go together.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = reshape(x, shape=[5, 2])
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = reshape(x, shape=[6, 2])
+    return y
+}
+""",
+)
+
+RESULT_TYPE = declare(
+    "E0318",
+    "a result does not have the type that was written",
+    """A written result type is checked against the inferred one: dtype, rank and every size.""",
+    example="""
+model m(x: f32[4, 3]) -> (y: f32[4]) {
+    y = reduce_sum(x, axes=1)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y: f32[4, 1]) {
+    y = reduce_sum(x, axes=1)
+    return y
+}
+""",
+)
+
+DIVISION_BY_ZERO = declare(
+    "E0319",
+    "division by a constant zero",
+    """Integer division and remainder by zero are unspecified at run time; with a constant it can only
+    be a slip.""",
+    example="""
+model m(x: i32[4]) -> (y) {
+    y = x / 0
+    return y
+}
+""",
+    fixed="""
+model m(x: i32[4]) -> (y) {
+    y = x / 2
+    return y
+}
+""",
+)

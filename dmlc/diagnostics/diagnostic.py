@@ -1,0 +1,61 @@
+"""Diagnostics are records: a code, a message, labelled places, a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dmlc.diagnostics.code import Code
+from dmlc.diagnostics.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place with a few words under its caret."""
+
+    span: Span
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message. ``labels[0]`` is the primary place; later ones explain it."""
+
+    code: Code
+    message: str
+    labels: tuple[Label, ...] = ()
+    help: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def severity(self) -> str:
+        return self.code.severity
+
+    @property
+    def span(self) -> Span | None:
+        return self.labels[0].span if self.labels else None
+
+
+class DmlcError(Exception):
+    """What a user's mistake raises: one or more diagnostics, all errors.
+
+    ``exit_code`` is the command line's: 1 when the answer is no, 2 when the command line's own
+    files cannot be opened or written, 3 for a bug of ours.
+    """
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], *, exit_code: int = 1) -> None:
+        self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        self.exit_code = exit_code
+        super().__init__(self.diagnostics[0].message if self.diagnostics else "unknown error")
+
+    def __str__(self) -> str:
+        from_each = []
+        for d in self.diagnostics:
+            place = f" ({d.span})" if d.span else ""
+            from_each.append(f"{d.severity}[{d.code.id}]: {d.message}{place}" + (f"; {d.help}" if d.help else ""))
+        return "\n".join(from_each)
+
+
+def fail(code: Code, message: str, *labels: Label, help: str = "", exit_code: int = 1) -> DmlcError:
+    """Build the error for one diagnostic, ready to be raised."""
+    return DmlcError(Diagnostic(code, message, labels, help), exit_code=exit_code)

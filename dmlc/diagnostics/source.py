@@ -1,0 +1,51 @@
+"""Where a thing was written: sources and spans.
+
+A span stores line and column numbers, not offsets, because every producer (the lexer, a Python frame)
+already has them and most spans are never shown.
+"""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass
+
+
+class Source:
+    """A text that spans point into. The text of a Python file is read only when a message shows it."""
+
+    __slots__ = ("_lines", "name")
+
+    def __init__(self, name: str, text: str | None) -> None:
+        self.name = name
+        self._lines: list[str] | None = None if text is None else text.split("\n")
+
+    @classmethod
+    def python(cls, filename: str) -> Source:
+        """A Python file, whose lines come from ``linecache``."""
+        return cls(filename, None)
+
+    def line(self, number: int) -> str:
+        """Line ``number`` (from 1) without its newline; empty where there is none."""
+        if self._lines is None:
+            return linecache.getline(self.name, number).rstrip("\n")
+        if 1 <= number <= len(self._lines):
+            return self._lines[number - 1].rstrip("\r")
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a source. Lines and columns count from 1; the end column is exclusive."""
+
+    source: Source
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def to(self, other: Span) -> Span:
+        """The stretch from the start of this span to the end of ``other``."""
+        return Span(self.source, self.line, self.column, other.end_line, other.end_column)
+
+    def __str__(self) -> str:
+        return f"{self.source.name}:{self.line}:{self.column}"

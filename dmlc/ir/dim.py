@@ -1,0 +1,304 @@
+"""Sizes: integers, and symbolic integer expressions in canonical form.
+
+A symbolic expression is a polynomial with integer coefficients over atoms; an atom is a dim name or a
+floor division that does not come out even. Equal expressions have equal forms (up to what is hidden inside
+a floor division), so ``N + N`` equals ``2 * N`` and a static size is always a plain ``int``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias, Union
+
+Bound: TypeAlias = Union[int, float]  # an integer, or plus or minus infinity
+Interval: TypeAlias = tuple[Bound, Bound]
+
+
+@dataclass(frozen=True, slots=True)
+class FloorDiv:
+    """``numerator // denominator`` where it is not known to be exact."""
+
+    numerator: Dim
+    denominator: Dim
+
+    def __str__(self) -> str:
+        return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
+
+
+Atom: TypeAlias = Union[str, FloorDiv]
+Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; () is the constant term
+
+
+class DimExpr:
+    """A symbolic size. Immutable and hashable; operators build canonical results, ``int`` where static."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DimExpr) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: Dim) -> Dim:
+        return _combine(_terms(self), _terms(other), 1)
+
+    def __radd__(self, other: Dim) -> Dim:
+        return self + other
+
+    def __sub__(self, other: Dim) -> Dim:
+        return _combine(_terms(self), _terms(other), -1)
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return _combine(_terms(other), _terms(self), -1)
+
+    def __mul__(self, other: Dim) -> Dim:
+        out: dict[Monomial, int] = {}
+        for m1, c1 in _terms(self).items():
+            for m2, c2 in _terms(other).items():
+                key = tuple(sorted(m1 + m2, key=_atom_key))
+                out[key] = out.get(key, 0) + c1 * c2
+        return _make(out)
+
+    def __rmul__(self, other: Dim) -> Dim:
+        return self * other
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return floordiv(other, self)
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __str__(self) -> str:
+        out = ""
+        for monomial, coefficient in self.terms:
+            factors = [f"({a})" if isinstance(a, FloorDiv) and len(monomial) > 1 else str(a) for a in monomial]
+            size = abs(coefficient)
+            if size != 1 or not factors:
+                if len(factors) == 1 and isinstance(monomial[0], FloorDiv):
+                    factors = [f"({factors[0]})"]
+                factors.insert(0, str(size))
+            body = " * ".join(factors)
+            if out:
+                out += f" - {body}" if coefficient < 0 else f" + {body}"
+            else:
+                out = f"-{body}" if coefficient < 0 else body
+        return out
+
+    def __repr__(self) -> str:
+        return f"DimExpr({self})"
+
+    @property
+    def name(self) -> str | None:
+        """The dim's name where the expression is that name alone."""
+        if len(self.terms) == 1:
+            (monomial, coefficient) = self.terms[0]
+            if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], str):
+                return monomial[0]
+        return None
+
+    @property
+    def has_division(self) -> bool:
+        return any(isinstance(a, FloorDiv) for monomial, _ in self.terms for a in monomial)
+
+    def names(self) -> set[str]:
+        """All dim names in it."""
+        out: set[str] = set()
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, str):
+                    out.add(atom)
+                else:
+                    out |= dim_names(atom.numerator) | dim_names(atom.denominator)
+        return out
+
+
+Dim: TypeAlias = Union[int, DimExpr]
+Shape: TypeAlias = tuple[Dim, ...]
+
+
+def symbol(name: str) -> DimExpr:
+    """The dim of that name."""
+    return DimExpr((((name,), 1),))
+
+
+def dim_names(dim: Dim) -> set[str]:
+    return set() if isinstance(dim, int) else dim.names()
+
+
+def _atom_key(atom: Atom) -> tuple[int, str]:
+    return (0, atom) if isinstance(atom, str) else (1, str(atom))
+
+
+def _monomial_key(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
+    return (-len(monomial), [_atom_key(a) for a in monomial])
+
+
+def _terms(dim: Dim) -> dict[Monomial, int]:
+    if isinstance(dim, int):
+        return {(): dim} if dim else {}
+    return dict(dim.terms)
+
+
+def _combine(a: dict[Monomial, int], b: dict[Monomial, int], sign: int) -> Dim:
+    for monomial, coefficient in b.items():
+        a[monomial] = a.get(monomial, 0) + sign * coefficient
+    return _make(a)
+
+
+def _make(terms: dict[Monomial, int]) -> Dim:
+    kept = [(m, c) for m, c in terms.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return DimExpr(tuple(sorted(kept, key=lambda t: _monomial_key(t[0]))))
+
+
+def _factor(dim: Dim) -> str:
+    simple = isinstance(dim, int) or dim.name is not None
+    return str(dim) if simple else f"({dim})"
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """``a // b``, divided out where that is exact. Raises ``ZeroDivisionError``."""
+    if b == 0:
+        raise ZeroDivisionError
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if isinstance(b, int):
+        terms = _terms(a)
+        if all(c % b == 0 for c in terms.values()):
+            return _make({m: c // b for m, c in terms.items()})
+    elif len(b.terms) == 1:
+        monomial, coefficient = b.terms[0]
+        quotient = _divide_monomial(_terms(a), monomial, coefficient)
+        if quotient is not None:
+            return _make(quotient)
+    return DimExpr((((FloorDiv(a, b),), 1),))
+
+
+def _divide_monomial(terms: dict[Monomial, int], monomial: Monomial, coefficient: int) -> dict[Monomial, int] | None:
+    out: dict[Monomial, int] = {}
+    for m, c in terms.items():
+        rest = list(m)
+        for atom in monomial:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if c % coefficient:
+            return None
+        out[tuple(rest)] = c // coefficient
+    return out
+
+
+def substitute(dim: Dim, binding: Mapping[str, Dim]) -> Dim:
+    """``dim`` with the names of ``binding`` replaced; ``int`` where all its names are bound to integers."""
+    if isinstance(dim, int):
+        return dim
+    total: Dim = 0
+    for monomial, coefficient in dim.terms:
+        product: Dim = coefficient
+        for atom in monomial:
+            if isinstance(atom, str):
+                product = product * binding.get(atom, symbol(atom))
+            else:
+                product = product * floordiv(
+                    substitute(atom.numerator, binding), substitute(atom.denominator, binding)
+                )
+        total = total + product
+    return total
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of sizes; 1 for none."""
+    out: Dim = 1
+    for d in dims:
+        out = out * d
+    return out
+
+
+class DimTable:
+    """The declared bounds of the dims, and what can be proved from them. Undeclared dims are 1 or more."""
+
+    __slots__ = ("bounds",)
+
+    def __init__(self, bounds: Mapping[str, Interval] | None = None) -> None:
+        self.bounds: dict[str, Interval] = dict(bounds or {})
+
+    def interval(self, dim: Dim) -> Interval:
+        """The tightest interval that simple interval arithmetic finds."""
+        if isinstance(dim, int):
+            return (dim, dim)
+        low: Bound = 0
+        high: Bound = 0
+        for monomial, coefficient in dim.terms:
+            span: Interval = (coefficient, coefficient)
+            for atom in monomial:
+                span = _times(span, self._atom(atom))
+            low, high = low + span[0], high + span[1]
+        return (low, high)
+
+    def _atom(self, atom: Atom) -> Interval:
+        if isinstance(atom, str):
+            return self.bounds.get(atom, (1, inf))
+        n, d = self.interval(atom.numerator), self.interval(atom.denominator)
+        if d[0] <= 0:
+            return (-inf, inf)
+        corners = [_floor(x, y) for x in n for y in d]
+        return (min(corners), max(corners))
+
+    def equal(self, a: Dim, b: Dim) -> bool | None:
+        """Whether ``a == b`` always (True), never (False), or neither is proved (None)."""
+        difference = a - b
+        if difference == 0:
+            return True
+        low, high = self.interval(difference)
+        if low == high == 0:
+            return True
+        return False if low > 0 or high < 0 else None
+
+    def at_most(self, a: Dim, b: Dim) -> bool | None:
+        """Whether ``a <= b`` always (True), never (False), or neither is proved (None)."""
+        low, high = self.interval(b - a)
+        if low >= 0:
+            return True
+        return False if high < 0 else None
+
+    def is_one(self, dim: Dim) -> bool:
+        return dim == 1 or self.equal(dim, 1) is True
+
+
+def _times(a: Interval, b: Interval) -> Interval:
+    corners = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
+    return (min(corners), max(corners))
+
+
+def _floor(x: Bound, y: Bound) -> Bound:
+    if x in (inf, -inf):
+        return x if y != inf else (0 if x > 0 else -1)
+    if y == inf:
+        return 0 if x >= 0 else -1
+    return int(x) // int(y)
+
+
+
+def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:
+    """The size under a full binding. Raises ``KeyError`` for a name that is not bound."""
+    if isinstance(dim, int):
+        return dim
+    for name in dim.names():
+        if name not in binding:
+            raise KeyError(name)
+    out = substitute(dim, binding)
+    assert isinstance(out, int)
+    return out

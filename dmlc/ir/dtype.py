@@ -1,0 +1,96 @@
+"""Element types of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class DType:
+    """An element type. Each exists once, so identity is equality.
+
+    ``name`` is the language's short name; ``kind`` is ``float int uint bool`` or ``other`` for the types
+    that only carried ONNX operators use; ``bits`` is the width (0 where it has none).
+    """
+
+    __slots__ = ("bits", "kind", "long_name", "name", "numpy")
+
+    def __init__(self, name: str, long_name: str, kind: str, bits: int, numpy: Any) -> None:
+        self.name = name
+        self.long_name = long_name
+        self.kind = kind
+        self.bits = bits
+        self.numpy: np.dtype[Any] = np.dtype(numpy)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (as_dtype, (self.name,))
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        """Signed or unsigned; bool is not an integer."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def lowest(self) -> int | float:
+        """The smallest value; minus infinity for floats."""
+        if self.kind == "float":
+            return float("-inf")
+        return int(np.iinfo(self.numpy).min) if self.is_integer else 0
+
+    @property
+    def highest(self) -> int | float:
+        """The largest value; infinity for floats."""
+        if self.kind == "float":
+            return float("inf")
+        return int(np.iinfo(self.numpy).max) if self.is_integer else 1
+
+
+f16 = DType("f16", "float16", "float", 16, np.float16)
+f32 = DType("f32", "float32", "float", 32, np.float32)
+f64 = DType("f64", "float64", "float", 64, np.float64)
+i8 = DType("i8", "int8", "int", 8, np.int8)
+i16 = DType("i16", "int16", "int", 16, np.int16)
+i32 = DType("i32", "int32", "int", 32, np.int32)
+i64 = DType("i64", "int64", "int", 64, np.int64)
+u8 = DType("u8", "uint8", "uint", 8, np.uint8)
+u16 = DType("u16", "uint16", "uint", 16, np.uint16)
+u32 = DType("u32", "uint32", "uint", 32, np.uint32)
+u64 = DType("u64", "uint64", "uint", 64, np.uint64)
+bool_ = DType("bool", "bool", "bool", 8, np.bool_)
+
+#: The language's dtypes, in the order of the language page.
+DTYPES: tuple[DType, ...] = (f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool_)
+FLOATS: tuple[DType, ...] = (f16, f32, f64)
+INTEGERS: tuple[DType, ...] = (i8, i16, i32, i64, u8, u16, u32, u64)
+NUMERIC: tuple[DType, ...] = FLOATS + INTEGERS
+#: What an index result may be (DirectML ARGMAX output types).
+INDEX: tuple[DType, ...] = (u32, i32, i64, u64)
+
+DTYPE_BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
+_BY_ANY: dict[Any, DType] = {**DTYPE_BY_NAME, **{d.long_name: d for d in DTYPES}, **{d.numpy: d for d in DTYPES}}
+
+
+def as_dtype(value: object) -> DType:
+    """A dtype from a dtype, its short or NumPy name, or anything ``numpy.dtype`` takes.
+
+    Raises ``KeyError`` where the language has no such type.
+    """
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, str) and value in _BY_ANY:
+        return _BY_ANY[value]
+    try:
+        found = _BY_ANY.get(np.dtype(value).newbyteorder("="))  # type: ignore[call-overload]
+    except TypeError:
+        found = None
+    if found is None:
+        raise KeyError(value)
+    return found

@@ -1,0 +1,334 @@
+"""Value, Node, Graph: the one mutable structure of the compiler.
+
+Types, attributes and spans are frozen; only ``Graph`` changes, through its methods, which keep use lists and
+the topological order right. Values are inferred when they are made, so a graph never holds an unknown shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dmlc.diagnostics import Span
+from dmlc.ir.dim import Dim, DimTable, Interval, substitute
+from dmlc.ir.operation import Attributes, Condition, Inference, Operation
+from dmlc.ir.types import TensorType
+
+A = TypeVar("A", bound=Attributes)
+
+
+class Value:
+    """A graph input (``producer`` is None) or a result of a node.
+
+    ``name`` is the user's name, if any. ``span`` is where its type was written (inputs only).
+    ``uses`` is an ordered set of (node, operand number); graph outputs count, as uses by ``Graph.output``.
+    """
+
+    __slots__ = ("index", "name", "producer", "span", "type", "uses")
+
+    def __init__(
+        self, type: TensorType, producer: Node | None, index: int, name: str | None = None, span: Span | None = None
+    ) -> None:
+        self.type = type
+        self.producer = producer
+        self.index = index
+        self.name = name
+        self.span = span
+        self.uses: dict[tuple[Node, int], None] = {}
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.type.shape
+
+    @property
+    def is_used_once(self) -> bool:
+        return len(self.uses) == 1
+
+    @property
+    def users(self) -> list[Node]:
+        """The nodes that use it, each once, in order of first use."""
+        return list(dict.fromkeys(node for node, _ in self.uses))
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.name or '%'}>"
+
+
+class Node:
+    """An operation applied to operands (None where an optional one is absent).
+
+    ``spans`` are all source places it came from, ``rules`` the names of the rewrites that made it.
+    """
+
+    __slots__ = ("_next", "_previous", "attributes", "graph", "op", "operands", "results", "rules", "spans")
+
+    def __init__(self, op: Operation, attributes: Attributes, spans: tuple[Span, ...], rules: tuple[str, ...]) -> None:
+        self.op = op
+        self.attributes = attributes
+        self.operands: tuple[Value | None, ...] = ()
+        self.results: tuple[Value, ...] = ()
+        self.spans = spans
+        self.rules = rules
+        self.graph: Graph | None = None
+        self._previous: Node | None = None
+        self._next: Node | None = None
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        (value,) = self.results
+        return value
+
+    def operand(self, index: int) -> Value:
+        """An operand that is present."""
+        value = self.operands[index]
+        assert value is not None
+        return value
+
+    def attributes_as(self, kind: type[A]) -> A:
+        """The attributes, typed."""
+        assert isinstance(self.attributes, kind)
+        return self.attributes
+
+    def __repr__(self) -> str:
+        return f"<node {self.op.name}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAttributes(Attributes):
+    names: tuple[str, ...] = ()
+
+
+OUTPUT = Operation(
+    name="output", operands=(), attributes=OutputAttributes, results=(), infer=lambda _: (), summary="The graph's outputs"
+)
+
+
+class Graph:
+    """A dataflow graph in topological order.
+
+    ``dims`` holds the declared bounds, ``conditions`` the relations between sizes that run time must check
+    (with the span of the call that asked), ``opset`` the ONNX opset at which carried operators are typed.
+    ``metadata`` is free text that code generators pass on.
+    """
+
+    def __init__(self, name: str, *, opset: int = 21) -> None:
+        self.name = name
+        self.opset = opset
+        self.dims = DimTable()
+        self.inputs: list[Value] = []
+        self.conditions: dict[Condition, Span | None] = {}
+        self.metadata: dict[str, str] = {}
+        self.output = Node(OUTPUT, OutputAttributes(), (), ())
+        self.output.graph = self
+        self._first: Node | None = None
+        self._last: Node | None = None
+        self._count = 0
+
+    # --- reading
+
+    def __len__(self) -> int:
+        """The number of nodes, the output node not counted."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Node]:
+        """All nodes in topological order; the graph may be changed meanwhile (new nodes after the current one are visited)."""
+        node = self._first
+        while node is not None:
+            following = node._next
+            if node.graph is self:
+                yield node
+                following = node._next if node.graph is self else following
+            node = following
+
+    def __reversed__(self) -> Iterator[Node]:
+        node = self._last
+        while node is not None:
+            before = node._previous
+            yield node
+            node = before
+
+    @property
+    def outputs(self) -> list[tuple[str, Value]]:
+        """The outputs by name, in order."""
+        names = self.output.attributes_as(OutputAttributes).names
+        return [(n, v) for n, v in zip(names, self.output.operands, strict=True) if v is not None]
+
+    # --- building
+
+    def declare_dim(self, name: str, interval: Interval) -> None:
+        self.dims.bounds[name] = interval
+
+    def add_input(self, name: str, type: TensorType, span: Span | None = None) -> Value:
+        value = Value(type, None, len(self.inputs), name, span)
+        self.inputs.append(value)
+        return value
+
+    def add_output(self, name: str, value: Value) -> None:
+        names = self.output.attributes_as(OutputAttributes).names
+        self.output.attributes = OutputAttributes(names=(*names, name))
+        value.uses[self.output, len(self.output.operands)] = None
+        self.output.operands = (*self.output.operands, value)
+
+    def set_outputs(self, outputs: Sequence[tuple[str, Value]]) -> None:
+        """Replace all outputs."""
+        for i, old in enumerate(self.output.operands):
+            if old is not None:
+                del old.uses[self.output, i]
+        self.output.operands = tuple(v for _, v in outputs)
+        self.output.attributes = OutputAttributes(names=tuple(n for n, _ in outputs))
+        for i, (_, value) in enumerate(outputs):
+            value.uses[self.output, i] = None
+
+    def add(
+        self,
+        op: Operation,
+        operands: Sequence[Value | None],
+        attributes: Attributes,
+        *,
+        spans: tuple[Span, ...] = (),
+        rules: tuple[str, ...] = (),
+        before: Node | None = None,
+    ) -> Node:
+        """Make a node, infer its results, and put it at the end or before ``before``.
+
+        Raises ``OpError`` where the types do not fit; then the graph is unchanged.
+        """
+        types, conditions = self.infer(op, operands, attributes)
+        node = Node(op, attributes, spans, rules)
+        node.operands = tuple(operands)
+        node.graph = self
+        node.results = tuple([Value(t, node, i) for i, t in enumerate(types)])
+        for i, value in enumerate(node.operands):
+            if value is not None:
+                value.uses[node, i] = None
+        for condition in conditions:
+            self.conditions.setdefault(condition, spans[0] if spans else None)
+        self._link(node, before)
+        return node
+
+    def infer(
+        self, op: Operation, operands: Sequence[Value | None], attributes: Attributes
+    ) -> tuple[Sequence[TensorType], list[Condition]]:
+        """The result types that the operation's rule gives, and what it could not prove."""
+        context = Inference(attributes, [None if v is None else v.type for v in operands], self.dims)
+        return op.infer(context), context.conditions
+
+    # --- changing
+
+    def set_operand(self, node: Node, index: int, value: Value | None) -> None:
+        """Replace one operand; its type may be more precise, results are not inferred anew."""
+        old = node.operands[index]
+        if old is value:
+            return
+        if old is not None:
+            del old.uses[node, index]
+        node.operands = (*node.operands[:index], value, *node.operands[index + 1 :])
+        if value is not None:
+            value.uses[node, index] = None
+
+    def replace_all_uses(self, old: Value, new: Value) -> None:
+        """Let every user of ``old`` use ``new``; a user's name moves along where ``new`` has none."""
+        if old is new:
+            return
+        for node, index in list(old.uses):
+            self.set_operand(node, index, new)
+        if new.name is None and new.producer is not None:
+            new.name = old.name
+
+    def erase(self, node: Node) -> None:
+        """Remove a node whose results are not used."""
+        assert not any(r.uses for r in node.results), "an erased node's results must not be used"
+        for i, value in enumerate(node.operands):
+            if value is not None:
+                value.uses.pop((node, i))
+        before, after = node._previous, node._next
+        if before is None:
+            self._first = after
+        else:
+            before._next = after
+        if after is None:
+            self._last = before
+        else:
+            after._previous = before
+        node.graph = None
+        self._count -= 1
+
+    def erase_dead(self, nodes: Iterable[Node]) -> int:
+        """Erase those of ``nodes`` that are pure and unused, and whatever dies with them; how many went."""
+        pending = list(nodes)
+        gone = 0
+        while pending:
+            node = pending.pop()
+            if node.graph is not self or node is self.output or not node.op.pure or any(r.uses for r in node.results):
+                continue
+            producers = [v.producer for v in node.operands if v is not None and v.producer is not None]
+            self.erase(node)
+            gone += 1
+            pending.extend(producers)
+        return gone
+
+    def _link(self, node: Node, before: Node | None) -> None:
+        after_of = self._last if before is None else before._previous
+        node._previous, node._next = after_of, before
+        if after_of is None:
+            self._first = node
+        else:
+            after_of._next = node
+        if before is None:
+            self._last = node
+        else:
+            before._previous = node
+        self._count += 1
+
+    # --- copying
+
+    def clone(self, binding: Mapping[str, Dim] | None = None) -> Graph:
+        """A deep copy; with ``binding``, dims are replaced everywhere and all types inferred anew.
+
+        Raises ``OpError`` where a bound size breaks a rule.
+        """
+        out = Graph(self.name, opset=self.opset)
+        bound = binding or {}
+        out.dims = DimTable({k: v for k, v in self.dims.bounds.items() if k not in bound})
+        out.metadata = dict(self.metadata)
+        mapping: dict[Value, Value] = {}
+        for value in self.inputs:
+            shape = tuple(substitute(d, bound) for d in value.shape) if bound else value.shape
+            mapping[value] = out.add_input(value.name or "", value.type.with_shape(shape), value.span)
+        for condition, span in self.conditions.items():
+            out._add_bound_condition(condition, bound, span)
+        for node in self:
+            out._copy(node, mapping, bound)
+        out.set_outputs([(n, mapping[v]) for n, v in self.outputs])
+        return out
+
+    def _add_bound_condition(self, condition: Condition, binding: Mapping[str, Dim], span: Span | None) -> None:
+        left, right = substitute(condition.left, binding), substitute(condition.right, binding)
+        if isinstance(left, int) and isinstance(right, int) and condition.holds(left, right):
+            return
+        self.conditions[Condition(left, condition.relation, right, condition.why)] = span
+
+    def _copy(self, node: Node, mapping: dict[Value, Value], binding: Mapping[str, Dim]) -> None:
+        operands = [None if v is None else mapping[v] for v in node.operands]
+        if binding:
+            attributes = node.attributes.substitute(binding)
+            twin = self.add(node.op, operands, attributes, spans=node.spans, rules=node.rules)
+        else:
+            twin = Node(node.op, node.attributes, node.spans, node.rules)
+            twin.operands = tuple(operands)
+            twin.graph = self
+            twin.results = tuple([Value(r.type, twin, r.index) for r in node.results])
+            for i, value in enumerate(operands):
+                if value is not None:
+                    value.uses[twin, i] = None
+            self._link(twin, None)
+        for old, new in zip(node.results, twin.results, strict=True):
+            new.name = old.name
+            mapping[old] = new
+
+    def __repr__(self) -> str:
+        return f"<graph {self.name}: {self._count} nodes>"
+
+
+__all__ = ["OUTPUT", "Graph", "Node", "OutputAttributes", "Value"]

@@ -1,0 +1,169 @@
+"""What an operation is: one declaration from which everything else derives.
+
+The declarations themselves live in ``dmlc.ops``; this file is the form they fill in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dmlc.diagnostics import Code
+from dmlc.ir.dim import Dim, DimExpr, DimTable, substitute
+from dmlc.ir.dtype import DType
+from dmlc.ir.types import TensorType
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+#: Where in a call an error is: an operand's number, an attribute's name, (attribute, element), or the call.
+Place: TypeAlias = "int | str | tuple[str, int] | None"
+
+
+class OpError(Exception):
+    """A wrong call, without a place in any source; whoever knows the source turns it into a diagnostic.
+
+    ``at`` names the guilty part of the call, ``under`` is the text under its caret, ``about`` an operand
+    whose type explains the message.
+    """
+
+    def __init__(
+        self, code: Code, message: str, *, at: Place = None, under: str = "", about: int | None = None, help: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.at = at
+        self.under = under
+        self.about = about
+        self.help = help
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A relation between sizes that was not proved; ``run`` and the NumPy code check it.
+
+    ``relation`` is ``<=``, ``==`` or ``!=``; ``why`` finishes the sentence "... does not hold: ".
+    """
+
+    left: Dim
+    relation: str
+    right: Dim
+    why: str = dataclasses.field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.relation} {self.right}"
+
+    def holds(self, left: int, right: int) -> bool:
+        """The relation between two evaluated sides."""
+        if self.relation == "<=":
+            return left <= right
+        return (left == right) is (self.relation == "==")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """Base of all attribute records: frozen, comparable, canonical (axes non-negative, sorted, unique)."""
+
+    def substitute(self, binding: Mapping[str, Dim]) -> Attributes:
+        """The same attributes with dims replaced; itself where it holds none of them."""
+        changed: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            old = getattr(self, field.name)
+            new = _substitute(old, binding)
+            if new is not old:
+                changed[field.name] = new
+        return dataclasses.replace(self, **changed) if changed else self
+
+    def dims(self) -> list[DimExpr]:
+        """The symbolic sizes among the attributes."""
+        out: list[DimExpr] = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, DimExpr):
+                    out.append(item)
+        return out
+
+
+def _substitute(value: Any, binding: Mapping[str, Dim]) -> Any:
+    if isinstance(value, DimExpr):
+        return substitute(value, binding)
+    if isinstance(value, tuple) and any(isinstance(v, DimExpr) for v in value):
+        return tuple(_substitute(v, binding) for v in value)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A declared operand. Operands of one ``group`` share their dtype, and a literal takes it."""
+
+    name: str
+    dtypes: tuple[DType, ...]
+    group: str = "T"
+    optional: bool = False
+    variadic: bool = False
+
+
+class Inference:
+    """What an inference rule sees of one call, and where it leaves the conditions it could not prove."""
+
+    __slots__ = ("attributes", "conditions", "dims", "types")
+
+    def __init__(self, attributes: Any, types: Sequence[TensorType | None], dims: DimTable) -> None:
+        self.attributes = attributes
+        self.types = types
+        self.dims = dims
+        self.conditions: list[Condition] = []
+
+    def type(self, index: int) -> TensorType:
+        """The type of an operand that is present."""
+        found = self.types[index]
+        assert found is not None
+        return found
+
+    def require(self, left: Dim, relation: str, right: Dim, error: OpError) -> None:
+        """Prove ``left relation right``; raise ``error`` where it never holds; else leave it to run time."""
+        if relation == "<=":
+            known = self.dims.at_most(left, right)
+        else:
+            known = self.dims.equal(left, right)
+            if relation == "!=" and known is not None:
+                known = not known
+        if known is False:
+            raise error
+        if known is None:
+            self.conditions.append(Condition(left, relation, right, error.message))
+
+
+InferRule: TypeAlias = Callable[[Inference], Sequence[TensorType]]
+#: Takes the attributes (all dims bound) and the operand arrays (None where absent); returns the results.
+Reference: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Operation:
+    """One operation. Compared by identity; ``name`` is how programs call it.
+
+    ``symbol`` is the infix or prefix spelling of operations that have no call form. ``pure`` operations
+    may be merged and removed. ``notes`` are the sentences of ``docs/semantics.md``: ``nan``, ``overflow``,
+    ``empty``, ``ties`` and the like; ``source`` the page that the rule comes from.
+    """
+
+    name: str
+    operands: tuple[Operand, ...]
+    attributes: type[Attributes] = Attributes
+    results: tuple[str, ...] = ("result",)
+    infer: InferRule
+    reference: Reference | None = None
+    summary: str
+    symbol: str | None = None
+    pure: bool = True
+    source: str = ""
+    notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<operation {self.name}>"

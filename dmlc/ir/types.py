@@ -1,0 +1,33 @@
+"""The type of a value: element type and shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dmlc.ir.dim import Dim, Shape
+from dmlc.ir.dtype import DType
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A dense tensor; ``shape`` is a tuple of sizes, empty for a scalar."""
+
+    dtype: DType
+    shape: Shape
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        return all(isinstance(d, int) for d in self.shape)
+
+    def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
+        return TensorType(self.dtype, shape)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(dtype, self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"

@@ -1,0 +1,347 @@
+"""The kinds of attributes: how what a user wrote becomes the canonical value in the graph.
+
+An operation's attributes are a frozen dataclass whose fields are made with :func:`attribute`; the field's kind
+checks and canonicalises the raw value (a Python number, word, dtype, dim or list of them) once the operands are
+known. Text and builder share it, so both give the same errors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from dmlc.diagnostics import did_you_mean
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import Attributes, Dim, DimExpr, DType, OpError, TensorType, as_dtype, symbol
+
+
+class _Sentinel:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+#: No default: the attribute must be written.
+REQUIRED = _Sentinel("required")
+#: The default of ``axes``: all axes of the first operand.
+ALL = _Sentinel("all")
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a kind may look at while it converts: the attribute's name and the operand types."""
+
+    name: str
+    op: str
+    types: Sequence[TensorType | None]
+    operand_names: Sequence[str]
+
+    @property
+    def first(self) -> TensorType:
+        found = self.types[0]
+        assert found is not None
+        return found
+
+    def fail(self, message: str, *, element: int | None = None, help: str = "") -> OpError:
+        """A wrong value for this attribute."""
+        at = self.name if element is None else (self.name, element)
+        return OpError(codes.WRONG_ATTRIBUTE, message, at=at, help=help)
+
+
+class Kind:
+    """How an attribute is written. ``spelling`` is its type on the pages, ``hint`` the Python annotation."""
+
+    spelling = "value"
+    hint = "object"
+
+    def convert(self, raw: Any, at: Binding) -> Any:
+        """The canonical value. Raises ``OpError``."""
+        raise NotImplementedError
+
+
+def _is_int(raw: Any) -> bool:
+    return hasattr(raw, "__index__") and not isinstance(raw, bool)
+
+
+def _items(raw: Any) -> list[Any] | None:
+    """A list's items; None for what is not a list."""
+    if isinstance(raw, (list, tuple)):
+        return list(raw)
+    if hasattr(raw, "tolist") and getattr(raw, "ndim", 0) == 1:
+        return list(raw.tolist())
+    return None
+
+
+def show(raw: Any) -> str:
+    """A raw attribute value as the language writes it."""
+    if isinstance(raw, bool):
+        return "true" if raw else "false"
+    if isinstance(raw, (list, tuple)):
+        return "[" + ", ".join(map(show, raw)) + "]"
+    return repr(raw) if isinstance(raw, str) else str(raw)
+
+
+class AxisKind(Kind):
+    """One axis; negative ones count from the end. ``extra`` is 1 where the result has one axis more."""
+
+    spelling = "axis"
+    hint = "int"
+
+    def __init__(self, *, extra: int = 0) -> None:
+        self.extra = extra
+
+    def convert(self, raw: Any, at: Binding) -> int:
+        if not _is_int(raw):
+            raise at.fail(f"{at.name} must be an integer, not {show(raw)}")
+        return normalize_axis(int(raw), at, None, self.extra)
+
+
+def normalize_axis(axis: int, at: Binding, element: int | None, extra: int = 0) -> int:
+    """A non-negative axis of the first operand. Raises E0301."""
+    rank = at.first.rank + extra
+    if -rank <= axis < rank:
+        return axis + rank if axis < 0 else axis
+    where = at.name if element is None else (at.name, element)
+    name = at.operand_names[0] if not extra else "the result"
+    if rank == 0:
+        text, help = f"axis {axis} does not exist: {name} is a scalar", "a scalar has no axes"
+    else:
+        span = "0" if rank == 1 else f"0 to {rank - 1}"
+        text = f"axis {axis} does not exist: {name} has {rank} {'axis' if rank == 1 else 'axes'}, {span}"
+        help = f"the last axis is {rank - 1}, or -1"
+    raise OpError(codes.AXIS_OUT_OF_RANGE, text, at=where, under="no such axis", about=0, help=help)
+
+
+class AxesKind(Kind):
+    """A set of axes: an integer or a list. Canonical: non-negative, sorted, unique."""
+
+    spelling = "axes"
+    hint = "int | Sequence[int]"
+
+    def convert(self, raw: Any, at: Binding) -> tuple[int, ...]:
+        if raw is ALL:
+            return tuple(range(at.first.rank))
+        items = [raw] if _is_int(raw) else _items(raw)
+        if items is None:
+            raise at.fail(f"{at.name} must be an integer or a list of integers, not {show(raw)}")
+        if not items:
+            raise OpError(
+                codes.EMPTY_AXES,
+                f"{at.name}=[] names no axis",
+                at=at.name,
+                under="empty",
+                help="name the axes, or leave the attribute out for its default",
+            )
+        seen: dict[int, int] = {}
+        for i, item in enumerate(items):
+            if not _is_int(item):
+                raise at.fail(f"an axis must be an integer, not {show(item)}", element=i)
+            axis = self._normal(int(item), at, i)
+            if axis in seen:
+                raise OpError(
+                    codes.DUPLICATE_AXIS,
+                    f"axis {show(item)} is named twice: {at.operand_names[0]} has it as {show(items[seen[axis]])} already",
+                    at=(at.name, i),
+                    under="again",
+                    help="name each axis once",
+                )
+            seen[axis] = i
+        return tuple(sorted(seen))
+
+    def _normal(self, axis: int, at: Binding, element: int) -> int:
+        return normalize_axis(axis, at, element)
+
+
+class NewAxesKind(AxesKind):
+    """The axes of the result that ``unsqueeze`` inserts: the result has one axis more for each."""
+
+    def convert(self, raw: Any, at: Binding) -> tuple[int, ...]:
+        return _AxesOfResult(len(_items(raw) or [raw])).convert(raw, at)
+
+
+class _AxesOfResult(AxesKind):
+    def __init__(self, extra: int) -> None:
+        self.extra = extra
+
+    def _normal(self, axis: int, at: Binding, element: int) -> int:
+        return normalize_axis(axis, at, element, self.extra)
+
+
+class WordKind(Kind):
+    """One of a few words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.spelling = "|".join(words)
+        self.hint = "Literal[" + ", ".join(f'"{w}"' for w in words) + "]"
+
+    def convert(self, raw: Any, at: Binding) -> str:
+        if isinstance(raw, str) and raw in self.words:
+            return raw
+        near = did_you_mean(raw, self.words) if isinstance(raw, str) else ""
+        expected = " or ".join(self.words)
+        raise at.fail(f"{at.name} must be {expected}, not {str(raw) if isinstance(raw, str) else show(raw)}", help=near)
+
+
+class FlagKind(Kind):
+    """``true`` or ``false``."""
+
+    spelling = "true|false"
+    hint = "bool"
+
+    def convert(self, raw: Any, at: Binding) -> bool:
+        if isinstance(raw, bool):
+            return raw
+        raise at.fail(f"{at.name} must be true or false, not {show(raw)}")
+
+
+class IntKind(Kind):
+    """An integer known while compiling."""
+
+    spelling = "integer"
+    hint = "int"
+
+    def convert(self, raw: Any, at: Binding) -> int:
+        if not _is_int(raw):
+            raise at.fail(f"{at.name} must be an integer, not {show(raw)}")
+        return int(raw)
+
+
+class IntsKind(Kind):
+    """A list of integers known while compiling."""
+
+    spelling = "integers"
+    hint = "Sequence[int]"
+
+    def convert(self, raw: Any, at: Binding) -> tuple[int, ...]:
+        items = [raw] if _is_int(raw) else _items(raw)
+        if items is None:
+            raise at.fail(f"{at.name} must be a list of integers, not {show(raw)}")
+        for i, item in enumerate(items):
+            if not _is_int(item):
+                raise at.fail(f"{at.name} must hold integers, not {show(item)}", element=i)
+        return tuple(int(i) for i in items)
+
+
+class NumberKind(Kind):
+    """A number, kept as Python's int, float or bool; operations convert it to the operand's dtype."""
+
+    spelling = "number"
+    hint = "float"
+
+    def convert(self, raw: Any, at: Binding) -> int | float | bool:
+        if hasattr(raw, "item") and getattr(raw, "ndim", None) == 0:
+            raw = raw.item()
+        if isinstance(raw, (bool, int, float)):
+            return raw
+        raise at.fail(f"{at.name} must be a number, not {show(raw)}")
+
+
+class RealKind(NumberKind):
+    """A finite real number such as ``epsilon``."""
+
+    def convert(self, raw: Any, at: Binding) -> float:
+        value = super().convert(raw, at)
+        if isinstance(value, bool) or not math.isfinite(value):
+            raise at.fail(f"{at.name} must be a finite number, not {show(raw)}")
+        return float(value)
+
+
+class DimKind(Kind):
+    """A size: an integer or an expression of dims."""
+
+    spelling = "size"
+    hint = "int | str | DimExpr"
+
+    def convert(self, raw: Any, at: Binding) -> Dim:
+        return _dim(raw, at, None)
+
+
+class DimsKind(Kind):
+    """A list of sizes."""
+
+    spelling = "sizes"
+    hint = "int | str | DimExpr | Sequence[int | str | DimExpr]"
+
+    def convert(self, raw: Any, at: Binding) -> tuple[Dim, ...]:
+        items = _items(raw)
+        if items is None:
+            items = [raw]
+        return tuple([_dim(item, at, i) for i, item in enumerate(items)])
+
+
+def _dim(raw: Any, at: Binding, element: int | None) -> Dim:
+    if isinstance(raw, DimExpr):
+        return raw
+    if _is_int(raw):
+        return int(raw)
+    if isinstance(raw, str) and raw.isidentifier():
+        return symbol(raw)
+    raise at.fail(f"{at.name} takes sizes: integers or dims, not {show(raw)}", element=element)
+
+
+class DTypeKind(Kind):
+    """A dtype out of ``allowed``."""
+
+    hint = "DTypeLike"
+
+    def __init__(self, allowed: Sequence[DType]) -> None:
+        self.allowed = tuple(allowed)
+        self.spelling = "|".join(d.name for d in self.allowed)
+
+    def convert(self, raw: Any, at: Binding) -> DType:
+        try:
+            found = as_dtype(raw)
+        except KeyError:
+            near = did_you_mean(str(raw), [d.name for d in self.allowed])
+            raise at.fail(f"{show(raw)} is not a dtype", help=near) from None
+        if found not in self.allowed:
+            raise at.fail(
+                f"{at.name} of {at.op} cannot be {found.name}",
+                help="it may be " + ", ".join(d.name for d in self.allowed),
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """Another keyword for an attribute, with its own words."""
+
+    name: str
+    words: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSpec:
+    """One declared attribute, as the call form, the pages and the builder see it."""
+
+    name: str
+    kind: Kind
+    default: Any
+    doc: str
+    synonym: Synonym | None
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+
+def attribute(kind: Kind, doc: str, *, default: Any = REQUIRED, synonym: Synonym | None = None) -> Any:
+    """A field of an attribute record. Passes that build records directly give every field."""
+    return dataclasses.field(metadata={"spec": (kind, default, doc, synonym)})
+
+
+@lru_cache(maxsize=None)
+def attribute_specs(record: type[Attributes]) -> tuple[AttributeSpec, ...]:
+    """The declared attributes of a record, in order."""
+    out = []
+    for field in dataclasses.fields(record):
+        kind, default, doc, synonym = field.metadata["spec"]
+        out.append(AttributeSpec(field.name, kind, default, doc, synonym))
+    return tuple(out)

@@ -1,0 +1,308 @@
+"""The one call form: text and builder make every node here.
+
+``apply`` takes what the user wrote (values, literals, ``None`` for an absent operand, raw attribute values),
+gives literals their dtype, canonicalises attributes, infers the result types and adds the node. What is wrong
+becomes a diagnostic at the place that the call site knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import Attributes, DType, Graph, Node, OpError, Operand, Operation, Place, Tensor, TensorType, Value
+from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, attribute_specs, show
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+
+Literal: TypeAlias = Union[int, float, bool]
+Argument: TypeAlias = Union[Value, int, float, bool, None]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSite:
+    """Where one keyword of a call stands: its name, its value, and the elements of a list."""
+
+    name: Span | None = None
+    value: Span | None = None
+    elements: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where a call stands. A builder's call has only ``span``, the Python line.
+
+    ``names`` are the operands as the user wrote them, for messages ("image has 4 axes"); ``outer`` the calls of the
+    ``def`` blocks around it, innermost first.
+    """
+
+    span: Span | None = None
+    operands: Sequence[Span | None] = ()
+    attributes: Mapping[str, AttributeSite] = field(default_factory=dict)
+    names: Sequence[str | None] = ()
+    outer: Sequence[Span] = ()
+
+    def place(self, at: Place, keyword: str | None = None) -> Span | None:
+        """The span of a part of the call, or of the whole call."""
+        if isinstance(at, int):
+            found = self.operands[at] if at < len(self.operands) else None
+            return found or self.span
+        if isinstance(at, str):
+            site = self.attributes.get(keyword or at)
+            return (site.value if site else None) or self.span
+        if isinstance(at, tuple):
+            site = self.attributes.get(keyword or at[0])
+            if site and at[1] < len(site.elements):
+                return site.elements[at[1]]
+            return (site.value if site else None) or self.span
+        return self.span
+
+
+def apply(
+    graph: Graph, op: Operation, arguments: Sequence[Argument], keywords: Mapping[str, Any], site: CallSite
+) -> Node:
+    """Check the call and add its node. Raises ``DmlcError`` with the place of the mistake."""
+    written: dict[str, str] = {}
+    try:
+        operands = bind_operands(graph, op, arguments, site)
+        attributes = bind_attributes(op, operands, keywords, site, written)
+        spans = (site.span,) if site.span else ()
+        return graph.add(op, operands, attributes, spans=spans)
+    except OpError as error:
+        raise DmlcError(diagnose(error, site, arguments, written)) from None
+
+
+def diagnose(
+    error: OpError, site: CallSite, arguments: Sequence[Argument] = (), written: Mapping[str, str] | None = None
+) -> Diagnostic:
+    """An ``OpError`` at its place in the source."""
+    at = error.at
+    name = at if isinstance(at, str) else at[0] if isinstance(at, tuple) else None
+    span = site.place(at, (written or {}).get(name) if name else None)
+    labels = [Label(span, error.under)] if span else []
+    about = error.about
+    if about is not None and about < len(arguments):
+        value = arguments[about]
+        if isinstance(value, Value) and value.span is not None:
+            labels.append(Label(value.span, f"{value.name or 'it'} has this type"))
+    labels += [Label(outer, "in this call") for outer in site.outer]
+    return Diagnostic(error.code, error.message, tuple(labels), error.help)
+
+
+# --- operands
+
+
+def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], site: CallSite) -> list[Value | None]:
+    """The operands as values: literals become constants of the dtype that their group has. Raises ``OpError``."""
+    declared = _declared(op, len(arguments))
+    given: list[Argument] = [*arguments, *([None] * (len(declared) - len(arguments)))]
+    dtypes = _group_dtypes(declared, given, site)
+    out: list[Value | None] = []
+    for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
+        if argument is None:
+            if not spec.optional:
+                raise _count_error(op, len(arguments))
+            out.append(None)
+            continue
+        if isinstance(argument, Value):
+            if argument.type.dtype not in spec.dtypes:
+                raise _dtype_error(op, spec, argument.type.dtype, i, site)
+            out.append(argument)
+            continue
+        dtype = dtypes.get(spec.group)
+        if dtype is None and len(spec.dtypes) == 1:
+            dtype = spec.dtypes[0]
+        if dtype is None:
+            raise no_dtype(argument, i)
+        if dtype not in spec.dtypes:
+            raise _dtype_error(op, spec, dtype, i, site)
+        out.append(literal_value(graph, argument, dtype, i, site))
+    return out
+
+
+def _declared(op: Operation, count: int) -> Sequence[Operand]:
+    declared = op.operands
+    if declared and declared[-1].variadic:
+        if count < len(declared):
+            raise _count_error(op, count)
+        return [*declared, *([declared[-1]] * (count - len(declared)))]
+    least = sum(not o.optional for o in declared)
+    if not least <= count <= len(declared):
+        raise _count_error(op, count)
+    return declared
+
+
+def _count_error(op: Operation, count: int) -> OpError:
+    names = ", ".join(o.name + ("..." if o.variadic else "") for o in op.operands) or "none"
+    many = "operand" if len(op.operands) == 1 else "operands"
+    help = ""
+    specs = attribute_specs(op.attributes)
+    if count > len(op.operands) and specs:
+        help = f"attributes are written as keywords, such as {specs[0].name}=..."
+    return OpError(
+        codes.OPERAND_COUNT, f"{op.name} takes {len(op.operands)} {many} ({names}), {count} given", help=help
+    )
+
+
+def _group_dtypes(
+    declared: Sequence[Operand], given: Sequence[Argument], site: CallSite
+) -> dict[str, DType]:
+    found: dict[str, DType] = {}
+    first: dict[str, int] = {}
+    for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
+        if not isinstance(argument, Value):
+            continue
+        dtype = argument.type.dtype
+        if found.setdefault(spec.group, dtype) is not dtype:
+            before = first[spec.group]
+            left, right = _name(site, before, given), _name(site, i, given)
+            raise OpError(
+                codes.MIXED_DTYPES,
+                f"dtypes differ: {left} is {found[spec.group].name}, {right} is {dtype.name}",
+                at=i,
+                under=f"this is {dtype.name}",
+                help=f"cast one of them, such as ({right} as {found[spec.group].name})",
+            )
+        first.setdefault(spec.group, i)
+    return found
+
+
+def _name(site: CallSite, index: int, given: Sequence[Argument]) -> str:
+    if index < len(site.names) and site.names[index]:
+        return str(site.names[index])
+    argument = given[index] if index < len(given) else None
+    return (argument.name if isinstance(argument, Value) and argument.name else None) or f"operand {index + 1}"
+
+
+def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: CallSite) -> OpError:
+    allowed = ", ".join(d.name for d in spec.dtypes)
+    return OpError(
+        codes.OPERAND_DTYPE,
+        f"{op.symbol or op.name} does not take {dtype.name}: it takes {allowed}",
+        at=index,
+        under=f"this is {dtype.name}",
+        about=index,
+        help=f"cast it, such as (x as {spec.dtypes[0].name})",
+    )
+
+
+def no_dtype(literal: Literal, index: int) -> OpError:
+    """A literal where a tensor is needed and nothing gives its dtype."""
+    return OpError(
+        codes.NO_DTYPE, f"nothing gives {show(literal)} a dtype here", at=index, help=f"write {show(literal)} as f32"
+    )
+
+
+def literal_value(graph: Graph, literal: Literal, dtype: DType, index: int, site: CallSite) -> Value:
+    """A scalar constant of that dtype. Raises ``OpError`` where the number does not fit."""
+    array = literal_array(literal, dtype, index)
+    span = site.place(index)
+    node = graph.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)), spans=(span,) if span else ())
+    return node.result
+
+
+def literal_array(literal: Literal, dtype: DType, at: Place) -> np.ndarray[Any, np.dtype[Any]]:
+    """A literal as a 0-d array. Raises ``OpError`` E0311 where it does not fit."""
+    problem = _misfit(literal, dtype)
+    if problem:
+        raise OpError(
+            codes.LITERAL_DOES_NOT_FIT, f"{show(literal)} does not fit {dtype.name}: {problem}", at=at, under=problem
+        )
+    with np.errstate(over="ignore"):
+        if dtype.is_integer:
+            return np.array(int(literal), dtype=dtype.numpy)
+        return np.array(literal, dtype=dtype.numpy)
+
+
+def _misfit(literal: Literal, dtype: DType) -> str:
+    if isinstance(literal, bool) or dtype.kind == "bool":
+        return "" if isinstance(literal, bool) and dtype.kind == "bool" else "a truth value is not a number"
+    if dtype.is_integer:
+        if isinstance(literal, float) and not (math.isfinite(literal) and literal == int(literal)):
+            return "it is not an integer"
+        return "" if dtype.lowest <= int(literal) <= dtype.highest else f"its range is {dtype.lowest} to {dtype.highest}"
+    if isinstance(literal, float) and not math.isfinite(literal):
+        return ""
+    try:
+        with np.errstate(over="ignore"):
+            fits = bool(np.isfinite(np.array(float(literal), dtype=dtype.numpy)))
+    except OverflowError:
+        fits = False
+    return "" if fits else f"it overflows; the largest is {float(np.finfo(dtype.numpy).max):g}"
+
+
+# --- attributes
+
+
+@lru_cache(maxsize=None)
+def _keywords(record: type[Attributes]) -> dict[str, tuple[AttributeSpec, bool]]:
+    """Every keyword, with whether it is a synonym."""
+    out: dict[str, tuple[AttributeSpec, bool]] = {}
+    for spec in attribute_specs(record):
+        out[spec.name] = (spec, False)
+        if spec.synonym:
+            out[spec.synonym.name] = (spec, True)
+    return out
+
+
+def bind_attributes(
+    op: Operation,
+    operands: Sequence[Value | None],
+    keywords: Mapping[str, Any],
+    site: CallSite,
+    written: dict[str, str] | None = None,
+) -> Attributes:
+    """The canonical attribute record. ``written`` receives which keyword gave which attribute. Raises ``OpError``."""
+    written = {} if written is None else written
+    known = _keywords(op.attributes)
+    types: list[TensorType | None] = [None if v is None else v.type for v in operands]
+    names = [_name(site, i, operands) for i in range(len(operands))]
+    raw: dict[str, Any] = {}
+    for keyword, value in keywords.items():
+        if keyword not in known:
+            raise _unknown_keyword(op, keyword, known)
+        spec, is_synonym = known[keyword]
+        if spec.name in raw:
+            raise OpError(
+                codes.BOTH_SYNONYMS,
+                f"{written[spec.name]} and {keyword} both say {spec.name}",
+                at=keyword,
+                help="keep one of them",
+            )
+        written[spec.name] = keyword
+        raw[spec.name] = _translate(spec, keyword, value, Binding(keyword, op.name, types, names)) if is_synonym else value
+    values: dict[str, Any] = {}
+    for spec in attribute_specs(op.attributes):
+        value = raw.get(spec.name, spec.default)
+        if value is REQUIRED:
+            raise OpError(
+                codes.MISSING_ATTRIBUTE, f"{op.name} needs {spec.name}", help=f"write {spec.name}={spec.kind.spelling}"
+            )
+        if value is None and spec.default is None:
+            values[spec.name] = None
+            continue
+        values[spec.name] = spec.kind.convert(value, Binding(spec.name, op.name, types, names))
+    return op.attributes(**values)
+
+
+def _translate(spec: AttributeSpec, keyword: str, value: Any, at: Binding) -> Any:
+    assert spec.synonym is not None
+    words = spec.synonym.words
+    if isinstance(value, str) and value in words:
+        return words[value]
+    near = did_you_mean(value, words) if isinstance(value, str) else ""
+    raise at.fail(f"{keyword} must be {' or '.join(words)}, not {value}", help=near)
+
+
+def _unknown_keyword(op: Operation, keyword: str, known: Mapping[str, object]) -> OpError:
+    near = did_you_mean(keyword, known)
+    takes = "it takes " + ", ".join(known) if known else "it takes none"
+    return OpError(
+        codes.UNKNOWN_ATTRIBUTE, f"{op.name} has no attribute {keyword}", at=keyword, help="; ".join(filter(None, [near, takes]))
+    )

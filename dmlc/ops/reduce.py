@@ -1,0 +1,153 @@
+"""Reductions: one declaration for each function of DML_REDUCE_OPERATOR_DESC but the arg ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import (
+    DTYPES,
+    FLOATS,
+    NUMERIC,
+    Array,
+    Attributes,
+    DType,
+    Inference,
+    Operand,
+    Operation,
+    TensorType,
+    as_dtype,
+)
+from dmlc.ops.attributes import ALL, AxesKind, FlagKind, attribute
+from dmlc.ops.rules import check_not_empty, reduced_shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceAttributes(Attributes):
+    """``axes`` may be empty in the graph: then only the elementwise part is applied. It never means "all"."""
+
+    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to reduce", default=ALL)
+    keepdims: bool = attribute(FlagKind(), "keep the axes as size 1", default=True)
+
+
+def _infer(call: Inference) -> list[TensorType]:
+    a: ReduceAttributes = call.attributes
+    x = call.type(0)
+    return [x.with_shape(reduced_shape(x.shape, a.axes, a.keepdims))]
+
+
+def _infer_mean(call: Inference) -> list[TensorType]:
+    a: ReduceAttributes = call.attributes
+    if call.type(0).dtype.is_integer:
+        for axis in a.axes:
+            check_not_empty(call, call.type(0).shape[axis], axis, "reduce_mean of integers")
+    return _infer(call)
+
+
+def _wide(x: Array) -> Array:
+    """f16 is accumulated in f32, as DirectML and ONNX Runtime do; other types in themselves."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+def _reference(function: Callable[[Array, tuple[int, ...], bool], Any]) -> Any:
+    def reference(a: ReduceAttributes, x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(_wide(x), a.axes, a.keepdims)).astype(x.dtype)
+
+    return reference
+
+
+def _sum(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return np.sum(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
+
+
+def _prod(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return np.prod(x, axis=axes, keepdims=keepdims, dtype=x.dtype)
+
+
+def _mean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    if x.dtype.kind == "f":
+        return np.divide(_sum(x, axes, keepdims), count)
+    exact = np.sum(x.astype(object), axis=axes, keepdims=keepdims) if axes else x.astype(object)
+    truncate = np.frompyfunc(lambda total: (abs(total) // count) * (1 if total >= 0 else -1), 1, 1)
+    return truncate(exact)
+
+
+def _extreme(ufunc: Any, lowest: bool) -> Callable[[Array, tuple[int, ...], bool], Any]:
+    def function(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+        dtype: DType = as_dtype(x.dtype)
+        start = dtype.lowest if lowest else dtype.highest
+        return ufunc.reduce(x, axis=axes, keepdims=keepdims, initial=np.array(start, x.dtype)[()])
+
+    return function
+
+
+def _log_sum_exp(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
+    peak = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(peak), peak, 0).astype(x.dtype)
+    total = np.log(_sum(np.exp(x - shift), axes, True)) + shift
+    return total if keepdims else np.squeeze(total, axis=axes)
+
+
+def _reduce(
+    name: str, dtypes: tuple[DType, ...], function: Callable[..., Any], summary: str, dml: str, **notes: str
+) -> Operation:
+    return Operation(
+        name=f"reduce_{name}",
+        operands=(Operand("x", dtypes),),
+        attributes=ReduceAttributes,
+        infer=_infer_mean if name == "mean" else _infer,
+        reference=_reference(function),
+        summary=summary,
+        source=f"DML_REDUCE_OPERATOR_DESC, DML_REDUCE_FUNCTION_{dml}",
+        notes=notes,
+    )
+
+
+_WRAP = "integers wrap modulo 2^n; f16 is accumulated in f32"
+_PROPAGATES = "propagates"
+
+REDUCE_SUM = _reduce("sum", NUMERIC, _sum, "The sum.", "SUM", overflow=_WRAP, nan=_PROPAGATES, empty="0")
+REDUCE_MEAN = _reduce(
+    "mean", NUMERIC, _mean, "The mean; of integers truncated toward zero.", "AVERAGE",
+    overflow="integer means are of the exact sum; f16 is accumulated in f32", nan=_PROPAGATES,
+    empty="NaN for floats, an error for integers",
+)  # fmt: skip
+REDUCE_MAX = _reduce(
+    "max", DTYPES, _extreme(np.maximum, True), "The largest element; of bool whether any is true.", "MAX",
+    nan="unspecified which value wins; the reference propagates NaN", empty="the type's lowest value (-inf for floats)",
+)  # fmt: skip
+REDUCE_MIN = _reduce(
+    "min", DTYPES, _extreme(np.minimum, False), "The smallest element; of bool whether all are true.", "MIN",
+    nan="unspecified which value wins; the reference propagates NaN", empty="the type's highest value (inf for floats)",
+)  # fmt: skip
+REDUCE_PROD = _reduce("prod", NUMERIC, _prod, "The product.", "MULTIPLY", overflow=_WRAP, nan=_PROPAGATES, empty="1")
+REDUCE_L1 = _reduce(
+    "l1", NUMERIC, lambda x, a, k: _sum(np.abs(x), a, k), "The sum of absolute values.", "L1",
+    overflow=_WRAP, nan=_PROPAGATES, empty="0",
+)  # fmt: skip
+REDUCE_L2 = _reduce(
+    "l2", FLOATS, lambda x, a, k: np.sqrt(_sum(x * x, a, k)), "The square root of the sum of squares.", "L2",
+    overflow="f16 squares are taken in f32", nan=_PROPAGATES, empty="0",
+)  # fmt: skip
+REDUCE_SUM_SQUARE = _reduce(
+    "sum_square", NUMERIC, lambda x, a, k: _sum(x * x, a, k), "The sum of squares.", "SUM_SQUARE",
+    overflow=_WRAP, nan=_PROPAGATES, empty="0",
+)  # fmt: skip
+REDUCE_LOG_SUM = _reduce(
+    "log_sum", FLOATS, lambda x, a, k: np.log(_sum(x, a, k)), "The logarithm of the sum.", "LOG_SUM",
+    overflow="f16 is accumulated in f32", nan=_PROPAGATES, empty="-inf",
+)  # fmt: skip
+REDUCE_LOG_SUM_EXP = _reduce(
+    "log_sum_exp", FLOATS, _log_sum_exp, "The logarithm of the sum of exponentials, shifted by the maximum.", "LOG_SUM_EXP",
+    overflow="none inside: the maximum is taken out first", nan=_PROPAGATES, empty="-inf",
+)  # fmt: skip
+
+REDUCTIONS: tuple[Operation, ...] = (
+    REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD,
+    REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP,
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""Shape rules that several operations share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import Dim, Inference, OpError, Shape, TensorType
+
+
+def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
+    """NumPy's broadcasting. A symbolic size stretches only where it is proved equal or 1. Raises E0313."""
+    out: list[Dim] = []
+    rank = max(len(s) for s in shapes)
+    for axis in range(rank):
+        size: Dim = 1
+        for shape in shapes:
+            position = axis - (rank - len(shape))
+            if position < 0:
+                continue
+            size = _stretch(call, size, shape[position], shapes, op)
+        out.append(size)
+    return tuple(out)
+
+
+def _stretch(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str) -> Dim:
+    if a == b or call.dims.is_one(b):
+        return a
+    if call.dims.is_one(a):
+        return b
+    if call.dims.equal(a, b):
+        return a if isinstance(a, int) else b
+    texts = " and ".join("[" + ", ".join(map(str, s)) + "]" for s in shapes)
+    help = "sizes must be equal or 1, compared from the last axis"
+    if not (isinstance(a, int) and isinstance(b, int)):
+        help = f"{a} and {b} are not proved equal; use one dim name for both, or reshape"
+    raise OpError(codes.DOES_NOT_BROADCAST, f"shapes {texts} do not broadcast: {a} against {b}", help=help)
+
+
+def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+    """The shape after a reduction over ``axes``."""
+    if keepdims:
+        return tuple([1 if i in axes else d for i, d in enumerate(shape)])
+    return tuple([d for i, d in enumerate(shape) if i not in axes])
+
+
+def check_selection(call: Inference, axes: Sequence[int], op: str) -> None:
+    """A selection needs axes and at least one element. Raises E0314 or E0315."""
+    operand = call.type(0)
+    if operand.rank == 0:
+        raise OpError(
+            codes.RANK_ZERO, f"{op} of a scalar has nothing to choose from", at=0, help="reshape it to [1] first"
+        )
+    for axis in axes:
+        check_not_empty(call, operand.shape[axis], axis, op)
+
+
+def check_not_empty(call: Inference, size: Dim, axis: int, op: str) -> None:
+    """Refuse an axis whose size is 0 or may be. Raises E0315."""
+    low, _ = call.dims.interval(size)
+    if isinstance(size, int) and size > 0:
+        return
+    if size == 0 or (not isinstance(size, int) and size.name is not None and low <= 0):
+        may = "is" if size == 0 else "may be"
+        raise OpError(
+            codes.EMPTY_SELECTION,
+            f"{op} over axis {axis}, whose size {size} {may} 0",
+            about=0,
+            help="declare the dim as 1 or more" if size != 0 else "",
+        )
+    error = OpError(codes.EMPTY_SELECTION, f"{op} over axis {axis} needs a size of 1 or more, got {size}", about=0)
+    call.require(1, "<=", size, error)
+
+
+def same_type(call: Inference) -> list[TensorType]:
+    """One result of the first operand's type."""
+    return [call.type(0)]

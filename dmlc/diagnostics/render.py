@@ -7,7 +7,13 @@ from typing import Any
 
 from dmlc.diagnostics.diagnostic import Diagnostic, Label
 
-_STYLE = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "gutter": "\x1b[1;34m", "bold": "\x1b[1m", "off": "\x1b[0m"}
+_STYLE = {
+    "error": "\x1b[1;31m",
+    "warning": "\x1b[1;33m",
+    "gutter": "\x1b[1;34m",
+    "bold": "\x1b[1m",
+    "off": "\x1b[0m",
+}
 _MAX_LINE = 160
 
 

@@ -7,6 +7,7 @@ already has them and most spans are never shown.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -23,6 +24,13 @@ class Source:
     def python(cls, filename: str) -> Source:
         """A Python file, whose lines come from ``linecache``."""
         return cls(filename, None)
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """All lines without their newlines; a carriage return is kept."""
+        if self._lines is None:
+            return [line.rstrip("\n") for line in linecache.getlines(self.name)]
+        return self._lines
 
     def line(self, number: int) -> str:
         """Line ``number`` (from 1) without its newline; empty where there is none."""

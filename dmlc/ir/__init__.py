@@ -1,6 +1,17 @@
 """The intermediate representation: dtypes, dims, types, values, nodes, graphs."""
 
-from dmlc.ir.dim import Dim, DimExpr, DimTable, Shape, dim_names, evaluate, floordiv, product, substitute, symbol
+from dmlc.ir.dim import (
+    Dim,
+    DimExpr,
+    DimTable,
+    Shape,
+    dim_names,
+    evaluate,
+    floordiv,
+    product,
+    substitute,
+    symbol,
+)
 from dmlc.ir.dtype import (
     DTYPE_BY_NAME,
     DTYPES,

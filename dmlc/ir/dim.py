@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
-Bound: TypeAlias = Union[int, float]  # an integer, or plus or minus infinity
+Bound: TypeAlias = int | float  # an integer, or plus or minus infinity
 Interval: TypeAlias = tuple[Bound, Bound]
 
 
@@ -27,7 +27,7 @@ class FloorDiv:
         return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
 
 
-Atom: TypeAlias = Union[str, FloorDiv]
+Atom: TypeAlias = str | FloorDiv
 Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; () is the constant term
 
 
@@ -110,6 +110,17 @@ class DimExpr:
     def has_division(self) -> bool:
         return any(isinstance(a, FloorDiv) for monomial, _ in self.terms for a in monomial)
 
+    def divisors(self) -> list[Dim]:
+        """What it divides by where the division is not exact, inner ones first."""
+        out: list[Dim] = []
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, FloorDiv):
+                    for part in (atom.numerator, atom.denominator):
+                        out += [] if isinstance(part, int) else part.divisors()
+                    out.append(atom.denominator)
+        return out
+
     def names(self) -> set[str]:
         """All dim names in it."""
         out: set[str] = set()
@@ -122,7 +133,7 @@ class DimExpr:
         return out
 
 
-Dim: TypeAlias = Union[int, DimExpr]
+Dim: TypeAlias = int | DimExpr
 Shape: TypeAlias = tuple[Dim, ...]
 
 
@@ -212,9 +223,7 @@ def substitute(dim: Dim, binding: Mapping[str, Dim]) -> Dim:
             if isinstance(atom, str):
                 product = product * binding.get(atom, symbol(atom))
             else:
-                product = product * floordiv(
-                    substitute(atom.numerator, binding), substitute(atom.denominator, binding)
-                )
+                product = product * floordiv(substitute(atom.numerator, binding), substitute(atom.denominator, binding))
         total = total + product
     return total
 
@@ -275,7 +284,10 @@ class DimTable:
         return False if high < 0 else None
 
     def is_one(self, dim: Dim) -> bool:
-        return dim == 1 or self.equal(dim, 1) is True
+        if isinstance(dim, int):
+            return dim == 1
+        """Whether the size is proved to be 1."""
+        return dim == 1 if isinstance(dim, int) else self.interval(dim) == (1, 1)
 
 
 def _times(a: Interval, b: Interval) -> Interval:
@@ -289,7 +301,6 @@ def _floor(x: Bound, y: Bound) -> Bound:
     if y == inf:
         return 0 if x >= 0 else -1
     return int(x) // int(y)
-
 
 
 def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:

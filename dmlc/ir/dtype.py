@@ -75,7 +75,11 @@ NUMERIC: tuple[DType, ...] = FLOATS + INTEGERS
 INDEX: tuple[DType, ...] = (u32, i32, i64, u64)
 
 DTYPE_BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}
-_BY_ANY: dict[Any, DType] = {**DTYPE_BY_NAME, **{d.long_name: d for d in DTYPES}, **{d.numpy: d for d in DTYPES}}
+_BY_ANY: dict[Any, DType] = {
+    **DTYPE_BY_NAME,
+    **{d.long_name: d for d in DTYPES},
+    **{d.numpy: d for d in DTYPES},
+}
 
 
 def as_dtype(value: object) -> DType:

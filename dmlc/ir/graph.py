@@ -28,7 +28,12 @@ class Value:
     __slots__ = ("index", "name", "producer", "span", "type", "uses")
 
     def __init__(
-        self, type: TensorType, producer: Node | None, index: int, name: str | None = None, span: Span | None = None
+        self,
+        type: TensorType,
+        producer: Node | None,
+        index: int,
+        name: str | None = None,
+        span: Span | None = None,
     ) -> None:
         self.type = type
         self.producer = producer
@@ -100,7 +105,12 @@ class OutputAttributes(Attributes):
 
 
 OUTPUT = Operation(
-    name="output", operands=(), attributes=OutputAttributes, results=(), infer=lambda _: (), summary="The graph's outputs"
+    name="output",
+    operands=(),
+    attributes=OutputAttributes,
+    results=(),
+    infer=lambda _: (),
+    summary="The graph's outputs",
 )
 
 
@@ -132,7 +142,7 @@ class Graph:
         return self._count
 
     def __iter__(self) -> Iterator[Node]:
-        """All nodes in topological order; the graph may be changed meanwhile (new nodes after the current one are visited)."""
+        """All nodes in topological order. The graph may change meanwhile; nodes added further on are visited."""
         node = self._first
         while node is not None:
             following = node._next
@@ -215,6 +225,22 @@ class Graph:
         return op.infer(context), context.conditions
 
     # --- changing
+
+    def reinfer(self, node: Node) -> bool:
+        """Infer a node's results anew, after its operands or the opset changed; whether a type or condition is new.
+
+        Raises ``OpError`` where the types do not fit any more.
+        """
+        types, conditions = self.infer(node.op, node.operands, node.attributes)
+        changed = False
+        for value, type in zip(node.results, types, strict=True):
+            if value.type != type:
+                value.type = type
+                changed = True
+        for condition in conditions:
+            changed |= condition not in self.conditions
+            self.conditions.setdefault(condition, node.spans[0] if node.spans else None)
+        return changed
 
     def set_operand(self, node: Node, index: int, value: Value | None) -> None:
         """Replace one operand; its type may be more precise, results are not inferred anew."""

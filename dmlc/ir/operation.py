@@ -15,6 +15,7 @@ import numpy as np
 from dmlc.diagnostics import Code
 from dmlc.ir.dim import Dim, DimExpr, DimTable, substitute
 from dmlc.ir.dtype import DType
+from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -31,7 +32,14 @@ class OpError(Exception):
     """
 
     def __init__(
-        self, code: Code, message: str, *, at: Place = None, under: str = "", about: int | None = None, help: str = ""
+        self,
+        code: Code,
+        message: str,
+        *,
+        at: Place = None,
+        under: str = "",
+        about: int | None = None,
+        help: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -80,13 +88,9 @@ class Attributes:
 
     def dims(self) -> list[DimExpr]:
         """The symbolic sizes among the attributes."""
-        out: list[DimExpr] = []
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            for item in value if isinstance(value, tuple) else (value,):
-                if isinstance(item, DimExpr):
-                    out.append(item)
-        return out
+        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        items = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
+        return [item for item in items if isinstance(item, DimExpr)]
 
 
 def _substitute(value: Any, binding: Mapping[str, Dim]) -> Any:
@@ -142,14 +146,17 @@ class Inference:
 InferRule: TypeAlias = Callable[[Inference], Sequence[TensorType]]
 #: Takes the attributes (all dims bound) and the operand arrays (None where absent); returns the results.
 Reference: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
+#: Takes the operands that are constants, None for the others; raises ``OpError`` where their values make no sense.
+ConstantCheck: TypeAlias = Callable[[Sequence["Tensor | None"]], None]
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Operation:
     """One operation. Compared by identity; ``name`` is how programs call it.
 
-    ``symbol`` is the infix or prefix spelling of operations that have no call form. ``pure`` operations
-    may be merged and removed. ``notes`` are the sentences of ``docs/semantics.md``: ``nan``, ``overflow``,
+    ``symbol`` is the infix or prefix spelling. ``check`` refuses calls with senseless constants (a division by
+    zero); nodes that passes make are not checked. ``pure`` operations may be merged and removed. ``notes`` are
+    the sentences of ``docs/semantics.md``: ``nan``, ``overflow``,
     ``empty``, ``ties`` and the like; ``source`` the page that the rule comes from.
     """
 
@@ -161,6 +168,7 @@ class Operation:
     reference: Reference | None = None
     summary: str
     symbol: str | None = None
+    check: ConstantCheck | None = None
     pure: bool = True
     source: str = ""
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)

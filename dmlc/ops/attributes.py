@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from dmlc.diagnostics import did_you_mean
@@ -59,6 +59,8 @@ class Kind:
 
     spelling = "value"
     hint = "object"
+    #: What the default ``ALL`` stands for.
+    all_means = "all axes"
 
     def convert(self, raw: Any, at: Binding) -> Any:
         """The canonical value. Raises ``OpError``."""
@@ -66,7 +68,13 @@ class Kind:
 
 
 def _is_int(raw: Any) -> bool:
-    return hasattr(raw, "__index__") and not isinstance(raw, bool)
+    if isinstance(raw, bool):
+        return False
+    try:
+        operator.index(raw)
+    except TypeError:
+        return False
+    return True
 
 
 def _items(raw: Any) -> list[Any] | None:
@@ -82,6 +90,8 @@ def show(raw: Any) -> str:
     """A raw attribute value as the language writes it."""
     if isinstance(raw, bool):
         return "true" if raw else "false"
+    if isinstance(raw, int) and raw.bit_length() > 128:  # Python refuses to print very long ones
+        return f"an integer of {raw.bit_length()} bits"
     if isinstance(raw, (list, tuple)):
         return "[" + ", ".join(map(show, raw)) + "]"
     return repr(raw) if isinstance(raw, str) else str(raw)
@@ -110,10 +120,10 @@ def normalize_axis(axis: int, at: Binding, element: int | None, extra: int = 0) 
     where = at.name if element is None else (at.name, element)
     name = at.operand_names[0] if not extra else "the result"
     if rank == 0:
-        text, help = f"axis {axis} does not exist: {name} is a scalar", "a scalar has no axes"
+        text, help = f"axis {show(axis)} does not exist: {name} is a scalar", "a scalar has no axes"
     else:
         span = "0" if rank == 1 else f"0 to {rank - 1}"
-        text = f"axis {axis} does not exist: {name} has {rank} {'axis' if rank == 1 else 'axes'}, {span}"
+        text = f"axis {show(axis)} does not exist: {name} has {rank} {'axis' if rank == 1 else 'axes'}, {span}"
         help = f"the last axis is {rank - 1}, or -1"
     raise OpError(codes.AXIS_OUT_OF_RANGE, text, at=where, under="no such axis", about=0, help=help)
 
@@ -127,6 +137,10 @@ class AxesKind(Kind):
     def convert(self, raw: Any, at: Binding) -> tuple[int, ...]:
         if raw is ALL:
             return tuple(range(at.first.rank))
+        return tuple(sorted(self.in_order(raw, at)))
+
+    def in_order(self, raw: Any, at: Binding) -> tuple[int, ...]:
+        """The axes as they were written, non-negative and unique. Raises E0301 to E0304."""
         items = [raw] if _is_int(raw) else _items(raw)
         if items is None:
             raise at.fail(f"{at.name} must be an integer or a list of integers, not {show(raw)}")
@@ -146,13 +160,13 @@ class AxesKind(Kind):
             if axis in seen:
                 raise OpError(
                     codes.DUPLICATE_AXIS,
-                    f"axis {show(item)} is named twice: {at.operand_names[0]} has it as {show(items[seen[axis]])} already",
+                    f"axis {show(item)} is named twice: it stands before as {show(items[seen[axis]])}",
                     at=(at.name, i),
                     under="again",
                     help="name each axis once",
                 )
             seen[axis] = i
-        return tuple(sorted(seen))
+        return tuple(seen)
 
     def _normal(self, axis: int, at: Binding, element: int) -> int:
         return normalize_axis(axis, at, element)
@@ -210,7 +224,7 @@ class IntKind(Kind):
     def convert(self, raw: Any, at: Binding) -> int:
         if not _is_int(raw):
             raise at.fail(f"{at.name} must be an integer, not {show(raw)}")
-        return int(raw)
+        return _int64(raw, at, None)
 
 
 class IntsKind(Kind):
@@ -226,7 +240,15 @@ class IntsKind(Kind):
         for i, item in enumerate(items):
             if not _is_int(item):
                 raise at.fail(f"{at.name} must hold integers, not {show(item)}", element=i)
-        return tuple(int(i) for i in items)
+        return tuple([_int64(item, at, i) for i, item in enumerate(items)])
+
+
+def _int64(raw: Any, at: Binding, element: int | None) -> int:
+    """A Python integer in the range that every target can hold."""
+    value = int(raw)
+    if not -(2**63) <= value < 2**63:
+        raise at.fail(f"{show(value)} is too large for {at.name}", element=element)
+    return value
 
 
 class NumberKind(Kind):
@@ -280,7 +302,7 @@ def _dim(raw: Any, at: Binding, element: int | None) -> Dim:
     if isinstance(raw, DimExpr):
         return raw
     if _is_int(raw):
-        return int(raw)
+        return _int64(raw, at, element)
     if isinstance(raw, str) and raw.isidentifier():
         return symbol(raw)
     raise at.fail(f"{at.name} takes sizes: integers or dims, not {show(raw)}", element=element)
@@ -337,11 +359,14 @@ def attribute(kind: Kind, doc: str, *, default: Any = REQUIRED, synonym: Synonym
     return dataclasses.field(metadata={"spec": (kind, default, doc, synonym)})
 
 
-@lru_cache(maxsize=None)
+_SPECS: dict[type[Attributes], tuple[AttributeSpec, ...]] = {}
+
+
 def attribute_specs(record: type[Attributes]) -> tuple[AttributeSpec, ...]:
     """The declared attributes of a record, in order."""
-    out = []
-    for field in dataclasses.fields(record):
-        kind, default, doc, synonym = field.metadata["spec"]
-        out.append(AttributeSpec(field.name, kind, default, doc, synonym))
-    return tuple(out)
+    found = _SPECS.get(record)
+    if found is None:
+        fields = [(field.name, *field.metadata["spec"]) for field in dataclasses.fields(record)]
+        found = tuple(AttributeSpec(*field) for field in fields)
+        _SPECS[record] = found
+    return found

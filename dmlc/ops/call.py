@@ -7,22 +7,30 @@ becomes a diagnostic at the place that the call site knows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, TypeAlias, Union
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import Attributes, DType, Graph, Node, OpError, Operand, Operation, Place, Tensor, TensorType, Value
+from dmlc.ir import (
+    Attributes,
+    DType,
+    Graph,
+    Node,
+    Operand,
+    Operation,
+    OpError,
+    Place,
+    Tensor,
+    TensorType,
+    Value,
+)
 from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, attribute_specs, show
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.literals import Literal, literal_array
 
-Literal: TypeAlias = Union[int, float, bool]
-Argument: TypeAlias = Union[Value, int, float, bool, None]
+Argument: TypeAlias = Value | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,8 @@ def apply(
     try:
         operands = bind_operands(graph, op, arguments, site)
         attributes = bind_attributes(op, operands, keywords, site, written)
+        if op.check is not None:
+            op.check([constant_of(v) for v in operands])
         spans = (site.span,) if site.span else ()
         return graph.add(op, operands, attributes, spans=spans)
     except OpError as error:
@@ -79,7 +89,10 @@ def apply(
 
 
 def diagnose(
-    error: OpError, site: CallSite, arguments: Sequence[Argument] = (), written: Mapping[str, str] | None = None
+    error: OpError,
+    site: CallSite,
+    arguments: Sequence[Argument] = (),
+    written: Mapping[str, str] | None = None,
 ) -> Diagnostic:
     """An ``OpError`` at its place in the source."""
     at = error.at
@@ -150,9 +163,7 @@ def _count_error(op: Operation, count: int) -> OpError:
     )
 
 
-def _group_dtypes(
-    declared: Sequence[Operand], given: Sequence[Argument], site: CallSite
-) -> dict[str, DType]:
+def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: CallSite) -> dict[str, DType]:
     found: dict[str, DType] = {}
     first: dict[str, int] = {}
     for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
@@ -195,7 +206,10 @@ def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: C
 def no_dtype(literal: Literal, index: int) -> OpError:
     """A literal where a tensor is needed and nothing gives its dtype."""
     return OpError(
-        codes.NO_DTYPE, f"nothing gives {show(literal)} a dtype here", at=index, help=f"write {show(literal)} as f32"
+        codes.NO_DTYPE,
+        f"nothing gives {show(literal)} a dtype here",
+        at=index,
+        help=f"write {show(literal)} as f32",
     )
 
 
@@ -207,43 +221,18 @@ def literal_value(graph: Graph, literal: Literal, dtype: DType, index: int, site
     return node.result
 
 
-def literal_array(literal: Literal, dtype: DType, at: Place) -> np.ndarray[Any, np.dtype[Any]]:
-    """A literal as a 0-d array. Raises ``OpError`` E0311 where it does not fit."""
-    problem = _misfit(literal, dtype)
-    if problem:
-        raise OpError(
-            codes.LITERAL_DOES_NOT_FIT, f"{show(literal)} does not fit {dtype.name}: {problem}", at=at, under=problem
-        )
-    with np.errstate(over="ignore"):
-        if dtype.is_integer:
-            return np.array(int(literal), dtype=dtype.numpy)
-        return np.array(literal, dtype=dtype.numpy)
-
-
-def _misfit(literal: Literal, dtype: DType) -> str:
-    if isinstance(literal, bool) or dtype.kind == "bool":
-        return "" if isinstance(literal, bool) and dtype.kind == "bool" else "a truth value is not a number"
-    if dtype.is_integer:
-        if isinstance(literal, float) and not (math.isfinite(literal) and literal == int(literal)):
-            return "it is not an integer"
-        return "" if dtype.lowest <= int(literal) <= dtype.highest else f"its range is {dtype.lowest} to {dtype.highest}"
-    if isinstance(literal, float) and not math.isfinite(literal):
-        return ""
-    try:
-        with np.errstate(over="ignore"):
-            fits = bool(np.isfinite(np.array(float(literal), dtype=dtype.numpy)))
-    except OverflowError:
-        fits = False
-    return "" if fits else f"it overflows; the largest is {float(np.finfo(dtype.numpy).max):g}"
-
-
 # --- attributes
 
 
-@lru_cache(maxsize=None)
+_KEYWORDS: dict[type[Attributes], dict[str, tuple[AttributeSpec, bool]]] = {}
+
+
 def _keywords(record: type[Attributes]) -> dict[str, tuple[AttributeSpec, bool]]:
     """Every keyword, with whether it is a synonym."""
-    out: dict[str, tuple[AttributeSpec, bool]] = {}
+    found = _KEYWORDS.get(record)
+    if found is not None:
+        return found
+    out = _KEYWORDS[record] = {}
     for spec in attribute_specs(record):
         out[spec.name] = (spec, False)
         if spec.synonym:
@@ -261,6 +250,8 @@ def bind_attributes(
     """The canonical attribute record. ``written`` receives which keyword gave which attribute. Raises ``OpError``."""
     written = {} if written is None else written
     known = _keywords(op.attributes)
+    if not known and not keywords:
+        return op.attributes()
     types: list[TensorType | None] = [None if v is None else v.type for v in operands]
     names = [_name(site, i, operands) for i in range(len(operands))]
     raw: dict[str, Any] = {}
@@ -276,13 +267,17 @@ def bind_attributes(
                 help="keep one of them",
             )
         written[spec.name] = keyword
-        raw[spec.name] = _translate(spec, keyword, value, Binding(keyword, op.name, types, names)) if is_synonym else value
+        raw[spec.name] = (
+            _translate(spec, keyword, value, Binding(keyword, op.name, types, names)) if is_synonym else value
+        )
     values: dict[str, Any] = {}
     for spec in attribute_specs(op.attributes):
         value = raw.get(spec.name, spec.default)
         if value is REQUIRED:
             raise OpError(
-                codes.MISSING_ATTRIBUTE, f"{op.name} needs {spec.name}", help=f"write {spec.name}={spec.kind.spelling}"
+                codes.MISSING_ATTRIBUTE,
+                f"{op.name} needs {spec.name}",
+                help=f"write {spec.name}={spec.kind.spelling}",
             )
         if value is None and spec.default is None:
             values[spec.name] = None
@@ -304,5 +299,8 @@ def _unknown_keyword(op: Operation, keyword: str, known: Mapping[str, object]) -
     near = did_you_mean(keyword, known)
     takes = "it takes " + ", ".join(known) if known else "it takes none"
     return OpError(
-        codes.UNKNOWN_ATTRIBUTE, f"{op.name} has no attribute {keyword}", at=keyword, help="; ".join(filter(None, [near, takes]))
+        codes.UNKNOWN_ATTRIBUTE,
+        f"{op.name} has no attribute {keyword}",
+        at=keyword,
+        help="; ".join(filter(None, [near, takes])),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dmlc.ir import Array, Attributes, Inference, Operation, Tensor, TensorType
+from dmlc.ir import Array, Attributes, Inference, Operation, Tensor, TensorType, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +29,10 @@ CONSTANT = Operation(
     reference=_reference,
     summary="Data known while compiling.",
 )
+
+
+def constant_of(value: Value | None) -> Tensor | None:
+    """The data of a value that is a constant; None for others."""
+    if value is None or value.producer is None or value.producer.op is not CONSTANT:
+        return None
+    return value.producer.attributes_as(ConstantAttributes).value

@@ -22,6 +22,7 @@ from dmlc.ir import (
     as_dtype,
 )
 from dmlc.ops.attributes import ALL, AxesKind, FlagKind, attribute
+from dmlc.ops.numerics import wide
 from dmlc.ops.rules import check_not_empty, reduced_shape
 
 
@@ -47,15 +48,10 @@ def _infer_mean(call: Inference) -> list[TensorType]:
     return _infer(call)
 
 
-def _wide(x: Array) -> Array:
-    """f16 is accumulated in f32, as DirectML and ONNX Runtime do; other types in themselves."""
-    return x.astype(np.float32) if x.dtype == np.float16 else x
-
-
 def _reference(function: Callable[[Array, tuple[int, ...], bool], Any]) -> Any:
     def reference(a: ReduceAttributes, x: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(function(_wide(x), a.axes, a.keepdims)).astype(x.dtype)
+            return np.asarray(function(wide(x), a.axes, a.keepdims)).astype(x.dtype)
 
     return reference
 
@@ -104,47 +100,62 @@ def _reduce(
         reference=_reference(function),
         summary=summary,
         source=f"DML_REDUCE_OPERATOR_DESC, DML_REDUCE_FUNCTION_{dml}",
-        notes=notes,
+        notes={**notes, **_EMPTY_ON_DIRECTML},
     )
 
 
-_WRAP = "integers wrap modulo 2^n; f16 is accumulated in f32"
-_PROPAGATES = "propagates"
+_PROPAGATES = {"nan": "propagates"}
+_TOTAL = {
+    **_PROPAGATES,
+    "overflow": "integers wrap modulo 2^n; f16 is accumulated in f32",
+    "overflow on ONNX Runtime CPU": "from 1.31 integers stop at the ends of their type, and i64 passes through f64; "
+    "up to 1.24 they wrap",
+}
+_EMPTY_ON_DIRECTML = {
+    "empty on DirectML": "there are no empty tensors; the execution provider leaves the result unwritten",
+}
+_EXTREME = {
+    "nan": "unspecified which value wins; the reference propagates NaN",
+    "nan on DirectML": "a NaN is passed over; a group of NaN gives the value of an empty one",
+    "nan on ONNX Runtime CPU": "a NaN is kept only where its group starts with it",
+    "ties": "the sign of a zero result is unspecified",
+}
+_FLOATS_ON_DIRECTML = {"dtypes on DirectML": "floats only"}
 
-REDUCE_SUM = _reduce("sum", NUMERIC, _sum, "The sum.", "SUM", overflow=_WRAP, nan=_PROPAGATES, empty="0")
+REDUCE_SUM = _reduce("sum", NUMERIC, _sum, "The sum.", "SUM", empty="0", **_TOTAL)
 REDUCE_MEAN = _reduce(
     "mean", NUMERIC, _mean, "The mean; of integers truncated toward zero.", "AVERAGE",
-    overflow="integer means are of the exact sum; f16 is accumulated in f32", nan=_PROPAGATES,
-    empty="NaN for floats, an error for integers",
+    overflow="an integer mean is that of the exact sum; f16 is accumulated in f32",
+    empty="NaN for floats, an error for integers", **_PROPAGATES, **_FLOATS_ON_DIRECTML,
 )  # fmt: skip
 REDUCE_MAX = _reduce(
     "max", DTYPES, _extreme(np.maximum, True), "The largest element; of bool whether any is true.", "MAX",
-    nan="unspecified which value wins; the reference propagates NaN", empty="the type's lowest value (-inf for floats)",
+    empty="the type's lowest value (-inf for floats)", **_EXTREME,
 )  # fmt: skip
 REDUCE_MIN = _reduce(
     "min", DTYPES, _extreme(np.minimum, False), "The smallest element; of bool whether all are true.", "MIN",
-    nan="unspecified which value wins; the reference propagates NaN", empty="the type's highest value (inf for floats)",
+    empty="the type's highest value (inf for floats)", **_EXTREME,
 )  # fmt: skip
-REDUCE_PROD = _reduce("prod", NUMERIC, _prod, "The product.", "MULTIPLY", overflow=_WRAP, nan=_PROPAGATES, empty="1")
+REDUCE_PROD = _reduce("prod", NUMERIC, _prod, "The product.", "MULTIPLY", empty="1", **_TOTAL)
 REDUCE_L1 = _reduce(
-    "l1", NUMERIC, lambda x, a, k: _sum(np.abs(x), a, k), "The sum of absolute values.", "L1",
-    overflow=_WRAP, nan=_PROPAGATES, empty="0",
+    "l1", NUMERIC, lambda x, a, k: _sum(np.abs(x), a, k), "The sum of absolute values.", "L1", empty="0", **_TOTAL,
 )  # fmt: skip
 REDUCE_L2 = _reduce(
     "l2", FLOATS, lambda x, a, k: np.sqrt(_sum(x * x, a, k)), "The square root of the sum of squares.", "L2",
-    overflow="f16 squares are taken in f32", nan=_PROPAGATES, empty="0",
+    overflow="f16 squares are taken in f32", empty="0", **_PROPAGATES,
 )  # fmt: skip
 REDUCE_SUM_SQUARE = _reduce(
-    "sum_square", NUMERIC, lambda x, a, k: _sum(x * x, a, k), "The sum of squares.", "SUM_SQUARE",
-    overflow=_WRAP, nan=_PROPAGATES, empty="0",
+    "sum_square", NUMERIC, lambda x, a, k: _sum(x * x, a, k), "The sum of squares.", "SUM_SQUARE", empty="0", **_TOTAL,
 )  # fmt: skip
 REDUCE_LOG_SUM = _reduce(
     "log_sum", FLOATS, lambda x, a, k: np.log(_sum(x, a, k)), "The logarithm of the sum.", "LOG_SUM",
-    overflow="f16 is accumulated in f32", nan=_PROPAGATES, empty="-inf",
+    overflow="f16 is accumulated in f32", empty="-inf", domain="of a negative sum it is NaN", **_PROPAGATES,
 )  # fmt: skip
 REDUCE_LOG_SUM_EXP = _reduce(
-    "log_sum_exp", FLOATS, _log_sum_exp, "The logarithm of the sum of exponentials, shifted by the maximum.", "LOG_SUM_EXP",
-    overflow="none inside: the maximum is taken out first", nan=_PROPAGATES, empty="-inf",
+    "log_sum_exp", FLOATS, _log_sum_exp,
+    "The logarithm of the sum of exponentials, shifted by the maximum.", "LOG_SUM_EXP",
+    overflow="none inside: the maximum is taken out first", empty="-inf", **_PROPAGATES,
+    **{"overflow on DirectML": "the maximum is not taken out: large elements give inf, very negative ones -inf"},
 )  # fmt: skip
 
 REDUCTIONS: tuple[Operation, ...] = (

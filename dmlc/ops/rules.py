@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import Dim, Inference, OpError, Shape, TensorType
+from dmlc.ir import Dim, DimExpr, Inference, OpError, Place, Shape, TensorType
 
 
 def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
     """NumPy's broadcasting. A symbolic size stretches only where it is proved equal or 1. Raises E0313."""
+    first = shapes[0]
+    if all(s == first or not s for s in shapes):  # the common case, and a scalar stretches to anything
+        return first
     out: list[Dim] = []
     rank = max(len(s) for s in shapes)
     for axis in range(rank):
@@ -49,7 +52,10 @@ def check_selection(call: Inference, axes: Sequence[int], op: str) -> None:
     operand = call.type(0)
     if operand.rank == 0:
         raise OpError(
-            codes.RANK_ZERO, f"{op} of a scalar has nothing to choose from", at=0, help="reshape it to [1] first"
+            codes.RANK_ZERO,
+            f"{op} of a scalar has nothing to choose from",
+            at=0,
+            help="reshape it to [1] first",
         )
     for axis in axes:
         check_not_empty(call, operand.shape[axis], axis, op)
@@ -75,3 +81,18 @@ def check_not_empty(call: Inference, size: Dim, axis: int, op: str) -> None:
 def same_type(call: Inference) -> list[TensorType]:
     """One result of the first operand's type."""
     return [call.type(0)]
+
+
+def check_size(call: Inference, size: Dim, at: Place) -> None:
+    """A size written as an attribute is 0 or more. Raises E0304."""
+    if isinstance(size, DimExpr):
+        for divisor in size.divisors():
+            zero = OpError(codes.WRONG_ATTRIBUTE, f"the size {size} divides by {divisor}, which is 0", at=at)
+            call.require(1, "<=", divisor, zero)
+    call.require(0, "<=", size, OpError(codes.WRONG_ATTRIBUTE, f"a size cannot be negative: {size}", at=at))
+
+
+def bound(dim: Dim) -> int:
+    """The size inside a reference, where all dims are bound."""
+    assert isinstance(dim, int)
+    return dim

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import FLOATS, INDEX, NUMERIC, Array, Attributes, Dim, DType, Inference, Operand, Operation, OpError, TensorType
+from dmlc.ir import (
+    FLOATS,
+    INDEX,
+    NUMERIC,
+    Array,
+    Attributes,
+    Dim,
+    DType,
+    Inference,
+    InferRule,
+    Operand,
+    Operation,
+    OpError,
+    TensorType,
+)
 from dmlc.ir.dtype import u32
-from dmlc.ops.attributes import ALL, AxesKind, AxisKind, DimKind, DTypeKind, FlagKind, Synonym, WordKind, attribute
+from dmlc.ops.attributes import (
+    ALL,
+    AxesKind,
+    AxisKind,
+    DimKind,
+    DTypeKind,
+    FlagKind,
+    Synonym,
+    WordKind,
+    attribute,
+)
 from dmlc.ops.rules import check_selection, reduced_shape
 
 
@@ -29,17 +55,21 @@ class ArgAttributes(Attributes):
     keepdims: bool = attribute(FlagKind(), "keep the axes as size 1", default=True)
 
 
-def _infer_arg(call: Inference) -> list[TensorType]:
-    a: ArgAttributes = call.attributes
-    check_selection(call, a.axes, "argmax or argmin")
-    return [TensorType(a.dtype, reduced_shape(call.type(0).shape, a.axes, a.keepdims))]
+def _infer_arg(op: str) -> InferRule:
+    def infer(call: Inference) -> Sequence[TensorType]:
+        a: ArgAttributes = call.attributes
+        check_selection(call, a.axes, op)
+        return [TensorType(a.dtype, reduced_shape(call.type(0).shape, a.axes, a.keepdims))]
+
+    return infer
 
 
 def _flat_groups(x: Array, axes: tuple[int, ...]) -> Array:
     """The elements of each group along a last axis, row-major over ``axes`` in ascending order."""
     kept = [i for i in range(x.ndim) if i not in axes]
     moved = np.transpose(x, [*kept, *axes])
-    return np.ascontiguousarray(moved).reshape([x.shape[i] for i in kept] + [-1])
+    # The last size is spelled out: NumPy cannot find a -1 beside a size of 0.
+    return moved.reshape([*[x.shape[i] for i in kept], math.prod(x.shape[i] for i in axes)])
 
 
 def _arg_reference(chooser: Any) -> Any:
@@ -59,6 +89,8 @@ _ARG_NOTES = {
     "ties": "the first or the last of equal elements, as `ties` says; -0 equals +0",
     "nan": "which element wins is unspecified where a NaN is among them; the index stays in range. "
     "The reference does as NumPy (the first NaN wins)",
+    "nan on DirectML": "a NaN never wins, except that one at the first place of its group always does",
+    "nan on ONNX Runtime CPU": "the first NaN of a vector wins, a NaN inside a row of a matrix may not",
     "empty": "an error",
 }
 
@@ -67,7 +99,7 @@ ARGMAX = Operation(
     operands=(Operand("x", NUMERIC),),
     attributes=ArgAttributes,
     results=("index",),
-    infer=_infer_arg,
+    infer=_infer_arg("argmax"),
     reference=_arg_reference(np.argmax),
     summary="The row-major index of the largest element over the axes together.",
     source="DML_ARGMAX_OPERATOR_DESC; ONNX ArgMax",
@@ -79,7 +111,7 @@ ARGMIN = Operation(
     operands=(Operand("x", NUMERIC),),
     attributes=ArgAttributes,
     results=("index",),
-    infer=_infer_arg,
+    infer=_infer_arg("argmin"),
     reference=_arg_reference(np.argmin),
     summary="The row-major index of the smallest element over the axes together.",
     source="DML_ARGMIN_OPERATOR_DESC; ONNX ArgMin",
@@ -138,7 +170,10 @@ TOP_K = Operation(
     source="DML_TOP_K1_OPERATOR_DESC; ONNX TopK",
     notes={
         "ties": "equal values by ascending index, in both orders; -0 equals +0",
-        "nan": "where a NaN is placed is unspecified; indices stay in range. The reference does as NumPy sorts (NaN largest)",
+        "nan": "where a NaN is placed is unspecified; indices stay in range. "
+        "The reference does as NumPy sorts (NaN largest)",
+        "nan on DirectML": "the order around a NaN is lost; a number may be missing from the result",
+        "nan on ONNX Runtime CPU": "a NaN may come first in both orders",
         "empty": "an error",
     },
 )
@@ -174,6 +209,10 @@ HARDMAX = Operation(
     notes={
         "ties": "the first maximum",
         "nan": "which element is 1 is unspecified where a NaN is among them; at most one per group is",
+        "nan on DirectML": "the element that its argmax chooses",
+        "nan on ONNX Runtime CPU": "all zeros where the group starts with a NaN",
         "empty": "an error",
     },
 )
+
+SELECTIONS: tuple[Operation, ...] = (ARGMAX, ARGMIN, TOP_K, HARDMAX)

@@ -354,3 +354,22 @@ model m(x: i32[4]) -> (y) {
 }
 """,
 )
+
+NEGATIVE_POWER = declare(
+    "E0320",
+    "an integer to a negative constant power",
+    """An integer to a negative power is a fraction, which an integer tensor cannot hold; cast the base to a
+    float first.""",
+    example="""
+model m(x: i32[4]) -> (y) {
+    y = x ** -1
+    return y
+}
+""",
+    fixed="""
+model m(x: i32[4]) -> (y) {
+    y = (x as f32) ** -1
+    return y
+}
+""",
+)

@@ -1,1 +1,144 @@
-"""Codes."""
+"""E05: what a target cannot do."""
+
+from dmlc.diagnostics.code import declare
+
+NEEDS_OPSET = declare(
+    "E0501",
+    "an operation needs a newer ONNX opset",
+    """At the opset that was asked for, ONNX has neither the operator nor an equivalent. The message names the lowest
+    opset that works; without `--opset` the target's own is used.""",
+    example="""
+$ dmlc compile gelu.dml --opset 17       # y = onnx.Gelu(x)
+error[E0501]: ONNX has Gelu from opset 20 on, not at 17
+""",
+    fixed="""
+$ dmlc compile gelu.dml --opset 20
+""",
+    program=False,
+)
+
+NO_EXACT_FORM = declare(
+    "E0502",
+    "an operation has no exact form for a dtype on the target",
+    """The runtime has no kernel for the dtype, and no cast or rewriting around it keeps the numbers. A cast that loses
+    precision is yours to write, so that a reader sees it.""",
+    example="""
+model m(x: f64[4]) -> (y) {
+    y = erf(x)
+    return y
+}
+""",
+    fixed="""
+model m(x: f64[4]) -> (y) {
+    y = erf(x as f32) as f64
+    return y
+}
+""",
+)
+
+TOO_MANY_AXES = declare(
+    "E0503",
+    "a tensor has more axes than the target takes",
+    """DirectML takes tensors of up to 8 axes, and its execution provider does not fall back to the CPU for larger ones:
+    the session would not start. Reductions and reshapes are brought down by merging axes where that is possible.""",
+    example="""
+model m(x: f32[2, 2, 2, 2, 2, 2, 2, 2, 2]) -> (y) {
+    y = transpose(x, perm=[8, 7, 6, 5, 4, 3, 2, 1, 0])
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[2, 2, 2, 2, 2, 2, 2, 2]) -> (y) {
+    y = transpose(x, perm=[7, 6, 5, 4, 3, 2, 1, 0])
+    return y
+}
+""",
+)
+
+UNKNOWN_ONNX_OPERATOR = declare(
+    "E0504",
+    "no such ONNX operator",
+    """`onnx.Name(...)` takes the operators of the installed onnx package, spelled as ONNX spells them, and the few of
+    `com.microsoft` whose result type is known.""",
+    example="""
+model m(x: f32[4]) -> (y) {
+    y = onnx.Gleu(x)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4]) -> (y) {
+    y = onnx.Gelu(x)
+    return y
+}
+""",
+)
+
+ONNX_REFUSES = declare(
+    "E0505",
+    "ONNX's own inference refuses a call",
+    """An operator that is carried through is typed by the inference that ONNX declares for it, at the opset that is
+    emitted. It found that the operands, or an operand and an attribute, do not go together.""",
+    example="""
+model m(x: f32[1, 3, 8, 8], w: f32[4, 3, 3]) -> (y) {
+    y = onnx.Conv(x, w)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[1, 3, 8, 8], w: f32[4, 3, 3, 3]) -> (y) {
+    y = onnx.Conv(x, w)
+    return y
+}
+""",
+)
+
+ONNX_RESULT_UNKNOWN = declare(
+    "E0506",
+    "the type of an ONNX operator's result is not known",
+    """Every value has a dtype and a shape. ONNX's inference leaves this result open: its shape depends on data, on sizes
+    that are not bound, or it is not a tensor of one of the language's dtypes.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = onnx.NonZero(x)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = x != 0.0
+    return y
+}
+""",
+)
+
+ONNX_NOT_EVALUABLE = declare(
+    "E0507",
+    "an ONNX operator cannot be evaluated in NumPy",
+    """The reference backend evaluates carried operators with onnx's own reference evaluator, which does not have this
+    one, or fails on it.""",
+    example="""
+$ dmlc run gelu.dml --random 0 --backend reference     # y = onnx.com.microsoft.FastGelu(x)
+error[E0507]: com.microsoft.FastGelu has no reference
+""",
+    fixed="""
+$ dmlc run gelu.dml --random 0 --backend cpu
+""",
+    program=False,
+)
+
+NO_NUMPY_CODE = declare(
+    "E0570",
+    "an operation has no NumPy code",
+    """An operator that was carried through from ONNX (`onnx.Name(...)`, or one of an imported model that the
+    language has no operation for) is known by its schema only, so the generated NumPy code cannot compute it. ONNX
+    output can: it passes the operator on.""",
+    example="""
+$ dmlc compile model.dml -o model.py     # model.dml calls onnx.Gelu(x)
+error[E0570]: there is no NumPy code for onnx.Gelu
+""",
+    fixed="""
+$ dmlc compile model.dml -o model.onnx   # or write it out: 0.5 * x * (1 + erf(x / 1.4142135))
+""",
+    program=False,
+)

@@ -1,0 +1,233 @@
+"""What compiling and running ask for: files of the command line and fed data (E04), targets and backends (E05)."""
+
+from dmlc.diagnostics.code import declare
+
+CANNOT_READ = declare(
+    "E0420",
+    "a file cannot be opened",
+    """The file that the command line names is missing, is a folder, or may not be read. Exit code 2.""",
+    example="""
+$ dmlc check haed.dml
+error[E0420]: cannot open haed.dml: no such file or directory
+""",
+    fixed="""
+$ dmlc check head.dml
+""",
+    program=False,
+)
+
+CANNOT_WRITE = declare(
+    "E0421",
+    "a file cannot be written",
+    """The output cannot be written: its folder is missing, or may not be written to. Nothing is left half written:
+    the result goes to a file beside the output first, which is then renamed. Exit code 2.""",
+    example="""
+$ dmlc compile head.dml -o no/such/folder/head.onnx
+error[E0421]: cannot write no/such/folder/head.onnx: no such file or directory
+""",
+    fixed="""
+$ mkdir -p no/such/folder && dmlc compile head.dml -o no/such/folder/head.onnx
+""",
+    program=False,
+)
+
+BAD_ARRAY_FILE = declare(
+    "E0422",
+    "a file holds no array",
+    """`--input` takes `.npy` files, and arrays of `.npz` files by their key. The file is cut short, is something else,
+    holds Python objects, or has no such key.""",
+    example="""
+$ dmlc run head.dml --input x=data.npz:imgae
+error[E0422]: data.npz has no array imgae: it has image, label
+""",
+    fixed="""
+$ dmlc run head.dml --input x=data.npz:image
+""",
+    program=False,
+)
+
+INPUT_NAMES = declare(
+    "E0423",
+    "inputs are missing or unknown",
+    """Every input of the model is fed, by its name, and nothing else is.""",
+    example="""
+$ dmlc run head.dml --input imgae=image.npy
+error[E0423]: the model has no input imgae
+""",
+    fixed="""
+$ dmlc run head.dml --input image=image.npy
+""",
+    program=False,
+)
+
+FED_DTYPE = declare(
+    "E0424",
+    "fed data has another dtype",
+    """Arrays are fed in the dtype that the model declares; a silent conversion could change values. Python's own
+    numbers and lists of them are converted where every value fits.""",
+    example="""
+program.run({"x": np.zeros((2, 3))})              # f64, the model wants f32
+""",
+    fixed="""
+program.run({"x": np.zeros((2, 3), np.float32)})
+""",
+    program=False,
+)
+
+FED_SHAPE = declare(
+    "E0425",
+    "fed data has another shape",
+    """The shape of an input has the declared number of axes and the declared sizes; a dim has one value in all
+    inputs, which lies within its bounds.""",
+    example="""
+program.run({"x": np.zeros((2, 3), np.float32)})     # the model wants f32[N, 4]
+""",
+    fixed="""
+program.run({"x": np.zeros((2, 4), np.float32)})
+""",
+    program=False,
+)
+
+FED_CONDITION = declare(
+    "E0426",
+    "the fed sizes break a relation",
+    """Some relations between sizes cannot be proved while compiling, such as `5 <= N` for `top_k(x, k=5)`; they are
+    checked when the sizes are known.""",
+    example="""
+program.run({"x": np.zeros(4, np.float32)})    # the model takes top_k(x, k=5) of f32[N]
+""",
+    fixed="""
+program.run({"x": np.zeros(8, np.float32)})    # or declare `dim N in 5..` in the program
+""",
+    program=False,
+)
+
+NO_RANDOM_SIZES = declare(
+    "E0427",
+    "no sizes were found for random inputs",
+    """`--random` picks a size for every dim within its bounds so that the relations between sizes hold; it tries some
+    hundred times.""",
+    example="""
+$ dmlc run model.dml --random 0
+error[E0427]: no sizes were found for N, M that keep 3 * N == 7 * M
+""",
+    fixed="""
+$ dmlc run model.dml --random 0 --bind N=7 --bind M=3
+""",
+    program=False,
+)
+
+UNKNOWN_TARGET = declare(
+    "E0550",
+    "no such target",
+    """Targets are directml, cpu, onnx and numpy; `dmlc targets` says what each is.""",
+    example="""
+$ dmlc compile head.dml --target directx
+error[E0550]: there is no target directx
+""",
+    fixed="""
+$ dmlc compile head.dml --target directml
+""",
+    program=False,
+)
+
+OPSET_OUT_OF_RANGE = declare(
+    "E0551",
+    "the target does not take this opset",
+    """Each target has a lowest and a highest ONNX opset. Above opset 21 the DirectML execution provider loses kernels
+    of basic operators (Reshape, Cast, TopK), so nodes would land on the CPU.""",
+    example="""
+$ dmlc compile head.dml --opset 23
+error[E0551]: target directml takes opsets 11 to 21, not 23
+""",
+    fixed="""
+$ dmlc compile head.dml --opset 21
+""",
+    program=False,
+)
+
+NOT_YET = declare(
+    "E0552",
+    "not available yet",
+    """The page of the language promises it, this version does not have it.""",
+    example="""
+$ dmlc compile head.dml --emit dxdispatch
+error[E0552]: DxDispatch output is not available yet
+""",
+    fixed="""
+$ dmlc compile head.dml --emit onnx
+""",
+    program=False,
+)
+
+NO_BACKEND = declare(
+    "E0553",
+    "the backend is not there",
+    """Programs run on dml (ONNX Runtime's DirectML execution provider, Windows only), cpu (ONNX Runtime), numpy (the
+    generated code) or reference; without a choice on dml where it is present, else on cpu.""",
+    example="""
+$ dmlc run head.dml --random 0 --backend dml
+error[E0553]: this ONNX Runtime has no DirectML execution provider
+""",
+    fixed="""
+$ pip install onnxruntime-directml    # on Windows; or: dmlc run head.dml --random 0 --backend cpu
+""",
+    program=False,
+)
+
+RUNTIME_FAILED = declare(
+    "E0554",
+    "ONNX Runtime refuses or fails",
+    """ONNX Runtime could not make a session of the model, or failed in a node. Where its message names the node, the
+    place in the program that it came from is shown.""",
+    example="""
+$ dmlc run head.dml --input i=far.npy
+error[E0554]: ONNX Runtime failed: indices element out of data bounds, idx=9
+""",
+    fixed="""
+$ dmlc run head.dml --input i=near.npy    # or --backend reference, to see what the program itself means
+""",
+    program=False,
+)
+
+BAD_BINDING = declare(
+    "E0555",
+    "a dim cannot be bound so",
+    """`--bind N=4` gives a dim of the inputs a fixed size, which lies within its bounds.""",
+    example="""
+$ dmlc compile head.dml --bind batch=65
+error[E0555]: batch=65 is out of bounds: batch is 1 to 64
+""",
+    fixed="""
+$ dmlc compile head.dml --bind batch=64
+""",
+    program=False,
+)
+
+UNKNOWN_CHOICE = declare(
+    "E0556",
+    "a choice that does not exist",
+    """An option has a few known values: a class of rewrites (range), a DirectML feature level (1.0 to 6.4), the suffix
+    of a file to save.""",
+    example="""
+program = dmlc.compile("head.dml", allow=("rnage",))
+""",
+    fixed="""
+program = dmlc.compile("head.dml", allow=("range",))
+""",
+    program=False,
+)
+
+FEATURE_LEVEL = declare(
+    "E0557",
+    "the feature level is too low for ONNX Runtime",
+    """ONNX Runtime's DirectML execution provider asks for a device of feature level 5.0 or higher.""",
+    example="""
+$ dmlc compile head.dml --feature-level 4.1
+error[E0557]: ONNX Runtime needs DirectML feature level 5.0, not 4.1
+""",
+    fixed="""
+$ dmlc compile head.dml --feature-level 5.0
+""",
+    program=False,
+)

@@ -1,0 +1,251 @@
+"""A graph as text in the language's own spelling, for people, for ``after_pass`` dumps and for tests.
+
+What it prints is ``.dml``: one assignment a node, its result types behind ``#``, constants above the model. Infix
+operations print with their symbol (the operands of a line are names or numbers, so nothing needs brackets).
+Three things are not parsable: constants of more than ``max_elements`` elements (``...``), a reduction with
+``axes=[]`` (the graph's "no axis", which a program cannot say), and conditions, which are comments.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir.dim import Interval
+from dmlc.ir.dtype import DTYPE_BY_NAME, DType
+from dmlc.ir.graph import Graph, Node, Value
+from dmlc.ir.operation import Attributes, Operand
+from dmlc.ir.tensor import Tensor
+
+#: Words that cannot stand as a bare name.
+_KEYWORDS = frozenset(DTYPE_BY_NAME) | {
+    *("dml", "dim", "in", "const", "def", "model", "return", "load", "as"),
+    *("true", "false", "inf", "nan", "none"),
+}
+
+
+def print_graph(graph: Graph, *, max_elements: int | None = 16) -> str:
+    """The graph as text that ends with a newline. ``max_elements=None`` prints every constant whole."""
+    return "\n".join(_Printer(graph, max_elements).lines()) + "\n"
+
+
+def quoted(name: str) -> str:
+    """A name as a program writes it: bare where it can be, else between backticks."""
+    return name if name.isidentifier() and name.isascii() and name not in _KEYWORDS else f"`{name}`"
+
+
+class _Printer:
+    def __init__(self, graph: Graph, max_elements: int | None) -> None:
+        self.graph = graph
+        self.max_elements = max_elements
+        self.names: dict[Value, str] = {}
+        self.taken: set[str] = set(graph.dims.bounds)
+        self.fresh = 0
+        self.inline: dict[Value, str] = {}
+
+    def lines(self) -> Iterator[str]:
+        graph = self.graph
+        for name, interval in graph.dims.bounds.items():
+            yield f"dim {name} {_bounds(interval)}"
+        for value in graph.inputs:
+            self.names[value] = self._unique(value.name)
+        body = []
+        constants = []
+        for node in graph:
+            tensor = _constant(node)
+            if tensor is None:
+                body.append("    " + self._statement(node))
+            elif not self._inlined(node.result, tensor):
+                name = self.names[node.result] = self._unique(node.result.name)
+                constants.append(f"const {quoted(name)}: {tensor.type} = {self._data(tensor)}")
+        yield from constants
+        if graph.dims.bounds or constants:
+            yield ""
+        yield f"model {quoted(graph.name)}("
+        for value in graph.inputs:
+            yield f"    {quoted(self.names[value])}: {value.type},"
+        yield ") -> ("
+        for output, value in graph.outputs:
+            yield f"    {quoted(output)}: {value.type},"
+        yield ") {"
+        for condition in graph.conditions:
+            yield f"    # requires {condition}"
+        yield from body
+        yield f"    return {', '.join(self._use(v) for _, v in graph.outputs)}"
+        yield "}"
+
+    # --- statements
+
+    def _statement(self, node: Node) -> str:
+        operands = [self._use(v) for v in node.operands]
+        call = _infix(node, operands)
+        if call is None:
+            name, keywords = _call(node)
+            call = f"{name}({', '.join([*operands, *keywords])})"
+        left = ", ".join([self._define(r) for r in node.results])
+        types = ", ".join([str(r.type) for r in node.results])
+        return f"{left} = {call}  # {types}"
+
+    def _define(self, value: Value) -> str:
+        name = self.names[value] = self._unique(value.name)
+        return quoted(name)
+
+    def _use(self, value: Value | None) -> str:
+        if value is None:
+            return "none"
+        inline = self.inline.get(value)
+        return inline if inline is not None else quoted(self.names[value])
+
+    def _unique(self, wanted: str | None) -> str:
+        if wanted is not None and wanted not in self.taken:
+            self.taken.add(wanted)
+            return wanted
+        while True:
+            name = f"{wanted}_{self.fresh}" if wanted else f"t{self.fresh}"
+            self.fresh += 1
+            if name not in self.taken:
+                self.taken.add(name)
+                return name
+
+    # --- constants
+
+    def _inlined(self, value: Value, tensor: Tensor) -> bool:
+        """Whether each use can hold the number itself, because another operand of its group gives the dtype."""
+        if tensor.array.ndim or not value.uses or not all(_dtype_is_given(node, i) for node, i in value.uses):
+            return False
+        text = number_text(tensor.array[()])
+        self.inline[value] = f"({text})" if text.startswith("-") else text
+        return True
+
+    def _data(self, tensor: Tensor) -> str:
+        if self.max_elements is not None and tensor.array.size > self.max_elements:
+            origin = f" of {tensor.note}" if tensor.note else ""
+            return f"...  # {tensor.array.size} elements{origin}"
+        return _nested(tensor.array)
+
+
+def _constant(node: Node) -> Tensor | None:
+    found = getattr(node.attributes, "value", None)
+    return found if isinstance(found, Tensor) else None
+
+
+def _operand(node: Node, index: int) -> Operand | None:
+    declared = node.op.operands
+    if index < len(declared):
+        return declared[index]
+    return declared[-1] if declared else None
+
+
+def _dtype_is_given(node: Node, index: int) -> bool:
+    mine = _operand(node, index)
+    if mine is None:
+        return False
+    for i, other in enumerate(node.operands):
+        if i == index or other is None or (other.producer is not None and _constant(other.producer) is not None):
+            continue
+        theirs = _operand(node, i)
+        if theirs is not None and theirs.group == mine.group and not theirs.variadic:
+            return True
+    return False
+
+
+def _infix(node: Node, operands: list[str]) -> str | None:
+    symbol = node.op.symbol
+    if symbol is None:
+        return None
+    if len(operands) == 2:
+        return f"{operands[0]} {symbol} {operands[1]}"
+    return f"{symbol}{operands[0]}" if len(operands) == 1 else None
+
+
+def _call(node: Node) -> tuple[str, list[str]]:
+    """The name that a program calls and the keywords that differ from their defaults."""
+    attributes: Any = node.attributes
+    op_type = getattr(attributes, "op_type", None)
+    if op_type is not None:  # carried through: any ONNX operator
+        domain = f"{attributes.domain}." if attributes.domain else ""
+        return f"onnx.{domain}{op_type}", [f"{k}={_text(v, quote=True)}" for k, v in attributes.attributes]
+    rank = len(node.operands[0].shape) if node.operands and node.operands[0] is not None else 0
+    keywords = []
+    for name, default, extra in _defaults(type(node.attributes)):
+        value = getattr(attributes, name)
+        if not _is_default(value, default, rank + extra):
+            keywords.append(f"{name}={_text(value)}")
+    return node.op.name, keywords
+
+
+_NO_DEFAULT = object()
+_DEFAULTS: dict[type[Attributes], list[tuple[str, Any, int]]] = {}
+
+
+def _defaults(record: type[Attributes]) -> list[tuple[str, Any, int]]:
+    """Each attribute's name, written default, and how many axes the result has more than the operand."""
+    found = _DEFAULTS.get(record)
+    if found is None:
+        found = []
+        for field in dataclasses.fields(record):
+            kind, default, *_ = field.metadata.get("spec", (None, _NO_DEFAULT))
+            found.append((field.name, default, getattr(kind, "extra", 0)))
+        _DEFAULTS[record] = found
+    return found
+
+
+def _is_default(value: Any, default: Any, rank: int) -> bool:
+    """Whether the canonical ``value`` is what leaving the attribute out gives on an operand of that rank."""
+    if value is None or default is None:
+        return value is default
+    if isinstance(value, tuple):
+        if repr(default) == "all":
+            return value == tuple(range(rank))
+        return isinstance(default, int) and value == (default + rank if default < 0 else default,)
+    if isinstance(default, int) and not isinstance(default, bool) and default < 0 and isinstance(value, int):
+        return value == default + rank
+    return type(value) is type(default) and bool(value == default)
+
+
+# --- texts
+
+
+def _bounds(interval: Interval) -> str:
+    low, high = interval
+    return f"in {low}.." if math.isinf(high) else f"in {low}..{high}"
+
+
+def number_text(number: Any) -> str:
+    """A NumPy or Python number as a literal that reads back as the same number."""
+    if isinstance(number, (bool, np.bool_)):
+        return "true" if number else "false"
+    if isinstance(number, (int, np.integer)):
+        return str(int(number))
+    if not math.isfinite(number):
+        return str(float(number))
+    short = str(number)
+    exact = not isinstance(number, np.floating) or type(number)(float(short)) == number
+    text = short if exact else repr(float(number))
+    return text if "." in text or "e" in text else f"{text}.0"
+
+
+def _nested(array: np.ndarray[Any, np.dtype[Any]]) -> str:
+    if array.ndim == 0:
+        return number_text(array[()])
+    return "[" + ", ".join([_nested(row) for row in array]) + "]"
+
+
+def _text(value: Any, *, quote: bool = False) -> str:
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join([_text(v, quote=quote) for v in value]) + "]"
+    if isinstance(value, (bool, int, float)):
+        return number_text(value)
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, Tensor):
+        return str(value.type)
+    if isinstance(value, np.ndarray):
+        return _nested(value)
+    if value is None:
+        return "none"
+    return f'"{value}"' if quote and isinstance(value, str) else str(value)

@@ -1,0 +1,114 @@
+"""The invariants of a graph, checked: what every pass may rely on and must leave true.
+
+Linear; a few microseconds a node. A broken invariant is a bug of ours, so it is an I09 error (exit code 3) that
+names the node and the source place it came from, never the whole graph.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NoReturn
+
+from dmlc.diagnostics import DmlcError, Label, fail
+from dmlc.diagnostics.catalogue.bugs import INTERNAL
+from dmlc.ir.graph import Graph, Node, OutputAttributes, Value
+from dmlc.ir.operation import OpError
+from dmlc.ir.types import TensorType
+
+
+def verify(graph: Graph) -> None:
+    """Check order, links, use lists, types, attributes, inputs and outputs. Raises ``DmlcError`` I0901."""
+    known: set[Value] = set()
+    uses = 0
+    for index, value in enumerate(graph.inputs):
+        if value.producer is not None or value.index != index:
+            _bug(f"input {value.name} is not the graph's input number {index}", None)
+        known.add(value)
+        uses += len(value.uses)
+    count = 0
+    operands = 0
+    previous: Node | None = None
+    for node in graph:
+        if node.graph is not graph or node._previous is not previous:
+            _bug("the node's links are broken", node)
+        operands += _check_operands(node, known)
+        _check_results(graph, node)
+        for value in node.results:
+            known.add(value)
+            uses += len(value.uses)
+        previous = node
+        count += 1
+    if count != len(graph) or graph._last is not previous:
+        _bug(f"the graph says {len(graph)} nodes, it holds {count}", None)
+    operands += _check_operands(graph.output, known)
+    _check_output(graph)
+    # Every operand was found in its value's use list; equal counts exclude uses that no node has.
+    if uses != operands:
+        _bug(f"use lists hold {uses} uses, the nodes have {operands} operands", None)
+
+
+def _check_operands(node: Node, known: set[Value]) -> int:
+    count = 0
+    for number, value in enumerate(node.operands):
+        if value is None:
+            continue
+        if value not in known:
+            _bug(f"operand {number} is used before it is made, or comes from another graph", node)
+        if (node, number) not in value.uses:
+            _bug(f"operand {number} does not list this use", node)
+        count += 1
+    return count
+
+
+def _check_results(graph: Graph, node: Node) -> None:
+    attributes: Any = node.attributes
+    if not isinstance(attributes, node.op.attributes):
+        _bug(f"the attributes are {type(attributes).__name__}, not {node.op.attributes.__name__}", node)
+    axes = getattr(attributes, "axes", None)
+    if type(axes) is tuple and not _canonical_axes(node, axes):
+        _bug(f"axes={list(axes)} are not sorted, unique and in range", node)
+    try:
+        types, conditions = graph.infer(node.op, node.operands, node.attributes)
+    except OpError as error:
+        _bug(f"inference refuses it: {error.message}", node)
+    if len(types) != len(node.results):
+        _bug(f"it has {len(node.results)} results, inference gives {len(types)}", node)
+    for index, (value, type_) in enumerate(zip(node.results, types, strict=True)):
+        if value.producer is not node or value.index != index:
+            _bug(f"result {index} does not know its node", node)
+        if value.type != type_ and not _same_type(graph, value.type, type_):
+            _bug(f"result {index} has type {value.type}, inference gives {type_}", node)
+    for condition in conditions:
+        if condition not in graph.conditions:
+            _bug(f"the graph does not hold its condition {condition}", node)
+
+
+def _same_type(graph: Graph, a: TensorType, b: TensorType) -> bool:
+    """Equal, or proved so where the sizes are spelled differently."""
+    if a.dtype is not b.dtype or a.rank != b.rank:
+        return False
+    return all(graph.dims.equal(x, y) for x, y in zip(a.shape, b.shape, strict=True))
+
+
+def _canonical_axes(node: Node, axes: tuple[int, ...]) -> bool:
+    """Axes are those of the first operand or, for operations that add axes, of the result."""
+    rank = max((v.type.rank for v in (*node.operands[:1], *node.results) if v is not None), default=0)
+    return not axes or (axes[0] >= 0 and axes[-1] < rank and all(a < b for a, b in pairwise(axes)))
+
+
+def _check_output(graph: Graph) -> None:
+    names = graph.output.attributes_as(OutputAttributes).names
+    operands = graph.output.operands
+    if len(names) != len(operands) or any(v is None for v in operands):
+        _bug(f"the graph has {len(names)} output names and {len(operands)} outputs", None)
+    if len(set(names)) != len(names):
+        _bug("two outputs have one name", None)
+
+
+def _bug(message: str, node: Node | None) -> NoReturn:
+    if node is None:
+        raise fail(INTERNAL, f"broken graph: {message}", exit_code=3)
+    labels = [Label(span) for span in node.spans[:1]]
+    made = f", made by {', '.join(node.rules)}" if node.rules else ""
+    error: DmlcError = fail(INTERNAL, f"broken graph: node {node.op.name}{made}: {message}", *labels, exit_code=3)
+    raise error

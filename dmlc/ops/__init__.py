@@ -1,0 +1,37 @@
+"""Every operation of the language, by the name or sign that calls it."""
+
+from dmlc.ir import Operation
+from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
+from dmlc.ops.constant import CONSTANT
+
+#: The operations of the language page, in families.
+FAMILIES: dict[str, tuple[Operation, ...]] = {
+    "Selection": select.SELECTIONS,
+    "Reductions": reduce.REDUCTIONS,
+    "Normalization": normalize.NORMALIZATIONS,
+    "Scans": scan.SCANS,
+    "Elementwise, one operand": elementwise.UNARY,
+    "Elementwise, two operands": binary.BINARY,
+    "Choosing and converting": choose.CHOICES,
+    "Moving": move.MOVES,
+    "Indices and filled tensors": index.INDEXING,
+    "Matrix product": (matmul.MATMUL,),
+}
+
+_LANGUAGE: tuple[Operation, ...] = tuple([op for family in FAMILIES.values() for op in family])
+
+#: The infix operations, by sign.
+INFIX: dict[str, Operation] = {op.symbol: op for op in binary.BINARY if op.symbol}
+
+#: The prefix operations, by sign.
+PREFIX: dict[str, Operation] = {"-": elementwise.NEG, "!": elementwise.NOT}
+
+#: The operations that have a call form, by their name in programs; of the infix ones only pow.
+OPERATIONS: dict[str, Operation] = {
+    op.name: op for op in _LANGUAGE if op is binary.POW or INFIX.get(op.symbol or "") is not op
+}
+
+#: All operations, each once.
+ALL_OPERATIONS: tuple[Operation, ...] = (CONSTANT, *_LANGUAGE)
+
+__all__ = ["ALL_OPERATIONS", "FAMILIES", "INFIX", "OPERATIONS", "PREFIX"]

@@ -1,0 +1,255 @@
+"""Operations on indices, and tensors made from attributes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import (
+    DTYPES,
+    INDEX,
+    NUMERIC,
+    Array,
+    Attributes,
+    Dim,
+    DType,
+    Inference,
+    Operand,
+    Operation,
+    OpError,
+    TensorType,
+)
+from dmlc.ir.dtype import f32
+from dmlc.ops.attributes import AxisKind, DimKind, DimsKind, DTypeKind, NumberKind, attribute
+from dmlc.ops.literals import attribute_array
+from dmlc.ops.rules import bound, check_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexAttributes(Attributes):
+    axis: int = attribute(AxisKind(), "the axis of x that the indices count along", default=0)
+
+
+_INDEX_NOTES = {
+    "indices": "negative ones count from the end; out of range is unspecified (the reference clamps)",
+    "indices on ONNX Runtime CPU": "out of range is a run-time error",
+    "nan": "elements are moved, not computed",
+}
+
+
+def _wrapped(i: Array, size: int) -> Array:
+    """Indices of 0 to ``size - 1``: negative ones count from the end, the rest is clamped."""
+    i = i.astype(np.int64)
+    return np.clip(np.where(i < 0, i + size, i), 0, max(size - 1, 0))
+
+
+def _infer_gather(call: Inference) -> Sequence[TensorType]:
+    x, i, axis = call.type(0), call.type(1), call.attributes.axis
+    return [x.with_shape((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]))]
+
+
+def _gather_reference(a: IndexAttributes, x: Array, i: Array) -> Array:
+    if x.shape[a.axis] == 0:  # every index is out of range
+        return np.zeros((*x.shape[: a.axis], *i.shape, *x.shape[a.axis + 1 :]), dtype=x.dtype)
+    return np.asarray(np.take(x, _wrapped(i, x.shape[a.axis]), axis=a.axis))
+
+
+GATHER = Operation(
+    name="gather",
+    operands=(Operand("x", DTYPES), Operand("i", INDEX, group="I")),
+    attributes=IndexAttributes,
+    infer=_infer_gather,
+    reference=_gather_reference,
+    summary="The slices of x at the indices: the axis is replaced by the axes of i.",
+    source="DML_GATHER_OPERATOR_DESC; ONNX Gather; numpy.take",
+    notes=_INDEX_NOTES,
+)
+
+
+def _check_indices(call: Inference, op: str) -> None:
+    """``i`` has the rank of ``x`` and is not larger, but along ``axis``. Raises E0317."""
+    x, i = call.type(0), call.type(1)
+    if x.rank != i.rank:
+        raise OpError(codes.WRONG_SHAPE, f"{op} needs indices of rank {x.rank}, as x, not {i.rank}", at=1, about=0)
+    for axis, (index_size, size) in enumerate(zip(i.shape, x.shape, strict=True)):
+        if axis != call.attributes.axis:
+            message = f"axis {axis} of the indices has {index_size} elements, x has {size}"
+            call.require(index_size, "<=", size, OpError(codes.WRONG_SHAPE, message, at=1, about=0))
+
+
+def _infer_gather_elements(call: Inference) -> Sequence[TensorType]:
+    _check_indices(call, "gather_elements")
+    return [call.type(0).with_shape(call.type(1).shape)]
+
+
+def _positions(i: Array, axis: int, size: int) -> tuple[Array, ...]:
+    """The coordinates in x of each element of ``i``."""
+    own: list[Array] = [*np.indices(i.shape)]
+    return (*own[:axis], _wrapped(i, size), *own[axis + 1 :])
+
+
+def _gather_elements_reference(a: IndexAttributes, x: Array, i: Array) -> Array:
+    if x.shape[a.axis] == 0:
+        return np.zeros(i.shape, dtype=x.dtype)
+    return np.asarray(x[_positions(i, a.axis, x.shape[a.axis])])
+
+
+GATHER_ELEMENTS = Operation(
+    name="gather_elements",
+    operands=(Operand("x", DTYPES), Operand("i", INDEX, group="I")),
+    attributes=IndexAttributes,
+    infer=_infer_gather_elements,
+    reference=_gather_elements_reference,
+    summary="For each index the element of x at its own place, but for the axis, where the index says.",
+    source="DML_GATHER_ELEMENTS_OPERATOR_DESC; ONNX GatherElements; numpy.take_along_axis",
+    notes=_INDEX_NOTES,
+)
+
+
+def _infer_scatter_elements(call: Inference) -> Sequence[TensorType]:
+    x, i, updates = call.type(0), call.type(1), call.type(2)
+    _check_indices(call, "scatter_elements")
+    error = OpError(
+        codes.WRONG_SHAPE, f"updates is {updates}, the indices are {i}: their shapes must be equal", at=2, about=1
+    )
+    if updates.rank != i.rank:
+        raise error
+    for have, want in zip(updates.shape, i.shape, strict=True):
+        call.require(have, "==", want, error)
+    return [x]
+
+
+def _scatter_elements_reference(a: IndexAttributes, x: Array, i: Array, updates: Array) -> Array:
+    out: Array = x.copy()
+    if x.shape[a.axis]:
+        out[_positions(i, a.axis, x.shape[a.axis])] = updates
+    return out
+
+
+SCATTER_ELEMENTS = Operation(
+    name="scatter_elements",
+    operands=(Operand("x", DTYPES), Operand("i", INDEX, group="I"), Operand("updates", DTYPES)),
+    attributes=IndexAttributes,
+    infer=_infer_scatter_elements,
+    reference=_scatter_elements_reference,
+    summary="x with the updates put at the places that gather_elements would read.",
+    source="DML_SCATTER_OPERATOR_DESC; ONNX ScatterElements; numpy.put_along_axis",
+    notes={**_INDEX_NOTES, "ties": "which of several updates of one place wins is unspecified"},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneHotAttributes(Attributes):
+    depth: Dim = attribute(DimKind(), "the length of the new axis, 1 or more")
+    axis: int = attribute(AxisKind(extra=1), "where the new axis stands in the result", default=-1)
+    on: int | float | bool = attribute(NumberKind(), "the value at the index", default=1)
+    off: int | float | bool = attribute(NumberKind(), "the value elsewhere", default=0)
+    dtype: DType = attribute(DTypeKind(DTYPES), "the dtype of the result", default=f32)
+
+
+def _infer_one_hot(call: Inference) -> Sequence[TensorType]:
+    a: OneHotAttributes = call.attributes
+    i = call.type(0)
+    check_size(call, a.depth, "depth")
+    call.require(
+        1, "<=", a.depth, OpError(codes.WRONG_ATTRIBUTE, f"depth is {a.depth}, it must be 1 or more", at="depth")
+    )
+    for name, value in (("on", a.on), ("off", a.off)):
+        attribute_array(value, a.dtype, name)
+    return [TensorType(a.dtype, (*i.shape[: a.axis], a.depth, *i.shape[a.axis :]))]
+
+
+def _one_hot_reference(a: OneHotAttributes, i: Array) -> Array:
+    depth = bound(a.depth)
+    wide = i.astype(np.int64)
+    # A negative u64 here is an index beyond i64, which is out of range; what stays negative matches no place.
+    index = np.where(wide < 0, wide + depth, wide) if i.dtype.kind == "i" else wide
+    hot = np.expand_dims(index, a.axis) == np.arange(depth).reshape([-1] + [1] * (i.ndim - a.axis))
+    return np.asarray(np.where(hot, attribute_array(a.on, a.dtype, "on"), attribute_array(a.off, a.dtype, "off")))
+
+
+ONE_HOT = Operation(
+    name="one_hot",
+    operands=(Operand("indices", INDEX, group="I"),),
+    attributes=OneHotAttributes,
+    infer=_infer_one_hot,
+    reference=_one_hot_reference,
+    summary="A new axis that holds `on` at the index and `off` elsewhere.",
+    source="DML_ONE_HOT_OPERATOR_DESC; ONNX OneHot",
+    notes={"indices": "-depth to -1 count from the end; out of range gives `off` everywhere"},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IotaAttributes(Attributes):
+    length: Dim = attribute(DimKind(), "how many numbers")
+    dtype: DType = attribute(DTypeKind(NUMERIC), "their dtype")
+
+
+def _infer_iota(call: Inference) -> Sequence[TensorType]:
+    a: IotaAttributes = call.attributes
+    check_size(call, a.length, "length")
+    if a.dtype.is_integer and call.dims.at_most(a.length, int(a.dtype.highest) + 1) is False:
+        raise OpError(
+            codes.LITERAL_DOES_NOT_FIT,
+            f"{a.length} numbers from 0 do not fit {a.dtype.name}: its largest is {a.dtype.highest}",
+            at="length",
+        )
+    return [TensorType(a.dtype, (a.length,))]
+
+
+def _iota_reference(a: IotaAttributes) -> Array:
+    with np.errstate(all="ignore"):
+        return np.arange(bound(a.length)).astype(a.dtype.numpy)
+
+
+IOTA = Operation(
+    name="iota",
+    operands=(),
+    attributes=IotaAttributes,
+    infer=_infer_iota,
+    reference=_iota_reference,
+    summary="The numbers 0, 1, 2 and so on.",
+    source="DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC; ONNX Range; numpy.arange",
+    notes={
+        "overflow": "a length known to exceed an integer dtype is an error, else integers wrap modulo 2^n; "
+        "floats round to the nearest even",
+        "empty": "length 0 gives an empty tensor",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullAttributes(Attributes):
+    shape: tuple[Dim, ...] = attribute(DimsKind(), "the sizes; [] makes a scalar")
+    value: int | float | bool = attribute(NumberKind(), "what every element is")
+    dtype: DType = attribute(DTypeKind(DTYPES), "the dtype")
+
+
+def _infer_full(call: Inference) -> Sequence[TensorType]:
+    a: FullAttributes = call.attributes
+    for i, size in enumerate(a.shape):
+        check_size(call, size, ("shape", i))
+    attribute_array(a.value, a.dtype, "value")
+    return [TensorType(a.dtype, a.shape)]
+
+
+def _full_reference(a: FullAttributes) -> Array:
+    return np.full([bound(d) for d in a.shape], attribute_array(a.value, a.dtype, "value"))
+
+
+FULL = Operation(
+    name="full",
+    operands=(),
+    attributes=FullAttributes,
+    infer=_infer_full,
+    reference=_full_reference,
+    summary="A tensor whose elements are all one value.",
+    source="DML_FILL_VALUE_CONSTANT_OPERATOR_DESC; ONNX ConstantOfShape; numpy.full",
+    notes={"overflow": "a value that does not fit the dtype is an error"},
+)
+
+INDEXING: tuple[Operation, ...] = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, ONE_HOT, IOTA, FULL)

@@ -1,0 +1,55 @@
+"""Dtypes: every spelling leads to the one object, and the limits are NumPy's."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from math import inf
+
+import numpy as np
+import pytest
+
+from dmlc.ir import DTYPE_BY_NAME, DTYPES, FLOATS, INDEX, INTEGERS, NUMERIC, DType, as_dtype
+from dmlc.ir.dtype import bool_, f16, f32, u32
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_spelling_is_the_same_object(dtype: DType) -> None:
+    spellings = (dtype, dtype.name, dtype.long_name, dtype.numpy, dtype.numpy.type, dtype.numpy.newbyteorder(">"))
+    for spelling in spellings:
+        assert as_dtype(spelling) is dtype
+    assert pickle.loads(pickle.dumps(dtype)) is dtype
+    assert copy.deepcopy(dtype) is dtype
+    assert repr(dtype) == dtype.name
+    assert DTYPE_BY_NAME[dtype.name] is dtype
+
+
+@pytest.mark.parametrize("spelling", ["f8", "complex64", "object", np.complex64, "int", None.__class__, 3, ""])
+def test_what_the_language_has_not_is_a_key_error(spelling: object) -> None:
+    if spelling == "int":  # NumPy's own name for its default integer
+        assert as_dtype(spelling).is_integer
+        return
+    with pytest.raises(KeyError):
+        as_dtype(spelling)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_kinds_widths_and_limits(dtype: DType) -> None:
+    assert dtype.bits == 8 * dtype.numpy.itemsize
+    assert dtype.is_float is (dtype in FLOATS)
+    assert dtype.is_integer is (dtype in INTEGERS)
+    if dtype.is_float:
+        assert (dtype.lowest, dtype.highest) == (-inf, inf)
+    elif dtype.is_integer:
+        info = np.iinfo(dtype.numpy)
+        assert (dtype.lowest, dtype.highest) == (info.min, info.max)
+    else:
+        assert (dtype.lowest, dtype.highest) == (0, 1)
+
+
+def test_the_groups() -> None:
+    assert len(DTYPES) == 12
+    assert NUMERIC == FLOATS + INTEGERS
+    assert bool_ not in NUMERIC
+    assert INDEX[0] is u32
+    assert f16 is not f32

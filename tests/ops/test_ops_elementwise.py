@@ -1,0 +1,93 @@
+"""Each elementwise reference against Python's own arithmetic, one element at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import oracle_core as core
+import pytest
+from ops_calls import code_of, run, types_of
+from oracle_elements import UNARY
+
+from dmlc.ops import OPERATIONS, PREFIX
+
+FLOAT_ONLY = (
+    "exp", "log", "sqrt", "reciprocal", "floor", "ceil", "round", "sin", "cos", "tanh", "sigmoid", "erf",
+)  # fmt: skip
+SIGNED = (*core.FLOATS, "i8", "i16", "i32", "i64")
+
+#: The dtypes of each operation, from the language page.
+DTYPES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(FLOAT_ONLY, core.FLOATS),
+    "is_nan": core.FLOATS,
+    "is_inf": core.FLOATS,
+    "abs": core.NUMERIC,
+    "sign": core.NUMERIC,
+    "neg": SIGNED,
+    "relu": SIGNED,
+    "not": (*core.INTEGERS, "bool"),
+}
+SHAPES = [(), (3,), (2, 0), (2, 1, 3), (2, 2, 1, 3)]
+SPECIALS = [0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.25, 1.0, -1.0, math.inf, -math.inf, math.nan, 20.0, -20.0]
+
+
+def oracle(name: str, x: np.ndarray, dtype: str) -> np.ndarray:
+    target = "bool" if name in ("is_nan", "is_inf") else dtype
+    return core.build(x.shape, target, lambda at: UNARY[name](core.element(x, at), dtype))
+
+
+def test_every_unary_operation_is_here() -> None:
+    assert set(DTYPES) == set(UNARY)
+    assert set(UNARY) <= set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_reference(name: str) -> None:
+    for dtype in DTYPES[name]:
+        for seed, shape in enumerate(SHAPES):
+            x = core.sample(dtype, shape, seed, full=True)
+            core.same(run(OPERATIONS[name], x), oracle(name, x, dtype))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_specials(name: str) -> None:
+    for dtype in DTYPES[name]:
+        if core.is_float(dtype):
+            x = np.array(SPECIALS, core.NUMPY[dtype])
+        elif dtype == "bool":
+            x = np.array([True, False])
+        else:
+            info = np.iinfo(core.NUMPY[dtype])
+            x = np.array([info.min, info.max, 0, 1], core.NUMPY[dtype])
+        core.same(run(OPERATIONS[name], x), oracle(name, x, dtype))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_other_dtypes_are_refused(name: str) -> None:
+    for dtype in core.ALL:
+        expected = "" if dtype in DTYPES[name] else "E0309"
+        assert code_of(OPERATIONS[name], f"{dtype}[2]") == expected, dtype
+
+
+def test_f16_is_computed_in_f32_and_rounded_once() -> None:
+    x = np.linspace(-4, 4, 257, dtype=np.float16)
+    expected = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float16)
+    np.testing.assert_array_equal(run(OPERATIONS["sigmoid"], x), expected)
+
+
+def test_round_halves_to_even() -> None:
+    x = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5], np.float32)
+    np.testing.assert_array_equal(run(OPERATIONS["round"], x), [-2, -2, 0, 0, 2, 2])
+
+
+def test_prefix_signs() -> None:
+    assert types_of(PREFIX["-"], "f32[N, 3]") == ["f32[N, 3]"]
+    assert types_of(PREFIX["!"], "bool[]") == ["bool[]"]
+    assert code_of(PREFIX["-"], "u32[2]") == "E0309"
+    assert code_of(PREFIX["-"], "bool[2]") == "E0309"
+    assert code_of(PREFIX["!"], "f32[2]") == "E0309"
+
+
+def test_tests_of_floats_give_bool() -> None:
+    assert types_of(OPERATIONS["is_nan"], "f16[2, N]") == ["bool[2, N]"]

@@ -1,0 +1,102 @@
+"""Pages of operations, and docs/semantics.md, which is written from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dmlc.ir import Operation
+from dmlc.ops import ALL_OPERATIONS, INFIX, OPERATIONS
+from dmlc.ops.pages import AttributeLine, OperandLine, describe, semantics_markdown
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+#: As the language page spells them.
+SIGNATURES = [
+    "argmax(x, *, axes, ties=first|last, dtype=u32|i32|i64|u64, keepdims=true)",
+    "argmin(x, *, axes, ties=first|last, dtype=u32|i32|i64|u64, keepdims=true)",
+    "top_k(x, *, k, axis=-1, order=largest|smallest, dtype=u32|i32|i64|u64)",
+    "hardmax(x, *, axes=[-1])",
+    "reduce_log_sum_exp(x, *, axes, keepdims=true)",
+    "softmax(x, *, axes=[-1])",
+    "mean_variance_norm(x, *, axes, epsilon=1e-5, variance=true)",
+    "layer_norm(x, scale, bias, *, axis=-1, epsilon=1e-5)",
+    "rms_norm(x, scale, *, axis=-1, epsilon=1e-5)",
+    "lp_norm(x, *, axis=-1, p=2)",
+    "cumsum(x, *, axis, exclusive=false, reverse=false)",
+    "one_hot(indices, *, depth, axis=-1, on=1, off=0, dtype=f32)",
+    "abs(x)",
+    "where(cond, a, b)",
+    "clip(x, *, min, max)",
+    "cast(x, *, to)",
+    "reshape(x, *, shape)",
+    "concat(x, ..., *, axis)",
+    "split(x, *, axis, sizes)",
+    "slice(x, *, starts, ends, axes, steps)",
+    "pad(x, *, pads, value=0)",
+    "scatter_elements(x, i, updates, *, axis=0)",
+    "iota(*, length, dtype)",
+    "full(*, shape, value, dtype)",
+    "matmul(a, b)",
+]
+
+
+@pytest.mark.parametrize("signature", SIGNATURES)
+def test_signatures_are_those_of_the_language_page(signature: str) -> None:
+    assert describe(OPERATIONS[signature.partition("(")[0]]).signature == signature
+
+
+def test_signs() -> None:
+    assert describe(OPERATIONS["pow"]).signature == "pow(a, b) or a ** b"
+    assert describe(OPERATIONS["neg"]).signature == "neg(x) or -x"
+    assert describe(INFIX["//"]).signature == "a // b"
+
+
+def test_a_page() -> None:
+    page = describe(OPERATIONS["top_k"])
+    assert (page.name, page.family, page.results) == ("top_k", "Selection", ("values", "indices"))
+    assert page.operands == (OperandLine("x", "numbers (floats and integers)", ""),)
+    k, axis, order, dtype = page.attributes
+    assert k == AttributeLine("k", "size", "", "how many, 1 to the length of the axis")
+    assert axis.default == "-1"
+    assert order.default == "largest"
+    assert order.doc.endswith("axis_direction=decreasing|increasing says the same as largest|smallest")
+    assert dtype.values == "indices (u32, i32, i64, u64)"
+    assert {"ties", "nan", "nan on DirectML", "empty"} <= set(page.notes)
+    assert "DML_TOP_K1_OPERATOR_DESC" in page.source
+
+
+def test_defaults_in_words() -> None:
+    def defaults(name: str) -> dict[str, str]:
+        return {line.name: line.default for line in describe(OPERATIONS[name]).attributes}
+
+    assert defaults("argmax") == {"axes": "all axes", "ties": "first", "dtype": "u32", "keepdims": "true"}
+    assert defaults("transpose") == {"perm": "reversed"}
+    assert defaults("clip") == {"min": "none", "max": "none"}
+    assert defaults("layer_norm") == {"axis": "-1", "epsilon": "1e-5"}
+
+
+def test_kinds_of_operands() -> None:
+    assert [o.kind for o in describe(OPERATIONS["layer_norm"]).operands] == ["", "", "may be left out"]
+    assert [o.kind for o in describe(OPERATIONS["concat"]).operands] == ["one or more"]
+    assert [o.dtypes for o in describe(OPERATIONS["where"]).operands] == ["bool", "all dtypes", "all dtypes"]
+
+
+@pytest.mark.parametrize("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
+def test_every_operation_has_a_page(op: Operation) -> None:
+    page = describe(op)
+    assert page.signature
+    assert page.family
+
+
+def test_semantics_page_is_the_generated_one() -> None:
+    """To write it anew: ``python -c "from dmlc.ops.pages import *; print(semantics_markdown(), end='')"`` into it."""
+    assert (DOCS / "semantics.md").read_text(encoding="utf-8") == semantics_markdown()
+
+
+def test_semantics_tables_are_whole() -> None:
+    """Two cells a row: a bar inside a cell is escaped."""
+    rows = [line for line in semantics_markdown().splitlines() if line.startswith("|")]
+    assert len(rows) > 400
+    assert all(row.replace("\\|", "").count("|") == 3 for row in rows)

@@ -1,0 +1,120 @@
+"""The registry holds what the language page names, and each declaration is complete."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlc.ir import Operation
+from dmlc.ops import ALL_OPERATIONS, FAMILIES, INFIX, OPERATIONS, PREFIX
+from dmlc.ops.attributes import attribute_specs
+from dmlc.ops.constant import CONSTANT
+
+#: The language page's table, name by name.
+NAMES = [
+    "argmax",
+    "argmin",
+    "top_k",
+    "hardmax",
+    "reduce_sum",
+    "reduce_mean",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_l1",
+    "reduce_l2",
+    "reduce_sum_square",
+    "reduce_log_sum",
+    "reduce_log_sum_exp",
+    "softmax",
+    "log_softmax",
+    "mean_variance_norm",
+    "layer_norm",
+    "rms_norm",
+    "lp_norm",
+    "cumsum",
+    "cumprod",
+    "one_hot",
+    "abs",
+    "neg",
+    "exp",
+    "log",
+    "sqrt",
+    "reciprocal",
+    "sign",
+    "floor",
+    "ceil",
+    "round",
+    "sin",
+    "cos",
+    "tanh",
+    "sigmoid",
+    "relu",
+    "erf",
+    "is_nan",
+    "is_inf",
+    "not",
+    "min",
+    "max",
+    "pow",
+    "where",
+    "clip",
+    "cast",
+    "reshape",
+    "transpose",
+    "squeeze",
+    "unsqueeze",
+    "expand",
+    "concat",
+    "split",
+    "slice",
+    "pad",
+    "gather",
+    "gather_elements",
+    "scatter_elements",
+    "iota",
+    "full",
+    "matmul",
+]
+
+
+def test_call_forms() -> None:
+    assert sorted(OPERATIONS) == sorted(NAMES)
+    assert all(op.name == name for name, op in OPERATIONS.items())
+
+
+def test_signs() -> None:
+    assert set(INFIX) == {"+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^"}
+    assert {sign: op.name for sign, op in PREFIX.items()} == {"-": "neg", "!": "not"}
+    assert INFIX["**"] is OPERATIONS["pow"]
+    assert PREFIX["-"] is OPERATIONS["neg"]
+    assert all(op.symbol == sign for sign, op in (*INFIX.items(), *PREFIX.items()))
+
+
+def test_all_operations_hold_each_once() -> None:
+    assert set(ALL_OPERATIONS) == {CONSTANT, *OPERATIONS.values(), *INFIX.values(), *PREFIX.values()}
+    assert len(set(ALL_OPERATIONS)) == len(ALL_OPERATIONS) == len({op.name for op in ALL_OPERATIONS})
+    assert sum(map(len, FAMILIES.values())) == len(ALL_OPERATIONS) - 1
+
+
+@pytest.mark.parametrize("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
+def test_declarations_are_complete(op: Operation) -> None:
+    assert op.reference is not None
+    assert op.summary.endswith(".")
+    assert op.source
+    assert len({o.name for o in op.operands}) == len(op.operands)
+    for operand in op.operands:
+        assert operand.dtypes
+        assert not (operand.variadic and operand is not op.operands[-1])
+    for spec in attribute_specs(op.attributes):
+        assert spec.doc
+        assert spec.kind.spelling != "value"
+        assert spec.kind.hint != "object"
+    assert all(key and text for key, text in op.notes.items())
+
+
+@pytest.mark.parametrize("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
+def test_what_floats_do_with_nan_is_said(op: Operation) -> None:
+    """Operations that compute on floats say so in their notes; tests for NaN and bitwise ones have none."""
+    floats = any(d.is_float for o in op.operands for d in o.dtypes)
+    if floats and op.name not in ("is_nan", "is_inf"):
+        assert "nan" in op.notes

@@ -91,6 +91,8 @@ def as_dtype(value: object) -> DType:
         return value
     if isinstance(value, str) and value in _BY_ANY:
         return _BY_ANY[value]
+    if value is None:  # numpy.dtype(None) is float64
+        raise KeyError(value)
     try:
         found = _BY_ANY.get(np.dtype(value).newbyteorder("="))  # type: ignore[call-overload]
     except TypeError:

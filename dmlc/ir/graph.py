@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from dmlc.diagnostics import Span
 from dmlc.ir.dim import Dim, DimTable, Interval, substitute
-from dmlc.ir.operation import Attributes, Condition, Inference, Operation
+from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
 from dmlc.ir.types import TensorType
 
 A = TypeVar("A", bound=Attributes)
@@ -226,11 +226,13 @@ class Graph:
 
     # --- changing
 
-    def reinfer(self, node: Node) -> bool:
+    def reinfer(self, node: Node, attributes: Attributes | None = None) -> bool:
         """Infer a node's results anew, after its operands or the opset changed; whether a type or condition is new.
 
-        Raises ``OpError`` where the types do not fit any more.
+        ``attributes`` replace the node's, if they are given. Raises ``OpError`` where the types do not fit any more.
         """
+        if attributes is not None:
+            node.attributes = attributes
         types, conditions = self.infer(node.op, node.operands, node.attributes)
         changed = False
         for value, type in zip(node.results, types, strict=True):
@@ -339,7 +341,11 @@ class Graph:
         operands = [None if v is None else mapping[v] for v in node.operands]
         if binding:
             attributes = node.attributes.substitute(binding)
-            twin = self.add(node.op, operands, attributes, spans=node.spans, rules=node.rules)
+            try:
+                twin = self.add(node.op, operands, attributes, spans=node.spans, rules=node.rules)
+            except OpError as error:
+                error.spans = node.spans
+                raise
         else:
             twin = Node(node.op, node.attributes, node.spans, node.rules)
             twin.operands = tuple(operands)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.diagnostics import Code
+from dmlc.diagnostics import Code, Span
 from dmlc.ir.dim import Dim, DimExpr, DimTable, substitute
 from dmlc.ir.dtype import DType
 from dmlc.ir.tensor import Tensor
@@ -28,7 +28,7 @@ class OpError(Exception):
     """A wrong call, without a place in any source; whoever knows the source turns it into a diagnostic.
 
     ``at`` names the guilty part of the call, ``under`` is the text under its caret, ``about`` an operand
-    whose type explains the message.
+    whose type explains the message. ``spans`` are the guilty node's places, where a whole graph was worked on.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class OpError(Exception):
         self.under = under
         self.about = about
         self.help = help
+        self.spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,10 @@ class Attributes:
             if new is not old:
                 changed[field.name] = new
         return dataclasses.replace(self, **changed) if changed else self
+
+    def at_opset(self, opset: int) -> Attributes:
+        """The same attributes meant at another ONNX opset; only carried operators know of opsets."""
+        return self
 
     def dims(self) -> list[DimExpr]:
         """The symbolic sizes among the attributes."""

@@ -60,7 +60,7 @@ class _Printer:
             if tensor is None:
                 body.append("    " + self._statement(node))
             elif not self._inlined(node.result, tensor):
-                name = self.names[node.result] = self._unique(node.result.name)
+                name = self.names[node.result] = self._unique(node.result.name, "c")
                 constants.append(f"const {quoted(name)}: {tensor.type} = {self._data(tensor)}")
         yield from constants
         if graph.dims.bounds or constants:
@@ -100,12 +100,12 @@ class _Printer:
         inline = self.inline.get(value)
         return inline if inline is not None else quoted(self.names[value])
 
-    def _unique(self, wanted: str | None) -> str:
+    def _unique(self, wanted: str | None, prefix: str = "t") -> str:
         if wanted is not None and wanted not in self.taken:
             self.taken.add(wanted)
             return wanted
         while True:
-            name = f"{wanted}_{self.fresh}" if wanted else f"t{self.fresh}"
+            name = f"{wanted}_{self.fresh}" if wanted else f"{prefix}{self.fresh}"
             self.fresh += 1
             if name not in self.taken:
                 self.taken.add(name)

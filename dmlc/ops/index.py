@@ -40,6 +40,12 @@ _INDEX_NOTES = {
 }
 
 
+_ELEMENT_NOTES = {
+    **_INDEX_NOTES,
+    "sizes": "away from the axis the indices may be smaller than x, as in ONNX; DirectML wants them equal",
+}
+
+
 def _wrapped(i: Array, size: int) -> Array:
     """Indices of 0 to ``size - 1``: negative ones count from the end, the rest is clamped."""
     i = i.astype(np.int64)
@@ -105,7 +111,7 @@ GATHER_ELEMENTS = Operation(
     reference=_gather_elements_reference,
     summary="For each index the element of x at its own place, but for the axis, where the index says.",
     source="DML_GATHER_ELEMENTS_OPERATOR_DESC; ONNX GatherElements; numpy.take_along_axis",
-    notes=_INDEX_NOTES,
+    notes=_ELEMENT_NOTES,
 )
 
 
@@ -137,7 +143,7 @@ SCATTER_ELEMENTS = Operation(
     reference=_scatter_elements_reference,
     summary="x with the updates put at the places that gather_elements would read.",
     source="DML_SCATTER_OPERATOR_DESC; ONNX ScatterElements; numpy.put_along_axis",
-    notes={**_INDEX_NOTES, "ties": "which of several updates of one place wins is unspecified"},
+    notes={**_ELEMENT_NOTES, "ties": "which of several updates of one place wins is unspecified"},
 )
 
 

@@ -107,7 +107,7 @@ def test_substitution_is_evaluation_in_two_steps(tree: Tree, name: str, inner: T
 
 def tables() -> st.SearchStrategy[DimTable]:
     bounds = st.tuples(st.integers(0, 3), st.integers(0, 4)).map(lambda p: (p[0], p[0] + p[1]))
-    return st.fixed_dictionaries({name: bounds for name in NAMES}).map(DimTable)
+    return st.fixed_dictionaries(dict.fromkeys(NAMES, bounds)).map(DimTable)
 
 
 def sizes_of(table: DimTable) -> list[dict[str, int]]:

@@ -1,1 +1,232 @@
-"""Codes."""
+"""E02: names."""
+
+from dmlc.diagnostics.code import declare
+
+KEYWORD_TWICE = declare(
+    "E0201",
+    "a keyword is given twice in one call",
+    """One of the two would have no effect, or would be edited later and the other forgotten.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axes=0, axes=1)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axes=1)
+    return y
+}
+""",
+)
+
+UNKNOWN_NAME = declare(
+    "E0202",
+    "a name that nothing has",
+    """A value is named by an input, a const, a parameter of the def, or a line before this one; a def sees only its
+    own names, consts and dims.""",
+    example="""
+model m(logits: f32[4, 3]) -> (y) {
+    y = softmax(logit)
+    return y
+}
+""",
+    fixed="""
+model m(logits: f32[4, 3]) -> (y) {
+    y = softmax(logits)
+    return y
+}
+""",
+)
+
+UNKNOWN_OPERATION = declare(
+    "E0203",
+    "an operation that does not exist",
+    """What is called is neither an operation (`dmlc ops` lists them) nor a def of this file. Any ONNX operator is
+    called as onnx.Name(...).""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmx(x, axes=[1])
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = argmax(x, axes=[1])
+    return y
+}
+""",
+)
+
+NAME_TWICE = declare(
+    "E0204",
+    "a name is given twice",
+    """A name is assigned once, so that a line means the same wherever it is read. Consts, dims, defs and models have
+    names of their own, each of them once in a file.""",
+    example="""
+model m(x: f32[4]) -> (y) {
+    y = x + 1
+    y = y * 2
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4]) -> (y) {
+    z = x + 1
+    y = z * 2
+    return y
+}
+""",
+)
+
+RESERVED_NAME = declare(
+    "E0205",
+    "a name that means something already",
+    """A def and its parameters are not named like an operation, a dtype or a word that attributes take (first, largest,
+    ...): the call would be read in two ways. true, false, inf, nan, none and _ name nothing unless they are quoted.""",
+    example="""
+def softmax(x) {
+    return exp(x) / reduce_sum(exp(x))
+}
+
+model m(x: f32[4]) -> (y) {
+    y = softmax(x)
+    return y
+}
+""",
+    fixed="""
+def plain_softmax(x) {
+    return exp(x) / reduce_sum(exp(x))
+}
+
+model m(x: f32[4]) -> (y) {
+    y = plain_softmax(x)
+    return y
+}
+""",
+)
+
+CYCLE = declare(
+    "E0206",
+    "defs call each other in a circle",
+    """A def is unfolded where it is called, so a def that calls itself, directly or through
+    others, would never end.""",
+    example="""
+def twice(x) {
+    return once(x) + once(x)
+}
+
+def once(x) {
+    return twice(x)
+}
+
+model m(x: f32[4]) -> (y) {
+    y = twice(x)
+    return y
+}
+""",
+    fixed="""
+def twice(x) {
+    return once(x) + once(x)
+}
+
+def once(x) {
+    return x * 0.5
+}
+
+model m(x: f32[4]) -> (y) {
+    y = twice(x)
+    return y
+}
+""",
+)
+
+RESULT_COUNT = declare(
+    "E0207",
+    "the number of names and results differs",
+    """As many names stand on the left as the call has results; `_` drops one. A model returns as many values as its
+    head names. Where one value is needed, a call has one result.""",
+    example="""
+model m(x: f32[4]) -> (y) {
+    y = top_k(x, k=2)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4]) -> (y) {
+    y, _ = top_k(x, k=2)
+    return y
+}
+""",
+)
+
+UNSOLVED_DIM = declare(
+    "E0208",
+    "a dim that no input tells",
+    """The size of a dim is read off an input that has it alone as one of its sizes. A dim that occurs only within
+    expressions, in results or in attributes has no value: sizes are checked, not solved for.""",
+    example="""
+model m(x: f32[N * 2]) -> (y) {
+    y = x + 1
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[N]) -> (y) {
+    y = x + 1
+    return y
+}
+""",
+)
+
+WHICH_MODEL = declare(
+    "E0209",
+    "no model, or none of that name, or no choice among several",
+    """One model is compiled. A file with several needs to be told which: `--model NAME`, or `model="NAME"` in
+    Python.""",
+    example="""
+const scale: f32[] = 0.5
+""",
+    fixed="""
+const scale: f32[] = 0.5
+
+model m(x: f32[4]) -> (y) {
+    y = x * scale
+    return y
+}
+""",
+)
+
+RESULT_LIKE_INPUT = declare(
+    "E0210",
+    "a result is named like an input",
+    """Inputs and outputs of the ONNX model carry these names, and ONNX has one namespace for both.""",
+    example="""
+model m(x: f32[4]) -> (x) {
+    return x + 1
+}
+""",
+    fixed="""
+model m(x: f32[4]) -> (y) {
+    return x + 1
+}
+""",
+)
+
+UNKNOWN_DTYPE = declare(
+    "E0211",
+    "a dtype that does not exist",
+    """The dtypes are f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool.""",
+    example="""
+model m(x: float32[4]) -> (y) {
+    y = x as half
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4]) -> (y) {
+    y = x as f16
+    return y
+}
+""",
+)

@@ -373,3 +373,125 @@ model m(x: i32[4]) -> (y) {
 }
 """,
 )
+
+DIM_AS_TENSOR = declare(
+    "E0330",
+    "a dim where a tensor is needed",
+    """Dims are sizes: they stand in shapes and in attributes. They are no tensors to compute with; a mean, say, is
+    reduce_mean and needs no division by the size.""",
+    example="""
+model m(x: f32[N, 3]) -> (y) {
+    y = reduce_sum(x, axes=0) / N
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[N, 3]) -> (y) {
+    y = reduce_mean(x, axes=0)
+    return y
+}
+""",
+)
+
+NOT_KNOWN = declare(
+    "E0331",
+    "a value that is not known while compiling",
+    """Attributes, bounds and consts are known before the program runs: numbers, lists, words, dtypes, dims, consts and
+    what plain operators make of them. A tensor that is computed is not.""",
+    example="""
+model m(x: f32[4, 3], n: i64[]) -> (y) {
+    y, _ = top_k(x, k=n)
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y, _ = top_k(x, k=2)
+    return y
+}
+""",
+)
+
+WRONG_SIZE = declare(
+    "E0332",
+    "not a size",
+    """Sizes are integers, dims, and + - * // of them; an integer is 0 or more, and a tensor has at most 64 axes.
+    The sizes of a const are integers.""",
+    example="""
+model m(x: f32[N, 2.5]) -> (y) {
+    y = x + 1
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[N, 2]) -> (y) {
+    y = x + 1
+    return y
+}
+""",
+)
+
+WRONG_BOUNDS = declare(
+    "E0333",
+    "the bounds of a dim hold no size",
+    """Bounds are integers from 0 on, both inclusive, the lower one first.""",
+    example="""
+dim n in 64..1
+
+model m(x: f32[n]) -> (y) {
+    y = x + 1
+    return y
+}
+""",
+    fixed="""
+dim n in 1..64
+
+model m(x: f32[n]) -> (y) {
+    y = x + 1
+    return y
+}
+""",
+)
+
+CONST_SHAPE = declare(
+    "E0334",
+    "a const's numbers do not have its shape",
+    """The lists of a const nest as deep as its type has axes, and each has as many elements as its axis. Nothing is
+    broadcast; `full` makes a tensor of equal elements.""",
+    example="""
+const w: f32[2, 2] = [[1, 2], [3]]
+
+model m(x: f32[2]) -> (y) {
+    y = matmul(w, x)
+    return y
+}
+""",
+    fixed="""
+const w: f32[2, 2] = [[1, 2], [3, 4]]
+
+model m(x: f32[2]) -> (y) {
+    y = matmul(w, x)
+    return y
+}
+""",
+)
+
+NOT_A_TENSOR = declare(
+    "E0335",
+    "a list, a word or none where a tensor is needed",
+    """Operands are tensors or numbers. A list of numbers becomes a tensor as a const.""",
+    example="""
+model m(x: f32[3]) -> (y) {
+    y = x + [1, 2, 3]
+    return y
+}
+""",
+    fixed="""
+const steps: f32[3] = [1, 2, 3]
+
+model m(x: f32[3]) -> (y) {
+    y = x + steps
+    return y
+}
+""",
+)

@@ -1,0 +1,31 @@
+"""The Python builder: graphs, tensors, and one function for each operation, with the names of the language."""
+
+from dmlc.builder import operations
+from dmlc.builder.functions import shadows_python
+from dmlc.builder.graph import Graph, Size, constant, unsolved_dims
+from dmlc.builder.onnx_operators import OnnxOperators, onnx
+from dmlc.builder.operations import *  # noqa: F403
+from dmlc.builder.tensor import DTypeLike, Tensor, TensorLike
+
+#: What ``from dmlc import *`` brings of the builder: the operations that shadow nothing of Python's.
+PUBLIC: tuple[str, ...] = (
+    "Graph",
+    "Tensor",
+    "constant",
+    "onnx",
+    *[name for name in operations.__all__ if not shadows_python(name)],
+)
+
+__all__ = [
+    "PUBLIC",
+    "DTypeLike",
+    "Graph",
+    "OnnxOperators",
+    "Size",
+    "Tensor",
+    "TensorLike",
+    "constant",
+    "onnx",
+    "unsolved_dims",
+    *operations.__all__,
+]

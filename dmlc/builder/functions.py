@@ -1,0 +1,111 @@
+"""One Python function for each operation, made from its declaration: signature, documentation, call."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import keyword
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dmlc.builder.tensor import TensorLike, call
+from dmlc.ir import Operation
+from dmlc.ops.attributes import attribute_specs
+from dmlc.ops.move import SPLIT
+
+#: Operations with as many results as an attribute says: they return a tuple, even of one.
+VARIADIC_RESULTS: tuple[Operation, ...] = (SPLIT,)
+
+
+def python_name(op: Operation) -> str:
+    """The function's name: the operation's, with ``_`` behind it where that is a Python keyword (``not_``)."""
+    return f"{op.name}_" if keyword.iskeyword(op.name) else op.name
+
+
+def shadows_python(name: str) -> bool:
+    """Whether ``from dmlc import *`` must leave the name out."""
+    return hasattr(builtins, name) or name == "sum"
+
+
+def results_name(op: Operation) -> str:
+    """The class of the named tuple that an operation with several results returns."""
+    return "".join(part.capitalize() for part in op.name.split("_")) + "Results"
+
+
+def operation_functions(operations: Mapping[str, Operation]) -> dict[str, Callable[..., Any]]:
+    """A function for each operation, by its Python name."""
+    return {python_name(op): operation_function(op) for op in operations.values()}
+
+
+def operation_function(op: Operation) -> Callable[..., Any]:
+    """The function that calls an operation: operands by position or name, attributes by keyword."""
+    finish = _finish(op)
+    operand_names = [] if op.operands and op.operands[-1].variadic else [o.name for o in op.operands]
+
+    def function(*operands: TensorLike | None, **keywords: Any) -> Any:
+        if len(operands) < len(operand_names):
+            operands = _named_operands(operand_names, operands, keywords)
+        return finish(call(op, operands, keywords))
+
+    function.__name__ = function.__qualname__ = python_name(op)
+    function.__module__ = "dmlc"
+    function.__doc__ = documentation(op)
+    function.__signature__ = signature(op)  # type: ignore[attr-defined]
+    return function
+
+
+def _finish(op: Operation) -> Callable[[tuple[Any, ...]], Any]:
+    if op in VARIADIC_RESULTS:
+        return tuple
+    if len(op.results) == 1:
+        return lambda results: results[0]
+    named = namedtuple(results_name(op), op.results)  # type: ignore[misc]
+    named.__module__ = "dmlc"
+    return named._make
+
+
+def _named_operands(
+    names: list[str], operands: tuple[TensorLike | None, ...], keywords: dict[str, Any]
+) -> tuple[TensorLike | None, ...]:
+    """Operands given by name, moved to their places; they must follow each other without a gap."""
+    found = list(operands)
+    for name in names[len(operands) :]:
+        if name not in keywords:
+            break
+        found.append(keywords.pop(name))
+    return tuple(found)
+
+
+def signature(op: Operation) -> inspect.Signature:
+    """The function's signature, for ``help`` and completion."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    variadic = inspect.Parameter.VAR_POSITIONAL
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
+    empty = inspect.Parameter.empty
+    parameters = [
+        inspect.Parameter(o.name, variadic if o.variadic else kind, default=None if o.optional else empty)
+        for o in op.operands
+    ]
+    for spec in attribute_specs(op.attributes):
+        default = empty if spec.required else spec.default
+        parameters.append(inspect.Parameter(spec.name, keyword_only, default=default, annotation=spec.kind.hint))
+        if spec.synonym:
+            words = ", ".join(f'"{word}"' for word in spec.synonym.words)
+            hint = f"Literal[{words}]"
+            parameters.append(inspect.Parameter(spec.synonym.name, keyword_only, default=None, annotation=hint))
+    return inspect.Signature(parameters)
+
+
+def documentation(op: Operation) -> str:
+    """What ``help`` shows: the summary, the attributes, what the numbers mean."""
+    lines = [op.summary, ""]
+    for spec in attribute_specs(op.attributes):
+        default = "" if spec.required or spec.default is None else f" (default {spec.default})"
+        lines.append(f"{spec.name}: {spec.kind.spelling}; {spec.doc}{default}")
+        if spec.synonym:
+            words = ", ".join(f"{other} is {mine}" for other, mine in spec.synonym.words.items())
+            lines.append(f"    {spec.synonym.name} says the same in other words: {words}")
+    lines.append(f"returns: {', '.join(op.results)}")
+    lines += [f"{topic}: {text}" for topic, text in op.notes.items()]
+    return "\n".join(lines)

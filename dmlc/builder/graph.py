@@ -1,0 +1,166 @@
+"""The graph that a Python program builds: inputs, dims, outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from dmlc import ir
+from dmlc.builder.place import PythonSpan, call_site, caller
+from dmlc.builder.tensor import DTypeLike, Home, Tensor, constant_value, mistake, not_a_tensor
+from dmlc.diagnostics import Code, DmlcError, Label, did_you_mean, fail
+from dmlc.diagnostics.catalogue import builder as codes
+from dmlc.ir import Dim, DimExpr, DType, TensorType, as_dtype, dim_names, symbol
+
+_ARTICLE = {"dim": "a", "input": "an", "output": "an"}
+
+#: One size of a shape: a number, the name of a dim, or an expression of dims.
+Size = int | str | DimExpr
+
+
+class Graph:
+    """A model under construction.
+
+    ``graph`` is the graph of the compiler that the calls fill; compiling works on a copy, so building may go on.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise mistake(codes.BAD_NAME, f"a graph is named by a text that is not empty, not {name!r}")
+        self.graph = ir.Graph(name)
+        self._home = Home(self.graph, loose=False)
+        self._places: dict[tuple[str, str], PythonSpan | None] = {}
+
+    def dim(self, name: str, min: int = 1, max: int | None = None) -> DimExpr:
+        """Declare a dim and its inclusive bounds; returns it for shapes, attributes and arithmetic.
+
+        Raises ``DmlcError``: E0251 for a name that is taken, E0253 for bounds that hold no size.
+        """
+        self._check_free("dim", name)
+        bounds_are_sizes = _is_size(min) and (max is None or _is_size(max))
+        if not bounds_are_sizes or (max is not None and min > max):
+            text = f"{min}..{'' if max is None else max}"
+            raise self._mistake(
+                codes.BAD_BOUNDS,
+                f"no size lies in {text}",
+                at="max" if bounds_are_sizes else "min",
+                parameters=("name", "min", "max"),
+                help="bounds are integers from 0 on, both inclusive",
+            )
+        self._places["dim", name] = caller()
+        self.graph.declare_dim(name, (min, math.inf if max is None else max))
+        return symbol(name)
+
+    def input(self, name: str, dtype: DTypeLike, shape: Sequence[Size] | Size) -> Tensor:
+        """Declare an input. A text in the shape is a dim, unbounded unless ``dim`` declares it.
+
+        Raises ``DmlcError``: E0251 for a name that is taken, E0352 for a dtype, E0353 for a shape that is none.
+        """
+        self._check_free("input", name)
+        type_ = TensorType(self._dtype(dtype), self._shape(shape))
+        place = self._places["input", name] = caller()
+        return Tensor(self._home, self.graph.add_input(name, type_, place))
+
+    def output(self, name: str, value: Tensor) -> None:
+        """Name a result. One tensor may be several outputs.
+
+        Raises ``DmlcError``: E0251 for a name that an output or input has, E0350 for what is not a tensor.
+        """
+        self._check_free("output", name, against=("output", "input"))
+        if not isinstance(value, Tensor):
+            raise not_a_tensor(value)
+        result = self._home.value(value)
+        if result.name is None:
+            result.name = name
+        self._places["output", name] = caller()
+        self.graph.add_output(name, result)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.graph.name}: {len(self.graph.inputs)} inputs, {len(self.graph)} nodes>"
+
+    # --- checks
+
+    def _check_free(self, kind: str, name: str, against: Sequence[str] = ()) -> None:
+        if not isinstance(name, str) or not name:
+            raise mistake(codes.BAD_NAME, f"{_ARTICLE[kind]} {kind} is named by a text that is not empty, not {name!r}")
+        for other in against or (kind,):
+            if (other, name) in self._places:
+                before = self._places[other, name]
+                labels = [Label(before, f"{other} {name} is named here")] if before else []
+                raise mistake(
+                    codes.NAME_TAKEN,
+                    f"{name} is {_ARTICLE[other]} {other} already",
+                    labels=labels,
+                    help=f"give the {kind} another name",
+                )
+
+    def _dtype(self, dtype: DTypeLike) -> DType:
+        try:
+            return as_dtype(dtype)
+        except KeyError:
+            near = did_you_mean(str(dtype), [text for d in ir.DTYPES for text in (d.name, d.long_name)])
+            raise self._mistake(
+                codes.NO_SUCH_DTYPE,
+                f"the language has no dtype {dtype}",
+                at="dtype",
+                help=near or "it has f16 f32 f64, i8 to i64, u8 to u64 and bool",
+            ) from None
+
+    def _shape(self, shape: Sequence[Size] | Size) -> tuple[Dim, ...]:
+        sizes: Any = (shape,) if isinstance(shape, (int, str, DimExpr)) else shape
+        if not isinstance(sizes, (list, tuple)):
+            raise self._mistake(codes.BAD_SHAPE, f"a shape is a list of sizes, not {type(sizes).__name__}", at="shape")
+        return tuple([self._size(size, i) for i, size in enumerate(sizes)])
+
+    def _size(self, size: Any, element: int) -> Dim:
+        if isinstance(size, str) and size:
+            return symbol(size)
+        if isinstance(size, DimExpr):
+            return size
+        if _is_size(size):
+            return int(size)
+        raise self._mistake(
+            codes.BAD_SHAPE,
+            f"a size is an integer from 0 on, the name of a dim, or an expression of dims, not {size!r}",
+            at=("shape", element),
+        )
+
+    def _mistake(
+        self,
+        code: Code,
+        message: str,
+        *,
+        at: ir.Place,
+        parameters: Sequence[str] = ("name", "dtype", "shape"),
+        help: str = "",
+    ) -> DmlcError:
+        place = call_site(caller(), parameters).place(at)
+        return fail(code, message, *((Label(place),) if place else ()), help=help)
+
+
+def _is_size(size: Any) -> bool:
+    return hasattr(size, "__index__") and not isinstance(size, bool) and int(size) >= 0
+
+
+def constant(array: Any, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Data as a tensor: an array, a number or a nested list. It joins the graph that it is first used in.
+
+    Without ``dtype`` NumPy's own is taken (a list of Python floats is f64). Raises ``DmlcError`` E0352.
+    """
+    span = caller()
+    home = Home(ir.Graph("constants"), loose=True)
+    try:
+        wanted = None if dtype is None else as_dtype(dtype)
+    except KeyError:
+        raise mistake(codes.NO_SUCH_DTYPE, f"the language has no dtype {dtype}") from None
+    return Tensor(home, constant_value(home, array, wanted, span))
+
+
+def unsolved_dims(graph: ir.Graph) -> set[str]:
+    """The dims in use that no input has as a size by itself, so that no fed array would tell their value."""
+    sizes: list[Dim] = [size for value in graph.inputs for size in value.shape]
+    alone = {size.name for size in sizes if isinstance(size, DimExpr) and size.name}
+    for node in graph:
+        sizes += node.attributes.dims()
+    return {name for size in sizes for name in dim_names(size)} - alone

@@ -1,0 +1,202 @@
+"""The user's Python line behind a builder call: cheap to note, looked up only when a message shows it."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType
+
+from dmlc.diagnostics import Source, Span
+from dmlc.ops.call import AttributeSite, CallSite
+
+#: Files below this folder are ours; the first frame outside is the user's.
+_OURS = str(Path(__file__).parents[1]) + os.sep
+
+
+class PythonSpan(Span):
+    """A call in a Python file, noted as its code object and instruction.
+
+    Line numbers are found by walking the code's position table, which is slow in a long function, so it happens when
+    a message wants them. Columns exist from Python 3.11 on; before, the whole line is meant.
+    """
+
+    __slots__ = ("_code", "_instruction")
+    _code: CodeType
+    _instruction: int
+
+    def __init__(self, code: CodeType, instruction: int) -> None:
+        object.__setattr__(self, "_code", code)
+        object.__setattr__(self, "_instruction", instruction)
+
+    @property
+    def source(self) -> Source:
+        return python_source(self._code.co_filename)
+
+    @property
+    def line(self) -> int:
+        return _positions(self._code, self._instruction)[0]
+
+    @property
+    def column(self) -> int:
+        return _positions(self._code, self._instruction)[1]
+
+    @property
+    def end_line(self) -> int:
+        return _positions(self._code, self._instruction)[2]
+
+    @property
+    def end_column(self) -> int:
+        return _positions(self._code, self._instruction)[3]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PythonSpan) and self._code is other._code and self._instruction == other._instruction
+
+    def __hash__(self) -> int:
+        return hash((id(self._code), self._instruction))
+
+
+@lru_cache(maxsize=256)
+def python_source(filename: str) -> Source:
+    return Source.python(filename)
+
+
+def caller() -> PythonSpan | None:
+    """The innermost call outside this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OURS):
+            return PythonSpan(code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _positions(code: CodeType, instruction: int) -> tuple[int, int, int, int]:
+    """Line, column, end line, end column, as spans count them."""
+    line = code.co_firstlineno
+    if hasattr(code, "co_positions"):
+        for number, (first, last, start, end) in enumerate(code.co_positions()):
+            if number * 2 == instruction and first is not None:
+                if last is None or start is None or end is None:
+                    return _whole_line(code.co_filename, first)
+                name = code.co_filename
+                return first, _column(name, first, start), last, _column(name, last, end)
+        return _whole_line(code.co_filename, line)
+    for begin, stop, at in code.co_lines():
+        if begin <= instruction < stop and at is not None:
+            line = at
+    return _whole_line(code.co_filename, line)
+
+
+def _whole_line(filename: str, line: int) -> tuple[int, int, int, int]:
+    text = linecache.getline(filename, line).rstrip()
+    indent = len(text) - len(text.lstrip())
+    return line, indent + 1, line, max(len(text), indent + 1) + 1
+
+
+def _column(filename: str, line: int, offset: int) -> int:
+    """A column counted in characters from 1, from an offset in bytes of UTF-8."""
+    text = linecache.getline(filename, line)
+    return len(text.encode("utf-8")[:offset].decode("utf-8", "ignore")) + 1
+
+
+# --- a call taken apart, once it is known to be wrong
+
+
+def call_site(
+    span: PythonSpan | None, parameters: Sequence[str] = (), *, method: bool = False, sign: str | None = None
+) -> CallSite:
+    """The places of a call's operands and keywords, read from the Python source where it is at hand.
+
+    Positional arguments are operands, or the ``parameters`` where those are given; ``method`` makes the object before
+    the dot the first operand. ``sign`` is the infix operation that was called: Python calls ``x > 2`` for ``2 < x``.
+    """
+    if span is None:
+        return CallSite()
+    node = _expression(span)
+    if node is None:
+        return CallSite(span)
+    at = _Places(span.source)
+    operands, keywords = _parts(node, parameters, method)
+    if isinstance(node, ast.Compare) and _SIGNS.get(type(node.ops[0]), sign) != sign:
+        operands.reverse()
+    attributes = {
+        name: AttributeSite(
+            value=at(value),
+            elements=tuple([at(e) for e in value.elts]) if isinstance(value, (ast.List, ast.Tuple)) else (),
+        )
+        for name, value in keywords
+    }
+    return CallSite(span, [at(o) for o in operands], attributes, [_name(o) for o in operands])
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+class _Places:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __call__(self, node: ast.expr) -> Span:
+        name = self.source.name
+        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        start = _column(name, node.lineno, node.col_offset)
+        return Span(self.source, node.lineno, start, end_line, _column(name, end_line, end))
+
+
+def _name(node: ast.expr) -> str | None:
+    """How messages call an operand: as the user wrote it, where that is short."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return ast.unparse(node)
+    return None
+
+
+def _parts(node: ast.AST, parameters: Sequence[str], method: bool) -> tuple[list[ast.expr], list[tuple[str, ast.expr]]]:
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right], []
+    if isinstance(node, ast.AugAssign):
+        return [node.target, node.value], []
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand], []
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators], []
+    assert isinstance(node, ast.Call)
+    if any(isinstance(a, ast.Starred) for a in node.args):
+        return [], [(k.arg, k.value) for k in node.keywords if k.arg]
+    keywords = [(k.arg, k.value) for k in node.keywords if k.arg]
+    if not method and not parameters:
+        return list(node.args), keywords
+    operands = [node.func.value] if method and isinstance(node.func, ast.Attribute) else []
+    return operands, [*zip(parameters, node.args, strict=False), *keywords]
+
+
+def _expression(span: PythonSpan) -> ast.AST | None:
+    """The expression that the span covers; None where the source is not at hand."""
+    lines = linecache.getlines(span.source.name)
+    try:
+        tree = ast.parse("".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+    at = _Places(span.source)
+    for node in _calls(tree):
+        place = at(node)  # type: ignore[arg-type]
+        if (place.line, place.column, place.end_line, place.end_column) == (
+            span.line,
+            span.column,
+            span.end_line,
+            span.end_column,
+        ):
+            return node
+    return None
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Call, ast.BinOp, ast.Compare, ast.UnaryOp, ast.AugAssign)):
+            yield node

@@ -1,0 +1,121 @@
+"""The stubs, written from the declarations: ``python -m dmlc.builder.stub`` writes them anew.
+
+``operations.pyi`` types the operations, ``dmlc/__init__.pyi`` the names of the package, which are loaded lazily.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dmlc.builder import PUBLIC, operations
+from dmlc.builder.functions import VARIADIC_RESULTS, python_name, results_name
+from dmlc.ir import Operation
+from dmlc.ops import OPERATIONS
+from dmlc.ops.attributes import AttributeSpec, attribute_specs
+
+OPERATIONS_STUB = Path(__file__).with_name("operations.pyi")
+PACKAGE_STUB = Path(__file__).parents[1] / "__init__.pyi"
+
+_HEAD = '''\
+"""Written by ``python -m dmlc.builder.stub`` from the declarations in ``dmlc.ops``; a test holds it to them."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from dmlc.builder.tensor import DTypeLike, Tensor, TensorLike
+from dmlc.ir import Array, DimExpr
+'''
+
+
+_PACKAGE = '''\
+"""Written by ``python -m dmlc.builder.stub``; a test holds it to what ``dmlc`` gives."""
+
+# ruff: noqa: A004
+'''
+
+_DTYPES = ("bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+
+
+def package_stub() -> str:
+    """The stub of ``dmlc`` itself."""
+    imports = {
+        "dmlc.api": ["Program", "compile"],
+        "dmlc.builder": ["Graph", "Tensor", "constant", "onnx"],
+        "dmlc.builder.operations": sorted(operations.__all__),
+        "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
+        "dmlc.ir.dtype": ["DType"],
+    }
+    lines = [f"from {home} import {name} as {name}\n" for home, names in imports.items() for name in names]
+    lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
+    public = {"DType", "Diagnostic", "DmlcError", "Program", *_DTYPES, *PUBLIC}
+    return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
+
+
+def operations_stub() -> str:
+    """The stub of ``dmlc.builder.operations``."""
+    parts = [_HEAD]
+    parts += [_results(op) for op in OPERATIONS.values() if _has_named_results(op)]
+    parts += [_function(op) for op in OPERATIONS.values()]
+    parts.append(_names(operations.__all__))
+    return "\n".join(parts)
+
+
+def _names(names: Iterable[str]) -> str:
+    """``__all__`` in ruff's order: classes first, numbers by their value."""
+
+    def key(name: str) -> tuple[bool, list[tuple[int, str]]]:
+        return not name[0].isupper(), [(int(p) if p.isdigit() else -1, p) for p in re.split(r"(\d+)", name)]
+
+    return "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(names, key=key)) + "]\n"
+
+
+def _has_named_results(op: Operation) -> bool:
+    return len(op.results) > 1 and op not in VARIADIC_RESULTS
+
+
+def _results(op: Operation) -> str:
+    fields = "".join(f"    {name}: Tensor\n" for name in op.results)
+    return f"class {results_name(op)}(NamedTuple):\n{fields}"
+
+
+def _function(op: Operation) -> str:
+    literals = len(op.operands) > 1 and not op.operands[0].variadic
+    kind = "TensorLike" if literals else "Tensor | Array"
+    parameters = []
+    for operand in op.operands:
+        star, absent = "*" if operand.variadic else "", " | None = None" if operand.optional else ""
+        parameters.append(f"{star}{operand.name}: {kind}{absent}")
+    specs = attribute_specs(op.attributes)
+    if specs and not (op.operands and op.operands[-1].variadic):
+        parameters.append("*")
+    for spec in specs:
+        parameters.append(f"{spec.name}: {spec.kind.hint}{_default(spec)}")
+        if spec.synonym:
+            words = ", ".join(f'"{word}"' for word in spec.synonym.words)
+            parameters.append(f"{spec.synonym.name}: Literal[{words}] = ...")
+    returned = "Tensor"
+    if op in VARIADIC_RESULTS:
+        returned = "tuple[Tensor, ...]"
+    elif _has_named_results(op):
+        returned = results_name(op)
+    body = "".join(f"    {parameter},\n" for parameter in parameters)
+    return f'def {python_name(op)}(\n{body}) -> {returned}:\n    """{op.summary}"""\n'
+
+
+def _default(spec: AttributeSpec) -> str:
+    if spec.required:
+        return ""
+    default: Any = spec.default
+    if default is None:
+        return " | None = None"
+    if isinstance(default, str):
+        return f' = "{default}"'
+    return f" = {default}" if isinstance(default, (bool, int, float)) else " = ..."
+
+
+if __name__ == "__main__":
+    OPERATIONS_STUB.write_text(operations_stub(), encoding="utf-8")
+    PACKAGE_STUB.write_text(package_stub(), encoding="utf-8")

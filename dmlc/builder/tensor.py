@@ -1,0 +1,334 @@
+"""Tensors of a graph under construction, and the one way in which the builder calls operations.
+
+A tensor belongs to a graph through its home. Constants, and what is computed from nothing but constants, belong to
+no graph yet: their home is a loose graph of their own, and the first operation or output that joins them with a
+graph's tensor copies them there, once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dmlc import ir
+from dmlc.builder.place import PythonSpan, call_site, caller
+from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
+from dmlc.diagnostics.catalogue import builder as codes
+from dmlc.ir import Array, Dim, DType, Operation, OpError, as_dtype
+from dmlc.ops import INFIX, OPERATIONS, PREFIX
+from dmlc.ops.call import Argument, CallSite, apply, diagnose
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+
+#: What a dtype may be given as: ``dmlc.f32``, ``"f32"``, ``"float32"``, ``np.float32``, ``np.dtype("f4")``.
+DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
+
+
+class Home:
+    """The graph that tensors live in. ``adopted`` maps values of loose graphs to their copies here."""
+
+    __slots__ = ("adopted", "graph", "loose")
+
+    def __init__(self, graph: ir.Graph, *, loose: bool) -> None:
+        self.graph = graph
+        self.loose = loose
+        self.adopted: dict[ir.Value, ir.Value] = {}
+
+    def value(self, tensor: Tensor) -> ir.Value:
+        """The tensor's value in this graph; a loose tensor is copied here first.
+
+        Raises ``DmlcError`` E0250 for a tensor of another graph.
+        """
+        if tensor._home is self:
+            return tensor._value
+        if not tensor._home.loose:
+            mine, other = self.graph.name, tensor._home.graph.name
+            raise mistake(
+                codes.OTHER_GRAPH,
+                f"a tensor of graph {other} is used in graph {mine}",
+                help="build both in one graph, or hand the data over as an input",
+            )
+        return self._adopt(tensor._value)
+
+    def _adopt(self, value: ir.Value) -> ir.Value:
+        stack = [value]
+        while stack:
+            top = stack[-1]
+            if top in self.adopted:
+                stack.pop()
+                continue
+            node = top.producer
+            assert node is not None, "a loose graph has no inputs"
+            missing = [v for v in node.operands if v is not None and v not in self.adopted]
+            if missing:
+                stack.extend(missing)
+                continue
+            operands = [None if v is None else self.adopted[v] for v in node.operands]
+            try:
+                twin = self.graph.add(node.op, operands, node.attributes, spans=node.spans)
+            except OpError as error:  # the bounds of this graph's dims refuse what nothing was known about before
+                raise DmlcError(diagnose(error, CallSite(node.spans[0] if node.spans else None))) from None
+            self.adopted.update(zip(node.results, twin.results, strict=True))
+            stack.pop()
+        return self.adopted[value]
+
+
+class Tensor:
+    """A value of the graph that is being built.
+
+    Python's operators make nodes; comparisons are elementwise, ``==`` and ``!=`` too, so tensors are told apart and
+    hashed by identity. ``&``, ``|``, ``^`` and ``~`` are logical on bool and bitwise on integers; ``@`` is ``matmul``.
+    Numbers take the tensor's dtype; NumPy arrays keep theirs.
+    """
+
+    __slots__ = ("_home", "_value")
+    #: Lets ``array * tensor`` come here instead of to NumPy's loop over the elements.
+    __array_ufunc__ = None
+
+    def __init__(self, home: Home, value: ir.Value) -> None:
+        self._home = home
+        self._value = value
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """The sizes: integers and expressions of dims."""
+        return self._value.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._value.type.dtype
+
+    def astype(self, dtype: DTypeLike) -> Tensor:
+        """The same values in another dtype; ``dmlc.cast`` says how they convert."""
+        return _only(_call(OPERATIONS["cast"], (self,), {"to": dtype}, ("to",), method=True))
+
+    def __repr__(self) -> str:
+        name = f" {self._value.name}" if self._value.name else ""
+        return f"<Tensor{name}: {self._value.type}>"
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise mistake(
+            codes.NO_TRUTH_VALUE,
+            "a tensor has no truth value while the graph is built",
+            help="choose with dmlc.where(cond, a, b), or combine with & | ~",
+        )
+
+    def __array__(self, *_: object, **__: object) -> Array:
+        raise mistake(
+            codes.NO_TRUTH_VALUE,
+            "a tensor holds no data while the graph is built",
+            help="use dmlc's operations, or run the program and use its results",
+        )
+
+    def __add__(self, other: TensorLike) -> Tensor:
+        return _infix("+", self, other)
+
+    def __radd__(self, other: TensorLike) -> Tensor:
+        return _infix("+", other, self)
+
+    def __sub__(self, other: TensorLike) -> Tensor:
+        return _infix("-", self, other)
+
+    def __rsub__(self, other: TensorLike) -> Tensor:
+        return _infix("-", other, self)
+
+    def __mul__(self, other: TensorLike) -> Tensor:
+        return _infix("*", self, other)
+
+    def __rmul__(self, other: TensorLike) -> Tensor:
+        return _infix("*", other, self)
+
+    def __truediv__(self, other: TensorLike) -> Tensor:
+        return _infix("/", self, other)
+
+    def __rtruediv__(self, other: TensorLike) -> Tensor:
+        return _infix("/", other, self)
+
+    def __floordiv__(self, other: TensorLike) -> Tensor:
+        return _infix("//", self, other)
+
+    def __rfloordiv__(self, other: TensorLike) -> Tensor:
+        return _infix("//", other, self)
+
+    def __mod__(self, other: TensorLike) -> Tensor:
+        return _infix("%", self, other)
+
+    def __rmod__(self, other: TensorLike) -> Tensor:
+        return _infix("%", other, self)
+
+    def __pow__(self, other: TensorLike) -> Tensor:
+        return _infix("**", self, other)
+
+    def __rpow__(self, other: TensorLike) -> Tensor:
+        return _infix("**", other, self)
+
+    def __and__(self, other: TensorLike) -> Tensor:
+        return _infix("&", self, other)
+
+    def __rand__(self, other: TensorLike) -> Tensor:
+        return _infix("&", other, self)
+
+    def __or__(self, other: TensorLike) -> Tensor:
+        return _infix("|", self, other)
+
+    def __ror__(self, other: TensorLike) -> Tensor:
+        return _infix("|", other, self)
+
+    def __xor__(self, other: TensorLike) -> Tensor:
+        return _infix("^", self, other)
+
+    def __rxor__(self, other: TensorLike) -> Tensor:
+        return _infix("^", other, self)
+
+    def __matmul__(self, other: Tensor | Array) -> Tensor:
+        return _only(_call(OPERATIONS["matmul"], (self, other), {}))
+
+    def __rmatmul__(self, other: Tensor | Array) -> Tensor:
+        return _only(_call(OPERATIONS["matmul"], (other, self), {}))
+
+    def __eq__(self, other: TensorLike) -> Tensor:  # type: ignore[override]
+        return _infix("==", self, other)
+
+    def __ne__(self, other: TensorLike) -> Tensor:  # type: ignore[override]
+        return _infix("!=", self, other)
+
+    def __lt__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+        return _infix("<", self, other)
+
+    def __le__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+        return _infix("<=", self, other)
+
+    def __gt__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+        return _infix(">", self, other)
+
+    def __ge__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+        return _infix(">=", self, other)
+
+    def __neg__(self) -> Tensor:
+        return _only(_call(PREFIX["-"], (self,), {}))
+
+    def __invert__(self) -> Tensor:
+        return _only(_call(PREFIX["!"], (self,), {}))
+
+    def __abs__(self) -> Tensor:
+        return _only(_call(OPERATIONS["abs"], (self,), {}))
+
+
+#: What an operand may be: a tensor, a NumPy array (a constant), or a number that takes the other operand's dtype.
+TensorLike: TypeAlias = "Tensor | int | float | bool | Array"
+
+
+def _infix(sign: str, left: TensorLike, right: TensorLike) -> Tensor:
+    return _only(_call(INFIX[sign], (left, right), {}))
+
+
+def _only(results: tuple[Tensor, ...]) -> Tensor:
+    (tensor,) = results
+    return tensor
+
+
+def call(op: Operation, operands: Sequence[TensorLike | None], keywords: Mapping[str, Any]) -> tuple[Tensor, ...]:
+    """Make a node where its operands live. Raises ``DmlcError`` that names the caller's Python line."""
+    return _call(op, operands, keywords)
+
+
+def _call(
+    op: Operation,
+    operands: Sequence[TensorLike | None],
+    keywords: Mapping[str, Any],
+    parameters: Sequence[str] = (),
+    *,
+    method: bool = False,
+) -> tuple[Tensor, ...]:
+    span = caller()
+    home = home_of(operands)
+    arguments = arguments_in(home, operands, span)
+    try:
+        node = apply(home.graph, op, arguments, keywords, CallSite(span))
+    except DmlcError:
+        # The call is made again, to fail again, now with the places of its parts: they are read from the source
+        # file, which would be too slow for every call that is right.
+        for spec, operand in zip(op.operands, operands, strict=False):
+            if operand is None and not spec.optional:
+                raise not_a_tensor(operand) from None
+        site = call_site(span, parameters, method=method, sign=op.symbol)
+        try:
+            node = apply(home.graph, op, arguments, keywords, site)
+        except DmlcError as error:
+            raise DmlcError([_in_python(d) for d in error.diagnostics]) from None
+    return tuple([Tensor(home, value) for value in node.results])
+
+
+def _in_python(diagnostic: Diagnostic) -> Diagnostic:
+    """The way out as Python spells it, where it is spelled as the language does."""
+    help = re.sub(r"^write (\S+) as (\w+)$", r'write dmlc.constant(\1, dtype="\2")', diagnostic.help)
+    return replace(diagnostic, help=re.sub(r"\((\S+) as (\w+)\)", r'\1.astype("\2")', help))
+
+
+def home_of(operands: Sequence[object]) -> Home:
+    """The graph that a call belongs to: that of its operands, else a new loose one."""
+    home: Home | None = None
+    for operand in operands:
+        if type(operand) is Tensor and (home is None or (home.loose and not operand._home.loose)):
+            home = operand._home
+    return home or Home(ir.Graph("constants"), loose=True)
+
+
+def arguments_in(home: Home, operands: Sequence[object], span: PythonSpan | None) -> list[Argument]:
+    """The operands as the call form takes them. Raises ``DmlcError`` E0250, E0350 or E0352."""
+    out: list[Argument] = []
+    for operand in operands:
+        if type(operand) is Tensor:
+            out.append(operand._value if operand._home is home else home.value(operand))
+        elif operand is None or isinstance(operand, (bool, int, float)):
+            out.append(operand)
+        elif isinstance(operand, (np.ndarray, np.generic)):
+            out.append(_array_argument(home, operand, span))
+        else:
+            raise not_a_tensor(operand)
+    return out
+
+
+def _array_argument(home: Home, operand: Array | np.generic[Any], span: PythonSpan | None) -> Argument:
+    if isinstance(operand, np.generic):  # a number such as np.float32(2) is a literal, as Python's numbers are
+        number = operand.item()
+        if isinstance(number, (bool, int, float)):
+            return number
+        raise not_a_tensor(operand)
+    return constant_value(home, operand, None, span)
+
+
+def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSpan | None) -> ir.Value:
+    """Data as a constant of the graph. Raises ``DmlcError`` E0352 where the language has no such dtype."""
+    array = np.asarray(data) if dtype is None else np.asarray(data, dtype=dtype.numpy)
+    try:
+        as_dtype(array.dtype)
+    except KeyError:
+        raise mistake(
+            codes.NO_SUCH_DTYPE,
+            f"the language has no dtype {array.dtype}",
+            help="it has f16 f32 f64, i8 to i64, u8 to u64 and bool",
+        ) from None
+    attributes = ConstantAttributes(value=ir.Tensor(array))
+    return home.graph.add(CONSTANT, (), attributes, spans=(span,) if span else ()).result
+
+
+def not_a_tensor(value: object) -> DmlcError:
+    """The error for an operand or output that is neither tensor, array nor number."""
+    kind = type(value).__name__
+    help = "wrap data in dmlc.constant(...)" if isinstance(value, (list, tuple)) else ""
+    if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
+        help = "the operation has several results: take one of them apart, as in v, i = dmlc.top_k(...)"
+    return mistake(codes.NOT_A_TENSOR, f"a tensor is wanted here, not {kind}", help=help)
+
+
+def mistake(code: Code, message: str, *, help: str = "", labels: Sequence[Label] = ()) -> DmlcError:
+    """An error at the caller's Python line."""
+    span = caller()
+    primary = (Label(span),) if span else ()
+    return fail(code, message, *primary, *labels, help=help)

@@ -1,0 +1,102 @@
+"""A graph as one Python file that needs nothing but NumPy."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from dmlc.codegen.artifact import Artifact, signature_of
+from dmlc.codegen.numpy import support
+from dmlc.codegen.numpy.body import Body
+from dmlc.codegen.numpy.interface import Checks, clean, docstring_lines, signature_lines
+from dmlc.codegen.numpy.literals import constant_lines
+from dmlc.ir import Graph
+
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+
+
+def emit(graph: Graph) -> Artifact:
+    """The model as the text of a ``.py`` file with one public function.
+
+    The text is as ``ruff format --line-length 100`` leaves it, and the same for the same graph. Raises ``DmlcError``
+    E0570 for an operation that has no NumPy code.
+    """
+    body = Body(graph)
+    statements = body.lines()
+    checks = Checks(body).lines()
+    function = [*signature_lines(body), *docstring_lines(body), *checks, *statements]
+    sources = _sources(body)
+    short, long = _constants(body)
+    parts = [_header(body, short, _saved_builtins(body, [*sources, *long])), "\n".join(function), *sources]
+    if long:
+        parts.append("\n".join(long))
+    return Artifact(kind="numpy", payload="\n\n\n".join(parts) + "\n", signature=signature_of(graph))
+
+
+def _header(body: Body, constants: list[str], saved: list[str]) -> str:
+    title = clean(body.graph.name)
+    lines = [f'"""Model `{title}` as NumPy code, written by dmlc; it needs NumPy 1.26 or newer."""']
+    lines += ["", f"import numpy as {body.numpy}"]
+    if saved or constants:
+        lines += ["", *saved, *constants]
+    return "\n".join(lines)
+
+
+def _constants(body: Body) -> tuple[list[str], list[str]]:
+    """Those of one line, which stand above the function, and the longer ones, which stand below all else."""
+    short: list[str] = []
+    long: list[str] = []
+    for tensor, target in body.constants.items():
+        lines = constant_lines(target, tensor, body.numpy)
+        if len(lines) == 1:
+            short += lines
+        else:
+            long += [_rename(line, _hidden_builtin(body)) for line in lines]
+    return short, long
+
+
+# --- support functions
+
+
+@cache
+def _source(function: Callable[..., Any]) -> str:
+    return inspect.getsource(function).rstrip()
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text))
+
+
+def _sources(body: Body) -> list[str]:
+    """The source of the functions in use and of those that they call, in the order of ``support``."""
+    known = {n: f for n, f in vars(support).items() if inspect.isfunction(f)}
+    pending = list(body.supports)
+    while pending:
+        for word in sorted(_words(_source(pending.pop()))):
+            called = known.get(word)
+            if called is not None and called not in body.supports:
+                body.support(called)
+                pending.append(called)
+    renamed = {f.__name__: name for f, name in body.supports.items()} | {"np": body.numpy} | _hidden_builtin(body)
+    return [_rename(_source(f), renamed) for f in known.values() if f in body.supports]
+
+
+def _rename(source: str, names: dict[str, str]) -> str:
+    if all(old == new for old, new in names.items()):
+        return source
+    return _WORD.sub(lambda found: names.get(found[0], found[0]), source)
+
+
+def _hidden_builtin(body: Body) -> dict[str, str]:
+    """A model that is named like a builtin hides it from the rest of the file, which knows it by another name then."""
+    return {body.function: f"_{body.function}"} if body.function in vars(builtins) else {}
+
+
+def _saved_builtins(body: Body, texts: Iterable[str]) -> list[str]:
+    """The statements that give hidden builtins their other names."""
+    used = set().union(*map(_words, texts))
+    return [f"{other} = {hidden}" for hidden, other in _hidden_builtin(body).items() if other in used]

@@ -1,0 +1,16 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from dmlc.codegen.numpy.expr import Expr, infix
+from dmlc.codegen.numpy.registry import Call, lowers
+from dmlc.ir.dtype import f16
+from dmlc.ops import matmul as ops
+
+
+@lowers(ops.MATMUL)
+def _matmul(call: Call) -> Expr:
+    left, right = call.operand(0), call.operand(1)
+    if call.dtype_of() is f16:
+        return call.narrow(call.np("matmul", call.wide(left), call.wide(right)))
+    return infix("@", left, right)

@@ -1,0 +1,87 @@
+"""Operations that move elements and compute nothing."""
+
+from __future__ import annotations
+
+from dmlc.codegen.numpy.expr import Expr, attribute, method, sequence, subscript
+from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
+from dmlc.ir import Dim
+from dmlc.ops import move as ops
+from dmlc.ops.literals import attribute_array
+
+
+@lowers(ops.RESHAPE, quiet=True)
+def _reshape(call: Call) -> Expr:
+    return method(call.operand(), "reshape", *(call.dims(call.attributes.shape) or (sequence(()),)))
+
+
+@lowers(ops.TRANSPOSE, quiet=True)
+def _transpose(call: Call) -> Expr:
+    perm = call.attributes.perm
+    if perm == (1, 0):
+        return attribute(call.operand(), "T")
+    return method(call.operand(), "transpose", *perm) if perm else call.operand()
+
+
+@lowers(ops.SQUEEZE, quiet=True)
+def _squeeze(call: Call) -> Expr:
+    return call.np("squeeze", call.operand(), axis=axis_or_axes(call.attributes.axes))
+
+
+@lowers(ops.UNSQUEEZE, quiet=True)
+def _unsqueeze(call: Call) -> Expr:
+    return call.np("expand_dims", call.operand(), axis_or_axes(call.attributes.axes))
+
+
+@lowers(ops.EXPAND, quiet=True)
+def _expand(call: Call) -> Expr:
+    return call.np("broadcast_to", call.operand(), call.dims(call.node.result.shape))
+
+
+@lowers(ops.CONCAT, quiet=True)
+def _concat(call: Call) -> Expr:
+    parts = [call.operand(i) for i in range(len(call.node.operands))]
+    return call.np("concatenate", sequence(parts, brackets="[]"), axis=call.attributes.axis)
+
+
+@lowers(ops.SPLIT, quiet=True)
+def _split(call: Call) -> Expr:
+    a: ops.SplitAttributes = call.attributes
+    cuts: list[Dim] = []
+    for size in a.sizes[:-1]:
+        cuts.append(size + (cuts[-1] if cuts else 0))
+    parts = call.np("split", call.operand(), sequence(call.dims(tuple(cuts)), brackets="[]"), axis=a.axis)
+    return subscript(parts, "0") if len(a.sizes) == 1 else parts
+
+
+@lowers(ops.SLICE, quiet=True)
+def _slice(call: Call) -> Expr:
+    a: ops.SliceAttributes = call.attributes
+    rows = {axis: (start, end, step) for axis, start, end, step in a.rows()}
+    if not rows:
+        return call.operand()
+    pieces = [_range(call, *rows[axis]) if axis in rows else ":" for axis in range(max(rows) + 1)]
+    return subscript(call.operand(), ", ".join(pieces))
+
+
+#: NumPy needs no end where one as far as this was written.
+_FAR = 2**31 - 1
+
+
+def _range(call: Call, start: Dim, end: Dim, step: int) -> str:
+    """``start:end:step`` without what NumPy does anyway."""
+    forward = step > 0
+    first = None if start == 0 and forward else call.dim(start)
+    last = None if isinstance(end, int) and (end >= _FAR if forward else end <= -_FAR) else call.dim(end)
+    # The formatter puts spaces around the colons beside anything but names and numbers.
+    space = "" if all(place is None or place.is_name for place in (first, last)) else " "
+    text = f"{first.text + space if first else ''}:{space + last.text if last else ''}"
+    return text if step == 1 else f"{text}{space}:{space}{step}"
+
+
+@lowers(ops.PAD, quiet=True)
+def _pad(call: Call) -> Expr:
+    a: ops.PadAttributes = call.attributes
+    rank = call.node.operand(0).type.rank
+    pads = tuple(zip(a.pads[:rank], a.pads[rank:], strict=True))
+    value = call.number(attribute_array(a.value, call.dtype_of(), None)[()])
+    return call.np("pad", call.operand(), pads, constant_values=value) if pads else call.operand()

@@ -1,0 +1,124 @@
+"""Reductions. Sums and products of f16 are taken in f32; those of integers stay in their dtype and wrap."""
+
+from __future__ import annotations
+
+from dmlc.codegen.numpy import support
+from dmlc.codegen.numpy.expr import Argument, Expr, infix
+from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
+from dmlc.ir import product
+from dmlc.ir.dtype import DType, f16, f32, i64, u64
+from dmlc.ops import reduce as ops
+from dmlc.ops.reduce import ReduceAttributes
+
+
+def _over(call: Call) -> dict[str, Argument]:
+    """``axis=`` and, where it is true, ``keepdims=`` of a NumPy reduction."""
+    a: ReduceAttributes = call.attributes
+    return {"axis": axis_or_axes(a.axes), **({"keepdims": True} if a.keepdims else {})}
+
+
+def _total(call: Call, function: str, x: Expr) -> Expr:
+    """``np.sum`` or ``np.prod``, which would else widen small integers."""
+    dtype = call.dtype_of()
+    accumulator = f32 if dtype is f16 else dtype
+    needs = dtype is f16 or (dtype.is_integer and dtype.bits < 64)
+    kind = {"dtype": call.dtype(accumulator)} if needs else {}
+    return call.np(function, x, **_over(call), **kind)
+
+
+@lowers(ops.REDUCE_SUM, ops.REDUCE_PROD)
+def _sum(call: Call) -> Expr:
+    x = call.operand()
+    if not call.attributes.axes:
+        return x
+    return call.narrow(_total(call, "sum" if call.node.op is ops.REDUCE_SUM else "prod", x))
+
+
+@lowers(ops.REDUCE_L1)
+def _l1(call: Call) -> Expr:
+    x = call.np("abs", call.operand())
+    return call.narrow(_total(call, "sum", x)) if call.attributes.axes else x
+
+
+def _squares(call: Call) -> Expr:
+    """The sum of squares; of f16 it stays f32."""
+    kind = {"dtype": call.dtype(f32)} if call.dtype_of() is f16 else {}
+    squares = call.np("square", call.operand(), **kind)
+    return _total(call, "sum", squares) if call.attributes.axes else squares
+
+
+@lowers(ops.REDUCE_SUM_SQUARE)
+def _sum_square(call: Call) -> Expr:
+    return call.narrow(_squares(call))
+
+
+@lowers(ops.REDUCE_L2)
+def _l2(call: Call) -> Expr:
+    return call.narrow(call.np("sqrt", _squares(call)))
+
+
+@lowers(ops.REDUCE_LOG_SUM)
+def _log_sum(call: Call) -> Expr:
+    if not call.attributes.axes:
+        return call.np("log", call.operand())
+    return call.narrow(call.np("log", _total(call, "sum", call.operand())))
+
+
+@lowers(ops.REDUCE_LOG_SUM_EXP)
+def _log_sum_exp(call: Call) -> Expr:
+    a: ReduceAttributes = call.attributes
+    if not a.axes:
+        return call.operand()  # the logarithm of its own exponential
+    total = call.support(support._log_sum_exp, call.wide(call.operand()), axes=axis_or_axes(a.axes))
+    return call.narrow(total if a.keepdims else call.np("squeeze", total, axis=axis_or_axes(a.axes)))
+
+
+@lowers(ops.REDUCE_MAX, ops.REDUCE_MIN)
+def _extreme(call: Call) -> Expr:
+    a: ReduceAttributes = call.attributes
+    x, dtype = call.operand(), call.dtype_of()
+    if not a.axes:
+        return x
+    largest = call.node.op is ops.REDUCE_MAX
+    if dtype.kind == "bool":
+        return call.np("any" if largest else "all", x, **_over(call))
+    start = {}
+    if _may_be_empty(call):
+        start["initial"] = call.number(dtype.numpy.type(dtype.lowest if largest else dtype.highest))
+    return call.np("max" if largest else "min", x, **_over(call), **start)
+
+
+def _may_be_empty(call: Call) -> bool:
+    return any(call.scope.may_be_zero(call.shape_of()[axis]) for axis in call.attributes.axes)
+
+
+@lowers(ops.REDUCE_MEAN)
+def _mean(call: Call) -> Expr:
+    a: ReduceAttributes = call.attributes
+    x, dtype = call.operand(), call.dtype_of()
+    if not a.axes:
+        return x
+    if dtype.is_integer:
+        return _integer_mean(call, x, dtype)
+    if not _may_be_empty(call):
+        return call.np("mean", x, **_over(call))  # takes f16 in f32 by itself
+    total = _total(call, "sum", x)  # the mean of nothing is NaN, for which np.mean would warn
+    return call.narrow(infix("/", total, _count(call, f32 if dtype is f16 else dtype)))
+
+
+def _count(call: Call, dtype: DType) -> Expr:
+    size = product([call.shape_of()[axis] for axis in call.attributes.axes])
+    return call.np(dtype.long_name, call.dim(size))
+
+
+def _integer_mean(call: Call, x: Expr, dtype: DType) -> Expr:
+    """Truncated toward zero. A 64-bit sum holds those of the narrower types."""
+    a: ReduceAttributes = call.attributes
+    if dtype.bits == 64:
+        mean = call.support(support._integer_mean, x, axes=a.axes)
+        return mean if not a.keepdims else call.np("expand_dims", mean, axis_or_axes(a.axes))
+    accumulator = i64 if dtype.kind == "int" else u64
+    total = call.np("sum", x, **_over(call), dtype=call.dtype(accumulator))
+    if dtype.kind == "int":
+        return call.cast(call.support(support._divide, total, _count(call, accumulator)), dtype)
+    return call.cast(infix("//", total, _count(call, accumulator)), dtype)

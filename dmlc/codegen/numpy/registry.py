@@ -1,0 +1,154 @@
+"""How a lowering is declared, and what it sees of the node it lowers.
+
+A lowering gives one expression: the result, or a tuple of the results. It is asked again with plainer operands
+where a line gets too long, so it has no effect but through ``Call``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from dmlc.codegen.numpy.expr import Argument, Expr, call, method, name
+from dmlc.codegen.numpy.literals import dtype_expr, keeps_dtype, number, scalar
+from dmlc.ir import Dim, DType, Node, Operation, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.constant import constant_of
+
+
+def axis_or_axes(axes: tuple[int, ...]) -> int | tuple[int, ...]:
+    """One axis as an integer."""
+    return axes[0] if len(axes) == 1 else axes
+
+
+class Scope(Protocol):
+    """The function that is being written."""
+
+    #: What the file calls NumPy, usually ``np``.
+    numpy: str
+
+    def value(self, value: Value, *, inline: bool) -> Expr:
+        """A value: its name or, where that is allowed, the expression that gives it."""
+
+    def dim(self, dim: Dim) -> Expr:
+        """A size."""
+
+    def support(self, function: Callable[..., Any]) -> str:
+        """The name of a support function, which the file will carry."""
+
+    def may_be_zero(self, dim: Dim) -> bool:
+        """Whether a size is not proved to be 1 or more."""
+
+
+class Call:
+    """One node, as its lowering sees it."""
+
+    __slots__ = ("attributes", "inline", "node", "scope")
+
+    def __init__(self, scope: Scope, node: Node, *, inline: bool) -> None:
+        self.scope = scope
+        self.node = node
+        self.attributes: Any = node.attributes
+        self.inline = inline
+
+    def operand(self, index: int = 0, *, often: bool = False) -> Expr:
+        """An operand as an array; a name where the lowering writes it more than once."""
+        value = self.node.operand(index)
+        constant = constant_of(value)
+        if constant is not None and constant.array.ndim == 0:
+            return scalar(constant.array[()], self.scope.numpy)
+        return self.scope.value(value, inline=self.inline and not often)
+
+    def beside(self, index: int, other: int) -> Expr:
+        """An operand that stands beside another: a constant with one element is a Python number there.
+
+        Not beside a scalar, where NumPy 1 would widen the result.
+        """
+        value, partner = self.node.operand(index), self.node.operand(other)
+        constant = constant_of(value)
+        fits = partner.type.rank >= max(1, value.type.rank)
+        if constant is None or constant.array.size != 1 or not fits or constant_of(partner) is not None:
+            return self.operand(index)
+        element = constant.array.reshape(-1)[0]
+        return number(element, self.scope.numpy) if keeps_dtype(element) else scalar(element, self.scope.numpy)
+
+    def pair(self) -> tuple[Expr, Expr]:
+        """Both operands of an elementwise operation."""
+        return self.beside(0, 1), self.beside(1, 0)
+
+    def dtype_of(self, index: int = 0) -> DType:
+        return self.node.operand(index).type.dtype
+
+    def shape_of(self, index: int = 0) -> tuple[Dim, ...]:
+        return self.node.operand(index).shape
+
+    def dim(self, dim: Dim) -> Expr:
+        return self.scope.dim(dim)
+
+    def dims(self, dims: tuple[Dim, ...]) -> tuple[Expr, ...]:
+        return tuple([self.scope.dim(d) for d in dims])
+
+    def np(self, function: str, *arguments: Argument, **keywords: Argument) -> Expr:
+        """``np.function(...)``."""
+        return call(f"{self.scope.numpy}.{function}", *arguments, **keywords)
+
+    def support(self, function: Callable[..., Any], *arguments: Argument, **keywords: Argument) -> Expr:
+        """A call of a support function."""
+        return call(self.scope.support(function), *arguments, **keywords)
+
+    def dtype(self, dtype: DType) -> Expr:
+        """``np.float32``."""
+        return dtype_expr(dtype, self.scope.numpy)
+
+    def number(self, value: Any) -> Expr:
+        """A NumPy scalar as an argument with its dtype."""
+        return scalar(value, self.scope.numpy)
+
+    def literal(self, value: Any, *, beside: int) -> Expr:
+        """A NumPy scalar beside an operand: a Python number unless the operand is a scalar too."""
+        if self.node.operand(beside).type.rank and keeps_dtype(value):
+            return number(value, self.scope.numpy)
+        return self.number(value)
+
+    def cast(self, x: Expr, dtype: DType) -> Expr:
+        """``x.astype(np.float32)``."""
+        return method(x, "astype", self.dtype(dtype))
+
+    def wide(self, x: Expr) -> Expr:
+        """The first operand's f16 as f32, in which all of its sums are taken; others as they are."""
+        return self.cast(x, f32) if self.dtype_of() is f16 else x
+
+    def narrow(self, x: Expr) -> Expr:
+        """Back from ``wide``."""
+        return self.cast(x, f16) if self.dtype_of() is f16 else x
+
+    def ufunc(self, function: str) -> Expr:
+        """A function of NumPy as an argument."""
+        return name(f"{self.scope.numpy}.{function}")
+
+
+Lower: TypeAlias = Callable[[Call], Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """``quiet``: NumPy never warns about it, whatever the values."""
+
+    lower: Lower
+    quiet: bool
+
+
+LOWERINGS: dict[Operation, Lowering] = {}
+
+
+def lowers(*operations: Operation, quiet: bool = False) -> Callable[[Lower], Lower]:
+    """Register the lowering of operations."""
+
+    def register(lower: Lower) -> Lower:
+        for operation in operations:
+            assert operation not in LOWERINGS, f"{operation.name} is lowered twice"
+            LOWERINGS[operation] = Lowering(lower, quiet)
+        return lower
+
+    return register

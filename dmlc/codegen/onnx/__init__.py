@@ -1,0 +1,20 @@
+"""ONNX code: one lowering file a family; importing this package registers them all."""
+
+from dmlc.codegen.onnx import carried, choose, elementwise, index, move, normalize, reduce, scan, select
+from dmlc.codegen.onnx.model import emit
+from dmlc.codegen.onnx.registry import LOWERINGS, lowers
+
+__all__ = [
+    "LOWERINGS",
+    "carried",
+    "choose",
+    "elementwise",
+    "emit",
+    "index",
+    "lowers",
+    "move",
+    "normalize",
+    "reduce",
+    "scan",
+    "select",
+]

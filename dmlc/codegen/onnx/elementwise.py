@@ -1,0 +1,95 @@
+"""Operations on each element of one or two tensors, and matrix products."""
+
+from __future__ import annotations
+
+from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.registry import Lowering, lowers
+from dmlc.ir import Node, Operation
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops import binary as b
+from dmlc.ops import elementwise as e
+from dmlc.ops.matmul import MATMUL
+
+#: Operations that are one ONNX operator, at every opset and for every dtype that they have here.
+_ONE_TO_ONE: dict[Operation, str] = {
+    e.ABS: "Abs", e.NEG: "Neg", e.EXP: "Exp", e.LOG: "Log", e.SQRT: "Sqrt", e.RECIPROCAL: "Reciprocal",
+    e.SIGN: "Sign", e.FLOOR: "Floor", e.CEIL: "Ceil", e.ROUND: "Round", e.SIN: "Sin", e.COS: "Cos", e.TANH: "Tanh",
+    e.SIGMOID: "Sigmoid", e.RELU: "Relu", e.ERF: "Erf", e.IS_NAN: "IsNaN", e.IS_INF: "IsInf",
+    b.ADD: "Add", b.SUB: "Sub", b.MUL: "Mul", b.DIV: "Div", b.POW: "Pow", b.MIN: "Min", b.MAX: "Max",
+    b.EQUAL: "Equal", b.LESS: "Less", b.GREATER: "Greater", MATMUL: "MatMul",
+}  # fmt: skip
+
+#: Operations that are one operator on bool and another one on the bits of integers (from opset 18 on).
+_LOGICAL: dict[Operation, tuple[str, str]] = {
+    e.NOT: ("Not", "BitwiseNot"),
+    b.AND: ("And", "BitwiseAnd"),
+    b.OR: ("Or", "BitwiseOr"),
+    b.XOR: ("Xor", "BitwiseXor"),
+}
+
+
+def _same(op_type: str) -> Lowering:
+    def lower(emitter: Emitter, node: Node) -> str:
+        return emitter.op(op_type, [emitter.of(v) for v in node.operands])
+
+    return lower
+
+
+def _logical(logical: str, bitwise: str) -> Lowering:
+    def lower(emitter: Emitter, node: Node) -> str:
+        op_type = logical if node.operand(0).type.dtype.kind == "bool" else bitwise
+        return emitter.op(op_type, [emitter.of(v) for v in node.operands])
+
+    return lower
+
+
+for _op, _name in _ONE_TO_ONE.items():
+    lowers(_op)(_same(_name))
+for _op, _names in _LOGICAL.items():
+    lowers(_op)(_logical(*_names))
+
+
+@lowers(b.NOT_EQUAL)
+def not_equal(emitter: Emitter, node: Node) -> str:
+    return emitter.op("Not", [emitter.op("Equal", [emitter.of(v) for v in node.operands])])
+
+
+def _or_equal(op_type: str, strict: str, opposite: str) -> Lowering:
+    def lower(emitter: Emitter, node: Node) -> str:
+        operands = [emitter.of(v) for v in node.operands]
+        if emitter.opset >= 12:
+            return emitter.op(op_type, operands)
+        if node.operand(0).type.dtype.is_float:  # NaN is neither
+            return emitter.op("Or", [emitter.op(strict, operands), emitter.op("Equal", operands)])
+        return emitter.op("Not", [emitter.op(opposite, operands)])
+
+    return lower
+
+
+lowers(b.LESS_EQUAL)(_or_equal("LessOrEqual", "Less", "Greater"))
+lowers(b.GREATER_EQUAL)(_or_equal("GreaterOrEqual", "Greater", "Less"))
+
+
+@lowers(b.FLOORDIV)
+def floordiv(emitter: Emitter, node: Node) -> str:
+    """Of floats, the floor of the quotient; f16 divides in f32, so that the quotient is rounded once."""
+    dtype = node.result.type.dtype
+    home = f32 if dtype is f16 else dtype
+    a, c = [emitter.cast(emitter.operand(node, i), home, have=dtype) for i in (0, 1)]
+    floor = emitter.op("Floor", [emitter.op("Div", [a, c])])
+    return emitter.cast(floor, dtype, have=home)
+
+
+@lowers(b.MOD)
+def mod(emitter: Emitter, node: Node) -> str:
+    """ONNX's Mod has the divisor's sign for integers. For floats it is C's fmod, with the dividend's sign: where the
+    signs differ the divisor is added, as NumPy does."""
+    a, c = emitter.operand(node, 0), emitter.operand(node, 1)
+    dtype = node.result.type.dtype
+    if dtype.is_integer:
+        return emitter.op("Mod", [a, c], fmod=0)
+    rest = emitter.op("Mod", [a, c], fmod=1)
+    zero = emitter.scalar(0, dtype)
+    signs = emitter.op("Xor", [emitter.op("Less", [rest, zero]), emitter.op("Less", [c, zero])])
+    inexact = emitter.op("Not", [emitter.op("Equal", [rest, zero])])
+    return emitter.op("Where", [emitter.op("And", [signs, inexact]), emitter.op("Add", [rest, c]), rest])

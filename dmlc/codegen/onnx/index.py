@@ -1,0 +1,85 @@
+"""Operations on indices, and tensors made from attributes alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.registry import Lowering, lowers
+from dmlc.codegen.onnx.writer import tensor_proto
+from dmlc.ir import DType, Node, Operation
+from dmlc.ir.dtype import bool_, f16, f32, f64, i64, u64
+from dmlc.ops import index as i
+from dmlc.ops.literals import attribute_array
+
+_NAMES: dict[Operation, str] = {
+    i.GATHER: "Gather",
+    i.GATHER_ELEMENTS: "GatherElements",
+    i.SCATTER_ELEMENTS: "ScatterElements",
+}
+
+
+def _indexed(op_type: str) -> Lowering:
+    def lower(emitter: Emitter, node: Node) -> str:
+        axis = node.attributes_as(i.IndexAttributes).axis
+        return emitter.op(op_type, [emitter.of(v) for v in node.operands], axis=axis)
+
+    return lower
+
+
+for _op, _name in _NAMES.items():
+    lowers(_op)(_indexed(_name))
+
+
+@lowers(i.ONE_HOT)
+def one_hot(emitter: Emitter, node: Node) -> str:
+    """OneHot of a type that ONNX Runtime has, cast where that is exact; else a bool one-hot chooses the values."""
+    a = node.attributes_as(i.OneHotAttributes)
+    indices = _signed(emitter, node)
+    pair = np.stack([attribute_array(v, a.dtype, None) for v in (a.off, a.on)])
+    home = _home(a.dtype, pair)
+    if home is not None:
+        values = emitter.array(pair.astype(home.numpy), home)
+        hot = emitter.op("OneHot", [indices, emitter.size(a.depth), values], axis=a.axis)
+        return emitter.cast(hot, a.dtype, have=home)
+    hot = emitter.op("OneHot", [indices, emitter.size(a.depth), emitter.ints([0, 1])], axis=a.axis)
+    off, on = [emitter.array(v, a.dtype) for v in pair]
+    return emitter.op("Where", [emitter.cast(hot, bool_), on, off])
+
+
+def _home(dtype: DType, pair: np.ndarray) -> DType | None:
+    """The type for OneHot's values: one that it takes, and that casts to ``dtype`` without loss."""
+    if dtype in (f16, f32):
+        return f32
+    if dtype is f64:
+        with np.errstate(over="ignore"):
+            return f32 if np.array_equal(pair.astype(np.float32).astype(np.float64), pair, equal_nan=True) else None
+    return i64
+
+
+def _signed(emitter: Emitter, node: Node) -> str:
+    """The indices in i64. A u64 beyond its range is out of range and must not count from the end."""
+    indices = node.operand(0)
+    have = indices.type.dtype
+    name = emitter.cast(emitter.of(indices), i64, have=have)
+    if have is not u64:
+        return name
+    zero, far = emitter.scalar(0, i64), emitter.scalar(np.iinfo(np.int64).max, i64)
+    return emitter.op("Where", [emitter.op("Less", [name, zero]), far, name])
+
+
+@lowers(i.IOTA)
+def iota(emitter: Emitter, node: Node) -> str:
+    """Counted in i64: Range adds its step again and again, which floats would round each time."""
+    a = node.attributes_as(i.IotaAttributes)
+    limits = [emitter.scalar(0, i64), emitter.size_scalar(a.length), emitter.scalar(1, i64)]
+    return emitter.cast(emitter.op("Range", limits), a.dtype, have=i64)
+
+
+@lowers(i.FULL)
+def full(emitter: Emitter, node: Node) -> str:
+    a = node.attributes_as(i.FullAttributes)
+    value = attribute_array(a.value, a.dtype, "value")
+    if not a.shape:
+        return emitter.array(value, a.dtype)
+    return emitter.op("ConstantOfShape", [emitter.sizes(a.shape)], value=tensor_proto(value.reshape(1)))

@@ -1,0 +1,131 @@
+"""Operations that move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.codegen.onnx.emitter import FAR, Emitter
+from dmlc.codegen.onnx.registry import lowers
+from dmlc.ir import Dim, Node
+from dmlc.ops.literals import attribute_array
+from dmlc.ops.move import (
+    CONCAT,
+    EXPAND,
+    PAD,
+    RESHAPE,
+    SLICE,
+    SPLIT,
+    SQUEEZE,
+    TRANSPOSE,
+    UNSQUEEZE,
+    AxesAttributes,
+    ConcatAttributes,
+    ExpandAttributes,
+    PadAttributes,
+    SliceAttributes,
+    SplitAttributes,
+    TransposeAttributes,
+)
+
+
+@lowers(RESHAPE)
+def reshape(emitter: Emitter, node: Node) -> str:
+    x = node.operand(0)
+    return emitter.reshape(emitter.of(x), x.shape, node.result.shape, x.type.dtype)
+
+
+@lowers(TRANSPOSE)
+def transpose(emitter: Emitter, node: Node) -> str:
+    return emitter.op("Transpose", [emitter.operand(node, 0)], perm=node.attributes_as(TransposeAttributes).perm)
+
+
+def with_axes(emitter: Emitter, op_type: str, name: str, axes: Sequence[int]) -> str:
+    """Squeeze or Unsqueeze: the axes are an attribute below opset 13."""
+    if emitter.opset < 13:
+        return emitter.op(op_type, [name], axes=tuple(axes))
+    return emitter.op(op_type, [name, emitter.ints(axes)])
+
+
+@lowers(SQUEEZE, UNSQUEEZE)
+def squeeze(emitter: Emitter, node: Node) -> str:
+    axes = node.attributes_as(AxesAttributes).axes
+    op_type = "Squeeze" if node.op is SQUEEZE else "Unsqueeze"
+    return with_axes(emitter, op_type, emitter.operand(node, 0), axes) if axes else emitter.operand(node, 0)
+
+
+@lowers(EXPAND)
+def expand(emitter: Emitter, node: Node) -> str:
+    """A size that is the operand's own is 1 in the shape, which keeps it."""
+    x, shape = node.operand(0), node.attributes_as(ExpandAttributes).shape
+    if x.shape == node.result.shape:
+        return emitter.of(x)
+    offset = x.type.rank - len(shape)
+    own = [x.shape[i + offset] if i + offset >= 0 else None for i in range(len(shape))]
+    spelled = [1 if d == mine and not isinstance(d, int) else d for d, mine in zip(shape, own, strict=True)]
+    return emitter.op("Expand", [emitter.of(x), emitter.sizes(spelled)])
+
+
+@lowers(CONCAT)
+def concat(emitter: Emitter, node: Node) -> str:
+    axis = node.attributes_as(ConcatAttributes).axis
+    return emitter.op("Concat", [emitter.of(v) for v in node.operands], axis=axis)
+
+
+@lowers(SPLIT)
+def split(emitter: Emitter, node: Node) -> Sequence[str]:
+    """The sizes are an attribute below opset 13; symbolic ones become slices there."""
+    a = node.attributes_as(SplitAttributes)
+    name, count = emitter.operand(node, 0), len(a.sizes)
+    if emitter.opset >= 13:
+        return emitter.ops("Split", [name, emitter.sizes(a.sizes)], count, axis=a.axis)
+    static = tuple(s for s in a.sizes if isinstance(s, int))
+    if len(static) == count:
+        return emitter.ops("Split", [name], count, axis=a.axis, split=static)
+    size = node.operand(0).shape[a.axis]
+    parts, start = [], _ZERO
+    for length in a.sizes:
+        parts.append(slice_of(emitter, name, size, a.axis, start, start + length))
+        start = start + length
+    return parts
+
+
+_ZERO: Dim = 0
+
+
+def slice_of(emitter: Emitter, name: str, size: Dim, axis: int, start: Dim, end: Dim, step: int = 1) -> str:
+    """A slice along one axis of that size."""
+    bounds = [_bound(start, size), _bound(end, size)]
+    return emitter.op("Slice", [name, emitter.sizes(bounds[:1]), emitter.sizes(bounds[1:]), emitter.ints([axis]),
+                                "" if step == 1 else emitter.ints([step])])  # fmt: skip
+
+
+def _bound(place: Dim, size: Dim) -> Dim:
+    """A symbolic place that is a known distance from the end counts from there, so that nothing is computed."""
+    if isinstance(place, int):
+        return place
+    distance = place - size
+    if isinstance(distance, int) and distance <= 0:
+        return distance or FAR
+    return place
+
+
+@lowers(SLICE)
+def slice_(emitter: Emitter, node: Node) -> str:
+    x = node.operand(0)
+    rows = node.attributes_as(SliceAttributes).rows()
+    if not rows:
+        return emitter.of(x)
+    starts = emitter.sizes([_bound(start, x.shape[axis]) for axis, start, _, _ in rows])
+    ends = emitter.sizes([_bound(end, x.shape[axis]) for axis, _, end, _ in rows])
+    steps = [step for *_, step in rows]
+    last = "" if all(s == 1 for s in steps) else emitter.ints(steps)
+    return emitter.op("Slice", [emitter.of(x), starts, ends, emitter.ints([row[0] for row in rows]), last])
+
+
+@lowers(PAD)
+def pad(emitter: Emitter, node: Node) -> str:
+    a, dtype = node.attributes_as(PadAttributes), node.result.type.dtype
+    if not any(a.pads):
+        return emitter.operand(node, 0)
+    value = emitter.array(attribute_array(a.value, dtype, "value"), dtype)
+    return emitter.op("Pad", [emitter.operand(node, 0), emitter.ints(a.pads), value])

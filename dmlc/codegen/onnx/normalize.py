@@ -1,0 +1,125 @@
+"""Softmax, its logarithm, and the norms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.reduce import in_f32, reduce
+from dmlc.codegen.onnx.registry import lowers
+from dmlc.ir import DType, Node, Shape, product
+from dmlc.ir.dtype import f64
+from dmlc.ops import normalize as n
+
+
+@lowers(n.SOFTMAX, n.LOG_SOFTMAX)
+def softmax(emitter: Emitter, node: Node) -> str:
+    """ONNX's operator over one axis, or over neighbours that a reshape makes one. Below opset 13 it takes all axes
+    from ``axis`` on together. What it cannot say is computed in parts, without a transpose."""
+    x, axes = node.operand(0), node.attributes_as(n.AxesAttributes).axes
+    dtype, rank = x.type.dtype, x.type.rank
+    if rank == 0:
+        axes = ()
+    op_type = "Softmax" if node.op is n.SOFTMAX else "LogSoftmax"
+    # ONNX Runtime's LogSoftmax of f64 leaves -inf beside a +inf, where all is NaN.
+    sound = axes and not (dtype is f64 and node.op is n.LOG_SOFTMAX)
+    if sound and axes == tuple(range(axes[0], rank)) and (emitter.opset < 13 or len(axes) == 1):
+        return emitter.op(op_type, [emitter.of(x)], axis=axes[0])
+    if sound and emitter.opset >= 13 and axes[-1] - axes[0] == len(axes) - 1:
+        first, last = axes[0], axes[-1] + 1
+        merged: Shape = (*x.shape[:first], product(x.shape[first:last]), *x.shape[last:])
+        name = emitter.reshape(emitter.of(x), x.shape, merged, dtype)
+        return emitter.reshape(emitter.op(op_type, [name], axis=first), merged, x.shape, dtype)
+    return _softmax_in_parts(emitter, node, axes)
+
+
+def _softmax_in_parts(emitter: Emitter, node: Node, axes: Sequence[int]) -> str:
+    dtype = node.result.type.dtype
+    home = in_f32(dtype)
+    x = emitter.cast(emitter.operand(node, 0), home, have=dtype)
+    peak = reduce(emitter, "ReduceMax", x, axes, True) if axes else x
+    shifted = emitter.op("Sub", [x, peak])
+    powers = emitter.op("Exp", [shifted])
+    total = reduce(emitter, "ReduceSum", powers, axes, True) if axes else powers
+    if node.op is n.SOFTMAX:
+        out = emitter.op("Div", [powers, total])
+    else:
+        out = emitter.op("Sub", [shifted, emitter.op("Log", [total])])
+    return emitter.cast(out, dtype, have=home)
+
+
+@lowers(n.MEAN_VARIANCE_NORM)
+def mean_variance_norm(emitter: Emitter, node: Node) -> str:
+    """In parts: ONNX's MeanVarianceNormalization has no epsilon, and LayerNormalization takes the variance in one pass
+    on ONNX Runtime, which loses digits where the mean is large."""
+    a, dtype = node.attributes_as(n.MeanVarianceAttributes), node.result.type.dtype
+    home = in_f32(dtype)
+    x = emitter.cast(emitter.operand(node, 0), home, have=dtype)
+    out = _centred(emitter, x, a.axes)
+    if a.variance:
+        out = _scaled(emitter, out, a.axes, a.epsilon, home)
+    return emitter.cast(out, dtype, have=home)
+
+
+def _centred(emitter: Emitter, x: str, axes: Sequence[int]) -> str:
+    return emitter.op("Sub", [x, reduce(emitter, "ReduceMean", x, axes, True)]) if axes else emitter.op("Sub", [x, x])
+
+
+def _scaled(emitter: Emitter, x: str, axes: Sequence[int], epsilon: float, home: DType) -> str:
+    """``x`` over the root of its mean square plus epsilon."""
+    square = emitter.op("Mul", [x, x])
+    mean = reduce(emitter, "ReduceMean", square, axes, True) if axes else square
+    root = emitter.op("Sqrt", [emitter.op("Add", [mean, emitter.scalar(epsilon, home)])])
+    return emitter.op("Div", [x, root])
+
+
+def _affine_matches(node: Node, axis: int) -> bool:
+    """Whether scale and bias have the very shape of the normalized axes, as the fused operators want them."""
+    group = node.operand(0).shape[axis:]
+    return all(v is None or v.shape == group for v in node.operands[1:])
+
+
+@lowers(n.LAYER_NORM)
+def layer_norm(emitter: Emitter, node: Node) -> str:
+    a, dtype = node.attributes_as(n.NormAttributes), node.result.type.dtype
+    # The operator's epsilon is an f32, which f64 would notice.
+    if emitter.opset >= 17 and dtype is not f64 and _affine_matches(node, a.axis):
+        operands = [emitter.of(v) for v in node.operands]
+        return emitter.op("LayerNormalization", operands, axis=a.axis, epsilon=a.epsilon)
+    axes, home = tuple(range(a.axis, node.result.type.rank)), in_f32(dtype)
+    x, scale, *bias = [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands if v is not None]
+    out = _scaled(emitter, _centred(emitter, x, axes), axes, a.epsilon, home)
+    out = emitter.op("Mul", [out, scale])
+    if bias:
+        out = emitter.op("Add", [out, bias[0]])
+    return emitter.cast(out, dtype, have=home)
+
+
+@lowers(n.RMS_NORM)
+def rms_norm(emitter: Emitter, node: Node) -> str:
+    """One node of ONNX Runtime's own schema where the target has it: DirectML runs it as one operator."""
+    a, dtype = node.attributes_as(n.NormAttributes), node.result.type.dtype
+    own = "SimplifiedLayerNormalization"
+    kernels = emitter.kernels
+    if (
+        emitter.target.own_schemas
+        and kernels is not None
+        and dtype in kernels.dtypes(own, emitter.opset)
+        and dtype is not f64
+        and _affine_matches(node, a.axis)
+    ):
+        emitter.note(f"{own} is ONNX Runtime's own operator: onnx's checker does not know it")
+        operands = [emitter.of(v) for v in node.operands]
+        out = emitter.op(own, operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
+        emitter.declare(out, node.result.type)
+        return out
+    axes, home = tuple(range(a.axis, node.result.type.rank)), in_f32(dtype)
+    x, scale = [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands]
+    out = emitter.op("Mul", [_scaled(emitter, x, axes, a.epsilon, home), scale])
+    return emitter.cast(out, dtype, have=home)
+
+
+@lowers(n.LP_NORM)
+def lp_norm(emitter: Emitter, node: Node) -> str:
+    a = node.attributes_as(n.LpNormAttributes)
+    return emitter.op("LpNormalization", [emitter.operand(node, 0)], axis=a.axis, p=a.p)

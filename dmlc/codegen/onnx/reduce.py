@@ -1,0 +1,89 @@
+"""Reductions. Integers are rewritten by ``legalize`` where kernels are missing or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.move import with_axes
+from dmlc.codegen.onnx.registry import lowers
+from dmlc.ir import DType, Node, Operation, product
+from dmlc.ir.dtype import f16, f32, i64
+from dmlc.ops import reduce as r
+
+_NAMES: dict[Operation, str] = {
+    r.REDUCE_SUM: "ReduceSum", r.REDUCE_MEAN: "ReduceMean", r.REDUCE_MAX: "ReduceMax", r.REDUCE_MIN: "ReduceMin",
+    r.REDUCE_PROD: "ReduceProd", r.REDUCE_L1: "ReduceL1", r.REDUCE_L2: "ReduceL2",
+    r.REDUCE_SUM_SQUARE: "ReduceSumSquare", r.REDUCE_LOG_SUM: "ReduceLogSum",
+}  # fmt: skip
+
+#: What is left of a reduction over no axes; the others leave the element as it is.
+_ELEMENTWISE: dict[Operation, str] = {r.REDUCE_L1: "Abs", r.REDUCE_L2: "Abs", r.REDUCE_LOG_SUM: "Log"}
+
+
+def reduce(emitter: Emitter, op_type: str, name: str, axes: Sequence[int], keepdims: bool) -> str:
+    """An ONNX reduction over at least one axis: the axes are an attribute below opset 18 (ReduceSum: 13)."""
+    keep = int(keepdims)
+    if emitter.opset < (13 if op_type == "ReduceSum" else 18):
+        return emitter.op(op_type, [name], axes=tuple(axes), keepdims=keep)
+    return emitter.op(op_type, [name, emitter.ints(axes)], keepdims=keep)
+
+
+@lowers(*_NAMES)
+def reduction(emitter: Emitter, node: Node) -> str:
+    a, name = node.attributes_as(r.ReduceAttributes), emitter.operand(node, 0)
+    if not a.axes:
+        return _elementwise(emitter, node, name)
+    if node.op is r.REDUCE_MEAN and _may_be_empty(emitter, node):
+        return _mean(emitter, node, name)
+    return reduce(emitter, _NAMES[node.op], name, a.axes, a.keepdims)
+
+
+def _elementwise(emitter: Emitter, node: Node, name: str) -> str:
+    if node.op is r.REDUCE_SUM_SQUARE:
+        return emitter.op("Mul", [name, name])
+    op_type = _ELEMENTWISE.get(node.op)
+    return emitter.op(op_type, [name]) if op_type else name
+
+
+def _may_be_empty(emitter: Emitter, node: Node) -> bool:
+    shape = node.operand(0).shape
+    axes = node.attributes_as(r.ReduceAttributes).axes
+    return any(emitter.graph.dims.interval(shape[axis])[0] <= 0 for axis in axes)
+
+
+def _mean(emitter: Emitter, node: Node, name: str) -> str:
+    """The mean of no element is NaN; ONNX Runtime's ReduceMean gives 0. 0 / 0 is NaN."""
+    a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
+    home = in_f32(x.type.dtype)
+    total = reduce(emitter, "ReduceSum", emitter.cast(name, home, have=x.type.dtype), a.axes, a.keepdims)
+    count = emitter.cast(emitter.size_scalar(product([x.shape[i] for i in a.axes])), home, have=i64)
+    return emitter.cast(emitter.op("Div", [total, count]), x.type.dtype, have=home)
+
+
+def in_f32(dtype: DType) -> DType:
+    """What a computation of several nodes is made in: f16 in f32, so that it is rounded once, others in themselves."""
+    return f32 if dtype is f16 else dtype
+
+
+@lowers(r.REDUCE_LOG_SUM_EXP)
+def log_sum_exp(emitter: Emitter, node: Node) -> str:
+    """With the maximum taken out: DirectML's own operator overflows, and on ONNX Runtime's CPU provider this is
+    several times faster. An infinite maximum is brought back to the largest number, so that no inf - inf arises."""
+    a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
+    if not a.axes:
+        return emitter.of(x)
+    home = in_f32(x.type.dtype)
+    name = emitter.cast(emitter.of(x), home, have=x.type.dtype)
+    largest = float(np.finfo(home.numpy).max)
+    peak = reduce(emitter, "ReduceMax", name, a.axes, True)
+    for op_type, bound in (("Max", -largest), ("Min", largest)):
+        peak = emitter.op(op_type, [peak, emitter.scalar(bound, home)])
+    powers = emitter.op("Exp", [emitter.op("Sub", [name, peak])])
+    total = emitter.op("Log", [reduce(emitter, "ReduceSum", powers, a.axes, True)])
+    total = emitter.op("Add", [total, peak])
+    if not a.keepdims:
+        total = with_axes(emitter, "Squeeze", total, a.axes)
+    return emitter.cast(total, x.type.dtype, have=home)

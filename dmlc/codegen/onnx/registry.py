@@ -1,0 +1,27 @@
+"""Which function lowers which operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.ir import Node, Operation
+
+#: Emits the ONNX nodes of one IR node; returns the name of its result, or of all of them.
+Lowering: TypeAlias = Callable[[Emitter, Node], "str | Sequence[str]"]
+
+LOWERINGS: dict[Operation, Lowering] = {}
+
+
+def lowers(*operations: Operation) -> Callable[[Lowering], Lowering]:
+    """Register a function as the lowering of the operations."""
+
+    def register(function: Lowering) -> Lowering:
+        for op in operations:
+            if op in LOWERINGS:
+                raise ValueError(f"{op.name} has two lowerings")
+            LOWERINGS[op] = function
+        return function
+
+    return register

@@ -1,0 +1,89 @@
+"""Running sums and products."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import GraphProto, NodeProto
+
+from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.move import slice_of
+from dmlc.codegen.onnx.reduce import in_f32
+from dmlc.codegen.onnx.registry import lowers
+from dmlc.codegen.onnx.writer import tensor_proto, value_info
+from dmlc.ir import DType, Node, Shape, TensorType
+from dmlc.ir.dtype import i64
+from dmlc.ops.scan import CUMPROD, CUMSUM, ScanAttributes
+
+
+@lowers(CUMSUM)
+def cumsum(emitter: Emitter, node: Node) -> str:
+    a = node.attributes_as(ScanAttributes)
+    operands = [emitter.operand(node, 0), emitter.scalar(a.axis, i64)]
+    return emitter.op("CumSum", operands, exclusive=int(a.exclusive), reverse=int(a.reverse))
+
+
+@lowers(CUMPROD)
+def cumprod(emitter: Emitter, node: Node) -> str:
+    """ONNX has none below opset 26. Over a known size it is made by doubling: after the step of size s each element
+    holds the product of the last 2 s ones. Over a symbolic size it is a Scan, one element after another."""
+    a, x = node.attributes_as(ScanAttributes), node.operand(0)
+    home = in_f32(x.type.dtype)
+    name = emitter.cast(emitter.of(x), home, have=x.type.dtype)
+    size = x.shape[a.axis]
+    if isinstance(size, int):
+        out = _by_doubling(emitter, name, x.shape, size, a, home)
+    else:
+        out = _by_scan(emitter, name, x.shape, a, home)
+    return emitter.cast(out, x.type.dtype, have=home)
+
+
+def _by_doubling(emitter: Emitter, name: str, shape: Shape, size: int, a: ScanAttributes, dtype: DType) -> str:
+    if a.exclusive and size:
+        name = _moved(emitter, name, shape, 1, a, dtype)
+    step = 1
+    while step < size:
+        name = emitter.op("Mul", [name, _moved(emitter, name, shape, step, a, dtype)])
+        step *= 2
+    return name
+
+
+def _moved(emitter: Emitter, name: str, shape: Shape, step: int, a: ScanAttributes, dtype: DType) -> str:
+    """The elements ``step`` places further on, ones in front of them."""
+    size = shape[a.axis]
+    pads = [0] * (2 * len(shape))
+    if a.reverse:
+        kept = slice_of(emitter, name, size, a.axis, step, size)
+        pads[len(shape) + a.axis] = step
+    else:
+        kept = slice_of(emitter, name, size, a.axis, 0, size - step)
+        pads[a.axis] = step
+    return emitter.op("Pad", [kept, emitter.ints(pads), emitter.scalar(1, dtype)])
+
+
+def _by_scan(emitter: Emitter, name: str, shape: Shape, a: ScanAttributes, dtype: DType) -> str:
+    rest = (*shape[: a.axis], *shape[a.axis + 1 :])
+    ones = emitter.op("ConstantOfShape", [emitter.sizes(rest)], value=tensor_proto(np.ones(1, dtype=dtype.numpy)))
+    if not rest:
+        ones = emitter.scalar(1, dtype)
+    _, out = emitter.ops(
+        "Scan",
+        [ones, name],
+        2,
+        body=_body(TensorType(dtype, rest), a.exclusive),
+        num_scan_inputs=1,
+        scan_input_axes=(a.axis,),
+        scan_input_directions=(int(a.reverse),),
+        scan_output_axes=(a.axis,),
+        scan_output_directions=(int(a.reverse),),
+    )
+    return out
+
+
+def _body(type: TensorType, exclusive: bool) -> GraphProto:
+    body = GraphProto(name="running_product")
+    body.input.extend([value_info("before", type), value_info("element", type)])
+    body.node.append(NodeProto(op_type="Mul", input=["before", "element"], output=["after"]))
+    kept = "before" if exclusive else "after"
+    body.node.append(NodeProto(op_type="Identity", input=[kept], output=["running"]))
+    body.output.extend([value_info("after", type), value_info("running", type)])
+    return body

@@ -1,0 +1,338 @@
+"""Building an ``onnx.GraphProto`` node by node.
+
+A lowering calls :meth:`NodeWriter.op` for each ONNX node it wants and returns the names of its results. The nodes of
+one IR node are kept as plain lists until its lowering is done; only then they get their names and become protos, so
+that a result is written under its final name without a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+
+from dmlc.diagnostics import Span
+from dmlc.ir import Dim, DType, Graph, Node, Tensor, TensorType, Value, as_dtype
+from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.targets import KernelTable, Target, kernel_table
+
+ELEMENT_TYPE: dict[DType, int] = {
+    f16: TensorProto.FLOAT16, f32: TensorProto.FLOAT, f64: TensorProto.DOUBLE,
+    i8: TensorProto.INT8, i16: TensorProto.INT16, i32: TensorProto.INT32, i64: TensorProto.INT64,
+    u8: TensorProto.UINT8, u16: TensorProto.UINT16, u32: TensorProto.UINT32, u64: TensorProto.UINT64,
+    bool_: TensorProto.BOOL,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An ONNX node before it has its name. ``label`` is the name of a node that belongs to no IR node."""
+
+    op_type: str
+    domain: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: list[AttributeProto] = field(default_factory=list)
+    label: str = ""
+
+
+class NodeWriter:
+    """The state of one emission: names, constants, and the nodes of the IR node at work."""
+
+    def __init__(self, graph: Graph, target: Target, opset: int) -> None:
+        self.graph = graph
+        self.target = target
+        self.opset = opset
+        self.kernels: KernelTable | None = kernel_table(target)
+        self.proto = GraphProto(name=graph.name)
+        self.locations: dict[str, str] = {}
+        self.report: dict[str, None] = {}
+        self.domains: set[str] = set()
+        self._names: dict[Value, str] = {}
+        self._output_names: dict[Value, str] = {}
+        self._reserved: set[str] = set()
+        self._taken: set[str] = set()
+        self._constants: dict[Tensor, str] = {}
+        self._int_vectors: dict[tuple[int, ...], str] = {}
+        self._attributes: dict[Any, AttributeProto] = {}
+        self._pending: list[_Pending] = []
+        self._made: dict[str, tuple[_Pending, int]] = {}
+        self._base = ""
+        self._temporaries = 0
+        self._places: dict[str, str] = {}
+        self._declared: list[tuple[str, TensorType]] = []
+        self._reserve()
+
+    def _reserve(self) -> None:
+        """Inputs and outputs keep their names verbatim, whatever other values are called."""
+        for value in self.graph.inputs:
+            assert value.name is not None
+            self._names[value] = value.name
+            self._taken.add(value.name)
+        for name, value in self.graph.outputs:
+            self._taken.add(name)
+            if value.producer is not None and value.producer.op is not CONSTANT:
+                self._output_names.setdefault(value, name)
+        self._reserved |= self._taken
+        for node in self.graph:
+            for value in node.results:
+                if value.name is not None:
+                    self._reserved.add(value.name)
+
+    # --- operands
+
+    def of(self, value: Value | None) -> str:
+        """The ONNX name of an operand; empty where it is absent."""
+        if value is None:
+            return ""
+        name = self._names.get(value)
+        if name is None:
+            producer = value.producer
+            assert producer is not None
+            assert producer.op is CONSTANT, producer
+            tensor = producer.attributes_as(ConstantAttributes).value
+            name = self._names[value] = self.tensor(tensor, value.name)
+        return name
+
+    def operand(self, node: Node, index: int) -> str:
+        return self.of(node.operands[index])
+
+    # --- constants
+
+    def tensor(self, tensor: Tensor, name: str | None = None) -> str:
+        """An initializer with that data; equal data is stored once."""
+        found = self._constants.get(tensor)
+        if found is None:
+            found = self._unique(name or f"const_{len(self._constants)}")
+            self._constants[tensor] = found
+            self.proto.initializer.append(tensor_proto(tensor.array, found))
+        return found
+
+    def array(self, data: Any, dtype: DType) -> str:
+        return self.tensor(Tensor(np.asarray(data, dtype=dtype.numpy)))
+
+    def scalar(self, value: int | float | bool, dtype: DType) -> str:
+        return self.array(value, dtype)
+
+    def ints(self, values: Iterable[int]) -> str:
+        """A vector of i64, as shapes and axes are given."""
+        key = tuple(values)
+        found = self._int_vectors.get(key)
+        if found is None:
+            found = self._int_vectors[key] = self.array(key, i64)
+        return found
+
+    # --- nodes
+
+    def op(self, op_type: str, inputs: Sequence[str], *, domain: str = "", label: str = "", **attributes: Any) -> str:
+        """A node with one result; its name. Trailing absent inputs are left out, attributes of None too."""
+        return self.ops(op_type, inputs, 1, domain=domain, label=label, **attributes)[0]
+
+    def ops(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        count: int,
+        *,
+        domain: str = "",
+        label: str = "",
+        protos: Sequence[AttributeProto] = (),
+        **attributes: Any,
+    ) -> list[str]:
+        """A node with ``count`` results; their names. ``protos`` are attributes that are made already."""
+        given = list(inputs)
+        while given and not given[-1]:
+            given.pop()
+        outputs = [self._temporary() for _ in range(count)]
+        made = [*protos, *[self._attribute(k, v) for k, v in attributes.items() if v is not None]]
+        entry = _Pending(op_type, domain, given, outputs, made, label)
+        for i, name in enumerate(outputs):
+            self._made[name] = (entry, i)
+        self._pending.append(entry)
+        if domain:
+            self.domains.add(domain)
+        return list(outputs)
+
+    def cast(self, name: str, to: DType, *, have: DType | None = None) -> str:
+        """The value in another dtype; itself where it is known to have it."""
+        return name if have is to else self.op("Cast", [name], to=ELEMENT_TYPE[to])
+
+    def note(self, sentence: str) -> None:
+        """A sentence for the artifact's report; equal ones stand there once."""
+        self.report[sentence] = None
+
+    def declare(self, name: str, type: TensorType) -> None:
+        """State the type of a result that ONNX's inference does not know, under its final name."""
+        self._declared.append((name, type))
+
+    # --- one IR node
+
+    def begin(self, base: str) -> None:
+        self._base = self._unique(base) if base in self._reserved else base
+        self._temporaries = 0
+        self._declared = []
+
+    def finish(self, node: Node, results: Sequence[str]) -> None:
+        """Give the results their final names and turn what is pending into protos."""
+        renamed: dict[str, str] = {}
+        many = len(node.results) > 1
+        for i, (value, name) in enumerate(zip(node.results, results, strict=True)):
+            wanted = self._output_names.get(value)
+            entry = self._made.get(name)
+            if entry is None or name in renamed:
+                if wanted is None:
+                    self._names[value] = renamed.get(name, name)
+                    continue
+                name = self.op("Identity", [renamed.get(name, name)])
+                entry = self._made[name]
+            final = wanted or self._free(value.name, f"{self._base}.{i}" if many else self._base)
+            entry[0].outputs[entry[1]] = final
+            renamed[name] = final
+            self._names[value] = final
+        self.flush(node.spans[0] if node.spans else None, renamed)
+
+    def flush(self, span: Span | None, renamed: dict[str, str] | None = None) -> None:
+        pending = self._pending
+        if not pending:
+            return
+        place = self._place(span) if span is not None else ""
+        own = sum(1 for entry in pending if not entry.label)
+        for k, entry in enumerate(pending):
+            inputs = entry.inputs
+            if renamed and len(pending) > 1:
+                inputs = [renamed.get(n, n) for n in inputs]
+            name = entry.label or (self._base if own == 1 else f"{self._base}/{entry.op_type}_{k}")
+            self.proto.node.append(_node(entry, name, inputs, place))
+            if place:
+                self.locations[name] = place
+        for name, type in self._declared:
+            final = (renamed or {}).get(name, name)
+            if final not in self._output_names.values():
+                self.proto.value_info.append(value_info(final, type))
+        pending.clear()
+        self._made.clear()
+
+    def outputs(self) -> None:
+        """The graph's outputs; those that are inputs, constants or were named already are copied."""
+        written: set[str] = set()
+        for name, value in self.graph.outputs:
+            source = self.of(value)
+            if source != name or name in written:
+                self.begin(f"output_{name}")
+                copy = self.op("Identity", [source])
+                self._made[copy][0].outputs[0] = name
+                self.flush(value.producer.spans[0] if value.producer and value.producer.spans else None)
+            written.add(name)
+            self.proto.output.append(value_info(name, value.type))
+
+    # --- names
+
+    def _temporary(self) -> str:
+        self._temporaries += 1
+        name = f"{self._base}:{self._temporaries}"
+        while name in self._reserved:
+            name += "'"
+        return name
+
+    def _free(self, name: str | None, fallback: str) -> str:
+        """The user's name where no other value has it."""
+        if name and name not in self._taken:
+            self._taken.add(name)
+            return name
+        return self._unique(fallback)
+
+    def _unique(self, name: str) -> str:
+        free = name
+        count = 1
+        while free in self._taken or (free in self._reserved and free != name):
+            count += 1
+            free = f"{name}_{count}"
+        self._taken.add(free)
+        return free
+
+    def _place(self, span: Span) -> str:
+        """``file.dml:12:5``: the file's name without its folder, so that the bytes do not depend on it."""
+        name = self._places.get(span.source.name)
+        if name is None:
+            name = PureWindowsPath(PurePosixPath(span.source.name).name).name
+            self._places[span.source.name] = name
+        return f"{name}:{span.line}:{span.column}"
+
+    # --- attributes
+
+    def _attribute(self, name: str, value: Any) -> AttributeProto:
+        if isinstance(value, (TensorProto, GraphProto)):
+            return attribute_proto(name, value)
+        kind = type(value[0]) if isinstance(value, tuple) and value else type(value)
+        key = (name, kind, value)
+        found = self._attributes.get(key)
+        if found is None:
+            found = self._attributes[key] = attribute_proto(name, value)
+        return found
+
+
+def _node(entry: _Pending, name: str, inputs: list[str], place: str) -> NodeProto:
+    return NodeProto(
+        op_type=entry.op_type,
+        domain=entry.domain or None,
+        name=name,
+        doc_string=place or None,
+        input=inputs,
+        output=entry.outputs,
+        attribute=entry.attributes,
+    )
+
+
+def attribute_proto(name: str, value: Any) -> AttributeProto:
+    """An attribute from a bool, int, float, str, tensor, graph, or a tuple of ints, floats or strings."""
+    out = AttributeProto(name=name)
+    if isinstance(value, (bool, int)):
+        out.type, out.i = AttributeProto.INT, int(value)
+    elif isinstance(value, float):
+        out.type, out.f = AttributeProto.FLOAT, value
+    elif isinstance(value, str):
+        out.type, out.s = AttributeProto.STRING, value.encode()
+    elif isinstance(value, TensorProto):
+        out.type = AttributeProto.TENSOR
+        out.t.CopyFrom(value)
+    elif isinstance(value, GraphProto):
+        out.type = AttributeProto.GRAPH
+        out.g.CopyFrom(value)
+    elif value and isinstance(value[0], str):
+        out.type = AttributeProto.STRINGS
+        out.strings.extend([text.encode() for text in value])
+    elif value and isinstance(value[0], float):
+        out.type = AttributeProto.FLOATS
+        out.floats.extend(value)
+    else:
+        out.type = AttributeProto.INTS
+        out.ints.extend(value)
+    return out
+
+
+def tensor_proto(array: np.ndarray[Any, Any], name: str = "") -> TensorProto:
+    """A tensor with raw little-endian data."""
+    data = array if array.dtype.byteorder != ">" else array.astype(array.dtype.newbyteorder("<"))
+    dtype = ELEMENT_TYPE[as_dtype(array.dtype)]
+    return TensorProto(name=name, dims=array.shape, data_type=dtype, raw_data=data.tobytes())
+
+
+def value_info(name: str, type: TensorType) -> ValueInfoProto:
+    """A typed value; symbolic sizes are parameters by their text."""
+    tensor = TypeProto.Tensor(elem_type=ELEMENT_TYPE[type.dtype])
+    tensor.shape.SetInParent()
+    for size in type.shape:
+        _set_dim(tensor.shape.dim.add(), size)
+    return ValueInfoProto(name=name, type=TypeProto(tensor_type=tensor))
+
+
+def _set_dim(proto: Any, size: Dim) -> None:
+    if isinstance(size, int):
+        proto.dim_value = size
+    else:
+        proto.dim_param = str(size)

@@ -1,0 +1,1 @@
+"""ONNX operators that are carried through: their schemas, their typing, their values."""

@@ -1,0 +1,321 @@
+"""Any ONNX operator as a node: carried through to the emitted model, typed by ONNX's own inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.shape_inference import InferenceError, infer_shapes
+
+from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics.catalogue import shapes, targets
+from dmlc.ir import (
+    Array,
+    Attributes,
+    Dim,
+    DType,
+    Graph,
+    Inference,
+    Node,
+    Operation,
+    OpError,
+    Tensor,
+    TensorType,
+    Value,
+    as_dtype,
+)
+from dmlc.ir.dtype import f32, i64
+from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, TYPE_NAMES, Formal, Schema, find_schema
+from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, element_type
+from dmlc.ops.attributes import show
+from dmlc.ops.call import Argument, CallSite, diagnose, literal_value
+from dmlc.ops.constant import constant_of
+
+#: Constants up to this size take part in the inference: shapes, axes, scales, pads.
+_KNOWN_SIZE = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedAttributes(Attributes):
+    """``attributes`` are the ONNX attributes that were written, sorted by name; ``results`` how many are wanted.
+
+    ``known`` are the small operands whose data was known when the call was read, by their number: shapes may depend
+    on them. ``opset`` is the one at which the operator is meant.
+    """
+
+    domain: str
+    op_type: str
+    attributes: tuple[tuple[str, AttributeValue], ...] = ()
+    results: int = 1
+    known: tuple[tuple[int, Tensor], ...] = ()
+    opset: int = 21
+
+    def at_opset(self, opset: int) -> CarriedAttributes:
+        """The same call, meant at another opset."""
+        return self if opset == self.opset else replace(self, opset=opset)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
+
+# --- typing
+
+
+def _infer(call: Inference) -> Sequence[TensorType]:
+    dims = {str(d): d for t in call.types if t is not None for d in t.shape if not isinstance(d, int)}
+    rows = infer_types(call.attributes, tuple(call.types))
+    out = []
+    for index, (dtype, shape) in enumerate(rows):
+        sizes: list[Dim] = []
+        for size in shape:
+            known = size if isinstance(size, int) else dims.get(size)
+            if known is None:
+                raise _unknown_result(call.attributes, index, "has a size that ONNX's inference leaves open")
+            sizes.append(known)
+        out.append(TensorType(dtype, tuple(sizes)))
+    return out
+
+
+@lru_cache(maxsize=4096)
+def infer_types(
+    a: CarriedAttributes, types: tuple[TensorType | None, ...]
+) -> tuple[tuple[DType, tuple[int | str, ...]], ...]:
+    """The dtype and shape of each result; a size is an integer or the text of a dim, empty where it is open.
+
+    Raises ``OpError`` E0501, E0504, E0505 or E0506.
+    """
+    schema = find_schema(a.domain, a.op_type, a.opset)
+    if schema.same_as_first:
+        first = types[0]
+        assert first is not None
+        return ((first.dtype, tuple([d if isinstance(d, int) else str(d) for d in first.shape])),)
+    model = _one_node(schema, a, types)
+    try:
+        inferred = infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except InferenceError as error:
+        raise OpError(targets.ONNX_REFUSES, f"ONNX refuses {a.full_name}: {_reason(error)}") from None
+    found = {info.name: info.type for info in inferred.graph.value_info}
+    return tuple([_result(a, index, found.get(f"o{index}")) for index in range(a.results)])
+
+
+def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType | None]) -> ModelProto:
+    known = dict(a.known)
+    names = ["" if t is None else f"i{i}" for i, t in enumerate(types)]
+    node = NodeProto(
+        op_type=a.op_type,
+        domain=a.domain,
+        input=names,
+        output=[f"o{i}" for i in range(a.results)],
+        attribute=attribute_protos(a.attributes, schema),
+    )
+    graph = GraphProto(name="one_node", node=[node])
+    for i, type in enumerate(types):
+        if type is None:
+            continue
+        if i in known:
+            graph.initializer.append(numpy_helper.from_array(known[i].array, names[i]))
+        else:
+            graph.input.append(_value_info(names[i], type))
+    model = ModelProto(ir_version=10, graph=graph)
+    model.opset_import.add(domain="", version=a.opset)
+    if a.domain:
+        model.opset_import.add(domain=a.domain, version=DOMAIN_VERSIONS.get(a.domain, 1))
+    return model
+
+
+def _value_info(name: str, type: TensorType) -> ValueInfoProto:
+    tensor = TypeProto.Tensor(elem_type=element_type(type.dtype))
+    tensor.shape.SetInParent()
+    for size in type.shape:
+        if isinstance(size, int):
+            tensor.shape.dim.add(dim_value=size)
+        else:
+            tensor.shape.dim.add(dim_param=str(size))
+    return ValueInfoProto(name=name, type=TypeProto(tensor_type=tensor))
+
+
+def _result(a: CarriedAttributes, index: int, type: Any) -> tuple[DType, tuple[int | str, ...]]:
+    if type is None or not type.HasField("tensor_type"):
+        raise _unknown_result(a, index, "is not a tensor" if type is not None else "is not typed by ONNX's inference")
+    tensor = type.tensor_type
+    try:
+        dtype = as_dtype(_NUMPY[tensor.elem_type])
+    except KeyError:
+        raise _unknown_result(a, index, "has a dtype that the language does not have") from None
+    if not tensor.HasField("shape"):
+        raise _unknown_result(a, index, "has a rank that ONNX's inference leaves open")
+    return dtype, tuple([d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim])
+
+
+_NUMPY = {element_type(d): d.numpy for d in TYPE_NAMES.values()}
+
+
+def _unknown_result(a: CarriedAttributes, index: int, what: str) -> OpError:
+    which = f"result {index + 1} of {a.full_name}" if a.results > 1 else f"the result of {a.full_name}"
+    help = "fix the sizes it depends on (--bind N=4), or use operations of the language"
+    return OpError(targets.ONNX_RESULT_UNKNOWN, f"{which} {what}", help=help)
+
+
+def _reason(error: Exception) -> str:
+    """The last sentence of ONNX's message, without the names that we made up."""
+    text = str(error).replace("\n", " ").strip()
+    for mark in (") [ShapeInferenceError] ", "[ShapeInferenceError] ", "[TypeInferenceError] "):
+        if mark in text:
+            text = text.rsplit(mark, 1)[1]
+    return text.split(", node name:")[0].rstrip(" .")
+
+
+# --- values
+
+
+def _reference(a: CarriedAttributes, *arrays: Array | None) -> Array | tuple[Array, ...]:
+    """By onnx's reference evaluator. Raises ``DmlcError`` E0507 where it cannot."""
+    given = [None if x is None else np.asarray(x) for x in arrays]
+    try:
+        evaluator = _evaluator(a, tuple([None if x is None else (as_dtype(x.dtype), x.ndim) for x in given]))
+        feeds = {f"i{i}": x for i, x in enumerate(given) if x is not None}
+        with np.errstate(all="ignore"):
+            out = evaluator.run(None, feeds)
+    except Exception as error:  # onnx raises whatever the operator's Python code does
+        message = (
+            f"{a.full_name} has no reference: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        )
+        raise fail(targets.ONNX_NOT_EVALUABLE, message, help="use --backend cpu") from None
+    arrays_out = tuple([np.asarray(x) for x in out])
+    return arrays_out if a.results > 1 else arrays_out[0]
+
+
+@lru_cache(maxsize=256)
+def _evaluator(a: CarriedAttributes, ranks: tuple[tuple[DType, int] | None, ...]) -> ReferenceEvaluator:
+    schema = find_schema(a.domain, a.op_type, a.opset)
+    types = [None if r is None else TensorType(r[0], (1,) * r[1]) for r in ranks]
+    model = _one_node(schema, replace(a, known=()), types)
+    for info in model.graph.input:
+        info.type.tensor_type.ClearField("shape")
+    model.graph.output.extend([ValueInfoProto(name=f"o{i}") for i in range(a.results)])
+    return ReferenceEvaluator(model)
+
+
+# --- the operations
+
+
+def _operation(name: str, *, pure: bool) -> Operation:
+    return Operation(
+        name=name,
+        operands=(),
+        attributes=CarriedAttributes,
+        results=("results",),
+        infer=_infer,
+        reference=_reference if pure else None,
+        summary="An ONNX operator, carried through.",
+        pure=pure,
+        source="onnx.defs",
+    )
+
+
+CARRIED = _operation("onnx", pure=True)
+#: Operators whose results differ from call to call: such nodes are neither merged nor removed.
+CARRIED_IMPURE = _operation("onnx_impure", pure=False)
+_IMPURE = frozenset(
+    ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+
+
+def carry(
+    graph: Graph,
+    domain: str,
+    op_type: str,
+    operands: Sequence[Argument],
+    attributes: dict[str, Any],
+    results: int,
+    site: CallSite,
+) -> Node:
+    """Add a carried operator: ``operands`` as written (None for an absent one), ``attributes`` by ONNX's names.
+
+    Typed by ONNX's inference at ``graph.opset``. Raises ``DmlcError`` E0504 for an unknown operator, E0501 for one
+    that came later, E03 for operands and attributes that the schema does not take, E0505 where the inference refuses
+    the call, E0506 where it leaves a result open.
+    """
+    try:
+        schema = find_schema(domain, op_type, graph.opset)
+        values = _bind_operands(graph, schema, operands, site)
+        record = CarriedAttributes(
+            domain=schema.domain,
+            op_type=op_type,
+            attributes=canonical_attributes(schema, attributes),
+            results=_check_results(schema, results),
+            known=_known(values),
+            opset=graph.opset,
+        )
+        op = CARRIED_IMPURE if schema.domain == "" and op_type in _IMPURE else CARRIED
+        return graph.add(op, values, record, spans=(site.span,) if site.span else ())
+    except OpError as error:
+        raise DmlcError(diagnose(error, site, operands)) from None
+
+
+def _check_results(schema: Schema, results: int) -> int:
+    least, most = schema.results
+    if not max(1, least) <= results <= most:
+        want = str(most) if least == most else f"{max(1, least)} to {most}"
+        raise OpError(shapes.OPERAND_COUNT, f"{schema.full_name} has {want} results, {results} are asked for")
+    return results
+
+
+def _known(values: Sequence[Value | None]) -> tuple[tuple[int, Tensor], ...]:
+    data = [(i, constant_of(v)) for i, v in enumerate(values)]
+    return tuple([(i, t) for i, t in data if t is not None and t.array.size <= _KNOWN_SIZE])
+
+
+def _bind_operands(graph: Graph, schema: Schema, given: Sequence[Argument], site: CallSite) -> list[Value | None]:
+    """Operands as values; a number takes the dtype of the operands that share its type in the schema."""
+    if not schema.least <= len(given) <= schema.most:
+        names = ", ".join(f.name + ("..." if f.variadic else "") for f in schema.operands) or "none"
+        want = str(schema.least) if schema.least == schema.most else f"{schema.least} to {min(schema.most, 99)}"
+        raise OpError(shapes.OPERAND_COUNT, f"{schema.full_name} takes {want} operands ({names}), {len(given)} given")
+    dtypes: dict[str, DType] = {}
+    for i, argument in enumerate(given):
+        if isinstance(argument, Value):
+            _check_dtype(schema, schema.formal(i), argument.type.dtype, i, dtypes)
+    out: list[Value | None] = []
+    for i, argument in enumerate(given):
+        formal = schema.formal(i)
+        if argument is None:
+            if not formal.optional and i < schema.least:
+                raise OpError(shapes.OPERAND_COUNT, f"{schema.full_name} needs {formal.name}", at=i)
+            out.append(None)
+        elif isinstance(argument, Value):
+            out.append(argument)
+        else:
+            dtype = dtypes.get(formal.letter) or (formal.dtypes[0] if len(formal.dtypes) == 1 else None)
+            if dtype is None:
+                raise _no_dtype(argument, formal, i)
+            out.append(literal_value(graph, argument, dtype, i, site))
+    return out
+
+
+def _no_dtype(literal: int | float | bool, formal: Formal, index: int) -> OpError:
+    likely = next((d for d in (f32, i64, *formal.dtypes) if d in formal.dtypes), f32)
+    message = f"nothing gives {show(literal)} a dtype here: {formal.name} may be " + ", ".join(map(str, formal.dtypes))
+    return OpError(shapes.NO_DTYPE, message, at=index, help=f"write {show(literal)} as {likely}")
+
+
+def _check_dtype(schema: Schema, formal: Formal, dtype: DType, index: int, found: dict[str, DType]) -> None:
+    if dtype not in formal.dtypes:
+        allowed = ", ".join(d.name for d in formal.dtypes) or "no dtype of the language"
+        message = f"{formal.name} of {schema.full_name} cannot be {dtype.name}: it takes {allowed}"
+        raise OpError(shapes.OPERAND_DTYPE, message, at=index, under=f"this is {dtype.name}", about=index)
+    if not formal.homogeneous:
+        return
+    first = found.setdefault(formal.letter, dtype)
+    if first is not dtype:
+        message = f"dtypes differ: {schema.full_name} has {first.name} and {dtype.name}"
+        raise OpError(shapes.MIXED_DTYPES, message, at=index, under=f"this is {dtype.name}")
+
+
+__all__ = ["CARRIED", "CARRIED_IMPURE", "CarriedAttributes", "carry", "infer_types"]

@@ -1,0 +1,158 @@
+"""What an ONNX operator takes: the installed onnx package says it, and a small table for ``com.microsoft``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from onnx import defs
+
+from dmlc.diagnostics.catalogue import targets as codes
+from dmlc.ir import DTYPES, DType, OpError
+
+#: ONNX's spelling of the language's dtypes.
+TYPE_NAMES: dict[str, DType] = {
+    {"f16": "float16", "f32": "float", "f64": "double"}.get(d.name, d.long_name): d for d in DTYPES
+}
+#: The opset of other domains that goes with a model: ONNX Runtime has these for all opsets from 11 on.
+DOMAIN_VERSIONS: dict[str, int] = {"com.microsoft": 1, "ai.onnx.ml": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """A declared operand. ``letter`` is shared by operands of one type; ``dtypes`` are those of the language."""
+
+    name: str
+    letter: str
+    dtypes: tuple[DType, ...]
+    optional: bool = False
+    variadic: bool = False
+    homogeneous: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A declared operator. ``attributes`` maps a name to (kind, required); ``same_as_first`` is the typing rule of
+    operators that onnx does not know: one result of the first operand's type."""
+
+    domain: str
+    name: str
+    operands: tuple[Formal, ...]
+    least: int
+    most: int
+    results: tuple[int, int]
+    attributes: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    same_as_first: bool = False
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.domain}.{self.name}" if self.domain else self.name
+
+    def formal(self, index: int) -> Formal:
+        return self.operands[min(index, len(self.operands) - 1)]
+
+
+def find_schema(domain: str, name: str, opset: int) -> Schema:
+    """The operator at that opset. Raises ``OpError`` E0504 where there is none, E0501 where it came later."""
+    domain = "" if domain == "ai.onnx" else domain
+    return _find(domain, name, opset if domain == "" else DOMAIN_VERSIONS.get(domain, 1))
+
+
+@lru_cache(maxsize=1024)
+def _find(domain: str, name: str, opset: int) -> Schema:
+    if domain == "com.microsoft":
+        known = _MICROSOFT.get(name)
+        if known is None:
+            raise _unknown(domain, name, _MICROSOFT)
+        return known
+    versions = _versions().get(domain, {})
+    if name not in versions:
+        raise _unknown(domain, name, versions)
+    if not defs.has(name, opset, domain):
+        lowest = min(versions[name])
+        raise OpError(
+            codes.NEEDS_OPSET, f"ONNX has {name} from opset {lowest} on, not at {opset}", help=f"use --opset {lowest}"
+        )
+    schema = defs.get_schema(name, opset, domain)
+    if schema.deprecated:
+        message = f"ONNX took {name} out at opset {schema.since_version}"
+        raise OpError(codes.UNKNOWN_ONNX_OPERATOR, message, help="use what took its place")
+    return _convert(schema, domain)
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, dict[str, list[int]]]:
+    out: dict[str, dict[str, list[int]]] = {}
+    for schema in defs.get_all_schemas_with_history():
+        out.setdefault(schema.domain, {}).setdefault(schema.name, []).append(schema.since_version)
+    return out
+
+
+def _unknown(domain: str, name: str, candidates: Mapping[str, Any]) -> OpError:
+    """With the nearest name; letters of the wrong case count as near."""
+    spelling = {known.lower(): known for known in candidates}
+    near = difflib.get_close_matches(name.lower(), list(spelling), n=1, cutoff=0.6)
+    help = f'did you mean "{spelling[near[0]]}"?' if near else ""
+    if not help and domain == "com.microsoft":
+        help = "known are " + ", ".join(sorted(candidates))
+    where = f"domain {domain}" if domain else "ONNX"
+    return OpError(codes.UNKNOWN_ONNX_OPERATOR, f"{where} has no operator {name}", help=help)
+
+
+def _convert(schema: Any, domain: str) -> Schema:
+    letters = {
+        c.type_param_str: tuple([TYPE_NAMES[t] for t in _tensor_types(c.allowed_type_strs)])
+        for c in schema.type_constraints
+    }
+    operands = []
+    for formal in schema.inputs:
+        dtypes = letters.get(formal.type_str)
+        if dtypes is None:
+            dtypes = tuple([TYPE_NAMES[t] for t in _tensor_types([formal.type_str])])
+        option = formal.option
+        operands.append(
+            Formal(
+                name=formal.name,
+                letter=formal.type_str,
+                dtypes=dtypes,
+                optional=option == defs.OpSchema.FormalParameterOption.Optional,
+                variadic=option == defs.OpSchema.FormalParameterOption.Variadic,
+                homogeneous=formal.is_homogeneous,
+            )
+        )
+    attributes = {a.name: (a.type.name, a.required) for a in schema.attributes.values()}
+    results = (schema.min_output, schema.max_output)
+    return Schema(domain, schema.name, tuple(operands), schema.min_input, schema.max_input, results, attributes)
+
+
+def _tensor_types(texts: Sequence[str]) -> list[str]:
+    names = [text[len("tensor(") : -1] for text in texts if text.startswith("tensor(")]
+    return sorted([n for n in names if n in TYPE_NAMES], key=list(TYPE_NAMES).index)
+
+
+def _same(name: str, *, bias: int = 0, attributes: Mapping[str, tuple[str, bool]] | None = None) -> Schema:
+    """An elementwise operator of com.microsoft; ``bias`` is 1 for an optional second operand, 2 for a required one."""
+    floats = tuple([d for d in DTYPES if d.is_float])
+    formals = [Formal("X", "T", floats)]
+    if bias:
+        formals.append(Formal("bias", "T", floats, optional=bias == 1))
+    least = 1 + (bias == 2)
+    return Schema(
+        "com.microsoft", name, tuple(formals), least, len(formals), (1, 1), attributes or {}, same_as_first=True
+    )
+
+
+#: Operators of ONNX Runtime's own domain whose result has the type of their first operand
+#: (onnxruntime, docs/ContribOperators.md). The onnx package has no schemas of that domain.
+_MICROSOFT: dict[str, Schema] = {
+    schema.name: schema
+    for schema in (
+        _same("Gelu"),
+        _same("FastGelu", bias=1),
+        _same("BiasGelu", bias=2),
+        _same("QuickGelu", attributes={"alpha": ("FLOAT", False)}),
+    )
+}

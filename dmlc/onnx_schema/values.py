@@ -1,0 +1,108 @@
+"""Attributes of ONNX operators: what a user wrote, canonical values, and the protos that hold them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, helper, numpy_helper
+
+from dmlc.diagnostics import did_you_mean
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import DType, OpError, Tensor
+from dmlc.onnx_schema.schemas import Schema
+from dmlc.ops.attributes import show
+
+#: A canonical attribute value: hashable.
+Scalar = int | float | str
+AttributeValue = Scalar | tuple[Scalar, ...] | Tensor
+
+
+def element_type(dtype: DType) -> int:
+    """ONNX's number of a dtype."""
+    return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
+
+
+def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[str, AttributeValue], ...]:
+    """The attributes checked against the schema, sorted by name; those that are not given stay unset.
+
+    Raises ``OpError`` E0304, E0305 or E0306.
+    """
+    out = []
+    for name, raw in given.items():
+        known = schema.attributes.get(name)
+        if known is None:
+            takes = "it takes " + ", ".join(schema.attributes) if schema.attributes else "it takes none"
+            help = "; ".join(filter(None, [did_you_mean(name, schema.attributes), takes]))
+            raise OpError(codes.UNKNOWN_ATTRIBUTE, f"{schema.full_name} has no attribute {name}", at=name, help=help)
+        out.append((name, _canonical(schema, name, known[0], raw)))
+    for name, (kind, required) in schema.attributes.items():
+        if required and kind not in _MEANING:
+            raise OpError(
+                codes.WRONG_ATTRIBUTE,
+                f"{schema.full_name} has a {kind.lower()} as attribute, which no program can write",
+            )
+        if required and name not in given:
+            raise OpError(
+                codes.MISSING_ATTRIBUTE,
+                f"{schema.full_name} needs {name}",
+                help=f"write {name}=..., {_MEANING[kind]}",
+            )
+    return tuple(sorted(out, key=lambda pair: pair[0]))
+
+
+_MEANING = {
+    "INT": "an integer", "FLOAT": "a number", "STRING": "a word", "TENSOR": "a tensor",
+    "INTS": "a list of integers", "FLOATS": "a list of numbers", "STRINGS": "a list of words",
+}  # fmt: skip
+
+
+def _canonical(schema: Schema, name: str, kind: str, raw: Any) -> AttributeValue:
+    if kind == "TENSOR":
+        if isinstance(raw, Tensor):
+            return raw
+        if isinstance(raw, (np.ndarray, np.generic)):
+            return Tensor(raw)
+    elif kind.endswith("S") and kind[:-1] in _MEANING:
+        items = raw.tolist() if isinstance(raw, np.ndarray) else raw
+        if isinstance(items, (list, tuple)):
+            found = [_scalar(kind[:-1], item) for item in items]
+            if None not in found:
+                return tuple([item for item in found if item is not None])
+    elif kind in _MEANING:
+        value = _scalar(kind, raw)
+        if value is not None:
+            return value
+    else:
+        raise OpError(codes.WRONG_ATTRIBUTE, f"{name} of {schema.full_name} cannot be written in a program", at=name)
+    written = raw if isinstance(raw, str) else show(raw)
+    raise OpError(
+        codes.WRONG_ATTRIBUTE, f"{name} of {schema.full_name} must be {_MEANING[kind]}, not {written}", at=name
+    )
+
+
+def _scalar(kind: str, raw: Any) -> Scalar | None:
+    if kind == "STRING":
+        return raw if isinstance(raw, str) else None
+    if isinstance(raw, DType):
+        return element_type(raw) if kind == "INT" else None
+    if kind == "INT":
+        return int(raw) if hasattr(raw, "__index__") else None
+    if isinstance(raw, (bool, str)) or not hasattr(raw, "__float__"):
+        return None
+    return float(raw)
+
+
+def attribute_protos(attributes: tuple[tuple[str, AttributeValue], ...], schema: Schema) -> list[AttributeProto]:
+    """The attributes as ONNX stores them."""
+    out = []
+    for name, value in attributes:
+        if isinstance(value, Tensor):
+            value = numpy_helper.from_array(value.array)
+        kind = schema.attributes[name][0]
+        proto = helper.make_attribute(name, value, attr_type=getattr(AttributeProto, kind))
+        out.append(proto)
+    return out
+
+
+__all__ = ["AttributeValue", "attribute_protos", "canonical_attributes", "element_type"]

@@ -1,0 +1,95 @@
+"""``cse``: nodes that compute the same become one."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, ClassVar
+
+from dmlc.ir import Attributes, Graph, Node, Tensor, TensorType
+from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.rewrite import merge_spans
+
+
+@dataclass(frozen=True)
+class Cse(Pass):
+    """Merge pure nodes of equal operation, operands and attributes, the earlier one stays.
+
+    Attributes compare bit by bit: 0.0 is not -0.0, and a NaN equals itself. Constants compare by their bytes.
+    """
+
+    name: ClassVar[str] = "cse"
+    summary: ClassVar[str] = "Merge nodes that compute the same."
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        seen: dict[Any, Node] = {}
+        constants: dict[TensorType, Node | None] = {}
+        changed = False
+        for node in graph:
+            if not node.op.pure:
+                continue
+            tensor = getattr(node.attributes, "value", None)
+            if isinstance(tensor, Tensor) and not self._compare(tensor.type, node, constants, seen):
+                continue
+            first = seen.setdefault((node.op, node.operands, _key(node.attributes)), node)
+            if first is not node:
+                self._merge(graph, first, node, context)
+                changed = True
+        return changed
+
+    def _compare(
+        self, type: TensorType, node: Node, constants: dict[TensorType, Node | None], seen: dict[Any, Node]
+    ) -> bool:
+        """Whether a constant needs comparing; the first of its type waits unhashed, so a lone weight is never read."""
+        if type not in constants:
+            constants[type] = node
+            return False
+        waiting = constants[type]
+        if waiting is not None:
+            seen[waiting.op, waiting.operands, _key(waiting.attributes)] = waiting
+            constants[type] = None
+        return True
+
+    def _merge(self, graph: Graph, first: Node, twin: Node, context: PassContext) -> None:
+        first.spans = merge_spans((first, twin))
+        context.record(self.name, self.rewrite_class, f"{twin.op.name} computed twice", twin.spans)
+        for kept, gone in zip(first.results, twin.results, strict=True):
+            graph.replace_all_uses(gone, kept)
+        graph.erase(twin)
+
+
+_GETTERS: dict[type[Attributes], Callable[[Attributes], Any] | None] = {}
+
+
+def _key(attributes: Attributes) -> Any:
+    """What two records share exactly when they are the same bit for bit."""
+    record = type(attributes)
+    if record not in _GETTERS:
+        _GETTERS[record] = _getter(record)
+    getter = _GETTERS[record]
+    return attributes if getter is None else _bits(getter(attributes))
+
+
+#: Types of fields that hold no float, so that ``==`` compares them bit for bit.
+_PLAIN = frozenset(("tuple", "int", "bool", "str", "None", "DType", "Dim", "Tensor"))
+
+
+def _getter(record: type[Attributes]) -> Callable[[Attributes], Any] | None:
+    """What takes the fields out of a record that may hold a float; None where the record can compare itself."""
+    fields = dataclasses.fields(record)
+    if _PLAIN.issuperset(word for field in fields for word in re.findall(r"\w+", str(field.type))):
+        return None
+    return attrgetter(*[field.name for field in fields])
+
+
+def _bits(value: Any) -> Any:
+    kind = type(value)
+    if kind is float:
+        return struct.pack("<d", value)
+    if kind is tuple:
+        return tuple([_bits(item) for item in value])
+    return (kind, value) if kind is bool else value

@@ -1,0 +1,30 @@
+"""``dce``: nodes that nothing uses go away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.manager import Pass, PassContext
+
+
+@dataclass(frozen=True)
+class Dce(Pass):
+    """Erase pure nodes that no output needs. Inputs stay, used or not: they are the model's interface.
+
+    Conditions that an erased node left stay too: they are promises about the sizes that are fed.
+    """
+
+    name: ClassVar[str] = "dce"
+    summary: ClassVar[str] = "Remove what no output needs."
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        before = len(graph)
+        for node in reversed(graph):  # users come later in the order, so one walk from the end finds all
+            if node.op.pure and not any(r.uses for r in node.results):
+                graph.erase(node)
+        gone = before - len(graph)
+        if gone:
+            context.record(self.name, self.rewrite_class, f"{gone} unused node{'s' if gone > 1 else ''} removed")
+        return gone > 0

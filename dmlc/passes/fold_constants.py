@@ -1,0 +1,47 @@
+"""``fold-constants``: what can be computed now is, and what changes nothing goes away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.fold_rules import (
+    MOVE_RULES,
+    CastChain,
+    Evaluate,
+    Idempotent,
+    Inverse,
+    NeutralOperand,
+    SameCast,
+)
+from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.rewrite import Rule, rewrite
+
+
+@dataclass(frozen=True)
+class FoldConstants(Pass):
+    """Options: ``max_bytes`` is the largest constant that folding reads or makes, 4 MiB where nothing is said.
+
+    ``exact`` are operations whose result every target gives bit for bit (data movement, integers, comparisons,
+    ``+ - * /`` and ``sqrt``, casts) and identities such as ``x * 1``; folding of other float functions and of float
+    sums is ``reassociates``. What the language leaves unspecified (a division by zero, NaN beside max) stays.
+    """
+
+    max_bytes: int = 4 * 2**20
+
+    name: ClassVar[str] = "fold-constants"
+    summary: ClassVar[str] = "Evaluate constant nodes and drop operations that change nothing."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        rules: list[Rule[Any]] = [
+            Evaluate(self.max_bytes),
+            NeutralOperand(),
+            SameCast(),
+            CastChain(),
+            Inverse(),
+            Idempotent(),
+            *MOVE_RULES,
+        ]
+        return rewrite(graph, rules, context)

@@ -1,0 +1,21 @@
+"""The rules of ``fold-constants``, one idea a file."""
+
+from dmlc.passes.fold_rules.arithmetic import CastChain, Idempotent, Inverse, NeutralOperand, SameCast
+from dmlc.passes.fold_rules.evaluate import Evaluate
+from dmlc.passes.fold_rules.moves import ReshapeChain, StandStill, TransposeChain
+
+#: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
+MOVE_RULES = (StandStill(), ReshapeChain(), TransposeChain())
+
+__all__ = [
+    "MOVE_RULES",
+    "CastChain",
+    "Evaluate",
+    "Idempotent",
+    "Inverse",
+    "NeutralOperand",
+    "ReshapeChain",
+    "SameCast",
+    "StandStill",
+    "TransposeChain",
+]

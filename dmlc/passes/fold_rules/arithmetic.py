@@ -1,0 +1,142 @@
+"""Operations on numbers that give back their operand, bit for bit.
+
+``x + 0`` of floats is not among them: it makes +0 of -0. ``x - 0`` and ``x + -0.0`` are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Value
+from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
+from dmlc.ops.choose import CAST, CastAttributes
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
+from dmlc.passes.rewrite import Match, Rewriter, Rule
+
+#: A larger constant is not searched for ones or zeros.
+_MOST_ELEMENTS = 4096
+
+
+@dataclass(slots=True, eq=False)
+class Replaced(Match):
+    """The value that stands for the root's result already."""
+
+    value: Value | None = None
+
+
+class _Replace(Rule[Replaced]):
+    def describe(self, match: Replaced) -> str:
+        return f"{match.root.op.name} that changes nothing"
+
+    def build(self, match: Replaced, rewriter: Rewriter) -> Sequence[Value]:
+        assert match.value is not None
+        return [match.value]
+
+
+class NeutralOperand(_Replace):
+    """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and, of integers, ``x + 0``."""
+
+    name = "neutral-operand"
+    roots = (MUL, DIV, POW, ADD, SUB)
+
+    def match(self, node: Node, graph: Graph) -> Replaced | None:
+        left, right = node.operand(0), node.operand(1)
+        if _is_neutral(node.op, right) and left.type == node.result.type:
+            return Replaced(node, value=left)
+        if node.op in _COMMUTATIVE and _is_neutral(node.op, left) and right.type == node.result.type:
+            return Replaced(node, value=right)
+        return None
+
+
+_COMMUTATIVE = frozenset((MUL, ADD))
+
+
+def _is_neutral(op: Operation, value: Value) -> bool:
+    data = constant_of(value)
+    if data is None or not 0 < data.array.size <= _MOST_ELEMENTS:
+        return False
+    array = data.array
+    if op is not ADD and op is not SUB:
+        return bool((array == 1).all())
+    if array.dtype.kind != "f":
+        return not array.any()
+    return not array.any() and bool((np.signbit(array) == (op is ADD)).all())
+
+
+class SameCast(_Replace):
+    """A cast to the dtype that is there."""
+
+    name = "cast-to-same"
+    roots = (CAST,)
+
+    def match(self, node: Node, graph: Graph) -> Replaced | None:
+        x = node.operand(0)
+        return Replaced(node, value=x) if x.type.dtype is node.attributes_as(CastAttributes).to else None
+
+
+class Inverse(_Replace):
+    """``-(-x)`` and ``!!x``."""
+
+    name = "double-inverse"
+    roots = (NEG, NOT)
+
+    def match(self, node: Node, graph: Graph) -> Replaced | None:
+        inner = node.operand(0).producer
+        return Replaced(node, value=inner.operand(0)) if inner is not None and inner.op is node.op else None
+
+
+class Idempotent(_Replace):
+    """``abs(abs(x))`` and the like: the second does nothing."""
+
+    name = "idempotent"
+    roots = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
+
+    def match(self, node: Node, graph: Graph) -> Replaced | None:
+        inner = node.operand(0).producer
+        return Replaced(node, value=inner.result) if inner is not None and inner.op is node.op else None
+
+
+class CastChain(Rule[Match]):
+    """``cast(cast(x, to=A), to=B)`` is ``cast(x, to=B)`` where A holds every value of x, or where all wraps."""
+
+    name = "cast-chain"
+    roots = (CAST,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not CAST:
+            return None
+        source, middle, to = inner.operand(0).type.dtype, inner.result.type.dtype, node.result.type.dtype
+        return Match(node, (inner,)) if _holds(source, middle) or _wraps(source, middle, to) else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        (inner,) = match.consumed
+        record: Any = match.root.attributes
+        x = inner.operand(0)
+        return [x if x.type.dtype is record.to else rewriter.add(CAST, [x], record)]
+
+
+_MANTISSA = {16: 11, 32: 24, 64: 53}
+
+
+def _holds(source: DType, middle: DType) -> bool:
+    """Whether ``middle`` has every value of ``source``."""
+    if source is middle or source.kind == "bool":
+        return middle.kind != "bool" or source is middle
+    if middle.kind == "bool":
+        return False
+    if source.is_float:
+        return middle.is_float and middle.bits >= source.bits
+    if middle.is_float:
+        return _MANTISSA[middle.bits] >= source.bits - (source.kind == "int")
+    return int(middle.lowest) <= int(source.lowest) and int(source.highest) <= int(middle.highest)
+
+
+def _wraps(source: DType, middle: DType, to: DType) -> bool:
+    """Integers modulo 2^n: a narrower end does not see the middle, if that is at least as wide."""
+    return source.is_integer and middle.is_integer and to.is_integer and to.bits <= middle.bits

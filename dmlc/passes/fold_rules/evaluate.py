@@ -1,0 +1,160 @@
+"""A node whose operands are all constants becomes constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Array, Graph, Node, Operation, Tensor, Value
+from dmlc.ops.binary import (
+    ADD,
+    AND,
+    DIV,
+    EQUAL,
+    FLOORDIV,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    MAX,
+    MIN,
+    MOD,
+    MUL,
+    NOT_EQUAL,
+    OR,
+    POW,
+    SUB,
+    XOR,
+)
+from dmlc.ops.choose import CAST, CLIP, WHERE
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.elementwise import ABS, CEIL, FLOOR, IS_INF, IS_NAN, NEG, NOT, RELU, ROUND, SIGN, SQRT, UNARY
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import CONCAT, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, RMS_NORM, SOFTMAX
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCTIONS
+from dmlc.ops.scan import CUMPROD, CUMSUM
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+
+#: Results that every target gives bit for bit: moved, chosen, compared, or correctly rounded by IEEE 754.
+_BIT_DEFINED = frozenset((
+    RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, CONCAT, SPLIT, SLICE, PAD, GATHER, GATHER_ELEMENTS, ONE_HOT,
+    ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, WHERE, CAST,
+    EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, IS_NAN, IS_INF,
+    ADD, SUB, MUL, DIV, SQRT, NEG, ABS, SIGN, FLOOR, CEIL, ROUND, RELU, NOT, AND, OR, XOR,
+))  # fmt: skip
+#: Left out: ``full iota expand`` (small descriptions of large data) and ``scatter_elements`` (order of updates).
+_FOLDABLE: tuple[Operation, ...] = tuple(
+    dict.fromkeys((
+        *sorted(_BIT_DEFINED, key=lambda op: op.name), *UNARY, *REDUCTIONS, POW, FLOORDIV, MOD, MATMUL,
+        SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, LAYER_NORM, RMS_NORM, LP_NORM, CUMSUM, CUMPROD,
+    ))
+)  # fmt: skip
+
+
+class Evaluate(Rule[Match]):
+    """The operation's reference is run on the constants. ``exact`` where each target gives the same bits.
+
+    Functions that targets round differently, and float sums, are ``reassociates``. What the language leaves
+    unspecified is not folded, nor is what takes more than ``max_bytes``.
+    """
+
+    name = "fold"
+    roots = _FOLDABLE
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        for value in node.operands:
+            if value is not None and (value.producer is None or value.producer.op is not CONSTANT):
+                return None
+        return Match(node)
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        node = match.root
+        for value in (*node.results, *[v for v in node.operands if v is not None]):
+            if not value.type.is_static:
+                return Miss("its sizes are not known while compiling: {0}", (value.type,))
+            size = prod([d for d in value.shape if isinstance(d, int)]) * value.type.dtype.numpy.itemsize
+            if size > self.max_bytes:
+                return Miss("{0} takes {1} bytes, the limit is {2}", (value.type, size, self.max_bytes))
+        if node.attributes.dims():
+            return Miss("its attributes hold sizes that are not known while compiling")
+        unspecified = _UNSPECIFIED.get(node.op)
+        reason = unspecified(node, _arrays(node)) if unspecified is not None else None
+        return None if reason is None else Miss(reason)
+
+    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+        node = match.root
+        floats = any(v is not None and v.type.dtype.is_float for v in node.operands)
+        return REASSOCIATES if floats and node.op not in _BIT_DEFINED else EXACT
+
+    def describe(self, match: Match) -> str:
+        return f"{match.root.op.name} of constants"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node = match.root
+        assert node.op.reference is not None
+        out = node.op.reference(node.attributes, *_arrays(node))
+        results = out if isinstance(out, tuple) else (out,)
+        return [
+            rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, old.type.dtype)))
+            for array, old in zip(results, node.results, strict=True)
+        ]
+
+
+def _arrays(node: Node) -> list[Array | None]:
+    data = [None if v is None else constant_of(v) for v in node.operands]
+    return [None if tensor is None else tensor.array for tensor in data]
+
+
+# --- what the language leaves unspecified
+
+
+def _zero_divisor(node: Node, arrays: Sequence[Any]) -> str | None:
+    divisor = arrays[1]
+    return "an integer division by zero is unspecified" if divisor.dtype.kind != "f" and not divisor.all() else None
+
+
+def _negative_exponent(node: Node, arrays: Sequence[Any]) -> str | None:
+    exponent = arrays[1]
+    negative = exponent.dtype.kind == "i" and bool((exponent < 0).any())
+    return "an integer to a negative power is unspecified" if negative else None
+
+
+def _any_nan(node: Node, arrays: Sequence[Any]) -> str | None:
+    found = any(a is not None and a.dtype.kind == "f" and bool(np.isnan(a).any()) for a in arrays)
+    return "which value wins beside a NaN is unspecified" if found else None
+
+
+def _misfit(node: Node, arrays: Sequence[Any]) -> str | None:
+    array, to = arrays[0], node.result.type.dtype
+    if array.dtype.kind != "f" or not to.is_integer:
+        return None
+    whole = np.trunc(array.astype(np.float64))
+    # 2^63 and 2^64 are floats, the highest i64 and u64 are not: compare with one more than the highest.
+    fits = np.isfinite(whole) & (whole >= float(to.lowest)) & (whole < float(int(to.highest) + 1))
+    return None if fits.all() else "a cast of NaN or out of range is unspecified"
+
+
+def _outside(node: Node, arrays: Sequence[Any]) -> str | None:
+    attributes: Any = node.attributes
+    size, index = arrays[0].shape[attributes.axis], arrays[1]
+    fits = index < size if index.dtype.kind == "u" else (index >= -size) & (index < size)
+    return None if fits.all() else "an index out of range is unspecified"
+
+
+_UNSPECIFIED: dict[Operation, Callable[[Node, Sequence[Any]], str | None]] = {
+    **dict.fromkeys((DIV, FLOORDIV, MOD), _zero_divisor),
+    POW: _negative_exponent,
+    **dict.fromkeys((ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, RELU, SIGN), _any_nan),
+    CAST: _misfit,
+    **dict.fromkeys((GATHER, GATHER_ELEMENTS), _outside),
+}

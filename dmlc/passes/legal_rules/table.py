@@ -1,0 +1,190 @@
+"""The kernels that each operation's lowering needs, and through which wider type it may be computed exactly.
+
+The intricate cases are rules of their own; what this table holds is decided by looking it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dmlc.ir import DType, Operation
+from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
+from dmlc.targets import KernelTable
+
+Wider = Mapping[DType, tuple[DType, ...]]
+
+#: Types that hold every value in the same order: for operations that compare, choose or divide.
+VALUE: Wider = {
+    bool_: (u8, i32),
+    i8: (i32, f32), u8: (i32, f32), i16: (i32, f32), u16: (i32, f32),
+    i32: (i64, f64), u32: (i64, f64),
+    f16: (f32,),
+}  # fmt: skip
+#: The same with f32 before i32: arg searches in f32 are the fastest on ONNX Runtime's CPU provider.
+VALUE_FLOAT_FIRST: Wider = {**VALUE, i16: (f32, i32), u16: (f32, i32)}
+#: Types to whose low bits the result's bits are the same: for what wraps, and for what only moves elements.
+MODULAR: Wider = {
+    bool_: (u8, i32),
+    i8: (i32, i64), u8: (i32, i64), i16: (i32, i64), u16: (i32, i64),
+    i32: (i64,), u32: (i32, i64), u64: (i64,),
+    f16: (f32,),
+}  # fmt: skip
+#: No other type gives the same numbers.
+NONE: Wider = {f16: (f32,)}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """``kernels`` are (ONNX operator, its type parameter); all of them must take the dtype.
+
+    ``operands`` are those that have it (None: all), ``results`` those that are cast back. ``wrong`` are dtypes whose
+    kernel exists and gives wrong numbers.
+    """
+
+    kernels: tuple[tuple[str, str], ...]
+    wider: Wider = field(default_factory=lambda: NONE)
+    operands: tuple[int, ...] | None = None
+    results: tuple[int, ...] = (0,)
+    wrong: frozenset[DType] = frozenset()
+
+
+def _need(
+    *names: str,
+    wider: Wider = NONE,
+    parameter: str = "T",
+    operands: tuple[int, ...] | None = None,
+    results: tuple[int, ...] = (0,),
+    wrong: tuple[DType, ...] = (),
+) -> Need:
+    return Need(tuple((name, parameter) for name in names), wider, operands, results, frozenset(wrong))
+
+
+#: Comparing i64 in Max, Min, Clip, ReduceMax and ReduceMin is wrong on ONNX Runtime's CPU provider where two numbers
+#: share the high half and differ in bit 31 (its pull requests 25280 and 32475 name a fault in Eigen's SSE2 code).
+_WRONG_ORDER = (i64,)
+
+#: MatMul of unsigned types fails on ONNX Runtime's CPU provider where the contracted size is 0 (1.31.1).
+_FAILS_ON_NOTHING = (u32, u64)
+
+#: The needs of every operation but those of ``UNCHECKED``.
+NEEDS: dict[Operation, Need] = {
+    elementwise.ABS: _need("Abs"),
+    elementwise.NEG: _need("Neg"),
+    elementwise.EXP: _need("Exp"),
+    elementwise.LOG: _need("Log"),
+    elementwise.SQRT: _need("Sqrt"),
+    elementwise.RECIPROCAL: _need("Reciprocal"),
+    elementwise.SIGN: _need("Sign"),
+    elementwise.FLOOR: _need("Floor"),
+    elementwise.CEIL: _need("Ceil"),
+    elementwise.ROUND: _need("Round"),
+    elementwise.SIN: _need("Sin"),
+    elementwise.COS: _need("Cos"),
+    elementwise.TANH: _need("Tanh"),
+    elementwise.SIGMOID: _need("Sigmoid"),
+    elementwise.RELU: _need("Relu", wider={**VALUE, i32: ()}),
+    elementwise.ERF: _need("Erf"),
+    elementwise.IS_NAN: _need("IsNaN", parameter="T1", results=()),
+    elementwise.IS_INF: _need("IsInf", parameter="T1", results=()),
+    binary.ADD: _need("Add", wider=MODULAR),
+    binary.SUB: _need("Sub", wider=MODULAR),
+    binary.MUL: _need("Mul", wider=MODULAR),
+    binary.DIV: _need("Div", wider=VALUE),
+    binary.MOD: _need("Mod", wider=VALUE),
+    binary.FLOORDIV: _need("Div", "Floor"),
+    binary.POW: _need("Pow"),
+    binary.MIN: _need("Min", wider={**VALUE, i32: (), u32: ()}, wrong=_WRONG_ORDER),
+    binary.MAX: _need("Max", wider={**VALUE, i32: (), u32: ()}, wrong=_WRONG_ORDER),
+    binary.EQUAL: _need("Equal", wider=VALUE, results=()),
+    binary.NOT_EQUAL: _need("Equal", wider=VALUE, results=()),
+    binary.LESS: _need("Less", wider=VALUE, results=()),
+    binary.LESS_EQUAL: _need("Less", wider=VALUE, results=()),
+    binary.GREATER: _need("Greater", wider=VALUE, results=()),
+    binary.GREATER_EQUAL: _need("Greater", wider=VALUE, results=()),
+    choose.WHERE: _need("Where", wider=MODULAR, operands=(1, 2)),
+    choose.CLIP: _need("Clip", wider={**VALUE, i32: (), u32: ()}, wrong=_WRONG_ORDER),
+    matmul.MATMUL: _need("MatMul", wider=MODULAR, wrong=_FAILS_ON_NOTHING),
+    move.RESHAPE: _need("Reshape", wider=MODULAR),
+    move.TRANSPOSE: _need("Transpose", wider=MODULAR),
+    move.SQUEEZE: _need("Squeeze", wider=MODULAR),
+    move.UNSQUEEZE: _need("Unsqueeze", wider=MODULAR),
+    move.EXPAND: _need("Expand", wider=MODULAR),
+    move.CONCAT: _need("Concat", wider=MODULAR),
+    move.SPLIT: _need("Split", wider=MODULAR),
+    move.SLICE: _need("Slice", wider=MODULAR),
+    move.PAD: _need("Pad", wider=MODULAR),
+    index.GATHER: _need("Gather", wider=MODULAR, operands=(0,)),
+    index.GATHER_ELEMENTS: _need("GatherElements", wider=MODULAR, operands=(0,)),
+    index.SCATTER_ELEMENTS: _need("ScatterElements", wider=MODULAR, operands=(0, 2)),
+    select.ARGMAX: _need("ArgMax", wider=VALUE_FLOAT_FIRST, results=()),
+    select.ARGMIN: _need("ArgMin", wider=VALUE_FLOAT_FIRST, results=()),
+    select.TOP_K: _need("TopK", wider=VALUE),
+    select.HARDMAX: _need("Hardmax"),
+    reduce.REDUCE_SUM: _need("ReduceSum"),
+    reduce.REDUCE_MEAN: _need("ReduceMean", "ReduceSum", "Div"),
+    reduce.REDUCE_MAX: _need("ReduceMax", wider={**VALUE, u32: ()}, wrong=_WRONG_ORDER),
+    reduce.REDUCE_MIN: _need("ReduceMin", wider={**VALUE, u32: ()}, wrong=_WRONG_ORDER),
+    reduce.REDUCE_PROD: _need("ReduceProd"),
+    reduce.REDUCE_L1: _need("ReduceL1"),
+    reduce.REDUCE_L2: _need("ReduceL2"),
+    reduce.REDUCE_SUM_SQUARE: _need("ReduceSumSquare"),
+    reduce.REDUCE_LOG_SUM: _need("ReduceLogSum"),
+    reduce.REDUCE_LOG_SUM_EXP: _need("ReduceMax", "Exp", "ReduceSum", "Log"),
+    normalize.SOFTMAX: _need("Softmax"),
+    normalize.LOG_SOFTMAX: _need("LogSoftmax"),
+    normalize.MEAN_VARIANCE_NORM: _need("ReduceMean", "Sqrt"),
+    normalize.LAYER_NORM: _need("ReduceMean", "Sqrt"),
+    normalize.RMS_NORM: _need("ReduceMean", "Sqrt"),
+    normalize.LP_NORM: _need("LpNormalization"),
+    scan.CUMSUM: _need("CumSum", wider=MODULAR),
+    scan.CUMPROD: _need("Mul", "Pad", wider=MODULAR),
+}
+
+#: Operations that are right for every dtype as they stand, with the reason.
+UNCHECKED: dict[Operation, str] = {
+    choose.CAST: "Cast takes every pair of types from opset 11 on",
+    elementwise.NOT: "Not and BitwiseNot take every type that is declared; below opset 18 a rule rewrites integers",
+    binary.AND: "And and BitwiseAnd take every type that is declared; below opset 18 a rule rewrites integers",
+    binary.OR: "Or and BitwiseOr take every type that is declared; below opset 18 a rule rewrites integers",
+    binary.XOR: "Xor and BitwiseXor take every type that is declared; below opset 18 a rule rewrites integers",
+    index.ONE_HOT: "its lowering picks a type that OneHot takes and that holds both values",
+    index.IOTA: "counted in i64 and cast",
+    index.FULL: "ConstantOfShape takes every type from opset 11 on",
+}
+
+
+class Facts:
+    """The kernel table at one opset, asked by operation and dtype. Answers are kept: each is asked once."""
+
+    def __init__(self, table: KernelTable, opset: int, target: str) -> None:
+        self.table = table
+        self.opset = opset
+        self.target = target
+        self._answers: dict[tuple[Operation, DType], DType | None] = {}
+
+    def home(self, op: Operation, dtype: DType) -> DType | None:
+        """The dtype itself where the kernels take it, else the wider one to compute in, else None."""
+        key = (op, dtype)
+        if key not in self._answers:
+            self._answers[key] = self._find(op, dtype, self.opset)
+        return self._answers[key]
+
+    def has(self, op: Operation, dtype: DType) -> bool:
+        """Whether the kernels take the dtype as it is."""
+        return self.home(op, dtype) is dtype
+
+    def lowest_opset(self, op: Operation, dtype: DType, last: int) -> int | None:
+        """The lowest opset above this one at which the table has an answer."""
+        later = range(self.opset + 1, last + 1)
+        return next((opset for opset in later if self._find(op, dtype, opset) is not None), None)
+
+    def _find(self, op: Operation, dtype: DType, opset: int) -> DType | None:
+        need = NEEDS[op]
+        for candidate in (dtype, *need.wider.get(dtype, ())):
+            if candidate not in need.wrong and all(
+                candidate in self.table.dtypes(name, opset, parameter) for name, parameter in need.kernels
+            ):
+                return candidate
+        return None

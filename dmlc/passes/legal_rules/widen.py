@@ -1,0 +1,110 @@
+"""A missing kernel is replaced by that of a wider type, with casts around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dmlc.diagnostics import DmlcError, Label, fail
+from dmlc.diagnostics.catalogue import targets as codes
+from dmlc.ir import Attributes, DType, Graph, Node, Value
+from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.ops.binary import NOT_EQUAL
+from dmlc.ops.choose import CAST, CastAttributes
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
+from dmlc.ops.move import PadAttributes
+from dmlc.passes.legal_rules.build import LegalRule, Maker
+from dmlc.passes.legal_rules.table import NEEDS, Need
+from dmlc.passes.rewrite import Match, Rewriter
+
+_LAST_OPSET = 21
+
+
+class WidenDtype(LegalRule):
+    """The rule of the table: it comes after the others, so what it cannot do nobody can."""
+
+    name = "widen-dtype"
+    roots = tuple(NEEDS)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        dtype = _dtype(node)
+        home = self.facts.home(node.op, dtype)
+        if home is None:
+            raise self._refuse(node, dtype)
+        return home is not dtype
+
+    def describe(self, match: Match) -> str:
+        dtype = _dtype(match.root)
+        return f"{match.root.op.name} of {dtype.name} in {self.facts.home(match.root.op, dtype)}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node, make = match.root, Maker(rewriter)
+        need, dtype = NEEDS[node.op], _dtype(node)
+        home = self.facts.home(node.op, dtype)
+        assert home is not None
+        which = range(len(node.operands)) if need.operands is None else need.operands
+        operands = [make.cast(v, home) if v is not None and i in which else v for i, v in enumerate(node.operands)]
+        wide = rewriter.add_node(node.op, operands, _adapted(node.attributes, dtype))
+        every = len(node.results) > len(node.op.results)  # split: as many results as the call asks for
+        return [
+            make.cast(new, old.type.dtype) if every or i in need.results else new
+            for i, (new, old) in enumerate(zip(wide.results, node.results, strict=True))
+        ]
+
+    def _refuse(self, node: Node, dtype: DType) -> DmlcError:
+        labels = [Label(span) for span in node.spans[:1]]
+        lowest = self.facts.lowest_opset(node.op, dtype, _LAST_OPSET)
+        if lowest is not None:
+            message = f"{node.op.name} of {dtype.name} needs opset {lowest}, not {self.facts.opset}"
+            return fail(codes.NEEDS_OPSET, message, *labels, help=f"compile with --opset {lowest}")
+        kernels = " and ".join(name for name, _ in NEEDS[node.op].kernels)
+        message = f"{node.op.name} of {dtype.name} has no exact form: ONNX Runtime has no such kernel of {kernels}"
+        wide = "f32" if dtype is f64 else "a dtype that it takes"
+        return fail(
+            codes.NO_EXACT_FORM, message, *labels, help=f"cast the operand to {wide}, if the precision suffices"
+        )
+
+
+def _dtype(node: Node) -> DType:
+    need: Need = NEEDS[node.op]
+    return node.operand(need.operands[0] if need.operands else 0).type.dtype
+
+
+def _adapted(attributes: Attributes, dtype: DType) -> Attributes:
+    if isinstance(attributes, PadAttributes) and dtype.kind == "bool":
+        return replace(attributes, value=int(attributes.value))
+    return attributes
+
+
+class SignedIndices(LegalRule):
+    """ONNX takes i32 and i64 indices: unsigned ones are cast."""
+
+    name = "signed-indices"
+    roots = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return node.operand(1).type.dtype in (u32, u64)
+
+    def make(self, node: Node, make: Maker) -> Value:
+        operands = [make.cast(v, i64) if i == 1 else v for i, v in enumerate(node.operands) if v is not None]
+        return make(node.op, *operands, attributes=node.attributes)
+
+
+class TruthByComparison(LegalRule):
+    """The DirectML execution provider casts floats to bool by way of u8, so that 0.25 and -3 become false."""
+
+    name = "truth-by-comparison"
+    roots = (CAST,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        to = node.attributes_as(CastAttributes).to
+        return self.facts.target == "directml" and to.kind == "bool" and node.operand(0).type.dtype.is_float
+
+    def make(self, node: Node, make: Maker) -> Value:
+        x = node.operand(0)
+        return make(NOT_EQUAL, x, make.constant(0, x.type.dtype))
+
+
+#: i64 types that hold all numbers of a narrower integer type.
+NARROW: tuple[DType, ...] = (i8, i16, i32, u8, u16, u32)
+RULES: tuple[type[LegalRule], ...] = (SignedIndices, TruthByComparison)

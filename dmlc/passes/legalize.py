@@ -1,0 +1,46 @@
+"""``legalize``: every node gets a form that the target's kernels compute, with the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.legal_rules import integers, reductions, selections, widen
+from dmlc.passes.legal_rules.build import LegalRule
+from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.rewrite import rewrite
+from dmlc.targets import kernel_table
+
+#: Special cases first: the table's rule raises where it finds nothing.
+_RULES: Sequence[type[LegalRule]] = (
+    *selections.RULES,
+    *reductions.RULES,
+    *integers.RULES,
+    *widen.RULES,
+    widen.WidenDtype,
+)
+
+
+@dataclass(frozen=True)
+class Legalize(Pass):
+    """Nodes whose dtype has no kernel at the opset are computed in another, with casts that lose nothing; integer
+    operations that a kernel computes wrongly, or traps on, are spelled by others. ``exact``; a second run changes
+    nothing.
+
+    Raises ``DmlcError`` E0501 with the lowest opset that works, or E0502 where nothing exact exists.
+    """
+
+    name: ClassVar[str] = "legalize"
+    summary: ClassVar[str] = "Give every node a form that the target's kernels compute exactly."
+    requires: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
+    ensures: ClassVar[tuple[str, ...]] = ("legal-types",)
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        table = kernel_table(context.target)
+        if table is None:
+            return False
+        facts = Facts(table, context.opset, context.target.name)
+        return rewrite(graph, [rule(facts) for rule in _RULES], context)

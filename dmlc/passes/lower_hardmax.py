@@ -1,0 +1,87 @@
+"""``lower-hardmax``: hardmax over several axes becomes argmax and one_hot, which ONNX can say.
+
+In the graph ``hardmax`` is the canonical form; this lowering runs once, late, and nothing raises to hardmax after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmlc.ir import Graph, Node, Value, product
+from dmlc.ir.dtype import i64
+from dmlc.ops.index import ONE_HOT, OneHotAttributes
+from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
+from dmlc.passes.fold_rules import MOVE_RULES
+from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.reduce_rules.moves import is_unit
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite
+
+
+@dataclass(frozen=True)
+class LowerHardmax(Pass):
+    """Options: ``lower_single_axis`` also lowers hardmax over one axis, for which targets have a node of their own.
+
+    Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``.
+    """
+
+    lower_single_axis: bool = False
+
+    name: ClassVar[str] = "lower-hardmax"
+    summary: ClassVar[str] = "Lower hardmax over several axes to argmax and one_hot."
+    ensures: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, [_Lower(self.lower_single_axis), *MOVE_RULES], context)
+
+
+@dataclass(slots=True, eq=False)
+class _Hardmax(Match):
+    """``axes`` without those of size 1, if any other is left."""
+
+    axes: tuple[int, ...] = ()
+
+
+class _Lower(Rule[_Hardmax]):
+    name = "lower-hardmax"
+    roots = (HARDMAX,)
+
+    def __init__(self, lower_single_axis: bool) -> None:
+        self.lower_single_axis = lower_single_axis
+
+    def match(self, node: Node, graph: Graph) -> _Hardmax | None:
+        axes = node.attributes_as(HardmaxAttributes).axes
+        shape = node.operand(0).shape
+        return _Hardmax(node, axes=tuple([a for a in axes if not is_unit(graph, shape[a])]) or axes[:1])
+
+    def check(self, match: _Hardmax, graph: Graph) -> Miss | None:
+        if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.lower_single_axis:
+            return None
+        return Miss("over one axis the target's own Hardmax stays (--lower-hardmax lowers it too)")
+
+    def build(self, match: _Hardmax, rewriter: Rewriter) -> Sequence[Value]:
+        x, axes = match.root.operand(0), match.axes
+        if len(axes) == 1 and not self.lower_single_axis:
+            return [rewriter.add(HARDMAX, [x], HardmaxAttributes(axes=axes))]
+        first, last = axes[0], axes[-1]
+        between = [a for a in range(first, last) if a not in axes]
+        if all(is_unit(rewriter.graph, x.shape[a]) for a in between):
+            return [_one_hot(rewriter, x, first, last)]
+        kept = [a for a in range(x.type.rank) if a not in axes]
+        perm = (*kept, *axes)
+        moved = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
+        hot = _one_hot(rewriter, moved, len(kept), x.type.rank - 1)
+        back = tuple([perm.index(a) for a in range(len(perm))])
+        return [rewriter.add(TRANSPOSE, [hot], TransposeAttributes(perm=back))]
+
+
+def _one_hot(rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
+    """Hardmax over the neighbouring axes ``first`` to ``last``. The index is i64, as ONNX's own: no cast."""
+    axes = tuple(range(first, last + 1))
+    index = rewriter.add(ARGMAX, [x], ArgAttributes(axes=axes, ties="first", dtype=i64, keepdims=False))
+    depth = product([x.shape[a] for a in axes])
+    attributes = OneHotAttributes(depth=depth, axis=first, on=1, off=0, dtype=x.type.dtype)
+    hot = rewriter.add(ONE_HOT, [index], attributes)
+    return hot if hot.shape == x.shape else rewriter.add(RESHAPE, [hot], ReshapeAttributes(shape=x.shape))

@@ -1,0 +1,8 @@
+"""The rules of ``canonicalize-reduce``, one idea a file."""
+
+from dmlc.passes.reduce_rules.axes import DropEmptyReduction, DropUnitAxes, SortAxes
+from dmlc.passes.reduce_rules.keepdims import AbsorbMove
+from dmlc.passes.reduce_rules.merge import MergeNested
+from dmlc.passes.reduce_rules.rank import LowerRank
+
+__all__ = ["AbsorbMove", "DropEmptyReduction", "DropUnitAxes", "LowerRank", "MergeNested", "SortAxes"]

@@ -1,0 +1,132 @@
+"""What the rules know of each reduction: its elementwise part, what it merges with, and of which class that is."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from dmlc.ir import DType, Graph, Node, Operation, Value, product
+from dmlc.ops.choose import CAST, CLIP, ClipAttributes
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.elementwise import ABS, LOG
+from dmlc.ops.index import IOTA, ONE_HOT, IotaAttributes, OneHotAttributes
+from dmlc.ops.move import EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.reduce import (
+    REDUCE_L1,
+    REDUCE_L2,
+    REDUCE_LOG_SUM,
+    REDUCE_LOG_SUM_EXP,
+    REDUCE_MAX,
+    REDUCE_MEAN,
+    REDUCE_MIN,
+    REDUCE_PROD,
+    REDUCE_SUM,
+    REDUCE_SUM_SQUARE,
+)
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
+from dmlc.targets import Target
+
+#: Targets whose own integer sums and products wrap modulo 2^n, as the language page says. ONNX Runtime's CPU provider
+#: saturates from 1.31 on and adds i64 in f64; plain ONNX says nothing, so it may. ``legalize`` spells around that, but
+#: the class is that of the reductions as they stand here.
+WRAPPING_TARGETS = frozenset(("directml", "numpy"))
+
+#: (outer, inner) -> the one reduction over the axes of both.
+MERGES: dict[tuple[Operation, Operation], Operation] = {
+    (REDUCE_SUM, REDUCE_SUM): REDUCE_SUM,
+    (REDUCE_SUM, REDUCE_L1): REDUCE_L1,
+    (REDUCE_SUM, REDUCE_SUM_SQUARE): REDUCE_SUM_SQUARE,
+    (REDUCE_LOG_SUM, REDUCE_SUM): REDUCE_LOG_SUM,
+    (REDUCE_MEAN, REDUCE_MEAN): REDUCE_MEAN,
+    (REDUCE_MAX, REDUCE_MAX): REDUCE_MAX,
+    (REDUCE_MIN, REDUCE_MIN): REDUCE_MIN,
+    (REDUCE_PROD, REDUCE_PROD): REDUCE_PROD,
+    (REDUCE_L1, REDUCE_L1): REDUCE_L1,
+    (REDUCE_L2, REDUCE_L2): REDUCE_L2,
+    (REDUCE_LOG_SUM_EXP, REDUCE_LOG_SUM_EXP): REDUCE_LOG_SUM_EXP,
+}
+
+#: What a reduction over no axes, or over axes of size 1, still does to each element: an operation and its class.
+#: sqrt(x * x) is abs(x) but for overflow and underflow of the square; a log kernel may round otherwise than log_sum.
+ELEMENTWISE: dict[Operation, tuple[Operation, str]] = {
+    REDUCE_L1: (ABS, EXACT),
+    REDUCE_L2: (ABS, REASSOCIATES),
+    REDUCE_LOG_SUM: (LOG, REASSOCIATES),
+}
+#: The others do nothing to an element, but sum_square, which squares. log(exp(x)) is x but for overflow.
+_IDENTITY_CLASS = {REDUCE_LOG_SUM_EXP: REASSOCIATES}
+
+_EXACT_MERGES = frozenset((REDUCE_MAX, REDUCE_MIN))
+
+
+def elementwise_class(op: Operation) -> str:
+    """The class of replacing the reduction of one element by its elementwise part."""
+    if op in ELEMENTWISE:
+        return ELEMENTWISE[op][1]
+    return _IDENTITY_CLASS.get(op, EXACT)
+
+
+def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph, target: Target) -> str:
+    """The class of merging two reductions into one over ``axes`` of the inner one's operand."""
+    x = inner.operand(0)
+    dtype = x.type.dtype
+    if outer in _EXACT_MERGES:
+        return EXACT
+    if dtype.is_float:
+        return REASSOCIATES
+    # The absolute value of an inner sum that wrapped is not that of the whole sum, whatever the target does.
+    wraps = target.name in WRAPPING_TARGETS and not (outer is REDUCE_L1 and dtype.kind == "int")
+    return EXACT if wraps or stays_in_range(outer, inner, axes, graph) else RANGE
+
+
+def stays_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> bool:
+    """Whether bounds prove that no partial result of an integer reduction leaves what each target computes exactly."""
+    x = inner.operand(0)
+    high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
+    if not isfinite(high):
+        return False
+    count, most = int(high), magnitude(x, graph)
+    limit = min(int(x.type.dtype.highest), 2**53)
+    if outer is REDUCE_PROD:
+        return most <= 1 or (count <= 64 and most**count <= limit)
+    each = most * most if inner.op is REDUCE_SUM_SQUARE else most
+    return count * each <= limit
+
+
+_MOVES = frozenset((RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, EXPAND, SLICE))
+
+
+def magnitude(value: Value, graph: Graph, depth: int = 8) -> int:
+    """A bound of the absolute values of an integer (or bool) value, from what produced it."""
+    node = value.producer
+    if node is not None and depth:
+        known = _magnitude(node, graph, depth - 1)
+        if known is not None:
+            return min(known, _limit(value.type.dtype))
+    return _limit(value.type.dtype)
+
+
+def _magnitude(node: Node, graph: Graph, depth: int) -> int | None:
+    if node.op in _MOVES or node.op is ABS:
+        return magnitude(node.operand(0), graph, depth)
+    if node.op is CAST:
+        source = node.operand(0).type.dtype
+        if source.is_float or (source.kind == "int" and node.result.type.dtype.kind == "uint"):
+            return None  # a small negative number becomes a large unsigned one
+        return magnitude(node.operand(0), graph, depth)
+    if node.op is CONSTANT:
+        array = node.attributes_as(ConstantAttributes).value.array
+        return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
+    if node.op is CLIP:
+        clip = node.attributes_as(ClipAttributes)
+        return None if clip.min is None or clip.max is None else max(abs(int(clip.min)), abs(int(clip.max)))
+    if node.op is ONE_HOT:
+        hot = node.attributes_as(OneHotAttributes)
+        return max(abs(int(hot.on)), abs(int(hot.off)))
+    if node.op is IOTA:
+        high = graph.dims.interval(node.attributes_as(IotaAttributes).length)[1]
+        return int(high) if isfinite(high) else None
+    return None
+
+
+def _limit(dtype: DType) -> int:
+    return max(abs(int(dtype.lowest)), int(dtype.highest)) if dtype.is_integer else 1

@@ -1,0 +1,73 @@
+"""Moves that only add or take out axes of size 1, as the rules see them between reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.ir import Dim, Graph, Node, Shape, Value
+from dmlc.ops.move import (
+    RESHAPE,
+    SQUEEZE,
+    UNSQUEEZE,
+    AxesAttributes,
+    NewAxesAttributes,
+    ReshapeAttributes,
+)
+from dmlc.passes.rewrite import Rewriter
+
+#: Where an axis comes from: an axis of the source, or None for an axis of size 1 that a move made.
+Origin = int | None
+
+
+def is_unit(graph: Graph, dim: Dim) -> bool:
+    """Whether the size is proved to be 1."""
+    return dim == 1 if isinstance(dim, int) else graph.dims.is_one(dim)
+
+
+def follow(graph: Graph, node: Node, origins: Sequence[Origin]) -> list[Origin] | None:
+    """Where the axes of a move's result come from, given those of its operand; None where it does more."""
+    if node.op is SQUEEZE:
+        gone = node.attributes_as(AxesAttributes).axes
+        if not all(is_unit(graph, node.operand(0).shape[a]) for a in gone):
+            return None  # size 1 is only a condition there
+        return [origin for i, origin in enumerate(origins) if i not in gone]
+    if node.op is UNSQUEEZE:
+        new = node.attributes_as(AxesAttributes).axes
+        rest = iter(origins)
+        return [None if i in new else next(rest) for i in range(node.result.type.rank)]
+    if node.op is RESHAPE:
+        return _follow_reshape(graph, node.operand(0).shape, node.result.shape, origins)
+    return None
+
+
+def _follow_reshape(graph: Graph, old: Shape, new: Shape, origins: Sequence[Origin]) -> list[Origin] | None:
+    kept = [(d, origin) for d, origin in zip(old, origins, strict=True) if not is_unit(graph, d)]
+    if [d for d, _ in kept] != [d for d in new if not is_unit(graph, d)]:
+        return None
+    rest = iter(kept)
+    return [None if is_unit(graph, d) else next(rest)[1] for d in new]
+
+
+def reshape_ones(rewriter: Rewriter, value: Value, target: Shape) -> Value:
+    """The value in a shape that differs from its own only by axes of size 1, by the plainest move."""
+    graph = rewriter.graph
+    removed: list[int] = []
+    added: list[int] = []
+    i = j = 0
+    shape = value.shape
+    while i < len(shape) or j < len(target):
+        if i < len(shape) and j < len(target) and shape[i] == target[j]:
+            i, j = i + 1, j + 1
+        elif i < len(shape) and is_unit(graph, shape[i]):
+            removed.append(i)
+            i += 1
+        else:
+            added.append(j)
+            j += 1
+    if removed and added:
+        return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=target))
+    if removed:
+        return rewriter.add(SQUEEZE, [value], AxesAttributes(axes=tuple(removed)))
+    if added:
+        return rewriter.add(UNSQUEEZE, [value], NewAxesAttributes(axes=tuple(added)))
+    return value

@@ -1,0 +1,216 @@
+"""The rewrite driver: rules of three small methods, applied until none fires.
+
+A rule names the operations it starts from, so nodes that no rule starts from cost one look-up. ``match`` finds the
+pattern, ``check`` says why it must not fire, ``build`` makes the new values. What fired is in the context's ledger
+and on the new nodes; what matched and did not fire is a remark, whose text is made only when it is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dmlc.diagnostics import Span, fail
+from dmlc.diagnostics.catalogue.bugs import INTERNAL
+from dmlc.ir import Attributes, Graph, Node, Operation, Value
+from dmlc.passes.manager import EXACT, PassContext
+
+#: A node keeps at most so many places it came from; long chains would otherwise cost their square.
+MAX_SPANS = 32
+
+_PERMIT = {
+    "reassociates": "it reassociates: rounding may differ, and only exact rewrites are allowed here",
+    "range": "it is equal only where no partial result leaves its range (--allow range)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why a rule that matched must not fire: ``text`` is a format string, filled in when it is read.
+
+    ``arguments`` must not change later (types, names, numbers). ``value`` is the guilty value, if there is one.
+    """
+
+    text: str
+    arguments: tuple[object, ...] = ()
+    value: Value | None = None
+
+    def __str__(self) -> str:
+        return self.text.format(*self.arguments)
+
+
+@dataclass(slots=True, eq=False)
+class Match:
+    """What ``match`` found: the root, and the further nodes whose work the new nodes do."""
+
+    root: Node
+    consumed: tuple[Node, ...] = ()
+
+
+M = TypeVar("M", bound=Match)
+
+
+class Rewriter:
+    """What ``build`` makes nodes with: they stand before the root and keep all places and rules they came from."""
+
+    __slots__ = ("graph", "made", "root", "rules", "spans")
+
+    def __init__(self, graph: Graph, rule: str, match: Match) -> None:
+        nodes = (match.root, *match.consumed)
+        self.graph = graph
+        self.root = match.root
+        self.made: list[Node] = []
+        self.spans = merge_spans(nodes)
+        self.rules = tuple(dict.fromkeys([r for node in nodes for r in node.rules] + [rule]))
+
+    def add(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Value:
+        """A new node's only result."""
+        return self.add_node(op, operands, attributes).result
+
+    def add_node(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Node:
+        record = op.attributes() if attributes is None else attributes
+        node = self.graph.add(op, operands, record, spans=self.spans, rules=self.rules, before=self.root)
+        self.made.append(node)
+        return node
+
+
+def merge_spans(nodes: Iterable[Node]) -> tuple[Span, ...]:
+    """The places of all nodes, each once, at most ``MAX_SPANS``."""
+    nodes = tuple(nodes)
+    if len(nodes) == 1:
+        return nodes[0].spans
+    return tuple(dict.fromkeys([span for node in nodes for span in node.spans]))[:MAX_SPANS]
+
+
+class Rule(ABC, Generic[M]):
+    """One rewrite. ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language page."""
+
+    name: ClassVar[str]
+    roots: ClassVar[tuple[Operation, ...]]
+    rewrite_class: ClassVar[str] = EXACT
+
+    @abstractmethod
+    def match(self, node: Node, graph: Graph) -> M | None:
+        """The pattern at this root, or None where it is not there. Cheap: it runs on every root."""
+
+    def check(self, match: M, graph: Graph) -> Miss | None:
+        """Why the rule must not fire here; None where it may."""
+        return None
+
+    def class_of(self, match: M, graph: Graph, context: PassContext) -> str:
+        """The class of this application, where it depends on dtypes or the target."""
+        return self.rewrite_class
+
+    def describe(self, match: M) -> str:
+        """What is rewritten, in a few words for the ledger."""
+        return " of ".join([match.root.op.name, *(node.op.name for node in match.consumed)])
+
+    @abstractmethod
+    def build(self, match: M, rewriter: Rewriter) -> Sequence[Value]:
+        """The values that replace the root's results."""
+
+
+def rewrite(graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> bool:
+    """Apply the rules everywhere until none fires; whether any did. Linear where nothing matches."""
+    return _Driver(graph, rules, context).run()
+
+
+def used_elsewhere(value: Value) -> Miss | None:
+    """The reason against taking over the work of a value's producer, where others need the value too."""
+    if value.is_used_once:
+        return None
+    return Miss("{0} is used {1} times (being an output counts)", (_name(value), len(value.uses)), value)
+
+
+def _name(value: Value) -> str:
+    if value.name is not None:
+        return value.name
+    return f"the result of {value.producer.op.name}" if value.producer is not None else "an input"
+
+
+class _Driver:
+    def __init__(self, graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> None:
+        self.graph = graph
+        self.context = context
+        index: dict[Operation, list[Rule[Any]]] = {}
+        for rule in rules:
+            for op in rule.roots:
+                index.setdefault(op, []).append(rule)
+        self.index = {op: tuple(found) for op, found in index.items()}
+        self.pending: deque[Node] = deque()
+        self.queued: set[Node] = set()
+        self.misses: dict[tuple[Node, Rule[Any]], Miss] = {}
+        self.fuel = 64 * len(graph) + 1024
+        self.changed = False
+
+    def run(self) -> bool:
+        index = self.index
+        for node in self.graph:
+            rules = index.get(node.op)
+            if rules is None:
+                continue
+            self._visit(node, rules)
+            while self.pending:
+                again = self.pending.popleft()
+                self.queued.discard(again)
+                if again.graph is self.graph:
+                    self._visit(again, index[again.op])
+        for (node, rule), miss in self.misses.items():
+            if node.graph is self.graph:
+                self.context.missed(rule.name, partial(str, miss), _places(node, miss.value))
+        return self.changed
+
+    def _visit(self, node: Node, rules: tuple[Rule[Any], ...]) -> None:
+        for rule in rules:
+            match = rule.match(node, self.graph)
+            if match is None:
+                if self.misses:
+                    self.misses.pop((node, rule), None)
+                continue
+            miss = rule.check(match, self.graph)
+            if miss is None:
+                rewrite_class = rule.class_of(match, self.graph, self.context)
+                if rewrite_class in self.context.allowed:
+                    self._apply(rule, match, rewrite_class)
+                    return
+                miss = Miss(_PERMIT[rewrite_class])
+            self.misses[node, rule] = miss
+
+    def _apply(self, rule: Rule[Any], match: Match, rewrite_class: str) -> None:
+        graph, root = self.graph, match.root
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise fail(INTERNAL, f"rule {rule.name} does not come to an end at a {root.op.name}", exit_code=3)
+        self.changed = True
+        text = rule.describe(match)
+        rewriter = Rewriter(graph, rule.name, match)
+        values = rule.build(match, rewriter)
+        touched = [v for node in (root, *match.consumed) for v in node.operands if v is not None]
+        for old, new in zip(root.results, values, strict=True):
+            for user in old.users:
+                self._push(user)
+            graph.replace_all_uses(old, new)
+        graph.erase_dead((root, *match.consumed))
+        for node in rewriter.made:
+            self._push(node)
+        for value in touched:
+            if value.is_used_once:  # a rule that wants a value of one use may fire now
+                self._push(next(iter(value.uses))[0])
+        self.context.record(rule.name, rewrite_class, text, rewriter.spans)
+
+    def _push(self, node: Node) -> None:
+        if node.op in self.index and node not in self.queued:
+            self.queued.add(node)
+            self.pending.append(node)
+
+
+def _places(node: Node, value: Value | None) -> tuple[Span, ...]:
+    places = node.spans[:1]
+    if value is not None:
+        guilty = value.producer.spans[:1] if value.producer is not None else (value.span,) if value.span else ()
+        places = (*places, *[p for p in guilty if p not in places])
+    return places

@@ -1,0 +1,1 @@
+"""Running what was compiled: ONNX Runtime, the generated NumPy code, the reference."""

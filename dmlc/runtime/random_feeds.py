@@ -1,0 +1,77 @@
+"""Inputs made up for a model: ``dmlc run --random SEED``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+import numpy as np
+
+from dmlc.codegen.artifact import Signature
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.ir import Array, Dim, TensorType, dim_names, evaluate, symbol
+from dmlc.ir.dim import Interval
+from dmlc.runtime.feeds import broken_conditions
+
+_ATTEMPTS = 400
+
+
+def random_feeds(signature: Signature, seed: int, limits: Mapping[str, Dim] | None = None) -> dict[str, Array]:
+    """Arrays for every input, the same for the same seed.
+
+    Floats are normally distributed, integers small; an input that ``limits`` names holds numbers from 0 to below
+    that size, because the model uses it as an index. Raises ``DmlcError`` E0427 where no sizes are found.
+    """
+    rng = np.random.default_rng(seed)
+    binding = _sizes(signature, rng)
+    out = {}
+    for name, type_ in signature.inputs:
+        limit = (limits or {}).get(name)
+        shape = tuple([evaluate(size, binding) for size in type_.shape])
+        out[name] = _data(type_, shape, None if limit is None else evaluate(limit, binding), rng)
+    return out
+
+
+def _sizes(signature: Signature, rng: np.random.Generator) -> dict[str, int]:
+    """A size for each dim: small at first, larger in later attempts."""
+    sizes: list[Dim] = [size for _, type_ in signature.inputs for size in type_.shape]
+    names = sorted({name for size in sizes for name in dim_names(size)})
+    bounds = {name: _bounds(signature, name) for name in names}
+    for attempt in range(_ATTEMPTS):
+        binding = {}
+        for name, (low, high) in bounds.items():
+            least = int(min(max(low, 2), high))
+            most = int(min(high, least + 4 + 2 ** (attempt // 40) + attempt // 4))
+            binding[name] = int(rng.integers(least, most + 1))
+        if all(evaluate(size, binding) >= 0 for size in sizes) and not broken_conditions(signature, binding):
+            return binding
+    relations = ", ".join(map(str, signature.conditions))
+    raise fail(
+        codes.NO_RANDOM_SIZES,
+        f"no sizes were found for {', '.join(names)} that keep {relations}",
+        help="fix some of them with --bind",
+    )
+
+
+def _bounds(signature: Signature, name: str) -> Interval:
+    """The declared bounds, tightened by the relations that hold the dim against a number."""
+    low, high = signature.bounds.get(name, (1, inf))
+    for condition in signature.conditions:
+        if condition.relation == "<=" and isinstance(condition.left, int) and condition.right == symbol(name):
+            low = max(low, condition.left)
+        elif condition.relation == "<=" and isinstance(condition.right, int) and condition.left == symbol(name):
+            high = min(high, condition.right)
+    return low, high
+
+
+def _data(type_: TensorType, shape: tuple[int, ...], limit: int | None, rng: np.random.Generator) -> Array:
+    dtype = type_.dtype
+    if dtype.is_float:
+        return rng.standard_normal(shape).astype(dtype.numpy)
+    if dtype.is_integer:
+        low, high = (-8, 9) if dtype.kind == "int" else (0, 9)
+        if limit is not None:
+            low, high = 0, max(limit, 1)
+        return rng.integers(low, high, shape).astype(dtype.numpy)
+    return rng.integers(0, 2, shape).astype(dtype.numpy)

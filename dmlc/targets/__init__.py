@@ -1,0 +1,6 @@
+"""Target facts as data: which kernels exist for which types at which opset."""
+
+from dmlc.targets.kernels import KernelTable, kernel_table
+from dmlc.targets.target import Target, load_target, target_names
+
+__all__ = ["KernelTable", "Target", "kernel_table", "load_target", "target_names"]

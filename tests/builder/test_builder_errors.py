@@ -1,0 +1,229 @@
+"""What the builder refuses: the code, the user's Python line, the caret, the way out."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmlc
+from dmlc.builder import place
+from dmlc.diagnostics import render_all
+
+
+@pytest.fixture
+def g() -> dmlc.Graph:
+    return dmlc.Graph("g")
+
+
+def refused(call: Callable[[], Any]) -> dmlc.Diagnostic:
+    """The diagnostic of a call that is refused at its own line of this file."""
+    with pytest.raises(dmlc.DmlcError) as caught:
+        call()
+    (diagnostic,) = caught.value.diagnostics
+    span = diagnostic.span
+    assert span is not None
+    assert span.source.name == __file__
+    lines, first = inspect.getsourcelines(call)
+    assert first <= span.line < first + len(lines)
+    assert caught.value.exit_code == 1
+    return diagnostic
+
+
+def marked(diagnostic: dmlc.Diagnostic) -> str:
+    """The source text under the caret."""
+    span = diagnostic.span
+    assert span is not None
+    assert span.line == span.end_line
+    return span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+
+
+exact_places = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 knows no columns")
+
+
+@exact_places
+def test_a_wrong_axis_is_shown_as_in_a_program(g: dmlc.Graph) -> None:
+    image = g.input("image", dtype="f16", shape=("batch", 3, "H", "W"))
+    error = refused(lambda: dmlc.argmax(image, axes=[1, 2, 4]))
+    assert error.code.id == "E0301"
+    assert error.message == "axis 4 does not exist: image has 4 axes, 0 to 3"
+    assert marked(error) == "4"
+    shown = render_all([error])
+    assert "image = g.input(" in shown
+    assert "image has this type" in shown
+    assert "^ no such axis" in shown
+
+
+@exact_places
+def test_places_of_operands_and_attributes(g: dmlc.Graph) -> None:
+    x, y = g.input("x", "f32", (4, 8)), g.input("y", "f64", (4, 8))
+    total = dmlc.exp(x)
+    cases = [
+        (refused(lambda: dmlc.argmax(x, axes=[1], tie="first")), "E0305", '"first"'),
+        (refused(lambda: x + y), "E0310", "y"),
+        (refused(lambda: dmlc.where(x > 0, x, y)), "E0310", "y"),
+        (refused(lambda: 300 * x.astype("u8")), "E0311", "300"),
+        (refused(lambda: 1e300 > x), "E0311", "1e300"),  # noqa: SIM300
+        (refused(lambda: x >= 1e300), "E0311", "1e300"),
+        (refused(lambda: x.astype("complex64")), "E0304", '"complex64"'),
+        (refused(lambda: dmlc.top_k(x, axis=0, k=5)), "E0316", "5"),
+        (refused(lambda: dmlc.softmax(total, axes=7)), "E0301", "7"),
+        (refused(lambda: -x.astype("u8")), "E0309", 'x.astype("u8")'),
+        (refused(lambda: dmlc.exp(*[x.astype("i8")])), "E0309", 'dmlc.exp(*[x.astype("i8")])'),
+    ]
+    for error, code, text in cases:
+        assert (error.code.id, marked(error)) == (code, text), error.message
+
+
+@exact_places
+def test_names_in_messages_are_the_programs(g: dmlc.Graph) -> None:
+    scores = dmlc.exp(g.input("x", "f32", (4, 8)))
+    assert "scores has 2 axes" in refused(lambda: dmlc.argmax(scores, axes=5)).message
+
+
+@exact_places
+def test_a_call_of_several_lines(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", (4, 8))
+    error = refused(
+        lambda: dmlc.layer_norm(
+            x,
+            x,
+            None,
+            axis=3,
+        )
+    )
+    assert error.code.id == "E0301"
+    assert marked(error) == "3"
+
+
+@exact_places
+def test_columns_count_characters(g: dmlc.Graph) -> None:
+    größe = g.input("größe", "f32", (4, 8))
+    assert marked(refused(lambda: dmlc.argmax(größe, axes=[0, 9]))) == "9"
+
+
+def test_help_is_spelled_in_python(g: dmlc.Graph) -> None:
+    x, y = g.input("x", "f32", 3), g.input("y", "f64", 3)
+    assert '.astype("f32")' in refused(lambda: x + y).help
+
+
+def test_mixing_graphs(g: dmlc.Graph) -> None:
+    other = dmlc.Graph("other")
+    x, y = g.input("x", "f32", 3), other.input("y", "f32", 3)
+    error = refused(lambda: x + y)
+    assert error.code.id == "E0250"
+    assert "other" in error.message
+    assert refused(lambda: g.output("z", y)).code.id == "E0250"
+    assert refused(lambda: dmlc.concat(x, y, axis=0)).code.id == "E0250"
+
+
+def test_names_are_taken_once(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", 3)
+    g.dim("N")
+    g.output("y", x)
+    for call in (
+        lambda: g.input("x", "f32", 3),
+        lambda: g.dim("N"),
+        lambda: g.output("y", x),
+        lambda: g.output("x", x),
+    ):
+        error = refused(call)
+        assert error.code.id == "E0251"
+        assert len(error.labels) == 2
+
+
+def test_a_refused_name_is_not_taken(g: dmlc.Graph) -> None:
+    refused(lambda: g.input("x", "flaot32", 3))
+    refused(lambda: g.dim("N", min=5, max=2))
+    refused(lambda: g.output("y", 3))
+    g.dim("N", min=2, max=5)
+    g.output("y", g.input("x", "float32", 3))
+
+
+@pytest.mark.parametrize("name", ["", 3, None])
+def test_names_are_texts(g: dmlc.Graph, name: Any) -> None:
+    x = g.input("x", "f32", 3)
+    for call in (
+        lambda: dmlc.Graph(name),
+        lambda: g.input(name, "f32", 3),
+        lambda: g.output(name, x),
+        lambda: g.dim(name),
+    ):
+        assert refused(call).code.id == "E0252"
+
+
+@pytest.mark.parametrize("bounds", [(4, 1), (-1, 4), (1.5, 2), (0, -1), (True, 2)])
+def test_bounds_of_dims(g: dmlc.Graph, bounds: tuple[Any, Any]) -> None:
+    assert refused(lambda: g.dim("N", min=bounds[0], max=bounds[1])).code.id == "E0253"
+
+
+def test_dtypes_that_do_not_exist(g: dmlc.Graph) -> None:
+    error = refused(lambda: g.input("x", "flaot32", 3))
+    assert (error.code.id, error.help) == ("E0352", 'did you mean "float32"?')
+    assert refused(lambda: g.input("x", np.complex64, 3)).code.id == "E0352"
+    assert refused(lambda: g.input("x", object, 3)).code.id == "E0352"
+    assert refused(lambda: dmlc.constant(["a"])).code.id == "E0352"
+    assert refused(lambda: dmlc.constant([1], dtype="i128")).code.id == "E0352"
+
+
+@pytest.mark.parametrize("shape", [(-1, 3), (1.5,), (None,), (True,), ("",), 2.0, {1, 2}])
+def test_shapes_that_are_none(g: dmlc.Graph, shape: Any) -> None:
+    assert refused(lambda: g.input("x", "f32", shape)).code.id == "E0353"
+
+
+@pytest.mark.parametrize("operand", [[1.0, 2.0], "x", None, {}])
+def test_what_is_no_tensor(g: dmlc.Graph, operand: Any) -> None:
+    x = g.input("x", "f32", 2)
+    for call in (
+        lambda: x + operand,
+        lambda: operand - x,
+        lambda: dmlc.where(x > 0, operand, x),
+        lambda: g.output("y", operand),
+    ):
+        assert refused(call).code.id == "E0350"
+
+
+def test_several_results_are_not_one(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", 2)
+    assert "take one of them apart" in refused(lambda: dmlc.exp(dmlc.top_k(x, k=1))).help
+
+
+def test_tensors_hold_no_data(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", 2)
+    for call in (
+        lambda: bool(x),
+        lambda: 1 if x > 0 else 2,
+        lambda: 0 < x < 1,
+        lambda: x in [x + 1],
+        lambda: np.asarray(x),
+    ):
+        assert refused(call).code.id == "E0351"
+    with pytest.raises(TypeError, match="ufunc"):
+        np.exp(x)
+
+
+def test_a_call_without_source_still_names_its_line(g: dmlc.Graph) -> None:
+    code = compile("dmlc.argmax(x, axes=3)", "<a notebook cell>", "exec")
+    with pytest.raises(dmlc.DmlcError) as caught:
+        exec(code, {"dmlc": dmlc, "x": g.input("x", "f32", 2)})
+    assert "<a notebook cell>:1" in render_all(caught.value.diagnostics)
+
+
+def test_without_columns_the_line_is_marked(g: dmlc.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Python 3.10, whose code objects have no ``co_positions``."""
+    find = place._positions.__wrapped__
+
+    def without_columns(code: Any, instruction: int) -> Any:
+        known = {name: getattr(code, name) for name in ("co_firstlineno", "co_filename", "co_lines")}
+        return find(SimpleNamespace(**known), instruction)
+
+    monkeypatch.setattr(place, "_positions", without_columns)
+    x = g.input("x", "f32", 2)
+    error = refused(lambda: dmlc.argmax(x, axes=3))
+    assert error.code.id == "E0301"
+    assert marked(error) == "error = refused(lambda: dmlc.argmax(x, axes=3))"

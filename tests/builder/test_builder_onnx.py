@@ -1,0 +1,78 @@
+"""ONNX operators through the builder: ``dmlc.onnx.Name(...)``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dmlc
+
+X = np.linspace(-3, 3, 24, dtype=np.float32).reshape(4, 6)
+
+
+@pytest.fixture
+def g() -> dmlc.Graph:
+    return dmlc.Graph("g")
+
+
+def test_an_operator_is_carried_through(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", ("N", 6))
+    y = dmlc.onnx.Gelu(x, approximate="tanh")
+    assert y.dtype is dmlc.f32
+    assert y.shape == x.shape
+    g.output("y", y)
+    program = dmlc.compile(g)
+    assert [node.op_type for node in program.to_onnx().graph.node] == ["Gelu"]
+    want = 0.5 * X * (1 + np.tanh(np.sqrt(2 / np.pi) * (X + 0.044715 * X**3)))
+    np.testing.assert_allclose(program.run({"x": X})["y"], want, atol=1e-6)  # a few f32 units near 3
+
+
+def test_several_results(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", (4, 6))
+    first, second = dmlc.onnx.Split(x, axis=1, num_outputs=2, outputs=2)
+    assert (first.shape, second.shape) == ((4, 3), (4, 3))
+    g.output("first", first + 1)
+    g.output("second", second)
+    out = dmlc.compile(g).run({"x": X})
+    np.testing.assert_array_equal(out["first"], X[:, :3] + 1)
+    np.testing.assert_array_equal(out["second"], X[:, 3:])
+
+
+def test_absent_operands_and_arrays(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", (4, 6))
+    g.output("y", dmlc.onnx.Clip(x, None, np.array(1, np.float32)))
+    np.testing.assert_array_equal(dmlc.compile(g).run({"x": X})["y"], np.minimum(X, 1))
+
+
+def test_other_domains(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", (4, 6))
+    g.output("y", dmlc.onnx.com.microsoft.FastGelu(x))
+    (node,) = dmlc.compile(g).to_onnx().graph.node
+    assert (node.domain, node.op_type) == ("com.microsoft", "FastGelu")
+    assert "com.microsoft" in repr(dmlc.onnx.com.microsoft)
+
+
+def test_operators_of_constants_alone(g: dmlc.Graph) -> None:
+    g.output("y", dmlc.onnx.Neg(dmlc.constant(np.arange(3, dtype=np.float32))) * g.input("x", "f32", 3))
+    out = dmlc.compile(g).run({"x": np.ones(3, np.float32)})
+    np.testing.assert_array_equal(out["y"], [0, -1, -2])
+
+
+def test_mistakes_name_the_python_line(g: dmlc.Graph) -> None:
+    x = g.input("x", "f32", (4, 6))
+    for call in (
+        lambda: dmlc.onnx.Gelyu(x),
+        lambda: dmlc.onnx.Gelu(x, aproximate="tanh"),
+        lambda: dmlc.onnx.Gelu(x, x),
+        lambda: dmlc.onnx.MatMul(x, x),
+    ):
+        with pytest.raises(dmlc.DmlcError) as caught:
+            call()
+        span = caught.value.diagnostics[0].span
+        assert span is not None
+        assert span.source.name == __file__
+
+
+def test_names_with_underscores_are_not_operators() -> None:
+    with pytest.raises(AttributeError):
+        dmlc.onnx._private  # noqa: B018

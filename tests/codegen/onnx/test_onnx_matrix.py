@@ -1,0 +1,75 @@
+"""Every operation, for every dtype of its declaration, at every opset: the numbers of its NumPy reference."""
+
+from __future__ import annotations
+
+import pytest
+from onnx_cases import Bench, build, declared, evaluate
+from onnx_session import TARGETS, assert_same, check, lower, run, session
+
+from dmlc.diagnostics import DmlcError
+from dmlc.ir import DTYPES, FLOATS, INTEGERS, DType, Operation
+from dmlc.ir.dtype import bool_, f64
+from dmlc.ops import ALL_OPERATIONS
+from dmlc.ops.choose import CAST
+from dmlc.ops.constant import CONSTANT
+from dmlc.ops.elementwise import ERF
+from dmlc.ops.index import IOTA
+from dmlc.ops.normalize import RMS_NORM
+from dmlc.ops.reduce import REDUCE_L1, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
+
+OPSETS = range(11, 22)
+#: What has no exact form anywhere: ONNX Runtime has no f64 kernel of Erf.
+REFUSED: set[tuple[Operation, DType]] = {(ERF, f64)}
+
+
+def batch(dtype: DType, operations: list[Operation], opset: int, target: str, *, optimize: bool) -> None:
+    bench = Bench(opset, seed=opset)
+    for op in operations:
+        build(bench, op, dtype)
+    graph = bench.done()
+    want = evaluate(graph, bench.feeds)
+    artifact = lower(graph, target, opset)
+    check(artifact.payload)
+    assert_same(run(session(artifact.payload, optimize=optimize), bench.feeds), want)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_all_operations(dtype: DType, opset: int) -> None:
+    """One model holds them all; the targets and the optimizer take turns. rms_norm stands below."""
+    turn = DTYPES.index(dtype) + opset
+    operations = [op for op in declared(dtype) if (op, dtype) not in REFUSED and op is not RMS_NORM]
+    batch(dtype, operations, opset, TARGETS[turn % 3], optimize=turn % 2 == 0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("opset", [11, 13, 14, 18, 20, 21])
+def test_what_depends_on_the_target(opset: int, target: str) -> None:
+    for dtype in INTEGERS:
+        batch(dtype, [REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_SUM_SQUARE], opset, target, optimize=opset % 2 == 0)
+    for dtype in FLOATS:
+        batch(dtype, [CAST, RMS_NORM], opset, target, optimize=opset % 2 == 0)
+
+
+def test_every_operation_is_in_the_matrix() -> None:
+    """So that a new operation cannot stay without cases; iota is not for bool."""
+    for op in ALL_OPERATIONS:
+        for dtype in DTYPES:
+            if op is CONSTANT or op not in list(declared(dtype)) or (op, dtype) == (IOTA, bool_):
+                continue
+            bench = Bench()
+            build(bench, op, dtype)
+            assert bench.outputs, f"{op.name} of {dtype.name} has no case"
+
+
+@pytest.mark.parametrize(("op", "dtype"), sorted(REFUSED, key=str))
+@pytest.mark.parametrize("opset", OPSETS)
+def test_refusals_name_the_reason(op: Operation, dtype: DType, opset: int) -> None:
+    bench = Bench(opset)
+    build(bench, op, dtype)
+    with pytest.raises(DmlcError) as caught:
+        lower(bench.done(), "cpu", opset)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code.id == "E0502"
+    assert "kernel" in diagnostic.message
+    assert diagnostic.span is not None

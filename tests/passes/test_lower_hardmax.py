@@ -1,0 +1,149 @@
+"""lower-hardmax: the form it gives, what it costs, and that every group has its one 1 at the first maximum."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from pass_helpers import (
+    Building,
+    assert_equal,
+    check_numbers,
+    context,
+    evaluate,
+    ledger,
+    names,
+    random_feeds,
+    remarks,
+    run,
+)
+
+from dmlc.ir.dtype import f16, f32, f64, i64
+from dmlc.ops.elementwise import NEG
+from dmlc.ops.index import ONE_HOT, OneHotAttributes
+from dmlc.ops.move import RESHAPE, TRANSPOSE
+from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes
+from dmlc.passes import LowerHardmax, PassManager
+
+PASS = LowerHardmax()
+SINGLE = LowerHardmax(lower_single_axis=True)
+EXACT_ONLY = ("exact",)
+
+
+def test_neighbouring_axes_cost_no_transpose() -> None:
+    b = Building()
+    graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4, 5)), axes=[1, 2]))
+    ctx = check_numbers(PASS, graph, context(allowed=EXACT_ONLY))
+    assert names(graph) == ["argmax", "one_hot", "reshape"]
+    argmax, one_hot, _ = graph
+    assert argmax.attributes == ArgAttributes(axes=(1, 2), ties="first", dtype=i64, keepdims=False)
+    assert one_hot.attributes == OneHotAttributes(depth=12, axis=1, on=1, off=0, dtype=f32)
+    assert ledger(ctx) == [("lower-hardmax", "exact")]
+    assert all(node.rules == ("lower-hardmax",) and node.spans[0].line == 1 for node in graph)
+
+
+def test_other_axes_cost_a_transpose_there_and_back() -> None:
+    b = Building()
+    graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4)), axes=[0, 2]))
+    check_numbers(PASS, graph, context(allowed=EXACT_ONLY))
+    assert names(graph) == ["transpose", "argmax", "one_hot", "reshape", "transpose"]
+
+
+def test_axes_with_only_a_size_1_between_are_neighbours() -> None:
+    b = Building(one=(1, 1))
+    graph = b.done(b(HARDMAX, b.input("x", (2, 3, "one", 5)), axes=[1, 3]))
+    check_numbers(PASS, graph, binding={"one": 1})
+    assert names(graph) == ["argmax", "one_hot", "reshape"]
+
+
+def test_a_single_axis_stays_and_says_so() -> None:
+    b = Building()
+    graph = b.done(b(HARDMAX, b.input("x", (2, 3)), axes=[1]))
+    ctx = check_numbers(PASS, graph)
+    assert names(graph) == ["hardmax"]
+    assert remarks(ctx) == ["over one axis the target's own Hardmax stays (--lower-hardmax lowers it too)"]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_single_axis_is_lowered_when_asked(axis: int) -> None:
+    b = Building()
+    graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4)), axes=[axis]))
+    ctx = check_numbers(SINGLE, graph, context(allowed=EXACT_ONLY))
+    assert names(graph) == ["argmax", "one_hot"]
+    assert remarks(ctx) == []
+
+
+def test_several_axes_of_which_one_counts_are_a_single_axis() -> None:
+    for step, expected in ((PASS, ["hardmax"]), (SINGLE, ["argmax", "one_hot", "reshape"])):
+        b = Building()
+        graph = b.done(b(HARDMAX, b.input("x", (1, 3, 1)), axes=[0, 1, 2]))
+        check_numbers(step, graph)
+        assert [n for n in names(graph) if n != "reshape"] == [n for n in expected if n != "reshape"]
+        assert all(len(n.attributes.axes) == 1 for n in graph if n.op is HARDMAX)
+
+
+def test_all_axes_of_size_1() -> None:
+    b = Building()
+    graph = b.done(b(HARDMAX, b.input("x", (1, 1)), axes=[0, 1]))
+    check_numbers(PASS, graph)
+    assert names(graph) == ["hardmax"]
+
+
+@pytest.mark.parametrize("dtype", [f16, f32, f64])
+@pytest.mark.parametrize("rank", [2, 3, 4])
+def test_every_set_of_axes_gives_the_same_ones(rank: int, dtype: Any) -> None:
+    shape = (2, 3, 2, 3)[:rank]
+    for count in range(1, rank + 1):
+        for axes in itertools.combinations(range(rank), count):
+            b = Building()
+            graph = b.done(b(HARDMAX, b.input("x", shape, dtype), axes=axes))
+            # Few different values, so that there are ties.
+            feeds = {"x": np.random.default_rng(7).integers(0, 3, shape).astype(dtype.numpy)}
+            check_numbers(SINGLE, graph, context(allowed=EXACT_ONLY), feeds=feeds)
+            assert "hardmax" not in names(graph)
+
+
+def test_symbolic_sizes() -> None:
+    b = Building(n=(1, 9), m=(2, 5))
+    x = b.input("x", ("n", 3, "m"))
+    graph = b.done(b(HARDMAX, x, axes=[1, 2]), b(HARDMAX, x, axes=[0, 2]))
+    check_numbers(PASS, graph, binding={"n": 4, "m": 3})
+    depths = [str(n.attributes_as(OneHotAttributes).depth) for n in graph if n.op is ONE_HOT]
+    assert depths == ["3 * m", "m * n"]
+    assert graph.conditions == {}
+
+
+def test_a_nan_gives_at_most_one_1_and_an_index_in_range() -> None:
+    b = Building()
+    graph = b.done(b(HARDMAX, b.input("x", (3, 4)), axes=[0, 1]))
+    run(PASS, graph)
+    for place in range(12):
+        x = np.arange(12, dtype=np.float32)
+        x[place] = np.nan
+        (hot,) = evaluate(graph, {"x": x.reshape(3, 4)})
+        assert hot.sum() == 1
+
+
+def test_the_new_moves_join_those_of_the_program() -> None:
+    b = Building()
+    x = b.input("x", (2, 3, 4))
+    flat = b(RESHAPE, b(HARDMAX, x, axes=[1, 2]), shape=[2, 12])
+    turned = b(TRANSPOSE, b(HARDMAX, b(TRANSPOSE, x, perm=[1, 0, 2]), axes=[0, 2]), perm=[1, 0, 2])
+    graph = b.done(b(NEG, flat), turned)
+    feeds = random_feeds(graph)
+    before = evaluate(graph, feeds)
+    run(PASS, graph)
+    assert_equal(before, evaluate(graph, feeds))
+    assert sorted(names(graph)) == ["argmax", "argmax", "neg", "one_hot", "one_hot", "reshape"]
+    assert [n.attributes.axes for n in graph if n.op is ARGMAX] == [(1, 2), (1, 2)]
+
+
+def test_the_pass_ensures_its_property_and_a_second_run_does_nothing() -> None:
+    b = Building()
+    graph = b.done(b(HARDMAX, b.input("x", (2, 3)), axes=[0, 1]))
+    ctx = context()
+    assert PassManager((PASS,)).run(graph, ctx)
+    assert not PassManager((PASS,)).run(graph, ctx)
+    assert "lowered-hardmax" in ctx.properties

@@ -1,3 +1,39 @@
-"""dmlc: a graph compiler and a small language that fuses reductions before DirectML execution."""
+"""dmlc: a graph compiler and a small language that fuses reductions before DirectML execution.
+
+The names are loaded when they are first asked for, so that ``dmlc --help`` loads no library. Type checkers read
+``__init__.pyi``.
+"""
+
+from __future__ import annotations
+
+import importlib
 
 __version__ = "0.1.0"
+
+#: Where the names live; those of no line here are the builder's.
+_HOMES = {
+    "DmlcError": "dmlc.diagnostics",
+    "Diagnostic": "dmlc.diagnostics",
+    "Program": "dmlc.api",
+    "compile": "dmlc.api",
+    **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),
+    **dict.fromkeys(("u8", "u16", "u32", "u64", "bool_"), "dmlc.ir.dtype"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__all__":
+        # what `from dmlc import *` brings: nothing that would shadow Python's own min, max, compile and the like
+        return [*_HOMES.keys() - {"compile"}, *importlib.import_module("dmlc.builder").PUBLIC]
+    if name.startswith("_"):
+        raise AttributeError(f"module 'dmlc' has no attribute {name!r}")
+    if name == "bool":
+        name = "bool_"
+    try:
+        return getattr(importlib.import_module(_HOMES.get(name, "dmlc.builder")), name)
+    except AttributeError:
+        raise AttributeError(f"module 'dmlc' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *importlib.import_module("dmlc.builder").__all__})

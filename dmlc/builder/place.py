@@ -76,22 +76,27 @@ def caller() -> PythonSpan | None:
     return None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _positions(code: CodeType, instruction: int) -> tuple[int, int, int, int]:
     """Line, column, end line, end column, as spans count them."""
     line = code.co_firstlineno
-    if hasattr(code, "co_positions"):
-        for number, (first, last, start, end) in enumerate(code.co_positions()):
-            if number * 2 == instruction and first is not None:
-                if last is None or start is None or end is None:
-                    return _whole_line(code.co_filename, first)
-                name = code.co_filename
-                return first, _column(name, first, start), last, _column(name, last, end)
-        return _whole_line(code.co_filename, line)
+    table = _table(code)
+    if table:
+        first, last, start, end = table[instruction // 2]
+        if first is None or last is None or start is None or end is None:
+            return _whole_line(code.co_filename, first or line)
+        return first, _column(code.co_filename, first, start), last, _column(code.co_filename, last, end)
     for begin, stop, at in code.co_lines():
         if begin <= instruction < stop and at is not None:
             line = at
     return _whole_line(code.co_filename, line)
+
+
+@lru_cache(maxsize=4)
+def _table(code: CodeType) -> Sequence[tuple[int | None, int | None, int | None, int | None]]:
+    """Line, end line, column and end column of every instruction, each two bytes long; empty before Python 3.11."""
+    positions = getattr(code, "co_positions", None)
+    return () if positions is None else tuple(positions())
 
 
 def _whole_line(filename: str, line: int) -> tuple[int, int, int, int]:

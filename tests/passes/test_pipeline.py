@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pass_helpers import ALL, Building, assert_equal, context, evaluate, names, random_feeds
 
+from dmlc.diagnostics import Source
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import bool_, f32, i32, u8
+from dmlc.ir.printer import print_graph
 from dmlc.ops.binary import ADD, GREATER, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.elementwise import ABS, EXP, NEG, RELU, TANH
@@ -22,6 +24,7 @@ from dmlc.ops.reduce import REDUCE_L1, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDU
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
 from dmlc.passes import FoldConstants, PassManager, default_pipeline
 from dmlc.targets import load_target, target_names
+from dmlc.text import load
 
 
 def optimizing(target: str, **options: bool) -> PassManager:
@@ -203,6 +206,15 @@ def test_random_programs_keep_their_results(graph: Graph, target: str, lower: bo
         if is_stable(graph):
             optimizing(target, lower_hardmax=lower).run(graph, context(target, ALL))
             assert_equal(before, evaluate(graph, feeds), exact=False)
+
+
+@given(programs(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_what_the_pipeline_leaves_prints_as_a_program_that_reads_back(graph: Graph, lower: bool) -> None:
+    optimizing("numpy", lower_hardmax=lower).run(graph, context())
+    text = print_graph(graph, max_elements=None)
+    again = load(Source("printed.dml", text))
+    assert print_graph(again, max_elements=None) == text
 
 
 def is_stable(graph: Graph) -> bool:

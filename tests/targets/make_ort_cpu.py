@@ -1,4 +1,4 @@
-"""Writes dmlc/targets/data/ort_cpu.json from the installed onnxruntime and onnx: ``python tests/targets/make_ort_cpu.py``."""
+"""Writes dmlc/targets/data/ort_cpu.json from the installed packages: ``python tests/targets/make_ort_cpu.py``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ SHORT = {
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
 }  # fmt: skip
 #: The operators that lowerings emit.
-OPERATORS = ["Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape", "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Expand", "Floor", "Gather", "GatherElements", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "IsInf", "IsNaN", "LayerNormalization", "Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "MatMul", "Max", "Min", "Mod", "Mul", "Neg", "Not", "OneHot", "Or", "Pad", "Pow", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Round", "ScatterElements", "Shape", "Sigmoid", "Sign", "SimplifiedLayerNormalization", "Sin", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "TopK", "Transpose", "Unsqueeze", "Where", "Xor"]
+OPERATORS = [
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil",
+    "Clip", "Concat", "ConstantOfShape", "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Expand", "Floor", "Gather",
+    "GatherElements", "Greater", "GreaterOrEqual", "Hardmax", "Identity", "IsInf", "IsNaN", "LayerNormalization",
+    "Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "MatMul", "Max", "Min", "Mod", "Mul", "Neg",
+    "Not", "OneHot", "Or", "Pad", "Pow", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu",
+    "Reshape", "Round", "ScatterElements", "Shape", "Sigmoid", "Sign", "SimplifiedLayerNormalization", "Sin",
+    "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "TopK", "Transpose", "Unsqueeze", "Where", "Xor",
+]  # fmt: skip
 
 Kernels = dict[str, list[tuple[int, int, dict[str, set[str]]]]]
 

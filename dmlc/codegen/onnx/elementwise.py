@@ -1,4 +1,4 @@
-"""Operations on each element of one or two tensors, and matrix products."""
+"""Operations on each element of one or two tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dmlc.ir import Node, Operation
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
-from dmlc.ops.matmul import MATMUL
 
 #: Operations that are one ONNX operator, at every opset and for every dtype that they have here.
 _ONE_TO_ONE: dict[Operation, str] = {
@@ -16,7 +15,7 @@ _ONE_TO_ONE: dict[Operation, str] = {
     e.SIGN: "Sign", e.FLOOR: "Floor", e.CEIL: "Ceil", e.ROUND: "Round", e.SIN: "Sin", e.COS: "Cos", e.TANH: "Tanh",
     e.SIGMOID: "Sigmoid", e.RELU: "Relu", e.ERF: "Erf", e.IS_NAN: "IsNaN", e.IS_INF: "IsInf",
     b.ADD: "Add", b.SUB: "Sub", b.MUL: "Mul", b.DIV: "Div", b.POW: "Pow", b.MIN: "Min", b.MAX: "Max",
-    b.EQUAL: "Equal", b.LESS: "Less", b.GREATER: "Greater", MATMUL: "MatMul",
+    b.EQUAL: "Equal", b.LESS: "Less", b.GREATER: "Greater",
 }  # fmt: skip
 
 #: Operations that are one operator on bool and another one on the bits of integers (from opset 18 on).

@@ -40,11 +40,20 @@ def one_hot(emitter: Emitter, node: Node) -> str:
     home = _home(a.dtype, pair)
     if home is not None:
         values = emitter.array(pair.astype(home.numpy), home)
-        hot = emitter.op("OneHot", [indices, emitter.size(a.depth), values], axis=a.axis)
-        return emitter.cast(hot, a.dtype, have=home)
-    hot = emitter.op("OneHot", [indices, emitter.size(a.depth), emitter.ints([0, 1])], axis=a.axis)
+        return emitter.cast(_hot(emitter, node, indices, values, home), a.dtype, have=home)
+    hot = _hot(emitter, node, indices, emitter.ints([0, 1]), i64)
     off, on = [emitter.array(v, a.dtype) for v in pair]
     return emitter.op("Where", [emitter.cast(hot, bool_), on, off])
+
+
+def _hot(emitter: Emitter, node: Node, indices: str, values: str, dtype: DType) -> str:
+    """OneHot; ONNX Runtime wants indices of rank 1 or more, so a scalar goes through one row."""
+    a = node.attributes_as(i.OneHotAttributes)
+    if node.operand(0).type.rank > 0:
+        return emitter.op("OneHot", [indices, emitter.size(a.depth), values], axis=a.axis)
+    row = emitter.reshape(indices, (), (1,), i64)
+    hot = emitter.op("OneHot", [row, emitter.size(a.depth), values], axis=-1)
+    return emitter.reshape(hot, (1, a.depth), (a.depth,), dtype)
 
 
 def _home(dtype: DType, pair: np.ndarray) -> DType | None:

@@ -32,8 +32,10 @@ def cumprod(emitter: Emitter, node: Node) -> str:
     size = x.shape[a.axis]
     if isinstance(size, int):
         out = _by_doubling(emitter, name, x.shape, size, a, home)
-    else:
+    elif emitter.graph.dims.interval(size)[0] > 0:
         out = _by_scan(emitter, name, x.shape, a, home)
+    else:
+        out = _of_nothing(emitter, name, x.shape, a, home)
     return emitter.cast(out, x.type.dtype, have=home)
 
 
@@ -58,6 +60,18 @@ def _moved(emitter: Emitter, name: str, shape: Shape, step: int, a: ScanAttribut
         kept = slice_of(emitter, name, size, a.axis, 0, size - step)
         pads[a.axis] = step
     return emitter.op("Pad", [kept, emitter.ints(pads), emitter.scalar(1, dtype)])
+
+
+def _of_nothing(emitter: Emitter, name: str, shape: Shape, a: ScanAttributes, dtype: DType) -> str:
+    """ONNX Runtime's Scan fails on no element: one more runs last and is cut off again."""
+    size = shape[a.axis]
+    pads = [0] * (2 * len(shape))
+    pads[a.axis if a.reverse else len(shape) + a.axis] = 1
+    longer = emitter.op("Pad", [name, emitter.ints(pads), emitter.scalar(1, dtype)])
+    grown = (*shape[: a.axis], size + 1, *shape[a.axis + 1 :])
+    out = _by_scan(emitter, longer, grown, a, dtype)
+    start = 1 if a.reverse else 0
+    return slice_of(emitter, out, size + 1, a.axis, start, start + size)
 
 
 def _by_scan(emitter: Emitter, name: str, shape: Shape, a: ScanAttributes, dtype: DType) -> str:

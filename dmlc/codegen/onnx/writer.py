@@ -13,7 +13,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, TensorProto, TypeProto, ValueInfoProto
 
 from dmlc.diagnostics import Span
 from dmlc.ir import Dim, DType, Graph, Node, Tensor, TensorType, Value, as_dtype
@@ -55,6 +55,7 @@ class NodeWriter:
         self.domains: set[str] = set()
         self._names: dict[Value, str] = {}
         self._output_names: dict[Value, str] = {}
+        self._outputs: set[str] = set()
         self._reserved: set[str] = set()
         self._taken: set[str] = set()
         self._constants: dict[Tensor, str] = {}
@@ -75,9 +76,10 @@ class NodeWriter:
             self._names[value] = value.name
             self._taken.add(value.name)
         for name, value in self.graph.outputs:
-            self._taken.add(name)
+            self._outputs.add(name)
             if value.producer is not None and value.producer.op is not CONSTANT:
                 self._output_names.setdefault(value, name)
+        self._taken |= self._outputs
         self._reserved |= self._taken
         for node in self.graph:
             for value in node.results:
@@ -207,12 +209,20 @@ class NodeWriter:
             if renamed and len(pending) > 1:
                 inputs = [renamed.get(n, n) for n in inputs]
             name = entry.label or (self._base if own == 1 else f"{self._base}/{entry.op_type}_{k}")
-            self.proto.node.append(_node(entry, name, inputs, place))
+            self.proto.node.add(
+                op_type=entry.op_type,
+                domain=entry.domain or None,
+                name=name,
+                doc_string=place or None,
+                input=inputs,
+                output=entry.outputs,
+                attribute=entry.attributes,
+            )
             if place:
                 self.locations[name] = place
         for name, type in self._declared:
             final = (renamed or {}).get(name, name)
-            if final not in self._output_names.values():
+            if final not in self._outputs:
                 self.proto.value_info.append(value_info(final, type))
         pending.clear()
         self._made.clear()
@@ -274,18 +284,6 @@ class NodeWriter:
         if found is None:
             found = self._attributes[key] = attribute_proto(name, value)
         return found
-
-
-def _node(entry: _Pending, name: str, inputs: list[str], place: str) -> NodeProto:
-    return NodeProto(
-        op_type=entry.op_type,
-        domain=entry.domain or None,
-        name=name,
-        doc_string=place or None,
-        input=inputs,
-        output=entry.outputs,
-        attribute=entry.attributes,
-    )
 
 
 def attribute_proto(name: str, value: Any) -> AttributeProto:

@@ -61,9 +61,11 @@ def reshape_ones(rewriter: Rewriter, value: Value, target: Shape) -> Value:
         elif i < len(shape) and is_unit(graph, shape[i]):
             removed.append(i)
             i += 1
-        else:
+        elif j < len(target) and is_unit(graph, target[j]):
             added.append(j)
             j += 1
+        else:
+            raise AssertionError(f"{shape} and {target} differ by more than axes of size 1")
     if removed and added:
         return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=target))
     if removed:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy_models import Model, function, run, source
+from numpy_models import Model, compare, expected, function, run, source
 
 from dmlc.ir import symbol
 
@@ -96,8 +96,6 @@ def test_sizes_in_attributes() -> None:
         e=model.call("expand", x, shape=[n + m, 1, 1]),
         p=model.call("split", x, axis=0, sizes=[n]),
     )
-    from numpy_models import compare, expected
-
     for shape in ((2, 1), (3, 4)):
         feed = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
         compare(run(graph, [feed]), expected(graph, [feed]))

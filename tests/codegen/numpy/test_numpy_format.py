@@ -57,7 +57,8 @@ def test_names_of_every_length(tmp_path: Path) -> None:
         h = model.call("gather", x, i, axis=2, name=f"h{name}")
         k = model.call("slice", f, starts=[1, 2], ends=[4, -1], axes=[2, 0], name=f"k{name}")
         r = model.call("reshape", a, shape=[x.shape[0] * 6, x.shape[1]], name=f"r{name}")
-        outputs = dict(zip("bcdevwghkr", (b, c, d, e, v, w, g, h, k, r), strict=True))
+        t = model.call("tanh", x, name=f"t{name}")
+        outputs = dict(zip("bcdevwghkrt", (b, c, d, e, v, w, g, h, k, r, t), strict=True))
         text = source(model.returns(**{f"{letter}{name}": value for letter, value in outputs.items()}))
         (tmp_path / f"names_{length}.py").write_text(text, encoding="utf-8")
         if length < 40:

@@ -299,17 +299,19 @@ def test_erf_over_its_whole_range(dtype: DType) -> None:
 
 def test_f16_sums_are_taken_in_f32() -> None:
     """4096 ones are 2048 where each partial sum is rounded to f16."""
-    x = np.ones((1, 4097), np.float16)
     model = Model()
-    a = model.input("x", "f16", 1, 4097)
+    a = model.input("x", "f16", 4097, 2)
     graph = model.returns(
-        s=model.call("reduce_sum", a, axes=[1]),
-        m=model.call("reduce_mean", model.call("*", a, 60000.0), axes=[1]),
-        p=model.call("matmul", a, model.call("transpose", a)),
-        q=model.call("reduce_l2", model.call("*", a, 300.0), axes=[1]),
+        sum=model.call("reduce_sum", a, axes=[0]),
+        l1=model.call("reduce_l1", a, axes=[0]),
+        mean=model.call("reduce_mean", model.call("*", a, 60000.0), axes=[0]),
+        product=model.call("matmul", model.call("transpose", a), a),
+        length=model.call("reduce_l2", model.call("*", a, 300.0), axes=[0]),
+        running=model.call("cumsum", a, axis=0),
+        back=model.call("cumsum", a, axis=0, reverse=True),
     )
-    s, m, p, q = run(graph, [x])
-    assert (s.item(), m.item(), p.item(), q.item()) == (4096, 60000, 4096, 19200)
+    results = run(graph, [np.ones((4097, 2), np.float16)])
+    assert [r.max() for r in results] == [4096, 4096, 60000, 4096, 19200, 4096, 4096]
 
 
 def test_results_do_not_share_memory_with_constants() -> None:

@@ -178,7 +178,10 @@ def _moving(b: Bench, op: Operation, d: DType) -> None:
         move.EXPAND: [{"shape": [5, 1, 3, 4]}],
         move.SPLIT: [{"axis": 2, "sizes": [1, 3]}],
         move.UNSQUEEZE: [{"axes": [0, -1]}],
-        move.SLICE: [{"starts": [1, 3], "ends": [2, 0], "axes": [0, 2], "steps": [1, -2]}, {"starts": [-2], "ends": [9]}],
+        move.SLICE: [
+            {"starts": [1, 3], "ends": [2, 0], "axes": [0, 2], "steps": [1, -2]},
+            {"starts": [-2], "ends": [9]},
+        ],
         move.PAD: [{"pads": [0, 1, 2, 1, 0, 0]}, {"pads": [1, 0, 0, 0, 0, 0], "value": d.kind == "bool" or 3}],
     }
     for attributes in calls.get(op, []):
@@ -281,4 +284,3 @@ def _scan(b: Bench, op: Operation, d: DType) -> None:
         for exclusive in (False, True):
             for reverse in (False, True):
                 _show(b, op, f"{axis} {exclusive} {reverse}", x, axis=axis, exclusive=exclusive, reverse=reverse)
-

@@ -1,0 +1,361 @@
+"""The straight line: ``compile(source)`` loads, binds and lowers; a ``Program`` emits, saves and runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dmlc import builder, ir
+from dmlc.codegen.artifact import Artifact, Signature, signature_of
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, Source, did_you_mean, fail
+from dmlc.diagnostics.catalogue import builder as builder_codes
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.ir import Array
+from dmlc.ir.operation import OpError
+from dmlc.ops.call import CallSite, diagnose
+from dmlc.passes import default_pipeline
+from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, LedgerEntry, PassContext, Remark
+from dmlc.runtime import files
+from dmlc.runtime.feeds import bounds_text
+from dmlc.runtime.random_feeds import random_feeds
+from dmlc.targets import Target, load_target, target_names
+
+if TYPE_CHECKING:
+    import onnx
+
+#: What can be compiled: a path, a text with its name, a graph of the builder.
+ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph"
+Backend: TypeAlias = Literal["dml", "cpu", "numpy", "reference"]
+
+BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
+#: What can be emitted, by the suffix of the file it is saved in; longer suffixes first.
+SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
+#: DML_FEATURE_LEVEL of DirectML.h 1.15.4.
+FEATURE_LEVELS: tuple[str, ...] = (
+    *("1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1", "5.0"),
+    *("5.1", "5.2", "6.0", "6.1", "6.2", "6.3", "6.4"),
+)
+#: What ONNX Runtime's DirectML execution provider asks a device for (DMLCreateDevice1).
+_LEAST_FEATURE_LEVEL = "5.0"
+
+
+def compile(
+    source: ProgramSource,
+    *,
+    target: str = "directml",
+    opset: int | None = None,
+    bind: Mapping[str, int] | None = None,
+    model: str | None = None,
+    exact: bool = False,
+    allow: Sequence[str] = (),
+    strict: bool = False,
+    lower_hardmax: bool = False,
+    feature_level: str | None = None,
+) -> Program:
+    """Compile a ``.dml`` file or a builder's graph for a target.
+
+    ``bind`` fixes dims; ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
+    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes a warning of
+    the target (a node that lands on the CPU) an error; ``lower_hardmax`` lowers hardmax over one axis too.
+    The source is not changed. Raises ``DmlcError``.
+    """
+    goal = _target(target, feature_level)
+    options = _Options(goal, _opset(goal, opset), _classes(exact, allow), strict, lower_hardmax)
+    graph = _load(source, model, options.opset)
+    return Program(_bound(graph, bind or {}), options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    target: Target
+    opset: int
+    allowed: frozenset[str]
+    strict: bool
+    lower_hardmax: bool
+
+
+@dataclass(slots=True)
+class _Lowered:
+    """A graph after the passes for one target, and what they recorded."""
+
+    graph: ir.Graph
+    context: PassContext
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+
+
+class Program:
+    """A compiled model. Code is generated when it is first asked for, sessions are made once and kept.
+
+    ``source_graph`` is the graph as it was written, ``graph`` what the passes made of it for the target; neither is
+    to be changed.
+    """
+
+    def __init__(self, graph: ir.Graph, options: _Options) -> None:
+        self._options = options
+        self._lowered: dict[str, _Lowered] = {}
+        self._runners: dict[str, Callable[[Mapping[str, Any]], dict[str, Array]]] = {}
+        self.source_graph = graph
+        self.signature: Signature = signature_of(graph)
+        lowered = self._lower(options.target)
+        if options.strict and lowered.context.diagnostics:
+            raise DmlcError(lowered.context.diagnostics)
+
+    @property
+    def target(self) -> Target:
+        return self._options.target
+
+    @property
+    def opset(self) -> int:
+        return self._options.opset
+
+    @property
+    def graph(self) -> ir.Graph:
+        return self._lower(self.target).graph
+
+    @property
+    def ledger(self) -> tuple[LedgerEntry, ...]:
+        """The rewrites that were applied, in order."""
+        return tuple(self._lower(self.target).context.ledger)
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """The rewrites that did not fire, and why."""
+        return tuple(self._lower(self.target).context.remarks)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The warnings."""
+        return tuple(self._lower(self.target).context.diagnostics)
+
+    @property
+    def timings(self) -> tuple[tuple[str, float, bool], ...]:
+        """Each pass that ran: its name, seconds, and whether it changed anything."""
+        return tuple(self._lower(self.target).context.timings)
+
+    # --- code
+
+    def artifact(self, kind: str) -> Artifact:
+        """The emitted code: ``onnx`` or ``numpy``. Raises ``DmlcError``."""
+        lowered = self._lower(self._target_of(kind))
+        if kind not in lowered.artifacts:
+            lowered.artifacts[kind] = _emit(kind, lowered, self.opset)
+        return lowered.artifacts[kind]
+
+    def to_onnx(self) -> onnx.ModelProto:
+        """The ONNX model."""
+        model: onnx.ModelProto = self.artifact("onnx").payload
+        return model
+
+    def to_numpy(self) -> str:
+        """The text of the Python module that imports only numpy."""
+        text: str = self.artifact("numpy").payload
+        return text
+
+    def to_bytes(self, kind: str) -> bytes:
+        """What a file of that kind holds."""
+        if kind == "onnx":
+            data: bytes = self.to_onnx().SerializeToString(deterministic=True)
+            return data
+        return self.to_numpy().encode("utf-8") if kind == "numpy" else self.artifact(kind).payload
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program in the form that the suffix says, whole or not at all.
+
+        Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written.
+        """
+        files.write_bytes(Path(path), self.to_bytes(kind_of(path)))
+
+    def _target_of(self, kind: str) -> Target:
+        """NumPy code is made for NumPy whatever the target is, and ONNX for ONNX where the target is NumPy."""
+        if kind == "numpy":
+            return load_target("numpy")
+        return load_target("onnx") if self.target.name == "numpy" else self.target
+
+    def _lower(self, target: Target) -> _Lowered:
+        if target.name not in self._lowered:
+            context = PassContext(target, self.opset, self._options.allowed)
+            graph = self.source_graph.clone()
+            default_pipeline(target, lower_hardmax=self._options.lower_hardmax).run(graph, context)
+            self._lowered[target.name] = _Lowered(graph, context)
+        return self._lowered[target.name]
+
+    # --- running
+
+    def run(self, feeds: Mapping[str, Any], backend: str | None = None) -> dict[str, Array]:
+        """Run on arrays by input name; gives arrays by output name.
+
+        Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider; for target
+        ``numpy`` as NumPy code. Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0553
+        where the backend is missing, E0554 where ONNX Runtime fails.
+        """
+        runner = self._runners.get(backend or "")
+        if runner is None:
+            runner = self._runners[backend or ""] = self._runner(backend or self.default_backend())
+        return runner(feeds)
+
+    def default_backend(self) -> str:
+        """Where ``run`` runs when it is not told."""
+        if self.target.name == "numpy":
+            return "numpy"
+        from dmlc.runtime.session import has_directml
+
+        return "dml" if has_directml() else "cpu"
+
+    def random_feeds(self, seed: int) -> dict[str, Array]:
+        """Inputs made up for the program, the same for the same seed. Raises ``DmlcError`` E0427."""
+        return random_feeds(self.signature, seed, _index_limits(self.source_graph))
+
+    def _runner(self, backend: str) -> Callable[[Mapping[str, Any]], dict[str, Array]]:
+        if backend == "reference":
+            from dmlc.runtime.reference import evaluate
+
+            return lambda feeds: evaluate(self.source_graph, feeds)
+        if backend == "numpy":
+            from dmlc.runtime.numpy_code import NumpyCode
+
+            return NumpyCode(self.artifact("numpy")).run
+        if backend not in BACKENDS:
+            help = did_you_mean(backend, BACKENDS) or f"it is one of {', '.join(BACKENDS)}"
+            raise fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
+        from dmlc.runtime.session import Session
+
+        return Session(self.artifact("onnx"), backend).run
+
+    def __repr__(self) -> str:
+        return f"<Program {self.signature.name} for {self.target.name}, opset {self.opset}>"
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a file's suffix asks for. Raises ``DmlcError`` E0556 (exit code 2)."""
+    name = Path(path).name.lower()
+    for suffix, kind in SUFFIXES.items():
+        if name.endswith(suffix):
+            return kind
+    help = f"suffixes are {' '.join(SUFFIXES)}"
+    raise fail(codes.UNKNOWN_CHOICE, f"the suffix of {path} says nothing about its form", help=help, exit_code=2)
+
+
+def _emit(kind: str, lowered: _Lowered, opset: int) -> Artifact:
+    # a code generator is loaded when its code is wanted: onnx is not needed for NumPy code
+    if kind == "onnx":
+        from dmlc.codegen import onnx as onnx_code
+
+        return onnx_code.emit(lowered.graph, lowered.context.target, opset)
+    if kind == "numpy":
+        from dmlc.codegen import numpy as numpy_code
+
+        return numpy_code.emit(lowered.graph)
+    raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx or numpy")
+
+
+# --- what the user asked for
+
+
+def _target(name: str, feature_level: str | None) -> Target:
+    if name not in target_names():
+        help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
+        raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help)
+    if feature_level is not None:
+        if feature_level not in FEATURE_LEVELS:
+            help = f"levels are {' '.join(FEATURE_LEVELS)}"
+            raise fail(codes.UNKNOWN_CHOICE, f"there is no DirectML feature level {feature_level}", help=help)
+        if name == "directml" and FEATURE_LEVELS.index(feature_level) < FEATURE_LEVELS.index(_LEAST_FEATURE_LEVEL):
+            message = f"ONNX Runtime needs DirectML feature level {_LEAST_FEATURE_LEVEL}, not {feature_level}"
+            raise fail(codes.FEATURE_LEVEL, message)
+    return load_target(name)
+
+
+def _opset(target: Target, opset: int | None) -> int:
+    if opset is None:
+        return target.opset
+    if not target.min_opset <= opset <= target.max_opset:
+        text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset}"
+        raise fail(codes.OPSET_OUT_OF_RANGE, text)
+    return opset
+
+
+def _classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
+    allow = [allow] if isinstance(allow, str) else list(allow)
+    for name in allow:
+        if name not in CLASSES:
+            help = did_you_mean(name, CLASSES) or f"classes are {', '.join(CLASSES)}"
+            raise fail(codes.UNKNOWN_CHOICE, f"there is no class of rewrites {name}", help=help)
+    if exact and set(allow) - {EXACT}:
+        raise fail(codes.UNKNOWN_CHOICE, f"exact and allow={', '.join(allow)} contradict each other")
+    classes = {EXACT} if exact else {EXACT, REASSOCIATES, *allow}
+    return frozenset(classes | ({REASSOCIATES} if RANGE in classes else set()))
+
+
+# --- loading
+
+
+def _load(source: ProgramSource, model: str | None, opset: int) -> ir.Graph:
+    """The graph that the source says; a builder's graph is copied."""
+    if isinstance(source, builder.Graph):
+        return _built(source)
+    if isinstance(source, Source):
+        from dmlc import text
+
+        return text.load(source, folder=None, model=model, opset=opset)
+    if hasattr(source, "SerializeToString"):
+        raise fail(codes.NOT_YET, "reading ONNX models is not available yet", help="give a .dml file")
+    path = Path(source)
+    if path.suffix.lower() == ".onnx":
+        files.check_opens(path)
+        raise fail(codes.NOT_YET, f"reading ONNX models is not available yet: {path}", help="give a .dml file")
+    from dmlc import text
+
+    return text.load(text.decode(str(path), files.read_bytes(path)), folder=path.parent, model=model, opset=opset)
+
+
+def _built(source: builder.Graph) -> ir.Graph:
+    graph = source.graph
+    if not graph.outputs:
+        raise fail(builder_codes.NO_OUTPUTS, f"graph {graph.name} has no outputs", help="name one: g.output('y', y)")
+    open_dims = sorted(builder.unsolved_dims(graph))
+    if open_dims:
+        message = f"no input tells the size of {', '.join(open_dims)}"
+        raise fail(builder_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
+    return graph.clone()
+
+
+def _bound(graph: ir.Graph, binding: Mapping[str, int]) -> ir.Graph:
+    """The graph with dims fixed. Raises ``DmlcError`` E0555, or the error of the rule that a size breaks."""
+    if not binding:
+        return graph
+    names = sorted({n for value in graph.inputs for size in value.shape for n in ir.dim_names(size)})
+    for name, size in binding.items():
+        if name not in names:
+            has = f"its dims are {', '.join(names)}" if names else "it has none"
+            help = "; ".join(filter(None, [did_you_mean(name, names), has]))
+            raise fail(codes.BAD_BINDING, f"the model has no dim {name}", help=help)
+        interval = graph.dims.bounds.get(name, (1, float("inf")))
+        if not interval[0] <= size <= interval[1]:
+            message = f"{name}={size} is out of bounds: {name} is {bounds_text(interval)}"
+            raise fail(codes.BAD_BINDING, message)
+    try:
+        out = graph.clone(binding)
+    except OpError as error:
+        raise DmlcError(diagnose(error, CallSite(error.spans[0] if error.spans else None))) from None
+    for condition, span in out.conditions.items():
+        if isinstance(condition.left, int) and isinstance(condition.right, int):
+            given = ", ".join(f"{name}={size}" for name, size in binding.items())
+            labels = [Label(span)] if span else []
+            raise fail(codes.BAD_BINDING, f"{given} breaks {condition}", *labels, help=condition.why)
+    return out
+
+
+def _index_limits(graph: ir.Graph) -> dict[str, ir.Dim]:
+    """The inputs that are used as indices, and the sizes that they must stay below."""
+    from dmlc.ops import index
+
+    limits: dict[str, ir.Dim] = {}
+    for node in graph:
+        if node.op in (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS):
+            indices, axis = node.operand(1), node.attributes_as(index.IndexAttributes).axis
+            if indices.producer is None and indices.name:
+                limits[indices.name] = node.operand(0).shape[axis]
+    return limits

@@ -1,0 +1,114 @@
+"""What a verb says: results and JSON to stdout, messages to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dmlc.diagnostics import Diagnostic, DmlcError, render_all, to_json
+from dmlc.diagnostics.catalogue.bugs import INTERNAL
+
+#: The version of every JSON document that is printed.
+SCHEMA = 1
+_BUG = 3
+
+
+class UsageError(Exception):
+    """Wrong usage that argparse cannot see; the verb's usage is shown and the exit code is 2."""
+
+
+class Console:
+    """The voice of one command."""
+
+    def __init__(self, verb: str, args: argparse.Namespace) -> None:
+        self.verb = verb
+        self.json = getattr(args, "format", "text") == "json"
+        self.quiet = bool(getattr(args, "quiet", False))
+        self.verbose = bool(getattr(args, "verbose", False))
+        self._warnings: list[Diagnostic] = []
+
+    # --- stdout
+
+    def result(self, text: str) -> None:
+        """Text that the command was asked for."""
+        if not self.json:
+            sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+
+    def document(self, fields: Mapping[str, Any], *, ok: bool = True) -> None:
+        """The command's one JSON document, where JSON was asked for."""
+        if self.json:
+            head = {"schema": SCHEMA, "command": self.verb, "ok": ok}
+            body = {**head, **fields, "diagnostics": fields.get("diagnostics", [to_json(d) for d in self._warnings])}
+            sys.stdout.write(json.dumps(_plain(body), indent=2, allow_nan=False) + "\n")
+
+    # --- stderr
+
+    def say(self, text: str) -> None:
+        """A message about the work; ``-q`` silences it."""
+        if not self.quiet:
+            sys.stderr.write(text if text.endswith("\n") else text + "\n")
+
+    def detail(self, text: str) -> None:
+        """What only ``-v`` shows."""
+        if self.verbose:
+            self.say(text)
+
+    def warn(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Warnings: text on stderr, or part of the JSON document."""
+        found = list(diagnostics)
+        self._warnings += found
+        if found and not self.json:
+            self.say(render_all(found, color=self._color()))
+
+    def fail(self, error: DmlcError) -> int:
+        """Show an error; its exit code."""
+        if self.json:
+            found = [to_json(d) for d in (*error.diagnostics, *self._warnings)]
+            self.document({"diagnostics": found, "exit_code": error.exit_code}, ok=False)
+        else:
+            sys.stderr.write(render_all(error.diagnostics, color=self._color()))
+        if self.verbose and error.exit_code == _BUG:
+            traceback.print_exception(error)
+        return error.exit_code
+
+    def bug(self, error: Exception) -> int:
+        """Show what should never have happened."""
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        note = "" if self.verbose else "run it again with -v and put the lines into a report"
+        code = self.fail(DmlcError(Diagnostic(INTERNAL, what, help=note), exit_code=_BUG))
+        if self.verbose:
+            traceback.print_exception(error)
+        return code
+
+    def _color(self) -> bool:
+        return sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities and no NaN; they become texts."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def count(number: int, noun: str) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def table(rows: Iterable[Iterable[str]], indent: str = "") -> str:
+    """Columns, aligned, two spaces apart."""
+    cells = [list(row) for row in rows]
+    widths = [max(len(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells), default=0))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in cells]
+    return "".join(f"{indent}{line.rstrip()}\n" for line in lines)

@@ -1,0 +1,42 @@
+"""Lay out programs as the language page does, in place; - reads stdin and writes stdout."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from pathlib import Path
+
+from dmlc import text
+from dmlc.cli.console import Console
+from dmlc.cli.options import add_report_options
+from dmlc.cli.source import STDIN, read_source
+from dmlc.runtime import files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sources", metavar="SRC", nargs="+", help="a .dml program; - is stdin")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the layout would change")
+    add_report_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    changed: list[str] = []
+    fields: dict[str, str] = {}
+    for name in args.sources:
+        source = read_source(name)
+        before, after = "\n".join(source.lines), text.format_source(source)
+        if name == STDIN and not args.check:
+            console.result(after)
+            fields["text"] = after
+        if before == after:
+            continue
+        changed.append(name)
+        if args.check:
+            console.say(f"{name}: the layout would change")
+            diff = difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, f"{name} (laid out)")
+            console.detail("".join(diff))
+        elif name != STDIN:
+            files.write_bytes(Path(name), after.encode("utf-8"))
+            console.say(f"{name}: laid out")
+    console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=not (args.check and changed))
+    return 1 if args.check and changed else 0

@@ -1,0 +1,125 @@
+"""The door of the command line: finds the verb, runs it, turns what goes wrong into an exit code.
+
+Nothing is loaded, not even ``typing`` or ``argparse``, before the verb is known, so that ``dmlc --help`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from dmlc import __version__
+
+FINE, WRONG_USAGE, BUG = 0, 2, 3
+INTERRUPTED = 128 + 2  # as a shell reports SIGINT
+BROKEN_PIPE = 128 + 13  # as a shell reports SIGPIPE
+
+#: Each verb is the module of that name beside this one.
+VERBS = {
+    "compile": "write ONNX or NumPy code",
+    "run": "run a program on data",
+    "check": "say whether a program compiles, and write nothing",
+    "fmt": "lay out a program as the language page does",
+    "explain": "explain an error code, or what the compiler did to a program and why",
+    "inspect": "show a program's inputs, outputs, dims and nodes",
+    "ops": "list the operations, or show one",
+    "targets": "list the targets, or show one",
+    "doctor": "say what is installed and what is missing",
+}
+
+HELP = f"""\
+usage: dmlc VERB ...
+
+dmlc {__version__}: a graph compiler and a small language that fuses reductions before DirectML execution.
+
+verbs:
+{"".join(f"  {verb:<8} {summary}{chr(10)}" for verb, summary in VERBS.items())}
+options:
+  -h, --help   show this; `dmlc VERB --help` shows the options of a verb
+  --version    show the version
+
+exit codes: 0 fine; 1 the answer is no (an error in the program, data that does not match, unsupported on the
+target); 2 wrong usage, or a file of the command line cannot be opened or written; 3 a bug in dmlc
+"""
+
+
+def entry() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:  # a terminal without Unicode shows escapes instead of failing
+            reconfigure(errors="backslashreplace")
+    sys.exit(main())
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except SystemExit as exit:  # argparse: help was shown, or the usage was wrong
+        return exit.code if isinstance(exit.code, int) else WRONG_USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader went away, as `| head` does
+        _drop_stdout()
+        return BROKEN_PIPE
+    except OSError as error:  # a full disk; files that commands name are dealt with where they are opened
+        _drop_stdout()
+        print(f"dmlc: cannot write to stdout: {error.strerror or error}", file=sys.stderr)  # noqa: T201
+        return WRONG_USAGE
+
+
+def _drop_stdout() -> None:
+    """What is still buffered goes nowhere, or Python would complain about it while it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _dispatch(argv: list[str]) -> int:
+    if argv[:1] in (["-h"], ["--help"], ["help"]):
+        print(HELP, end="")  # noqa: T201
+        return FINE
+    if argv[:1] == ["--version"]:
+        print(f"dmlc {__version__}")  # noqa: T201
+        return FINE
+    if not argv or argv[0] not in VERBS:
+        return _no_such_verb(argv)
+    return _run(argv[0], argv[1:])
+
+
+def _no_such_verb(argv: list[str]) -> int:
+    import difflib
+
+    if argv:
+        near = difflib.get_close_matches(argv[0], VERBS, n=1)
+        guess = f'; did you mean "{near[0]}"?' if near else ""
+        print(f"dmlc: there is no verb {argv[0]}{guess}", file=sys.stderr)  # noqa: T201
+    print(f"usage: dmlc {{{','.join(VERBS)}}} ...   (dmlc --help says more)", file=sys.stderr)  # noqa: T201
+    return WRONG_USAGE
+
+
+def _run(verb: str, argv: list[str]) -> int:
+    import argparse
+
+    module = importlib.import_module(f"dmlc.cli.{verb}")
+    parser = argparse.ArgumentParser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False)
+    module.add_arguments(parser)
+    args = parser.parse_args(argv)
+
+    from dmlc.cli.console import Console, UsageError
+    from dmlc.diagnostics import DmlcError
+
+    console = Console(verb, args)
+    try:
+        code: int = module.run(args, console)
+        return code
+    except UsageError as error:
+        parser.error(str(error))
+    except DmlcError as error:
+        return console.fail(error)
+    except OSError:
+        raise
+    except Exception as error:
+        return console.bug(error)

@@ -1,0 +1,70 @@
+"""What an ONNX file holds, read from the file alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from dmlc.cli.console import table
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue.runs import BAD_MODEL_FILE
+from dmlc.ir import as_dtype
+from dmlc.runtime import files
+
+
+def onnx_facts(path: Path) -> dict[str, Any]:
+    """Interface, opsets and node counts. Raises ``DmlcError`` E0420 or E0428."""
+    data = files.read_bytes(path)
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception:  # protobuf's DecodeError, which onnx does not hand on
+        raise fail(BAD_MODEL_FILE, f"{path} holds no ONNX model") from None
+    if not model.HasField("graph") or not model.opset_import:
+        raise fail(BAD_MODEL_FILE, f"{path} holds no ONNX model")
+    constants = {tensor.name for tensor in model.graph.initializer}
+    counts = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.graph.node)
+    return {
+        "model": model.graph.name,
+        "ir_version": model.ir_version,
+        "opsets": {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
+        "inputs": [_typed(value) for value in model.graph.input if value.name not in constants],
+        "outputs": [_typed(value) for value in model.graph.output],
+        "constants": {"count": len(constants), "bytes": sum(t.ByteSize() for t in model.graph.initializer)},
+        "nodes": dict(counts.most_common()),
+        "metadata": {entry.key: entry.value for entry in model.metadata_props},
+    }
+
+
+def _typed(value: onnx.ValueInfoProto) -> dict[str, Any]:
+    tensor = value.type.tensor_type
+    shape = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
+    return {"name": value.name, "dtype": _dtype(tensor.elem_type), "shape": shape}
+
+
+def _dtype(number: int) -> str:
+    """NumPy's name, or ONNX's where NumPy has no such type."""
+    try:
+        return as_dtype(onnx.helper.tensor_dtype_to_np_dtype(number)).long_name
+    except KeyError:
+        name: str = onnx.TensorProto.DataType.Name(number)
+        return name.lower()
+
+
+def onnx_page(facts: dict[str, Any]) -> str:
+    """The same for people."""
+    opsets = ", ".join(f"{domain} {version}" for domain, version in facts["opsets"].items())
+    out = f"ONNX model {facts['model']}: IR version {facts['ir_version']}, opset {opsets}\n"
+    for title in ("inputs", "outputs"):
+        rows = [[v["name"], f"{v['dtype']}[{', '.join(map(str, v['shape']))}]"] for v in facts[title]]
+        out += f"\n{title}\n" + table(rows, "  ")
+    rows = [[name, str(number)] for name, number in facts["nodes"].items()]
+    out += "\nnodes\n" + table([*rows, ["all", str(sum(facts["nodes"].values()))]], "  ")
+    constants = facts["constants"]
+    out += f"\nconstants: {constants['count']}, {constants['bytes']:,} bytes\n"
+    if facts["metadata"]:
+        out += "\nmetadata\n" + table([[key, value] for key, value in facts["metadata"].items()], "  ")
+    return out

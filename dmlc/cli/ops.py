@@ -1,0 +1,61 @@
+"""List the operations of the language, or show one: its call form, dtypes, attributes, what its numbers mean."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.options import add_report_options
+from dmlc.diagnostics import did_you_mean
+from dmlc.ir import Operation
+from dmlc.ops import ALL_OPERATIONS, INFIX, PREFIX
+from dmlc.ops.pages import OperationPage, describe
+
+_OPERATIONS: dict[str, Operation] = {op.name: op for op in ALL_OPERATIONS if op.name != "constant"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="an operation or a sign: argmax, +")
+    add_report_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    if args.name is None:
+        pages = [describe(op) for op in _OPERATIONS.values()]
+        console.result(_list(pages))
+        console.document({"operations": [_plain(page) for page in pages]})
+        return 0
+    op = _OPERATIONS.get(args.name) or INFIX.get(args.name) or PREFIX.get(args.name)
+    if op is None:
+        near = did_you_mean(args.name, _OPERATIONS)
+        raise UsageError(f"there is no operation {args.name}; {near or 'dmlc ops lists them'}")
+    page = describe(op)
+    console.result(_page(page))
+    console.document({"operation": _plain(page)})
+    return 0
+
+
+def _plain(page: OperationPage) -> dict[str, object]:
+    return {**dataclasses.asdict(page), "notes": dict(page.notes)}
+
+
+def _list(pages: list[OperationPage]) -> str:
+    out = ""
+    for family in dict.fromkeys(page.family for page in pages):
+        members = [page for page in pages if page.family == family]
+        out += f"{family}\n" + table([[page.signature, page.summary] for page in members], "  ") + "\n"
+    return out.rstrip("\n") + "\n"
+
+
+def _page(page: OperationPage) -> str:
+    out = f"{page.signature}\n\n{page.summary}\n"
+    if page.operands:
+        out += "\noperands\n" + table([[o.name, o.dtypes, o.kind] for o in page.operands], "  ")
+    if page.attributes:
+        rows = [[a.name, a.values, f"default {a.default}" if a.default else "required", a.doc] for a in page.attributes]
+        out += "\nattributes\n" + table(rows, "  ")
+    out += "\nresults\n" + table([[name] for name in page.results], "  ")
+    if page.notes:
+        out += "\nwhat the numbers mean\n" + table([[key, text] for key, text in page.notes.items()], "  ")
+    return out + (f"\nsource: {page.source}\n" if page.source else "")

@@ -1,0 +1,51 @@
+"""Option groups that several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+
+TARGETS = "directml, cpu, onnx or numpy"
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SRC", help="a .dml program; - reads it from stdin")
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("report")
+    group.add_argument("--format", choices=("text", "json"), default="text", help="json goes to stdout as one document")
+    group.add_argument("-q", "--quiet", action="store_true", help="no messages but errors")
+    group.add_argument("-v", "--verbose", action="store_true", help="more messages; a traceback for a bug in dmlc")
+
+
+def add_compile_options(parser: argparse.ArgumentParser) -> None:
+    """What ``dmlc.compile`` takes."""
+    group = parser.add_argument_group("compilation")
+    group.add_argument("--target", default="directml", metavar="NAME", help=f"{TARGETS} (default: directml)")
+    group.add_argument("--feature-level", metavar="5.0", help="the DirectML feature level to rely on")
+    group.add_argument("--opset", type=int, metavar="N", help="the ONNX opset to emit (default: the target's)")
+    group.add_argument(
+        "--bind", type=_binding, action="append", default=[], metavar="N=4", help="fix a dim; may be repeated"
+    )
+    group.add_argument("--model", metavar="NAME", help="which model, where the file holds several")
+    classes = group.add_mutually_exclusive_group()
+    classes.add_argument("--exact", action="store_true", help="only rewrites that keep every bit")
+    classes.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="range",
+        help="also rewrites that are equal only under a precondition on values",
+    )
+    group.add_argument("--strict", action="store_true", help="a warning of the target is an error")
+    group.add_argument("--lower-hardmax", action="store_true", help="lower hardmax over one axis too")
+
+
+def _binding(text: str) -> tuple[str, int]:
+    name, sign, size = text.partition("=")
+    try:
+        if name and sign:
+            return name.strip(), int(size)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not NAME=INTEGER")

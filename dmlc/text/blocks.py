@@ -1,0 +1,167 @@
+"""Blocks: the statements of a model, and of a def where it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dmlc.diagnostics import DmlcError, Label, did_you_mean
+from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.catalogue import syntax as syntax_codes
+from dmlc.ir import Value
+from dmlc.text import tree
+from dmlc.text.calls import Caller
+from dmlc.text.evaluate import Asked, at
+from dmlc.text.machine import Asking
+from dmlc.text.scope import LITERALS, POISON, Frame, Place, Several, bare, plural
+
+#: Defs within defs, and the statements that all calls of defs together unfold to.
+MAX_DEPTH = 200
+MAX_UNFOLDED = 200_000
+#: How many of the calls around a mistake are shown.
+_MAX_OUTER = 8
+
+
+class Block(Caller):
+    """Runs the statements of a block. A mistake in one is noted, and what it would define is silent from then on."""
+
+    # --- statements
+
+    def body(self, statements: Sequence[tree.Assign], result: tree.Return) -> Asking:
+        """Runs a block and gives the values it returns, ``POISON`` for those with a mistake."""
+        for statement in statements:
+            try:
+                yield from self.assign(statement)
+            except DmlcError as error:
+                self.unit.problems.add(error)
+                for target in statement.targets:
+                    self.frame.names.setdefault(target.text, POISON)
+        out = []
+        for expr in result.values:
+            try:
+                value = yield self.evaluate(expr)
+                value = self.single(value, at(expr))
+            except DmlcError as error:
+                self.unit.problems.add(error)
+                value = POISON
+            out.append(value)
+        return out
+
+    def assign(self, statement: tree.Assign) -> Asking:
+        targets, expr = statement.targets, bare(statement.value)
+        if isinstance(expr, tree.Call):
+            value = yield self.call(expr, Asked.OPERAND, len(targets))
+        elif isinstance(expr, tree.Pipe):
+            value = yield self.pipe(expr, Asked.OPERAND, len(targets))
+        else:
+            value = yield self.evaluate(expr)
+        if value is POISON:
+            values: tuple[Any, ...] = (POISON,) * len(targets)
+        else:
+            values = value.values if isinstance(value, Several) else (value,)
+        if len(values) != len(targets):
+            self.unit.problems.add(self.wrong_count(statement, value, len(values)))
+            values = (POISON,) * len(targets)
+        for target, item in zip(targets, values, strict=True):
+            self.bind(target, item)
+
+    def wrong_count(self, statement: tree.Assign, value: Any, count: int) -> DmlcError:
+        targets = statement.targets
+        what = value.what if isinstance(value, Several) else "the right side"
+        names = plural(len(targets), "name")
+        stand = "stands" if len(targets) == 1 else "stand"
+        message = f"{what} gives {plural(count, 'result')}, and {names} {stand} before ="
+        given = [t.text for t in targets][:count]
+        help = ", ".join(given + ["_"] * (count - len(given)))
+        help = f"write {help} = ...; _ drops a result" if count > len(targets) else f"write {help} = ..."
+        label = Label(statement.value.span, plural(count, "result"))
+        span = targets[0].span.to(targets[-1].span)
+        return self.frame.fail(name_codes.RESULT_COUNT, message, span, names, label, help=help)
+
+    def bind(self, target: tree.Name, value: Any) -> None:
+        """Let a name stand for a value. A name that has a meaning keeps it, and the mistake is noted."""
+        text = target.text
+        if text == "_" and not target.quoted:
+            return
+        if text in LITERALS and not target.quoted:
+            message = f"{text} is a word of the language"
+            error = self.frame.fail(name_codes.RESERVED_NAME, message, target.span, help=f"quote it: `{text}`")
+            self.unit.problems.add(error)
+            return
+        const = self.unit.consts.get(text)
+        before = self.frame.places.get(text) or (const.line.name.span if const else None)
+        if before is not None:
+            message = f"{text} has a value already"
+            label = Label(before, "given here")
+            help = "a name is assigned once: choose another"
+            error = self.frame.fail(name_codes.NAME_TWICE, message, target.span, "again", label, help=help)
+            self.unit.problems.add(error)
+            return
+        self.frame.names[text] = value
+        self.frame.places[text] = target.span
+        # Only the model's own names reach the output: a def may be called many times.
+        if isinstance(value, Value) and value.name is None and not self.frame.outer:
+            value.name = text
+
+    # --- calls of defs
+
+    def unfold(
+        self,
+        definition: tree.Def,
+        expr: tree.Call,
+        values: Sequence[Any],
+        places: Sequence[Place],
+        keywords: Mapping[str, Any],
+    ) -> Asking:
+        """The results of a def: its statements with the operands in place of the parameters."""
+        unit, name = self.unit, definition.name.text
+        self.check_call(definition, expr, values, keywords)
+        if unit.names_only or name in unit.cyclic:
+            return POISON
+        unit.called.add(name)
+        outer = (expr.span, *self.frame.outer)
+        if self.frame.depth >= MAX_DEPTH:
+            message = f"calls of defs nest deeper than {MAX_DEPTH}"
+            raise self.frame.fail(syntax_codes.NESTING, message, expr.span)
+        unit.unfolded += len(definition.body) + 1
+        if unit.unfolded > MAX_UNFOLDED:
+            message = f"the defs unfold to more than {MAX_UNFOLDED:,} statements"
+            raise self.frame.fail(syntax_codes.TOO_LONG, message, expr.span)
+        if len(outer) > _MAX_OUTER:
+            outer = (*outer[: _MAX_OUTER - 1], outer[-1])
+        frame = Frame(outer=outer, depth=self.frame.depth + 1)
+        for parameter, value, place in zip(definition.parameters, values, places, strict=True):
+            frame.names[parameter.text] = self.single(value, place)
+        for keyword in definition.keywords:
+            value = keywords.get(keyword.name.text)
+            if keyword.name.text not in keywords and keyword.default is not None:
+                around = Block(unit, Frame(outer=outer))
+                value = yield around.evaluate(keyword.default, Asked.ANY)
+            frame.names[keyword.name.text] = value
+        results = yield Block(unit, frame).body(definition.body, definition.result)
+        return results[0] if len(results) == 1 else Several(name, tuple(results))
+
+    def check_call(
+        self, definition: tree.Def, expr: tree.Call, values: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> None:
+        """Operands and keywords against the parameters. Raises E0305, E0306, E0308."""
+        name = definition.name.text
+        wanted = [p.text for p in definition.parameters]
+        known = {k.name.text: k for k in definition.keywords}
+        if len(values) != len(wanted):
+            shown = f" ({', '.join(wanted)})" if wanted else ""
+            message = f"{name} takes {plural(len(wanted), 'operand')}{shown}, {len(values)} given"
+            help = f"{', '.join(known)} are given as keywords" if known and len(values) > len(wanted) else ""
+            raise self.frame.fail(codes.OPERAND_COUNT, message, expr.span, help=help)
+        for keyword in expr.keywords:
+            if keyword.name.text not in known:
+                message = f"{name} has no parameter {keyword.name.text} after *"
+                help = did_you_mean(keyword.name.text, known)
+                if keyword.name.text in wanted:
+                    help = "it is an operand, and stands before the keywords without its name"
+                raise self.frame.fail(codes.UNKNOWN_ATTRIBUTE, message, keyword.name.span, help=help)
+        for text, parameter in known.items():
+            if text not in keywords and parameter.default is None:
+                message = f"{name} needs {text}"
+                raise self.frame.fail(codes.MISSING_ATTRIBUTE, message, expr.span, help=f"write {text}=...")

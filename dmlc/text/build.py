@@ -1,0 +1,177 @@
+"""What the parser calls when a rule of the grammar is complete: tokens and pieces to nodes of the tree."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from dmlc.diagnostics import Diagnostic, Label, Span
+from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.text import tree
+from dmlc.text.chains import Signed, SyntaxProblem, climb, finish, name
+from dmlc.text.tokens import Token
+
+Pieces: TypeAlias = list[Any]
+
+
+class DefHead(NamedTuple):
+    name: tree.Name
+    parameters: tuple[tree.Name, ...]
+    keywords: tuple[tree.Parameter, ...]
+    span: Span
+
+
+class ModelHead(NamedTuple):
+    name: tree.Name
+    inputs: tuple[tree.Input, ...]
+    results: tuple[tree.Result, ...]
+    span: Span
+
+
+class Builder:
+    """One method for each rule of ``dml.lark`` that makes a node. It keeps nothing between calls.
+
+    A mistake that the grammar does not see raises ``SyntaxProblem``.
+    """
+
+    def program(self, p: Pieces) -> tree.Program:
+        return tree.Program(tuple(p))
+
+    def header(self, p: Pieces) -> tree.Header:
+        number = p[1]
+        if number.text != "1":
+            message = f"language version {number.text} is not known"
+            diagnostic = Diagnostic(
+                codes.VERSION, message, (Label(number.span),), "this dmlc reads version 1: write dml 1"
+            )
+            raise SyntaxProblem(diagnostic)
+        return tree.Header(tree.Number(number.text, number.span), p[0].to(number))
+
+    def dim(self, p: Pieces) -> tree.Dim:
+        return tree.Dim(name(p[1]), finish(p[3]), finish(p[5]), p[0].to(p[6]))
+
+    def const(self, p: Pieces) -> tree.Const:
+        return tree.Const(name(p[1]), p[3], finish(p[5]), p[0].to(p[6]))
+
+    def type(self, p: Pieces) -> tree.Type:
+        return tree.Type(name(p[0]), tuple([finish(x) for x in p[2:-1]]), p[0].to(p[-1]))
+
+    # --- def and model
+
+    def default(self, p: Pieces) -> tree.Parameter:
+        return tree.Parameter(name(p[0]), finish(p[2]))
+
+    def def_head(self, p: Pieces) -> DefHead:
+        names: list[tree.Name] = []
+        keywords: list[tree.Parameter] = []
+        star: Token | None = None
+        for piece in p[3:-2]:
+            if isinstance(piece, tree.Parameter):
+                if star is None:
+                    raise _problem(piece.name.span, "only parameters after * have defaults", "put a * before it: *, ")
+                keywords.append(piece)
+            elif piece.type == "STAR":
+                if star is not None:
+                    raise _problem(piece.span, "a second *", "one * parts operands from what is known while compiling")
+                star = piece
+            elif star is None:
+                names.append(name(piece))
+            else:
+                keywords.append(tree.Parameter(name(piece), None))
+        if star is not None and not keywords:
+            raise _problem(star.span, "no parameter stands after *", "take the * out, or name a parameter after it")
+        return DefHead(name(p[1]), tuple(names), tuple(keywords), p[0].to(p[-2]))
+
+    def inputs(self, p: Pieces) -> Pieces:
+        return p[1:-1]
+
+    def results(self, p: Pieces) -> Pieces:
+        if len(p) == 2:
+            raise _problem(p[0].to(p[1]), "a model has at least one result", "name it: -> (y)")
+        return p[1:-1]
+
+    def input(self, p: Pieces) -> tree.Input:
+        return tree.Input(name(p[0]), p[2])
+
+    def result(self, p: Pieces) -> tree.Result:
+        return tree.Result(name(p[0]), p[2] if len(p) > 1 else None)
+
+    def model_head(self, p: Pieces) -> ModelHead:
+        return ModelHead(name(p[1]), tuple(p[2]), tuple(p[4]), p[0].to(p[1]))
+
+    def definition(self, p: Pieces) -> tree.Def:
+        body, result = body_of(p[1:-2], p[-2])
+        head: DefHead = p[0]
+        return tree.Def(head.name, head.parameters, head.keywords, body, result, head.span)
+
+    def model(self, p: Pieces) -> tree.Model:
+        body, result = body_of(p[1:-2], p[-2])
+        head: ModelHead = p[0]
+        return tree.Model(head.name, head.inputs, head.results, body, result, head.span)
+
+    # --- statements
+
+    def assign(self, p: Pieces) -> tree.Assign:
+        targets = tuple([name(t) for t in p[:-3]])
+        value = finish(p[-2])
+        return tree.Assign(targets, value, targets[0].span.to(value.span))
+
+    def returned(self, p: Pieces) -> tree.Return:
+        values = tuple([finish(x) for x in p[1:-1]])
+        return tree.Return(values, p[0].span.to(values[-1].span))
+
+    # --- expressions
+
+    def chain(self, p: Pieces) -> tree.Expr:
+        return climb(p)
+
+    def prefix(self, p: Pieces) -> Signed:
+        return Signed(p[0], p[1])
+
+    def paren(self, p: Pieces) -> tree.Paren:
+        return tree.Paren(finish(p[1]), p[0].to(p[2]))
+
+    def list(self, p: Pieces) -> tree.ListOf:
+        return tree.ListOf(tuple([finish(x) for x in p[1:-1]]), p[0].to(p[-1]))
+
+    def keyword(self, p: Pieces) -> tree.Keyword:
+        return tree.Keyword(name(p[0]), finish(p[2]))
+
+    def call(self, p: Pieces) -> tree.Call:
+        parts = 1
+        while p[parts].__class__ is not Token or p[parts].type != "LPAR":
+            parts += 1
+        operands: list[tree.Expr] = []
+        keywords: dict[str, tree.Keyword] = {}
+        for piece in p[parts + 1 : -1]:
+            if piece.__class__ is not tree.Keyword:
+                operands.append(finish(piece))
+                if keywords:
+                    help = "operands come first, keywords after them"
+                    raise _problem(operands[-1].span, "an operand stands after a keyword", help)
+            elif piece.name.text in keywords:
+                labels = (Label(piece.name.span, "again"), Label(keywords[piece.name.text].name.span, "first here"))
+                message = f"{piece.name.text} is given twice in one call"
+                raise SyntaxProblem(Diagnostic(name_codes.KEYWORD_TWICE, message, labels, "keep one of them"))
+            else:
+                keywords[piece.name.text] = piece
+        callee = tuple([name(t) for t in p[:parts]])
+        return tree.Call(callee, tuple(operands), tuple(keywords.values()), p[0].to(p[-1]))
+
+
+def body_of(statements: Pieces, closing: Token) -> tuple[tuple[tree.Assign, ...], tree.Return]:
+    """A block's statements and its only ``return``, which is the last. Raises ``SyntaxProblem``."""
+    for i, statement in enumerate(statements):
+        if isinstance(statement, tree.Return):
+            if i + 1 < len(statements):
+                after = statements[i + 1]
+                what = "a second return" if isinstance(after, tree.Return) else "a statement after return"
+                labels = (Label(after.span, "never reached"), Label(statement.span, "the block ends here"))
+                raise SyntaxProblem(Diagnostic(codes.RETURN, what, labels, "return once, at the end"))
+            return tuple(statements[:-1]), statement
+    help = "end the block with return and its results"
+    raise SyntaxProblem(Diagnostic(codes.RETURN, "this block returns nothing", (Label(closing.span),), help))
+
+
+def _problem(span: Span, message: str, help: str) -> SyntaxProblem:
+    return SyntaxProblem(Diagnostic(codes.UNEXPECTED, message, (Label(span),), help))

@@ -1,0 +1,170 @@
+"""Calls: operations, defs, carried ONNX operators, and the pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dmlc.diagnostics import DmlcError, did_you_mean
+from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import DTYPE_BY_NAME, DimExpr, Node, Operation, OpError
+from dmlc.ops import INFIX, OPERATIONS
+from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
+from dmlc.ops.call import AttributeSite, CallSite, apply
+from dmlc.text import tree
+from dmlc.text.evaluate import Asked, Evaluator, at, dtype_help
+from dmlc.text.machine import Asking
+from dmlc.text.scope import POISON, Place, Several, Word, bare
+
+#: Operations that other libraries call otherwise.
+_ELSEWHERE = {
+    "sum": "reduce_sum", "mean": "reduce_mean", "average": "reduce_mean", "prod": "reduce_prod", "amax": "reduce_max",
+    "amin": "reduce_min", "any": "reduce_max", "all": "reduce_min", "norm": "reduce_l2", "dot": "matmul",
+    "gemm": "matmul", "permute": "transpose", "astype": "cast", "select": "where", "arange": "iota", "range": "iota",
+    "fill": "full", "logsumexp": "reduce_log_sum_exp",
+}  # fmt: skip
+_SIGNS = {op.name: sign for sign, op in INFIX.items()}
+
+
+class Caller(Evaluator):
+    """The evaluator of a block's expressions, calls included; ``blocks.py`` adds what a call of a def does."""
+
+    def pipe(self, expr: tree.Pipe, asked: Asked, results: int = 1) -> Asking:
+        value = yield self.evaluate(expr.first, asked)
+        place = at(expr.first)
+        for i, call in enumerate(expr.calls):
+            count = results if i + 1 == len(expr.calls) else 1
+            value = yield self.call(call, asked, count, (value, place))
+            place = Place(expr.first.span.to(call.span))
+        return value
+
+    def call(self, expr: tree.Call, asked: Asked, results: int = 1, piped: tuple[Any, Place] | None = None) -> Asking:
+        """The one result of a call, or ``Several``. ``results`` is how many a carried operator is to have."""
+        name = ".".join([part.text for part in expr.callee])
+        if asked is not Asked.OPERAND:
+            message = f"a call of {name} is not known while compiling"
+            raise self.frame.fail(codes.NOT_KNOWN, message, expr.span, help="here stand numbers, dims, lists and words")
+        definition = self.unit.defs.get(name) if len(expr.callee) == 1 else None
+        op = OPERATIONS.get(name) if len(expr.callee) == 1 and definition is None else None
+        is_carried = len(expr.callee) > 1 and expr.callee[0].text == "onnx"
+        if definition is None and op is None and not is_carried:
+            raise self.unknown_operation(expr, name)
+        values, places = ([piped[0]], [piped[1]]) if piped is not None else ([], [])
+        for operand in expr.operands:
+            value = yield self.evaluate(operand)
+            values.append(value)
+            places.append(at(operand))
+        kinds = _kinds(op)
+        keywords: dict[str, Any] = {}
+        for keyword in expr.keywords:
+            wanted = Asked.ANY if definition is not None else _asked(kinds.get(keyword.name.text))
+            value = yield self.evaluate(keyword.value, wanted)
+            keywords[keyword.name.text] = self.known(value, at(keyword.value))
+        if definition is not None:
+            result = yield self.unfold(definition, expr, values, places, keywords)
+            return result
+        operands: list[Any] = [v if v is POISON else self.operand(v, p) for v, p in zip(values, places, strict=True)]
+        if any(v is POISON for v in (*operands, *keywords.values())):
+            return POISON
+        site = self.site(expr, places)
+        if op is not None:
+            attributes = {n: self.attribute(kinds.get(n), v, n, op, site) for n, v in keywords.items()}
+            node = apply(self.unit.graph, op, operands, attributes, site)
+        else:
+            node = self.carried(expr, operands, keywords, results, site)
+        return node.result if len(node.results) == 1 else Several(name, node.results)
+
+    def site(self, expr: tree.Call, places: Sequence[Place]) -> CallSite:
+        attributes = {}
+        for keyword in expr.keywords:
+            value = bare(keyword.value)
+            elements = tuple([item.span for item in value.items]) if isinstance(value, tree.ListOf) else ()
+            attributes[keyword.name.text] = AttributeSite(keyword.name.span, keyword.value.span, elements)
+        spans, names = [p.span for p in places], [p.name for p in places]
+        return CallSite(expr.span, spans, attributes, names, self.frame.outer)
+
+    def attribute(self, kind: Kind | None, value: Any, name: str, op: Operation, site: CallSite) -> Any:
+        """A keyword's value as the operation's kinds take it. Raises E0304, E0311."""
+        if isinstance(value, Word) and isinstance(kind, (WordKind, DTypeKind)):
+            if isinstance(kind, DTypeKind) and value.text not in DTYPE_BY_NAME:
+                error = OpError(codes.WRONG_ATTRIBUTE, f"{value} is not a dtype", at=name, help=dtype_help(value.text))
+                raise self.located(error, site)
+            return value.text
+        for i, item in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(item, int) and not isinstance(kind, NumberKind) and not -(2**63) <= item < 2**63:
+                where = name if i is None else (name, i)
+                raise self.located(OpError(codes.LITERAL_DOES_NOT_FIT, f"{item} does not fit 64 bits", at=where), site)
+        return value
+
+    def carried(
+        self, expr: tree.Call, operands: Sequence[Any], keywords: Mapping[str, Any], results: int, site: CallSite
+    ) -> Node:
+        """An ONNX operator, as it is. onnx is loaded only for programs that have one."""
+        from dmlc.onnx_schema.carried import carry
+
+        attributes = {}
+        for name, value in keywords.items():
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, DimExpr):
+                    message = f"{item} is a dim; an ONNX attribute holds numbers"
+                    raise self.located(OpError(codes.NOT_KNOWN, message, at=name), site)
+            attributes[name] = [_plain(item) for item in value] if isinstance(value, list) else _plain(value)
+        parts = [part.text for part in expr.callee]
+        domain = ".".join(parts[1:-1])
+        return carry(self.unit.graph, domain, parts[-1], operands, attributes, results, site)
+
+    def unknown_operation(self, expr: tree.Call, name: str) -> DmlcError:
+        first = expr.callee[0]
+        near = did_you_mean(name, [*self.unit.defs, *OPERATIONS])
+        message = f"there is no operation {name}"
+        if len(expr.callee) > 1:
+            near = f"operators of ONNX are called as onnx.{expr.callee[-1].text}(...)"
+        elif name == "load":
+            message, near = "load is no operation", 'it stands alone in a const line: const w: f32[4] = load("w.npy")'
+        elif name == "onnx":
+            near = "operators of ONNX are called as onnx.Name(...)"
+        elif name in _SIGNS:
+            near = f"write a {_SIGNS[name]} b"
+        elif name in _ELSEWHERE:
+            near = f'did you mean "{_ELSEWHERE[name]}"?'
+        elif name in self.frame.names or name in self.unit.consts:
+            message = f"{name} is a value, not an operation"
+        elif name in DTYPE_BY_NAME:
+            message, near = f"{name} is a dtype, not an operation", f"a cast is written x as {name}"
+        span = first.span.to(expr.callee[-1].span)
+        return self.frame.fail(name_codes.UNKNOWN_OPERATION, message, span, "not found", help=near)
+
+    def unfold(
+        self,
+        definition: tree.Def,
+        expr: tree.Call,
+        values: Sequence[Any],
+        places: Sequence[Place],
+        keywords: Mapping[str, Any],
+    ) -> Asking:
+        """The results of a def: its statements with the operands in place of the parameters."""
+        raise NotImplementedError
+
+
+def _plain(value: Any) -> Any:
+    """An attribute of ONNX: a number, a text, a dtype."""
+    if isinstance(value, Word):
+        return value.text if value.is_string else DTYPE_BY_NAME.get(value.text, value.text)
+    return value
+
+
+def _kinds(op: Operation | None) -> dict[str, Kind]:
+    """The kind of each keyword of an operation."""
+    out: dict[str, Kind] = {}
+    for spec in attribute_specs(op.attributes) if op is not None else ():
+        out[spec.name] = spec.kind
+        if spec.synonym is not None:
+            out[spec.synonym.name] = WordKind(*spec.synonym.words)
+    return out
+
+
+def _asked(kind: Kind | None) -> Asked:
+    if kind is None:
+        return Asked.FREE
+    return Asked.WORD if isinstance(kind, (WordKind, DTypeKind)) else Asked.KNOWN

@@ -1,0 +1,115 @@
+"""The lines of a file outside of its blocks: ``dim`` and ``const``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dmlc.diagnostics import DmlcError, Label, fail
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import OpError, Tensor, TensorType
+from dmlc.ops.call import CallSite
+from dmlc.ops.literals import literal_array
+from dmlc.text import tree
+from dmlc.text.blocks import Block
+from dmlc.text.evaluate import Asked
+from dmlc.text.files import LoadError, load_tensor
+from dmlc.text.machine import run
+from dmlc.text.scope import POISON, Frame, bare, plural
+from dmlc.text.types import type_of
+from dmlc.text.unit import ConstData, Unit
+
+_MAX_SIZE = 2**63 - 1
+
+
+def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
+    """The bounds of a dim line. Raises E0333."""
+    bounds = []
+    for expr in (line.low, line.high):
+        value = run(Block(unit, Frame()).evaluate(expr, Asked.KNOWN))
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_SIZE:
+            message = "a bound is an integer, 0 or more"
+            raise fail(codes.WRONG_BOUNDS, message, Label(expr.span), help="write lo..hi, such as 1..64")
+        bounds.append(value)
+    low, high = bounds
+    if low > high:
+        label = Label(line.low.span.to(line.high.span), "no size lies between")
+        raise fail(codes.WRONG_BOUNDS, f"{low} is more than {high}", label, help=f"write {high}..{low}")
+    return low, high
+
+
+def read_const(unit: Unit, line: tree.Const, folder: Path | None) -> ConstData:
+    """The data of a const; mistakes are noted in the unit."""
+    try:
+        wanted = type_of(unit, line.type)
+        sizes = [size for size in wanted.shape if not isinstance(size, int)]
+        if sizes:
+            message = f"the size {sizes[0]} of a const is not known; its sizes are integers"
+            raise fail(codes.WRONG_SIZE, message, Label(line.type.span), help="write the number")
+        value = bare(line.value)
+        if isinstance(value, tree.Call) and [part.text for part in value.callee] == ["load"]:
+            return ConstData(line, _load(value, wanted, line.name.text, folder))
+        return ConstData(line, _List(unit, line.name.text, wanted).read(value))
+    except DmlcError as error:
+        unit.problems.add(error)
+        return ConstData(line, None)
+
+
+def _load(call: tree.Call, wanted: TensorType, const: str, folder: Path | None) -> Tensor:
+    texts = [bare(operand) for operand in call.operands]
+    strings = [text.text for text in texts if isinstance(text, tree.String)]
+    if call.keywords or len(strings) != len(texts) or len(strings) not in (1, 2):
+        help = 'write load("w.npy") or load("w.npz", "key")'
+        raise fail(codes.NOT_KNOWN, "load takes the name of a file, and the key of a .npz", Label(call.span), help=help)
+    try:
+        return load_tensor(folder, strings[0], strings[1] if len(strings) == 2 else None, wanted, const)
+    except LoadError as error:
+        raise fail(error.code, error.message, Label(call.span), help=error.help) from None
+
+
+class _List:
+    """Numbers in nested lists, as a tensor of a type."""
+
+    def __init__(self, unit: Unit, name: str, wanted: TensorType) -> None:
+        self.block = Block(unit, Frame())
+        self.name = name
+        self.wanted = wanted
+        self.shape = [int(str(size)) for size in wanted.shape]
+        self.elements: list[Any] = []
+
+    def read(self, expr: tree.Expr) -> Tensor:
+        self.axis(expr, 0)
+        array = np.array(self.elements, dtype=self.wanted.dtype.numpy)
+        return Tensor(array.reshape(self.shape))
+
+    def axis(self, expr: tree.Expr, axis: int) -> None:
+        """The elements along one axis. A type has at most 64 of them, so this may call itself."""
+        expr = bare(expr)
+        if axis == len(self.shape):
+            self.elements.append(self.element(expr))
+            return
+        if not isinstance(expr, tree.ListOf):
+            raise self.misfit(expr, f"a number stands where a list of {self.shape[axis]} belongs")
+        if len(expr.items) != self.shape[axis]:
+            message = f"a list has {plural(len(expr.items), 'element')}, axis {axis} has {self.shape[axis]}"
+            raise self.misfit(expr, message)
+        for item in expr.items:
+            self.axis(item, axis + 1)
+
+    def element(self, expr: tree.Expr) -> Any:
+        if isinstance(expr, tree.ListOf):
+            raise self.misfit(expr, "a list stands where a number belongs")
+        value = run(self.block.evaluate(expr, Asked.KNOWN))
+        if value is POISON or not isinstance(value, (bool, int, float)):
+            message = "a const holds numbers"
+            raise fail(codes.NOT_KNOWN, message, Label(expr.span), help="write numbers, lists of them, or load(...)")
+        try:
+            return literal_array(value, self.wanted.dtype, 0)[()]
+        except OpError as error:
+            raise self.block.located(error, CallSite(expr.span, (expr.span,))) from None
+
+    def misfit(self, expr: tree.Expr, message: str) -> DmlcError:
+        help = f"{self.name} is {self.wanted}"
+        return fail(codes.CONST_SHAPE, message, Label(expr.span), help=help)

@@ -1,0 +1,329 @@
+"""Expressions to values: nodes of the graph where tensors meet, plain arithmetic where all is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import Any
+
+from dmlc.diagnostics import DmlcError, Span, did_you_mean
+from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import DTYPE_BY_NAME, DTYPES, DimExpr, DType, OpError, Tensor, Value, symbol
+from dmlc.ops import INFIX, OPERATIONS, PREFIX
+from dmlc.ops.call import CallSite, apply, diagnose, no_dtype
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.literals import literal_array
+from dmlc.text import literals, tree
+from dmlc.text.machine import Asking
+from dmlc.text.scope import (
+    LITERALS,
+    POISON,
+    WORDS,
+    Frame,
+    Place,
+    Several,
+    Word,
+    described,
+    plural,
+    written,
+)
+from dmlc.text.unit import Unit
+
+#: How other languages call the dtypes.
+_SPELLED = {
+    **{dtype.long_name: dtype.name for dtype in DTYPES},
+    "half": "f16",
+    "float": "f32",
+    "double": "f64",
+    "int": "i32",
+    "long": "i64",
+    "byte": "u8",
+    "boolean": "bool",
+}
+#: What operators compute while compiling.
+PLAIN = (bool, int, float, DimExpr)
+#: A constant with more elements is no list of an attribute.
+_MAX_LIST = 4096
+
+
+class Asked(Enum):
+    """What an expression is wanted for."""
+
+    OPERAND = auto()
+    #: A number, a dim or a list of them.
+    KNOWN = auto()
+    #: Those, or a word.
+    ANY = auto()
+    #: Those, or any word.
+    FREE = auto()
+    #: A word, even where a value has that name.
+    WORD = auto()
+    #: A size in a type: names are dims.
+    SIZE = auto()
+
+
+class Evaluator:
+    """Evaluates the expressions of one block. ``calls.py`` adds calls to it."""
+
+    def __init__(self, unit: Unit, frame: Frame) -> None:
+        self.unit = unit
+        self.frame = frame
+
+    def evaluate(self, expr: tree.Expr, asked: Asked = Asked.OPERAND) -> Any:
+        """The value, or a generator that asks for it. Raises ``DmlcError``."""
+        while isinstance(expr, tree.Paren):
+            expr = expr.inner
+        if isinstance(expr, tree.Name):
+            return self.name(expr, asked)
+        if isinstance(expr, tree.Number):
+            return self.number(expr)
+        if isinstance(expr, tree.String):
+            return Word(expr.text, is_string=True)
+        if isinstance(expr, tree.Infix):
+            return self.infix(expr, asked)
+        if isinstance(expr, tree.Call):
+            return self.call(expr, asked)
+        if isinstance(expr, tree.Pipe):
+            return self.pipe(expr, asked)
+        if isinstance(expr, tree.Prefix):
+            return self.prefix(expr, asked)
+        if isinstance(expr, tree.Power):
+            return self.power(expr, asked)
+        if isinstance(expr, tree.Cast):
+            return self.cast(expr, asked)
+        return self.list_of(expr, asked)
+
+    def call(self, expr: tree.Call, asked: Asked, results: int = 1) -> Any:
+        raise NotImplementedError
+
+    def pipe(self, expr: tree.Pipe, asked: Asked, results: int = 1) -> Any:
+        raise NotImplementedError
+
+    # --- leaves
+
+    def number(self, expr: tree.Number) -> int | float:
+        try:
+            return literals.number(expr.text)
+        except OpError as error:
+            raise self.located(error, CallSite(expr.span)) from None
+
+    def name(self, expr: tree.Name, asked: Asked) -> Any:
+        text = expr.text
+        if asked is Asked.SIZE:
+            return self.size_name(expr)
+        if not expr.quoted and text in LITERALS:
+            return LITERALS[text]
+        if asked is Asked.WORD:
+            found = self.frame.names.get(text)
+            is_word = found is None or isinstance(found, Value) or text in WORDS or text in DTYPE_BY_NAME
+            return Word(text) if is_word else found
+        if text in self.frame.names:
+            found = self.frame.names[text]
+            return found if asked is Asked.OPERAND else self.known(found, at(expr), asked)
+        if asked is Asked.OPERAND and text in self.unit.consts:
+            return self.unit.const(text) or POISON
+        if text in self.unit.dims:
+            return symbol(text)
+        if text in self.unit.unsolved:
+            return POISON
+        if text in self.unit.consts:
+            return self.known(self.unit.const(text) or POISON, at(expr), asked)
+        if asked in (Asked.ANY, Asked.FREE) and not expr.quoted and (text in WORDS or text in DTYPE_BY_NAME):
+            return Word(text)
+        if asked is Asked.FREE and not expr.quoted:
+            return Word(text)
+        raise self.unknown(expr)
+
+    def size_name(self, expr: tree.Name) -> DimExpr:
+        if not expr.quoted and (expr.text in LITERALS or expr.text == "_"):
+            raise self.frame.fail(codes.WRONG_SIZE, f"{expr.text} is no size", expr.span, help="name a dim")
+        return symbol(expr.text)
+
+    def unknown(self, expr: tree.Name) -> DmlcError:
+        text = expr.text
+        if text in self.unit.declared:
+            help = f"give an input an axis of size {text} alone"
+            return self.frame.fail(name_codes.UNSOLVED_DIM, f"no input tells the size of {text}", expr.span, help=help)
+        known = [*self.frame.names, *self.unit.consts, *self.unit.dims]
+        near = did_you_mean(text, known)
+        if text == "_" and not expr.quoted:
+            message, near = "_ names nothing: it drops a result", "give the result a name"
+        elif text in OPERATIONS or text in self.unit.defs:
+            message, near = f"no value is named {text}; it is called with operands", f"write {text}(...)"
+        elif text in DTYPE_BY_NAME:
+            message, near = f"{text} is a dtype, not a value", "a cast is written x as f32"
+        elif text in WORDS:
+            message, near = f"{text} is a word of some attributes, not a value", ""
+        else:
+            message = f"nothing is named {text}"
+        return self.frame.fail(name_codes.UNKNOWN_NAME, message, expr.span, "not found", help=near)
+
+    # --- trees
+
+    def list_of(self, expr: tree.ListOf, asked: Asked) -> Asking:
+        if asked is Asked.SIZE:
+            raise self.frame.fail(codes.WRONG_SIZE, "a list is no size", expr.span)
+        out: list[Any] = []
+        for item in expr.items:
+            value = yield self.evaluate(item, Asked.KNOWN if asked is Asked.OPERAND else asked)
+            out.append(value)
+        return POISON if any(value is POISON for value in out) else out
+
+    def infix(self, expr: tree.Infix, asked: Asked) -> Asking:
+        part = _part(asked)
+        left = yield self.evaluate(expr.first, part)
+        place = at(expr.first)
+        for sign, operand in expr.rest:
+            right = yield self.evaluate(operand, part)
+            span = expr.first.span.to(operand.span)
+            left = self.combine(sign, (left, right), (place, at(operand)), span, asked)
+            place = Place(span)
+        return left
+
+    def power(self, expr: tree.Power, asked: Asked) -> Asking:
+        values = []
+        for operand in expr.operands:
+            value = yield self.evaluate(operand, _part(asked))
+            values.append(value)
+        right, place = values[-1], at(expr.operands[-1])
+        for left, operand in zip(reversed(values[:-1]), reversed(expr.operands[:-1]), strict=True):
+            span = operand.span.to(expr.span)
+            right = self.combine("**", (left, right), (at(operand), place), span, asked)
+            place = Place(span)
+        return right
+
+    def prefix(self, expr: tree.Prefix, asked: Asked) -> Asking:
+        value = yield self.evaluate(expr.operand, _part(asked))
+        for sign in reversed(expr.signs):
+            value = self.combine(sign, (value,), (at(expr.operand),), expr.span, asked)
+        return value
+
+    def combine(self, sign: str, values: Sequence[Any], places: Sequence[Place], span: Span, asked: Asked) -> Any:
+        """An operator on one or two values."""
+        if any(value is POISON for value in values):
+            return POISON
+        site = CallSite(span, [p.span for p in places], names=[p.name for p in places], outer=self.frame.outer)
+        if all(isinstance(value, PLAIN) for value in values):
+            try:
+                return literals.infix(sign, *values) if len(values) == 2 else literals.prefix(sign, *values)
+            except OpError as error:
+                raise self.located(error, site) from None
+        if asked is not Asked.OPERAND:
+            value, place = next(pair for pair in zip(values, places, strict=True) if not isinstance(pair[0], PLAIN))
+            message = f"{sign} takes numbers and dims here, not {described(value)}"
+            raise self.frame.fail(codes.NOT_KNOWN, message, place.span)
+        operands = [self.operand(value, place) for value, place in zip(values, places, strict=True)]
+        op = (INFIX if len(values) == 2 else PREFIX)[sign]
+        return apply(self.unit.graph, op, operands, {}, site).result
+
+    # --- what a value may be
+
+    def known(self, found: Any, place: Place, asked: Asked = Asked.KNOWN) -> Any:
+        """What is known while compiling; a const as Python numbers, for an ONNX attribute as an array."""
+        if not isinstance(found, Value):
+            return self.single(found, place)
+        tensor = constant_of(found)
+        if tensor is None:
+            message = f"{place.name or 'this'} is computed when the program runs, and here a value is needed before"
+            raise self.frame.fail(codes.NOT_KNOWN, message, place.span, "not known while compiling")
+        if asked is Asked.FREE:
+            return tensor.array
+        if tensor.array.size > _MAX_LIST:
+            raise self.frame.fail(codes.NOT_KNOWN, f"a const of {tensor.array.size} elements is no list", place.span)
+        return tensor.array.tolist()
+
+    def single(self, found: Any, place: Place) -> Any:
+        """What is one value, not several. Raises E0207."""
+        if isinstance(found, Several):
+            message = f"{found.what} gives {plural(len(found.values), 'result')}, one is needed here"
+            help = "give them names first: a, b = ..."
+            raise self.frame.fail(name_codes.RESULT_COUNT, message, place.span, help=help)
+        return found
+
+    def operand(self, value: Any, place: Place) -> Any:
+        """A value that may be an operand: a tensor, a number or none. Raises E0207, E0330, E0335."""
+        value = self.single(value, place)
+        if isinstance(value, DimExpr):
+            message = f"{place.name or value} is a dim, and here a tensor is needed"
+            help = "dims stand in shapes and in attributes such as k= or shape="
+            raise self.frame.fail(codes.DIM_AS_TENSOR, message, place.span, "a dim", help=help)
+        if isinstance(value, (list, Word)):
+            help = "give it a dtype and a shape as a const" if isinstance(value, list) else ""
+            message = f"{described(value)} stands where a tensor is needed"
+            raise self.frame.fail(codes.NOT_A_TENSOR, message, place.span, help=help)
+        return value
+
+    def tensor(self, value: Any, place: Place) -> Value:
+        """A value that must be a tensor. Raises E0312 for a number."""
+        value = self.operand(value, place)
+        if isinstance(value, Value):
+            return value
+        if value is None:
+            raise self.frame.fail(codes.NOT_A_TENSOR, "none stands where a tensor is needed", place.span)
+        raise self.located(no_dtype(value, 0), CallSite(place.span, (place.span,)))
+
+    # --- casts
+
+    def cast(self, expr: tree.Cast, asked: Asked) -> Asking:
+        if asked is not Asked.OPERAND:
+            message = "a cast makes a tensor; here a plain number is known while compiling"
+            raise self.frame.fail(codes.NOT_KNOWN, message, expr.span, help="take the cast away")
+        value = yield self.evaluate(expr.operand)
+        for name in expr.dtypes:
+            dtype = self.dtype(name)
+            if value is POISON or dtype is None:
+                value = POISON
+                continue
+            value = self.cast_to(self.operand(value, at(expr.operand)), dtype, expr, name)
+        return value
+
+    def cast_to(self, value: Any, dtype: DType, expr: tree.Cast, name: tree.Name) -> Value:
+        if value is None:
+            raise self.frame.fail(codes.NOT_A_TENSOR, "none has no dtype", expr.operand.span)
+        span = expr.operand.span.to(name.span)
+        spans = (expr.operand.span,)
+        site = CallSite(span, spans, names=[written(expr.operand)], outer=self.frame.outer)
+        if isinstance(value, Value):
+            return apply(self.unit.graph, OPERATIONS["cast"], [value], {"to": dtype}, site).result
+        # The dtypes of true and false are known, so these are converted; another number takes the dtype and must fit.
+        if isinstance(value, bool) or dtype.kind == "bool":
+            value = dtype.numpy.type(bool(value) if dtype.kind == "bool" else int(value)).item()
+        try:
+            tensor = Tensor(literal_array(value, dtype, 0))
+        except OpError as error:
+            raise self.located(error, site) from None
+        return self.unit.graph.add(CONSTANT, (), ConstantAttributes(value=tensor), spans=(span,)).result
+
+    def dtype(self, name: tree.Name) -> DType | None:
+        """The dtype of that name; a parameter of a def may stand for one. None after a mistake. Raises E0211."""
+        found = None if name.quoted and name.text not in self.frame.names else self.frame.names.get(name.text)
+        if found is POISON and name.text not in DTYPE_BY_NAME:
+            return None
+        text = found.text if isinstance(found, Word) else name.text
+        if text in DTYPE_BY_NAME:
+            return DTYPE_BY_NAME[text]
+        raise self.frame.fail(name_codes.UNKNOWN_DTYPE, f"{text} is not a dtype", name.span, help=dtype_help(text))
+
+    def located(self, error: OpError, site: CallSite) -> DmlcError:
+        """An error without a place, at its place."""
+        outer = site.outer or self.frame.outer
+        return DmlcError(diagnose(error, CallSite(site.span, site.operands, site.attributes, site.names, outer)))
+
+
+def at(expr: tree.Expr) -> Place:
+    """The place of a whole expression."""
+    return Place(expr.span, written(expr))
+
+
+def _part(asked: Asked) -> Asked:
+    """What the operands of an operator are wanted for."""
+    return asked if asked in (Asked.OPERAND, Asked.SIZE) else Asked.KNOWN
+
+
+def dtype_help(text: str) -> str:
+    """The dtype that another spelling means."""
+    near = _SPELLED.get(text.lower())
+    if near:
+        return f'did you mean "{near}"?'
+    return did_you_mean(text, DTYPE_BY_NAME) or f"dtypes are {', '.join(DTYPE_BY_NAME)}"

@@ -1,0 +1,209 @@
+"""Text to tokens: line by line, with the rule of where a newline ends a statement.
+
+The patterns are the terminals of ``dml.lark``. What is wrong is collected, so that one file shows all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from dmlc.diagnostics import Diagnostic, DmlcError, Source
+from dmlc.text import lexical
+from dmlc.text.tokens import Token
+
+#: ``(`` and ``[`` may nest this deep, as the language page says.
+MAX_NESTING = 200
+
+_ITEM_STARTS = frozenset({"DIM", "CONST", "DEF", "MODEL"})
+_STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
+_OPENED_BY = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
+
+
+class Patterns:
+    """The terminals of the grammar as one regular expression, and the keywords among them."""
+
+    def __init__(self, terminals: Iterable[Any]) -> None:
+        self.keywords: dict[str, str] = {}
+        pieces: list[tuple[int, int, str, str]] = []
+        for terminal in terminals:
+            text = terminal.pattern.value
+            if terminal.pattern.type == "str" and text.isalpha():
+                self.keywords[text] = terminal.name
+            elif terminal.name not in ("NL", "BLANK"):
+                order = (-terminal.priority, -terminal.pattern.max_width)
+                pieces.append((*order, terminal.name, terminal.pattern.to_regexp()))
+        # Longer ones first, so that "->" is not "-" and ">". A quote that is never closed takes the rest of the line.
+        groups = "|".join(f"(?P<{name}>{pattern})" for _, _, name, pattern in sorted(pieces))
+        self.scan = re.compile(rf"[ \t]*(?:{groups}|(?P<BAD>[\"`].*|.))").finditer
+
+
+class Lexed:
+    """The tokens of a source, its comments, and what is wrong.
+
+    A token of type ``BAD`` is one whose problem is told already; the rest of its statement is of no use.
+    """
+
+    __slots__ = ("comments", "problems", "source", "tokens")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.tokens: list[Token] = []
+        self.comments: list[Token] = []
+        self.problems: list[Diagnostic] = []
+
+
+def tokenize(source: Source, patterns: Patterns) -> Lexed:
+    """All tokens. Raises ``DmlcError`` E0105 at once where brackets nest too deep."""
+    lexer = _Lexer(source)
+    lexer.run(patterns)
+    lexer.finish()
+    return lexer.out
+
+
+def _is_named(keyword: Token) -> bool:
+    """Whether a name follows a keyword on its line: ``dim n``, but not ``dim = 3``."""
+    rest = keyword.source.line(keyword.line)[keyword.end - 1 :].lstrip()
+    return rest[:1] in ("`", "_") or rest[:1].isalpha()
+
+
+class _Lexer:
+    def __init__(self, source: Source) -> None:
+        self.out = Lexed(source)
+        self.tokens = self.out.tokens
+        self.open: list[Token] = []  # brackets
+        self.nesting = 0  # how many of them are not braces
+        self.bad_line = 0
+        self.is_lost = False  # whether a quote that is not closed has taken brackets along
+        self.special = {
+            "NUMBER": self.number,
+            "BAD": self.bad,
+            "LPAR": self.opener,
+            "LSQB": self.opener,
+            "LBRACE": self.brace,
+            "RPAR": self.closer,
+            "RSQB": self.closer,
+            "RBRACE": self.closing_brace,
+        }
+
+    def run(self, patterns: Patterns) -> None:
+        source, tokens, comments = self.out.source, self.tokens, self.out.comments
+        scan, keywords, special = patterns.scan, patterns.keywords, self.special
+        lines = source.lines
+        if lines and lines[0].startswith("\ufeff"):
+            lines = [" " + lines[0][1:], *lines[1:]]  # a byte order mark
+        for number, line in enumerate(lines, 1):
+            is_first = True
+            for match in scan(line.rstrip(" \t\r")):
+                kind: Any = match.lastgroup
+                text = match[kind]
+                token = Token(kind, text, source, number, match.start(kind) + 1)
+                if kind == "NAME":
+                    if text in keywords and (text != "dml" or not tokens):
+                        token.type = keywords[text]
+                    elif not text.isascii():
+                        self.name(token)
+                elif kind == "COMMENT":
+                    comments.append(token)
+                    continue
+                if is_first:
+                    is_first = False
+                    self.newline(token)
+                if kind in special:
+                    special[kind](token)
+                tokens.append(token)
+
+    def newline(self, token: Token) -> None:
+        """End the statement before ``token``, the first of its line, unless the line goes on."""
+        if not self.tokens:
+            return
+        if self.nesting and token.type in _STATEMENT_STARTS:
+            self.unclosed(token)
+        if token.type in _ITEM_STARTS and not self.nesting and _is_named(token):
+            if self.open:
+                self.unmatched(lexical.never_closed(self.open.pop(), token))
+            self.is_lost = False
+        if not self.nesting and token.type != "PIPE":
+            self.end_statement()
+
+    def end_statement(self) -> None:
+        last = self.tokens[-1]
+        if last.type not in ("NL", "LBRACE"):
+            self.tokens.append(Token("NL", "", last.source, last.line, last.end))
+
+    def finish(self) -> None:
+        """The end of the file ends the statement; what is still open is told."""
+        if not self.tokens:
+            return
+        last = self.tokens[-1]
+        end = Token("BAD", "", last.source, last.line, last.end)
+        if self.nesting:
+            self.unclosed(end)
+        if self.open:
+            self.unmatched(lexical.never_closed(self.open.pop(), None))
+        self.end_statement()
+
+    # --- tokens that need a look
+
+    def name(self, token: Token) -> None:
+        if token.text[0] != "`" and not token.text.isidentifier():
+            self.bad(token)
+
+    def number(self, token: Token) -> None:
+        if not lexical.is_number(token.text):
+            self.out.problems.append(lexical.malformed_number(token))
+            token.type = "BAD"
+
+    def bad(self, token: Token) -> None:
+        if token.line != self.bad_line:
+            self.bad_line = token.line
+            self.out.problems.append(lexical.stray(token))
+            self.is_lost = self.is_lost or token.text[0] in "\"`"
+        token.type = "BAD"
+
+    def unmatched(self, problem: Diagnostic) -> None:
+        """Brackets that do not match, unless some of them were not seen."""
+        if not self.is_lost:
+            self.out.problems.append(problem)
+
+    def opener(self, token: Token) -> None:
+        self.open.append(token)
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            raise DmlcError(lexical.too_deep(token, MAX_NESTING))
+
+    def brace(self, token: Token) -> None:
+        if self.nesting:
+            self.unclosed(token)
+        self.open.append(token)
+
+    def closer(self, token: Token) -> None:
+        if not self.nesting:
+            self.unmatched(lexical.closes_nothing(token))
+            token.type = "BAD"
+            return
+        opened = self.open.pop()
+        self.nesting -= 1
+        if opened.type != _OPENED_BY[token.type]:
+            self.unmatched(lexical.closes_another(token, opened))
+            token.type = "BAD"
+
+    def closing_brace(self, token: Token) -> None:
+        if self.nesting:
+            self.unclosed(token)
+        if not self.open:
+            self.unmatched(lexical.closes_nothing(token))
+            token.type = "BAD"
+            return
+        self.open.pop()
+        self.end_statement()
+
+    def unclosed(self, token: Token) -> None:
+        """``token`` shows that the innermost ``(`` or ``[`` is never closed."""
+        self.unmatched(lexical.never_closed(self.open[-1], token))
+        while self.nesting:
+            self.open.pop()
+            self.nesting -= 1
+        last = self.tokens[-1]
+        self.tokens.append(Token("BAD", "", last.source, last.line, last.end))

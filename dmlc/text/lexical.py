@@ -1,0 +1,116 @@
+"""What can be wrong with the characters and brackets of a program, in words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from dmlc.diagnostics import Diagnostic, Label
+from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.text.tokens import Token
+
+_DIGITS = r"[0-9]+(_[0-9]+)*"
+_NUMBER = re.compile(
+    rf"0[xX][0-9a-fA-F]+(_[0-9a-fA-F]+)*|0|[1-9][0-9]*(_[0-9]+)*"
+    rf"|({_DIGITS}\.{_DIGITS}|\.{_DIGITS})([eE][+-]?[0-9]+)?|{_DIGITS}[eE][+-]?[0-9]+"
+)
+_CLOSER = {"(": ")", "[": "]", "{": "}"}
+_INSTEAD = {
+    "~": "not is written !",
+    ";": "a statement ends with its line; no sign is needed",
+    "'": 'strings stand in double quotes: "..."',
+    "@": "a matrix product is matmul(a, b)",
+    "\\": "a line goes on inside brackets and before |>; no sign is needed",
+    "$": "a name with other signs is quoted: `$x`",
+    "\t": "",
+}
+
+
+def is_number(text: str) -> bool:
+    """Whether a token that begins as a number is one."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def malformed_number(token: Token) -> Diagnostic:
+    text = token.text
+    if text[:2].lower() in ("0b", "0o"):
+        help = f"write {int(text, 0)}" if re.fullmatch(r"0[bB][01]{1,64}|0[oO][0-7]{1,22}", text) else ""
+        help = help or "integers are decimal, or hexadecimal with 0x"
+    elif re.fullmatch(r"0[0-9_]+", text):
+        help = "an integer does not begin with 0"
+    elif "_" in text and not re.search(r"[a-df-zA-DF-Z]", text):
+        help = "an underscore stands between two digits, as in 1_000"
+    elif re.match(r"[0-9]+[a-zA-Z]", text) and not re.match(r"[0-9]+[eE]", text):
+        help = "a name does not begin with a digit; a dtype is given by as: 1 as f32"
+    else:
+        help = "numbers look like 12, 1_000, 0x1f, 0.5 or 1e-6"
+    return Diagnostic(codes.MALFORMED_NUMBER, f"{_short(text)} is not a number", (Label(token.span),), help)
+
+
+def stray(token: Token) -> Diagnostic:
+    """A character that no token begins with, or a quote that is never closed."""
+    text = token.text
+    if text[0] == '"':
+        return _unclosed_quote(token, "this string is never closed on its line", '"')
+    if text[0] == "`":
+        if text.startswith("``"):
+            message, help = "a quoted name cannot be empty", "put the name between the backticks"
+            return Diagnostic(codes.UNCLOSED_QUOTE, message, (Label(token.span),), help)
+        return _unclosed_quote(token, "this quoted name is never closed on its line", "`")
+    if len(text) > 1 or text.isalpha():
+        help = f"a name with such characters is quoted: `{text}`"
+        return Diagnostic(codes.STRAY_CHARACTER, f"{_short(text)} is not a name", (Label(token.span),), help)
+    shown = f'"{text}"' if text.isprintable() and text.isascii() else f"U+{ord(text):04X}"
+    name = unicodedata.name(text, "")
+    if not text.isascii() and name:
+        shown += f" ({name.lower()})"
+    help = _INSTEAD.get(text, "")
+    if not text.isascii() and (text.isspace() or unicodedata.category(text) == "Cf"):
+        help = "replace it by a blank, or take it out"
+    elif name.endswith("QUOTATION MARK"):
+        help = 'strings stand in double quotes: "..."'
+    elif unicodedata.category(text) == "Pd" or name == "MINUS SIGN":
+        help = "minus is written -"
+    return Diagnostic(codes.STRAY_CHARACTER, f"{shown} does not belong here", (Label(token.span),), help)
+
+
+def _unclosed_quote(token: Token, message: str, quote: str) -> Diagnostic:
+    help = f"close it with {quote}"
+    if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", token.text):
+        message, help = "a control character stands between these quotes", "take it out"
+    return Diagnostic(codes.UNCLOSED_QUOTE, message, (Label(token.span),), help)
+
+
+def too_deep(token: Token, limit: int) -> Diagnostic:
+    message = f"brackets nest deeper than {limit}"
+    return Diagnostic(
+        codes.NESTING, message, (Label(token.span, "one too many"),), "give a part of it a name of its own"
+    )
+
+
+def never_closed(opened: Token, noticed: Token | None) -> Diagnostic:
+    """A bracket that is still open where ``noticed`` stands, or at the end of the file."""
+    closer = _CLOSER[opened.text]
+    labels = [Label(opened.span, "opened here")]
+    if noticed is not None:
+        labels.append(Label(noticed.span, f"{closer} was expected before this"))
+    return Diagnostic(codes.BRACKET, f"{opened.text} is never closed", tuple(labels), f"close it with {closer}")
+
+
+def closes_nothing(token: Token) -> Diagnostic:
+    return Diagnostic(
+        codes.BRACKET,
+        f"{token.text} closes nothing",
+        (Label(token.span),),
+        "take it out, or open the bracket before it",
+    )
+
+
+def closes_another(token: Token, opened: Token) -> Diagnostic:
+    want = _CLOSER[opened.text]
+    labels = (Label(token.span, f"{want} was expected"), Label(opened.span, "opened here"))
+    return Diagnostic(codes.BRACKET, f"{token.text} does not close {opened.text}", labels, f"write {want}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:40] + "..."

@@ -1,0 +1,172 @@
+"""Arithmetic while compiling: of numbers that were written, and of dims.
+
+It follows the language: ``/`` of integers truncates, ``//`` floors, ``%`` has the divisor's sign. What is too large
+for any dtype is an error at once, so that ``9 ** 9 ** 9`` ends.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import DimExpr, OpError, floordiv
+from dmlc.ops.attributes import show
+
+Known: TypeAlias = bool | int | float | DimExpr
+
+#: Integers of more bits than this are no intermediate result of anything.
+_MAX_BITS = 128
+#: A size with a longer text than this was hardly meant.
+_MAX_DIM_TEXT = 400
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_BITS: dict[str, Callable[[Any, Any], Any]] = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
+
+
+@lru_cache(maxsize=4096)
+def number(text: str) -> int | float:
+    """The number that a token says. Raises ``OpError`` E0311 where no dtype has it."""
+    if len(text) > 400:
+        raise _too_large(text[:20] + "...")
+    plain = text.replace("_", "")
+    if plain[:2] in ("0x", "0X"):
+        return _bounded(int(plain, 16), text)
+    if plain.isdigit():
+        return _bounded(int(plain), text)
+    value = float(plain)
+    if math.isinf(value):
+        raise _too_large(text)
+    return value
+
+
+def prefix(sign: str, x: Known) -> Known:
+    """``-x`` or ``!x``. Raises ``OpError``."""
+    if sign == "-":
+        if isinstance(x, bool):
+            raise _wrong(codes.OPERAND_DTYPE, f"- does not take {show(x)}", 0)
+        return 0 - x if isinstance(x, DimExpr) else -x
+    if isinstance(x, bool):
+        return not x
+    if isinstance(x, int):
+        return ~x
+    raise _wrong(codes.OPERAND_DTYPE, f"! takes integers and truth values, not {show(x)}", 0)
+
+
+def infix(sign: str, a: Known, b: Known) -> Known:
+    """``a sign b``. Raises ``OpError`` whose place is 0 or 1 for an operand."""
+    if isinstance(a, DimExpr) or isinstance(b, DimExpr):
+        return _dims(sign, a, b)
+    if sign in _BITS:
+        return _bits(sign, a, b)
+    if isinstance(a, bool) or isinstance(b, bool):
+        if sign in ("==", "!=") and isinstance(a, bool) and isinstance(b, bool):
+            return _COMPARE[sign](a, b)
+        raise _wrong(codes.OPERAND_DTYPE, f"{sign} does not take true or false", 0 if isinstance(a, bool) else 1)
+    if sign in _COMPARE:
+        return _COMPARE[sign](a, b)
+    if isinstance(a, int) and isinstance(b, int):
+        return _bounded(_integers(sign, a, b), f"{show(a)} {sign} {show(b)}")
+    return _floats(sign, float(a), float(b))
+
+
+def _integers(sign: str, a: int, b: int) -> int:
+    if sign in ("/", "//", "%") and b == 0:
+        raise _wrong(codes.DIVISION_BY_ZERO, "division by zero", 1)
+    if sign == "/":
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    if sign == "**":
+        if b < 0:
+            help = f"write a float: {a}.0 ** {b}"
+            raise _wrong(codes.NEGATIVE_POWER, "an integer to a negative power is not an integer", 1, help)
+        if a.bit_length() > 1 and b * (a.bit_length() - 1) > _MAX_BITS:
+            raise _too_large(f"{a} ** {b}")
+        return int(a**b) if a.bit_length() > 1 else a ** (b % 2 + 2 * (b > 1))
+    plain: dict[str, Callable[[int, int], int]] = {
+        "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    }  # fmt: skip
+    return plain[sign](a, b)
+
+
+def _floats(sign: str, a: float, b: float) -> float:
+    try:
+        value = _ieee(sign, a, b)
+    except OverflowError:
+        value = math.inf
+    if math.isinf(value) and math.isfinite(a) and math.isfinite(b) and not (sign in ("/", "//", "**") and 0 in (a, b)):
+        raise _too_large(f"{show(a)} {sign} {show(b)}")
+    return value
+
+
+def _ieee(sign: str, a: float, b: float) -> float:
+    """Floats as tensors compute them: division by zero is an infinity or NaN."""
+    if sign == "+":
+        return a + b
+    if sign == "-":
+        return a - b
+    if sign == "*":
+        return a * b
+    if sign == "**":
+        if a == 0 and b < 0:
+            return math.inf
+        power: Any = a**b
+        return math.nan if isinstance(power, complex) else float(power)
+    if b == 0 or math.isinf(a):
+        if sign == "%" or a == 0 or math.isnan(a) or (math.isinf(a) and math.isinf(b)):
+            return math.nan
+        return math.copysign(math.inf, a) * math.copysign(1.0, b)
+    if sign == "%":
+        return a % b
+    return a / b if sign == "/" else float(math.floor(a / b)) if math.isfinite(a / b) else a / b
+
+
+def _bits(sign: str, a: Any, b: Any) -> Known:
+    for place, x in enumerate((a, b)):
+        if not isinstance(x, int):
+            raise _wrong(codes.OPERAND_DTYPE, f"{sign} takes integers and truth values, not {show(x)}", place)
+    if isinstance(a, bool) is not isinstance(b, bool):
+        raise _wrong(codes.MIXED_DTYPES, f"{sign} does not mix truth values and integers", 1)
+    value: Known = _BITS[sign](a, b)
+    return value
+
+
+def _dims(sign: str, a: Known, b: Known) -> Known:
+    """Sizes: ``+ - * //`` of integers and dims."""
+    for place, x in enumerate((a, b)):
+        if isinstance(x, bool) or not isinstance(x, (int, DimExpr)):
+            raise _wrong(codes.WRONG_SIZE, f"{show(x)} is no part of a size", place, "sizes are integers and dims")
+    assert not isinstance(a, float)
+    assert not isinstance(b, float)
+    if sign == "//":
+        if b == 0:
+            raise _wrong(codes.DIVISION_BY_ZERO, "division by zero", 1)
+        value = floordiv(a, b)
+    elif sign in ("+", "-", "*"):
+        value = a + b if sign == "+" else a - b if sign == "-" else a * b
+    else:
+        help = "division of sizes is //" if sign == "/" else "sizes have + - * //"
+        raise _wrong(codes.WRONG_SIZE, f"sizes have no {sign}", None, help)
+    if isinstance(value, int):
+        return _bounded(value, str(value))
+    if len(value.terms) > _MAX_DIM_TEXT or len(str(value)) > _MAX_DIM_TEXT:
+        raise _wrong(codes.WRONG_SIZE, "this size is too long an expression", None, "name a part of it as a dim")
+    return value
+
+
+def _bounded(value: int, text: str) -> int:
+    if value.bit_length() > _MAX_BITS:
+        raise _too_large(text)
+    return value
+
+
+def _too_large(text: str) -> OpError:
+    return OpError(codes.LITERAL_DOES_NOT_FIT, f"{text} does not fit any dtype", under="too large")
+
+
+def _wrong(code: Any, message: str, at: int | None, help: str = "") -> OpError:
+    return OpError(code, message, at=at, help=help)

@@ -1,0 +1,180 @@
+"""A model: its head to inputs and dims of a graph, its body to nodes, what it returns to outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dmlc.diagnostics import DmlcError, Label, Span, fail
+from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir import Condition, Dim, DimExpr, TensorType, Value, dim_names
+from dmlc.text import tree
+from dmlc.text.blocks import Block
+from dmlc.text.evaluate import at
+from dmlc.text.machine import run
+from dmlc.text.scope import LITERALS, POISON, Frame, plural
+from dmlc.text.types import type_of
+from dmlc.text.unit import Unit
+
+
+class ModelReader:
+    """Makes the graph of one model. Mistakes are noted in the unit."""
+
+    def __init__(self, unit: Unit, model: tree.Model, bounds: Mapping[str, tuple[int, int]]) -> None:
+        self.unit = unit
+        self.model = model
+        self.bounds = bounds
+        self.frame = Frame()
+        self.types: dict[str, TensorType | None] = {}  # of results; None where none is written, or it is wrong
+
+    def read(self) -> None:
+        self.inputs()
+        self.results()
+        block = Block(self.unit, self.frame)
+        values = run(block.body(self.model.body, self.model.result))
+        if not self.unit.names_only:
+            self.returned(block, values)
+
+    # --- the head
+
+    def inputs(self) -> None:
+        types: list[tuple[tree.Input, TensorType]] = []
+        is_whole = True
+        for item in self.model.inputs:
+            try:
+                type = type_of(self.unit, item.type)
+            except DmlcError as error:
+                self.unit.problems.add(error)
+                is_whole = False
+                value: Any = POISON
+            else:
+                types.append((item, type))
+                value = self.unit.graph.add_input(item.name.text, type, item.type.span)
+            Block(self.unit, self.frame).bind(item.name, POISON if self.unit.names_only else value)
+        self.dims(types, is_whole)
+
+    def dims(self, types: Sequence[tuple[tree.Input, TensorType]], is_whole: bool) -> None:
+        """The dims that an input tells; E0208 for the others, unless an input's type is wrong itself."""
+        used: dict[str, Span] = {}
+        for item, type in types:
+            for expr, size in zip(item.type.sizes, type.shape, strict=True):
+                if isinstance(size, DimExpr) and size.name is not None:
+                    self.unit.dims.add(size.name)
+                    self.clash(size.name, expr.span)
+                for name in sorted(dim_names(size)):
+                    used.setdefault(name, expr.span)
+        if not is_whole:
+            self.unit.unsolved |= set(used) | set(self.bounds)
+            return
+        for name, span in used.items():
+            if name not in self.unit.dims:
+                self.unit.unsolved.add(name)
+                self.unit.problems.add(_unsolved(name, span))
+        for name in self.unit.dims & set(self.bounds):
+            self.unit.graph.declare_dim(name, self.bounds[name])
+
+    def clash(self, name: str, span: Span) -> None:
+        const = self.unit.consts.get(name)
+        if const is not None and name not in self.bounds:
+            labels = (Label(span, "a dim"), Label(const.line.name.span, "a const"))
+            message, help = f"{name} is a const and a dim", "call one of them otherwise"
+            self.unit.problems.add(fail(name_codes.NAME_TWICE, message, *labels, help=help))
+
+    def results(self) -> None:
+        inputs = {item.name.text: item.name.span for item in self.model.inputs}
+        seen: dict[str, Span] = {}
+        for result in self.model.results:
+            name = result.name
+            if not name.quoted and (name.text in LITERALS or name.text == "_"):
+                message, help = f"{name.text} cannot name a result", f"quote it: `{name.text}`"
+                self.unit.problems.add(fail(name_codes.RESERVED_NAME, message, Label(name.span), help=help))
+            elif name.text in inputs:
+                labels = (Label(name.span, "a result"), Label(inputs[name.text], "an input"))
+                message, help = f"{name.text} names an input and a result", "call the result otherwise"
+                self.unit.problems.add(fail(name_codes.RESULT_LIKE_INPUT, message, *labels, help=help))
+            elif name.text in seen:
+                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
+                message = f"two results are named {name.text}"
+                self.unit.problems.add(fail(name_codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
+            seen.setdefault(name.text, name.span)
+            self.types[name.text] = self.result_type(result.type) if result.type is not None else None
+
+    def result_type(self, written: tree.Type) -> TensorType | None:
+        try:
+            type = type_of(self.unit, written)
+        except DmlcError as error:
+            self.unit.problems.add(error)
+            return None
+        is_known = True
+        for expr, size in zip(written.sizes, type.shape, strict=True):
+            for name in sorted(dim_names(size) - self.unit.dims):
+                is_known = False
+                if name not in self.unit.unsolved:
+                    self.unit.unsolved.add(name)
+                    self.unit.problems.add(_unsolved(name, expr.span))
+        return type if is_known else None
+
+    # --- what is returned
+
+    def returned(self, block: Block, values: Sequence[Any]) -> None:
+        """The outputs of the graph, of the types that are written."""
+        results, exprs = self.model.results, self.model.result.values
+        if len(values) != len(results):
+            message = f"{plural(len(values), 'value')} returned, {plural(len(results), 'result')} named"
+            head = Label(results[0].name.span.to(results[-1].name.span), plural(len(results), "result"))
+            label = Label(self.model.result.span, plural(len(values), "value"))
+            help = "return as many values as the head of the model names"
+            self.unit.problems.add(fail(name_codes.RESULT_COUNT, message, label, head, help=help))
+            return
+        outputs: list[tuple[str, Value]] = []
+        for result, value, expr in zip(results, values, exprs, strict=True):
+            if value is POISON:
+                continue
+            try:
+                tensor = block.tensor(value, at(expr))
+                self.check(result, tensor, expr)
+            except DmlcError as error:
+                self.unit.problems.add(error)
+                continue
+            if tensor.name is None:
+                tensor.name = result.name.text
+            outputs.append((result.name.text, tensor))
+        self.unit.graph.set_outputs(outputs)
+
+    def check(self, result: tree.Result, value: Value, expr: tree.Expr) -> None:
+        """The written type against the inferred one; what hangs on a floor division is left to run time. E0318."""
+        wanted, written = self.types[result.name.text], result.type
+        if wanted is None or written is None:
+            return
+        found = value.type
+        span = None
+        if found.dtype is not wanted.dtype:
+            span = written.dtype.span
+        elif found.rank != wanted.rank:
+            span = written.span
+        else:
+            for size, have, want in zip(written.sizes, found.shape, wanted.shape, strict=True):
+                if self.differs(have, want):
+                    span = size.span
+                    break
+        if span is not None:
+            message = f"{result.name.text} is {found}, not {wanted}"
+            labels = (Label(span, "written here"), Label(expr.span, f"this is {found}"))
+            raise fail(codes.RESULT_TYPE, message, *labels, help=f"write {result.name.text}: {found}")
+        for have, want in zip(found.shape, wanted.shape, strict=True):
+            if self.unit.graph.dims.equal(have, want) is None:
+                why = f"the result {result.name.text} is {wanted}"
+                self.unit.graph.conditions.setdefault(Condition(have, "==", want, why), written.span)
+
+    def differs(self, have: Dim, want: Dim) -> bool:
+        """Whether two sizes are not equal, as far as can be known."""
+        equal = self.unit.graph.dims.equal(have, want)
+        if equal is None:
+            return not any(isinstance(size, DimExpr) and size.has_division for size in (have, want))
+        return not equal
+
+
+def _unsolved(name: str, span: Span) -> DmlcError:
+    help = f"give an input an axis of size {name} alone"
+    return fail(name_codes.UNSOLVED_DIM, f"no input tells the size of {name}", Label(span), help=help)

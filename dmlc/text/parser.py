@@ -1,0 +1,176 @@
+"""Program text to syntax tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, UnexpectedToken
+from lark.lexer import Lexer
+
+from dmlc.diagnostics import Diagnostic, Label, Source, fail
+from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.text.build import Builder, body_of
+from dmlc.text.chains import SyntaxProblem
+from dmlc.text.expected import shown, unexpected
+from dmlc.text.lexer import Lexed, Patterns, tokenize
+from dmlc.text.report import together
+from dmlc.text.tokens import Token
+from dmlc.text.tree import Program
+
+#: The start symbols of the grammar: the whole, and the pieces in which mistakes are looked for one by one.
+STARTS = ("program", "header", "dim", "const", "def_head", "model_head", "statement")
+_PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "MODEL": "model_head"}
+
+#: Longer programs are refused: they would take minutes and gigabytes.
+MAX_CHARACTERS = 16 * 1024 * 1024
+
+
+def parse(source: Source) -> Program:
+    """The syntax tree of a program. Raises ``DmlcError`` with every mistake of its syntax (E01)."""
+    return parse_tokens(lex(source))
+
+
+def lex(source: Source) -> Lexed:
+    """The tokens of a program. Raises ``DmlcError`` E01 where it is too long, nests too deep or holds nothing."""
+    size = sum(map(len, source.lines)) + len(source.lines)
+    if size > MAX_CHARACTERS:
+        message = f"the program has {size:,} characters; at most {MAX_CHARACTERS:,} are read"
+        raise fail(codes.TOO_LONG, message, help='keep large data in a file: const w: f32[1000] = load("w.npy")')
+    lexed = tokenize(source, _parser()[1])
+    if not lexed.tokens and not lexed.problems:
+        raise fail(codes.EMPTY, "the program is empty", help="write a model: model m(x: f32[3]) -> (y) { ... }")
+    return lexed
+
+
+def parse_tokens(lexed: Lexed) -> Program:
+    """The syntax tree of tokens. Raises ``DmlcError``."""
+    first: list[Diagnostic] = []
+    if not lexed.problems:
+        try:
+            program: Program = _run("program", lexed.tokens)
+            return program
+        except SyntaxProblem as problem:
+            first = [problem.diagnostic]
+        except UnexpectedToken as error:
+            first = [unexpected("program", lexed.tokens, error)]
+    # Statement by statement the same mistake is found again, and the others with it.
+    raise together([*lexed.problems, *_Search(lexed.tokens).problems] or first)
+
+
+# --- Lark
+
+
+class _Fed(Lexer):  # type: ignore[misc]
+    """Stands where Lark wants a lexer: its parser is fed our tokens one by one."""
+
+    def __init__(self, conf: Any) -> None:
+        self.conf = conf
+
+    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Any]:
+        raise NotImplementedError
+
+
+def grammar() -> str:
+    """The text of ``dml.lark``."""
+    return (Path(__file__).parent / "dml.lark").read_text(encoding="utf-8")
+
+
+@cache
+def _parser() -> tuple[Lark, Patterns]:
+    lark = Lark(
+        grammar(), parser="lalr", lexer=_Fed, start=list(STARTS), transformer=Builder(), maybe_placeholders=False
+    )
+    return lark, Patterns(lark.terminals)
+
+
+def _run(start: str, tokens: Sequence[Token]) -> Any:
+    """What the grammar makes of tokens. Raises ``UnexpectedToken`` (with its parser's state) or ``SyntaxProblem``."""
+    state = _parser()[0].parse_interactive(start=start)
+    feed = state.feed_token
+    token: Token | None = None
+    try:
+        for token in tokens:
+            feed(token)
+        last = tokens[-1]
+        return feed(Token("$END", "", last.source, last.line, last.end))
+    except UnexpectedToken as error:
+        error.interactive_parser = state
+        raise
+
+
+# --- all mistakes
+
+
+class _Search:
+    """Parses the pieces of a program, statement by statement, and keeps what each of them has wrong."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.problems: list[Diagnostic] = []
+        self.block: list[Any] | None = None  # the statements of the block that is open
+        self.is_whole = False  # whether all of them were understood
+        self.inner = 0  # braces inside the block, where none belong
+        piece: list[Token] = []
+        for token in tokens:
+            piece.append(token)
+            if token.type in ("NL", "LBRACE"):
+                self.piece(piece)
+                piece = []
+            elif token.type == "RBRACE":
+                self.close(token)
+                piece = []
+
+    def piece(self, piece: list[Token]) -> None:
+        """One statement, or the head of a block."""
+        first, opens = piece[0], piece[-1].type == "LBRACE"
+        if first.type == "NL":
+            return
+        start = _PIECES.get(first.type, "statement")
+        if self.block is not None and start != "statement" and piece[1].type != "NAME":
+            start = "statement"  # a keyword that was meant as a name
+        if start != "statement":
+            # Where a head lacks its brace, its block is taken to follow. A block still open was told by the lexer.
+            self.block = [] if start in ("def_head", "model_head") else None
+            self.is_whole, self.inner = opens, 0
+        elif self.block is None:
+            self.outside(first, opens)
+            return
+        elif opens:
+            if not self.block and not self.is_whole:  # the rest of a broken head
+                return
+            self.inner += 1
+        is_clear = self.inner <= opens and all(token.type != "BAD" for token in piece)
+        result = self.parse(start, piece) if is_clear else None
+        if start == "statement" and self.block is not None:
+            self.block.append(result)
+        self.is_whole = self.is_whole and result is not None
+
+    def parse(self, start: str, piece: list[Token]) -> Any:
+        try:
+            return _run(start, piece)
+        except SyntaxProblem as problem:
+            self.problems.append(problem.diagnostic)
+        except UnexpectedToken as error:
+            self.problems.append(unexpected(start, piece, error))
+        return None
+
+    def outside(self, first: Token, opens: bool) -> None:
+        if first.type != "BAD":
+            message = f"{shown(first)} stands outside of a model or def"
+            help = "a file holds dim, const, def and model"
+            self.problems.append(Diagnostic(codes.UNEXPECTED, message, (Label(first.span),), help))
+        if opens:
+            self.block, self.is_whole = [], False
+
+    def close(self, brace: Token) -> None:
+        if self.inner:
+            self.inner -= 1
+            return
+        if self.block is not None and self.is_whole:
+            try:
+                body_of(self.block, brace)
+            except SyntaxProblem as problem:
+                self.problems.append(problem.diagnostic)
+        self.block = None

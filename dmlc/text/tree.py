@@ -1,0 +1,215 @@
+"""The syntax tree: what was written, with its places, and nothing about what it means.
+
+All nodes are frozen and compare without their spans. Chains of one precedence are flat, so the depth of a tree is
+bounded by the brackets of the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dmlc.diagnostics import Span
+
+
+def _span() -> Span:
+    place: Span = field(compare=False, repr=False)
+    return place
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name; a quoted one is never read as a word, a number or a dtype."""
+
+    text: str
+    quoted: bool
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as written."""
+
+    text: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """A string; ``text`` is what it means."""
+
+    text: str
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    items: tuple[Expr, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    name: Name
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``callee`` has several parts for ``onnx.Name``."""
+
+    callee: tuple[Name, ...]
+    operands: tuple[Expr, ...]
+    keywords: tuple[Keyword, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Paren:
+    inner: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Signs before an operand, the outermost first."""
+
+    signs: tuple[str, ...]
+    operand: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """``a ** b ** c``, which is ``a ** (b ** c)``."""
+
+    operands: tuple[Expr, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """``operand as a as b``."""
+
+    operand: Expr
+    dtypes: tuple[Name, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Infix:
+    """Operators of one precedence, applied from the left."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """``first |> call |> call``."""
+
+    first: Expr
+    calls: tuple[Call, ...]
+    span: Span = _span()
+
+
+Expr: TypeAlias = Name | Number | String | ListOf | Call | Paren | Prefix | Power | Cast | Infix | Pipe
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """``f32[N, 3]``."""
+
+    dtype: Name
+    sizes: tuple[Expr, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    version: Number
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    name: Name
+    low: Expr
+    high: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    name: Name
+    type: Type
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    targets: tuple[Name, ...]
+    value: Expr
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    values: tuple[Expr, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a ``def`` after ``*``."""
+
+    name: Name
+    default: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Def:
+    """``body`` ends in its only ``Return``, which ``result`` is."""
+
+    name: Name
+    parameters: tuple[Name, ...]
+    keywords: tuple[Parameter, ...]
+    body: tuple[Assign, ...]
+    result: Return
+    span: Span = _span()
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    name: Name
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    name: Name
+    type: Type | None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """``body`` ends in its only ``Return``, which ``result`` is; ``span`` is the head's."""
+
+    name: Name
+    inputs: tuple[Input, ...]
+    results: tuple[Result, ...]
+    body: tuple[Assign, ...]
+    result: Return
+    span: Span = _span()
+
+
+Item: TypeAlias = Header | Dim | Const | Def | Model
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole file, in the order of the file."""
+
+    items: tuple[Item, ...]

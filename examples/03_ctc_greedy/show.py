@@ -1,0 +1,11 @@
+"""Prints the text that `dmlc run examples/03_ctc_greedy/model.dml ... -o decoded.npz` stored."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+with np.load(sys.argv[1]) as decoded:
+    for codes, confidence in zip(decoded["text"], decoded["confidence"], strict=True):
+        print(f"{confidence:.3f}  {bytes(codes[codes > 0]).decode('ascii')}")

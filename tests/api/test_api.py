@@ -1,0 +1,237 @@
+"""``dmlc.compile`` and ``Program``: what they take, what they give, what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import dmlc
+from dmlc import api
+from dmlc.diagnostics import Source
+from dmlc.ir.printer import print_graph
+
+TEXT = """\
+dim N in 2..64
+const scale: f32[] = 2
+
+model twice(x: f32[N, 4]) -> (y, top) {
+    y = x * scale
+    top, _ = top_k(y, k=2, axis=0)
+    return y, top
+}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "twice.dml"
+    path.write_text(TEXT)
+    return path
+
+
+def built() -> dmlc.Graph:
+    g = dmlc.Graph("twice")
+    g.dim("N", min=2, max=64)
+    x = g.input("x", "f32", ("N", 4))
+    y = x * 2
+    g.output("y", y)
+    g.output("top", dmlc.top_k(y, k=2, axis=0).values)
+    return g
+
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+BACKENDS = ["reference", "numpy", "cpu"]
+
+
+def refused(**options: Any) -> dmlc.Diagnostic:
+    source = options.pop("source", None) or built()
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(source, **options)
+    return caught.value.diagnostics[0]
+
+
+@pytest.mark.parametrize("backend", [None, *BACKENDS])
+@pytest.mark.parametrize("kind", ["path", "text of path", "source", "builder"])
+def test_every_source_on_every_backend(path: Path, kind: str, backend: str | None) -> None:
+    source = {"path": path, "text of path": str(path), "source": Source("<here>", TEXT), "builder": built()}[kind]
+    out = dmlc.compile(source).run({"x": X}, backend=backend)
+    assert list(out) == ["y", "top"]
+    np.testing.assert_array_equal(out["y"], 2 * X)
+    np.testing.assert_array_equal(out["top"], 2 * X[:0:-1])
+
+
+def test_a_program_may_be_run_often(path: Path) -> None:
+    program = dmlc.compile(path)
+    for backend in BACKENDS:
+        for n in (2, 5, 3, 3):
+            out = program.run({"x": np.ones((n, 4), np.float32)}, backend=backend)
+            assert out["y"].shape == (n, 4)
+
+
+def test_feeds_are_checked_on_every_backend(path: Path) -> None:
+    program = dmlc.compile(path)
+    for backend in BACKENDS:
+        for feeds in ({}, {"x": X, "y": X}, {"x": X.astype("f8")}, {"x": X[:1]}, {"x": X[:, :3]}):
+            with pytest.raises(dmlc.DmlcError) as caught:
+                program.run(feeds, backend=backend)
+            assert caught.value.diagnostics[0].code.id.startswith("E042")
+
+
+def test_compiling_leaves_the_graph_alone() -> None:
+    g = built()
+    before = print_graph(g.graph)
+    for options in ({}, {"bind": {"N": 3}}, {"target": "numpy"}, {"lower_hardmax": True}):
+        dmlc.compile(g, **options).to_numpy()
+        assert print_graph(g.graph) == before
+    x = g.input("late", "f32", (3,))
+    g.output("later", x + 1)
+    assert list(dmlc.compile(g).signature.outputs)[-1][0] == "later"
+
+
+def test_targets_decide_what_is_made() -> None:
+    program = dmlc.compile(built(), target="numpy")
+    assert program.default_backend() == "numpy"
+    assert isinstance(program.to_onnx(), onnx.ModelProto)
+    assert program.run({"x": X})["y"].tolist() == (2 * X).tolist()
+    assert "directml" in repr(dmlc.compile(built()))
+
+
+def test_emitted_code_is_made_once_and_the_same_each_time() -> None:
+    program = dmlc.compile(built())
+    assert program.to_onnx() is program.to_onnx()
+    assert program.to_bytes("onnx") == dmlc.compile(built()).to_bytes("onnx")
+    assert program.to_numpy() == dmlc.compile(built()).to_numpy()
+
+
+def test_save(tmp_path: Path) -> None:
+    program = dmlc.compile(built())
+    program.save(tmp_path / "m.onnx")
+    onnx.checker.check_model(onnx.load(tmp_path / "m.onnx"), full_check=True)
+    program.save(str(tmp_path / "m.py"))
+    namespace: dict[str, Any] = {}
+    exec((tmp_path / "m.py").read_text(), namespace)
+    np.testing.assert_array_equal(namespace["twice"](X)[0], 2 * X)
+    for name, code, exit_code in (
+        ("m.txt", "E0556", 2),
+        ("m", "E0556", 2),
+        ("m.dxdispatch.json", "E0552", 1),
+        ("m.dml", "E0552", 1),
+        ("no/such/m.onnx", "E0421", 2),
+    ):
+        with pytest.raises(dmlc.DmlcError) as caught:
+            program.save(tmp_path / name)
+        assert (caught.value.diagnostics[0].code.id, caught.value.exit_code) == (code, exit_code)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.py"]
+
+
+# --- binding dims
+
+
+def test_bind(path: Path) -> None:
+    program = dmlc.compile(path, bind={"N": 3})
+    assert str(program.signature.inputs[0][1]) == "f32[3, 4]"
+    assert "N" not in program.signature.bounds
+    np.testing.assert_array_equal(program.run({"x": X})["y"], 2 * X)
+    with pytest.raises(dmlc.DmlcError, match="axis 0 has size 2, not 3"):
+        program.run({"x": X[:2]})
+
+
+def test_bindings_that_cannot_be() -> None:
+    assert refused(bind={"N": 65}).message == "N=65 is out of bounds: N is 2 to 64"
+    assert refused(bind={"N": 1}).code.id == "E0555"
+    assert refused(bind={"n": 3}).message == "the model has no dim n"
+    g = dmlc.Graph("g")
+    g.output("v", dmlc.top_k(g.input("x", "f32", ("N",)), k=5).values)
+    error = refused(source=g, bind={"N": 4})
+    assert error.code.id == "E0316"
+    assert error.span is not None
+    assert error.span.source.name == __file__
+
+
+def test_a_binding_that_breaks_a_written_type(tmp_path: Path) -> None:
+    path = tmp_path / "m.dml"
+    path.write_text("model m(x: f32[N], y: f32[M]) -> (z: f32[N]) {\n    z = reshape(y, shape=[N])\n    return z\n}\n")
+    assert dmlc.compile(path, bind={"N": 4, "M": 4}).signature.conditions == ()
+    error = refused(source=path, bind={"N": 4, "M": 5})
+    assert error.code.id in ("E0317", "E0555")
+
+
+# --- choices
+
+
+def test_choices_that_do_not_exist() -> None:
+    assert refused(target="directx").code.id == "E0550"
+    assert refused(target="directm").help == 'did you mean "directml"?'
+    assert refused(opset=10).code.id == "E0551"
+    assert refused(opset=22).message == "target directml takes opsets 11 to 21, not 22"
+    assert refused(allow=("rnage",)).help == 'did you mean "range"?'
+    assert refused(exact=True, allow=("range",)).code.id == "E0556"
+    assert refused(feature_level="7.5").code.id == "E0556"
+    assert refused(feature_level="4.1").code.id == "E0557"
+    dmlc.compile(built(), feature_level="5.0")
+    dmlc.compile(built(), feature_level="1.0", target="cpu")
+    with pytest.raises(dmlc.DmlcError, match='did you mean "numpy"') as caught:
+        dmlc.compile(built()).run({"x": X}, backend="nmpy")
+    assert caught.value.diagnostics[0].code.id == "E0553"
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [
+        ({}, {"exact", "reassociates"}),
+        ({"exact": True}, {"exact"}),
+        ({"allow": ["range"]}, {"exact", "reassociates", "range"}),
+        ({"allow": "range"}, {"exact", "reassociates", "range"}),
+    ],
+)
+def test_classes_of_rewrites(options: dict[str, Any], allowed: set[str]) -> None:
+    options = {"exact": False, "allow": (), **options}
+    assert api._classes(**options) == allowed
+
+
+def test_opsets() -> None:
+    model = dmlc.compile(built(), opset=13).to_onnx()
+    assert {o.domain: o.version for o in model.opset_import}[""] == 13
+
+
+# --- what cannot be compiled
+
+
+def test_onnx_models_are_not_read_yet(tmp_path: Path) -> None:
+    program = dmlc.compile(built())
+    program.save(tmp_path / "m.onnx")
+    assert refused(source=tmp_path / "m.onnx").code.id == "E0552"
+    assert refused(source=program.to_onnx()).code.id == "E0552"
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(tmp_path / "missing.dml")
+    assert (caught.value.diagnostics[0].code.id, caught.value.exit_code) == ("E0420", 2)
+
+
+def test_graphs_that_give_nothing_or_cannot_be_sized() -> None:
+    g = dmlc.Graph("g")
+    assert refused(source=g).code.id == "E0254"
+    n = g.dim("N")
+    x = g.input("x", "f32", (n * 8,))
+    g.output("y", x)
+    assert refused(source=g).message == "no input tells the size of N"
+    h = dmlc.Graph("h")
+    h.output("y", dmlc.reshape(h.input("x", "f32", (4,)), shape=("M", 2)))
+    assert refused(source=h).code.id == "E0354"
+
+
+def test_random_feeds_keep_indices_in_range() -> None:
+    g = dmlc.Graph("g")
+    x, i = g.input("x", "f32", ("N", 3)), g.input("i", "i64", ("M",))
+    g.output("y", dmlc.gather(x, i, axis=1))
+    program = dmlc.compile(g)
+    for seed in range(5):
+        feeds = program.random_feeds(seed)
+        assert set(np.unique(feeds["i"])) <= {0, 1, 2}
+        program.run(feeds, backend="reference")

@@ -1,0 +1,131 @@
+"""The command line as its own process: what it loads, pipes that close, signals, bugs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dmlc as package
+from dmlc.cli import main as cli
+from dmlc.cli.main import main
+
+ROOT = Path(package.__file__).parents[1]
+
+
+def python(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, *argv], cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["-h"]])
+def test_help_loads_no_library(tmp_path: Path, argv: list[str]) -> None:
+    code = (
+        "import sys\nfrom dmlc.cli.main import main\n"
+        f"code = main({argv!r})\n"
+        "heavy = {'numpy', 'lark', 'onnx', 'onnxruntime', 'networkx', 'argparse', 'typing'} & set(sys.modules)\n"
+        "assert not heavy, heavy\nsys.exit(code)\n"
+    )
+    done = python("-c", code, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(("usage: dmlc", "dmlc "))
+
+
+@pytest.mark.parametrize(
+    ("program", "absent"),
+    [
+        ("import dmlc; dmlc.__version__", {"numpy", "typing"}),
+        ("import dmlc; dmlc.Graph('g')", {"lark", "onnx", "onnxruntime", "networkx"}),
+        (
+            "import dmlc; g = dmlc.Graph('g'); g.output('y', -g.input('x', 'f32', 3)); "
+            "dmlc.compile(g, target='numpy').run({'x': [1.0, 2.0, 3.0]})",
+            {"lark", "onnx", "onnxruntime", "networkx"},
+        ),
+        ("from dmlc.cli.main import main; main(['targets'])", {"lark", "onnx", "onnxruntime", "networkx"}),
+        ("from dmlc.cli.main import main; main(['ops'])", {"lark", "onnx", "onnxruntime", "networkx"}),
+    ],
+)
+def test_libraries_are_loaded_when_they_are_needed(tmp_path: Path, program: str, absent: set[str]) -> None:
+    done = python("-c", f"{program}\nimport sys\nassert not {absent!r} & set(sys.modules)", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_python_m_dmlc(tmp_path: Path) -> None:
+    (tmp_path / "m.dml").write_text("model m(x: f32[3]) -> (y) {\n    y = argmx(x)\n    return y\n}\n")
+    done = python("-m", "dmlc", "check", "m.dml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error[E02")
+    assert '"argmax"' in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_a_pipe_that_closes_is_no_error(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = f"{sys.executable} -m dmlc ops | head -n 1"
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    argv = [sys.executable, "-m", "dmlc", "ops"]
+    reader = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert reader.stdout is not None
+    assert reader.stderr is not None
+    reader.stdout.close()
+    assert reader.stderr.read() == b""
+    assert reader.wait(60) == 141
+    reader.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full")
+def test_a_full_disk(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for verb in (["ops"], ["--help"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "dmlc", *verb],
+                env=env,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 2
+        assert done.stderr == "dmlc: cannot write to stdout: No space left on device\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="shells of POSIX")
+def test_stdin_that_is_closed(tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = f"{sys.executable} -m dmlc check - <&-"
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error[E0420]: cannot open stdin")
+
+
+def test_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(argv: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_dispatch", interrupt)
+    assert main(["check"]) == 130
+
+
+def test_a_bug_of_ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from dmlc.cli import targets
+
+    def broken(*_: object) -> int:
+        raise RuntimeError("the sky fell")
+
+    monkeypatch.setattr(targets, "run", broken)
+    assert main(["targets"]) == 3
+    err = capsys.readouterr().err
+    assert err.startswith("error[I0901]: RuntimeError: the sky fell")
+    assert "Traceback" not in err
+    assert main(["targets", "-v"]) == 3
+    assert "Traceback" in capsys.readouterr().err
+    assert main(["targets", "--format", "json"]) == 3
+    captured = capsys.readouterr()
+    assert '"I0901"' in captured.out

@@ -1,0 +1,460 @@
+"""The command line, verb by verb: what goes to stdout, to stderr, into files, and the exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from dmlc.cli.main import VERBS, main
+
+TEXT = """\
+dim N in 2..64
+
+model head(x: f32[N, 4], image: f16[2, 3]) -> (best, focus, mean) {
+    best = argmax(x, axes=[1])
+    focus = hardmax(image, axes=[0, 1])
+    mean = reduce_mean(reduce_mean(x, axes=[0]), axes=[1])
+    return best, focus, mean
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a program and data in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("head.dml").write_text(TEXT)
+    np.save("x.npy", np.arange(12, dtype=np.float32).reshape(3, 4))
+    np.savez("data.npz", image=np.array([[1, 2, 3], [6, 5, 4]], np.float16), other=np.zeros(3))
+    return tmp_path
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def dmlc(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command; gives exit code, stdout, stderr."""
+
+    def run(*argv: object) -> tuple[int, str, str]:
+        code = main([str(arg) for arg in argv])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return run
+
+
+def document(output: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(output, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert found["schema"] == 1
+    return found
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+
+
+INPUTS = ("--input", "x=x.npy", "--input", "image=data.npz:image")
+
+
+# --- the door
+
+
+def test_help_and_version(dmlc: Run) -> None:
+    code, out, err = dmlc("--help")
+    assert (code, err) == (0, "")
+    assert all(f"\n  {verb} " in out for verb in VERBS)
+    assert dmlc("-h") == dmlc("--help")
+    assert dmlc("--version")[:2] == (0, "dmlc 0.1.0\n")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(dmlc: Run, verb: str) -> None:
+    code, out, err = dmlc(verb, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"usage: dmlc {verb}")
+    assert "--format" in out
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["compil", "head.dml"],
+        ["compile"],
+        ["compile", "head.dml", "--opset", "x"],
+        ["compile", "head.dml", "--nothing"],
+        ["compile", "head.dml", "--targ", "cpu"],
+        ["compile", "head.dml", "--bind", "N"],
+        ["compile", "head.dml", "--bind", "N=x"],
+        ["compile", "head.dml", "--bind", "N=3", "--bind", "N=4"],
+        ["compile", "head.dml", "--exact", "--allow", "range"],
+        ["compile", "head.dml", "--emit", "tflite"],
+        ["compile", "head.dml", "-o", "head.xyz"],
+        ["compile", "head.dml", "-o", "-", "--format", "json"],
+        ["compile", "-"],
+        ["compile", "model.onnx"],
+        ["run", "head.dml", "--input", "x"],
+        ["run", "head.dml", "--input", "x="],
+        ["run", "head.dml", "--input", "x=x.npy", "--input", "x=x.npy"],
+        ["run", "head.dml", "--backend", "tpu"],
+        ["run", "head.dml", "--random", "-1"],
+        ["run", "head.dml", "--random", "0", "-o", "out.txt"],
+        ["explain", "E9999"],
+        ["ops", "argmx"],
+        ["targets", "directx"],
+        ["fmt"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(dmlc: Run, folder: Path, argv: list[str]) -> None:
+    before = sorted(folder.iterdir())
+    code, out, err = dmlc(*argv)
+    assert (code, out) == (2, "")
+    assert err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_did_you_mean(dmlc: Run) -> None:
+    assert 'did you mean "compile"?' in dmlc("compil")[2]
+    assert 'did you mean "argmax"?' in dmlc("ops", "argmx")[2]
+    assert 'did you mean "directml"?' in dmlc("targets", "directm")[2]
+
+
+# --- compile
+
+
+def test_compile_writes_beside_the_source(dmlc: Run) -> None:
+    code, out, err = dmlc("compile", "head.dml")
+    assert (code, out) == (0, "")
+    assert err.startswith("head.onnx: head for directml, opset 21, ")
+    model = onnx.load("head.onnx")
+    assert [o.name for o in model.graph.output] == ["best", "focus", "mean"]
+
+
+@pytest.mark.parametrize("argv", [["-o", "out.py"], ["--emit", "numpy", "-o", "out.py"], ["--target", "numpy"]])
+def test_compile_to_numpy(dmlc: Run, argv: list[str]) -> None:
+    assert dmlc("compile", "head.dml", *argv)[0] == 0
+    name = "out.py" if "-o" in argv else "head.py"
+    namespace: dict[str, Any] = {}
+    exec(Path(name).read_text(), namespace)
+    with np.load("data.npz") as data:
+        best, focus, mean = namespace["head"](np.load("x.npy"), data["image"])
+    assert best.tolist() == [[3], [3], [3]]
+    assert focus.tolist() == [[0, 0, 0], [1, 0, 0]]
+    assert mean.tolist() == [[5.5]]
+
+
+def test_emit_wins_over_the_suffix(dmlc: Run) -> None:
+    assert dmlc("compile", "head.dml", "--emit", "onnx", "-o", "model.bin")[0] == 0
+    onnx.load_from_string(Path("model.bin").read_bytes())
+
+
+@pytest.mark.parametrize(
+    "argv", [["--emit", "dxdispatch"], ["-o", "x.dxdispatch.json"], ["--emit", "dml", "-o", "y.dml"]]
+)
+def test_what_is_not_available_yet(dmlc: Run, argv: list[str]) -> None:
+    code, _, err = dmlc("compile", "head.dml", *argv)
+    assert code == 1
+    assert "error[E0552]" in err
+
+
+def test_compile_to_stdout(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["compile", "head.dml", "-o", "-", "--emit", "onnx"]) == 0
+    assert next(o.name for o in onnx.load_from_string(capfdbinary.readouterr().out).graph.output) == "best"
+    assert main(["compile", "head.dml", "-o", "-", "--target", "numpy"]) == 0
+    assert b"def head(" in capfdbinary.readouterr().out
+
+
+def test_compile_from_stdin(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, TEXT.encode())
+    assert dmlc("compile", "-", "-o", "out.onnx")[0] == 0
+    onnx.checker.check_model(onnx.load("out.onnx"), full_check=True)
+    stdin(monkeypatch, b"model m(")
+    code, _, err = dmlc("check", "-")
+    assert code == 1
+    assert "<stdin>:1:" in err
+
+
+@pytest.mark.parametrize("output", ["head.dml", "./head.dml", "link.dml"])
+def test_the_source_is_not_overwritten(dmlc: Run, output: str) -> None:
+    Path("link.dml").symlink_to("head.dml")
+    code, _, err = dmlc("compile", "head.dml", "--emit", "onnx", "-o", output)
+    assert code == 2
+    assert "OUT is SRC" in err
+    assert Path("head.dml").read_text() == TEXT
+
+
+def test_compile_json(dmlc: Run) -> None:
+    code, out, err = dmlc("compile", "head.dml", "--format", "json", "--bind", "N=4", "-q")
+    assert (code, err) == (0, "")
+    found = document(out)
+    assert (found["command"], found["ok"], found["output"], found["kind"]) == ("compile", True, "head.onnx", "onnx")
+    assert found["inputs"][0] == {"name": "x", "dtype": "float32", "shape": [4, 4]}
+    assert found["diagnostics"] == []
+
+
+def test_quiet_and_verbose(dmlc: Run) -> None:
+    assert dmlc("compile", "head.dml", "-q") == (0, "", "")
+    assert "infer-shapes" in dmlc("compile", "head.dml", "-v")[2]
+
+
+def test_shared_flags_reach_the_compiler(dmlc: Run) -> None:
+    argv = ["--opset", "13", "--exact", "--strict", "--lower-hardmax", "--feature-level", "6.4", "--model", "head"]
+    assert dmlc("compile", "head.dml", "-o", "o.onnx", *argv)[0] == 0
+    assert {o.domain: o.version for o in onnx.load("o.onnx").opset_import}[""] == 13
+    for argv, code in (
+        (["--target", "directx"], "E0550"),
+        (["--opset", "9"], "E0551"),
+        (["--bind", "N=1"], "E0555"),
+        (["--allow", "rnage"], "E0556"),
+        (["--feature-level", "3.0"], "E0557"),
+    ):
+        exit_code, _, err = dmlc("compile", "head.dml", "-o", "p.onnx", *argv)
+        assert exit_code == 1
+        assert f"error[{code}]" in err
+    assert dmlc("compile", "head.dml", "--model", "hed")[0] == 1
+    assert not Path("p.onnx").exists()
+
+
+# --- check
+
+
+def test_check(dmlc: Run, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    code, out, err = dmlc("check", "head.dml")
+    assert (code, err) == (0, "")
+    assert out.startswith("head.dml: head is fine for directml: 2 inputs, 3 outputs, ")
+    assert dmlc("check", "head.dml", "-q") == (0, "", "")
+    assert document(dmlc("check", "head.dml", "--format", "json")[1])["ok"] is True
+    assert sorted(folder.iterdir()) == before
+
+
+def test_check_says_what_is_wrong(dmlc: Run) -> None:
+    Path("bad.dml").write_text(TEXT.replace("axes=[1])\n    focus", "axes=[7])\n    focus"))
+    code, out, err = dmlc("check", "bad.dml")
+    assert (code, out) == (1, "")
+    assert err.startswith("error[E0301]")
+    assert "--> bad.dml:4:" in err
+    code, out, err = dmlc("check", "bad.dml", "--format", "json")
+    assert (code, err) == (1, "")
+    found = document(out)
+    assert (found["ok"], found["exit_code"]) == (False, 1)
+    (diagnostic,) = found["diagnostics"]
+    assert (diagnostic["code"], diagnostic["labels"][0]["line"]) == ("E0301", 4)
+
+
+def test_colour_only_on_a_terminal(
+    dmlc: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.dml").write_text("model\n")
+    assert "\x1b[" not in dmlc("check", "bad.dml")[2]
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[" in dmlc("check", "bad.dml")[2]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in dmlc("check", "bad.dml")[2]
+
+
+# --- run
+
+
+@pytest.mark.parametrize("backend", [None, "cpu", "numpy", "reference"])
+def test_run_prints_a_summary(dmlc: Run, backend: str | None) -> None:
+    code, out, _ = dmlc("run", "head.dml", *INPUTS, *(["--backend", backend] if backend else []))
+    assert code == 0
+    lines = [line.split(None, 1) for line in out.splitlines()]
+    assert [line[0] for line in lines] == ["best", "focus", "mean"]
+    assert out.splitlines()[0].split("  ", 1)[1].strip().startswith("u32[3, 1]")
+    assert "[[3], [3], [3]]" in out
+    assert "[[5.5]]" in out
+
+
+def test_run_summarises_large_outputs(dmlc: Run) -> None:
+    Path("big.dml").write_text("model m(x: f32[N], n: f32[20]) -> (y, z, b) {\n    return x * 2, n, x > 0\n}\n")
+    np.save("big.npy", np.arange(100, dtype=np.float32))
+    np.save("n.npy", np.array([np.nan] * 19 + [2], np.float32))
+    code, out, _ = dmlc("run", "big.dml", "--input", "x=big.npy", "--input", "n=n.npy")
+    assert code == 0
+    y, z, b = out.splitlines()
+    assert y.split() == ["y", "f32[100]", "min", "0", "max", "198", "mean", "99"]
+    assert z.split() == ["z", "f32[20]", "min", "2", "max", "2", "mean", "2", "NaN", "19"]
+    assert b.endswith("99 of 100 true")
+
+
+def test_run_writes_npz(dmlc: Run) -> None:
+    code, out, err = dmlc("run", "head.dml", *INPUTS, "-o", "out.npz")
+    assert (code, out) == (0, "")
+    assert "out.npz" in err
+    with np.load("out.npz") as found:
+        assert found.files == ["best", "focus", "mean"]
+        assert found["focus"].tolist() == [[0, 0, 0], [1, 0, 0]]
+
+
+def test_run_json(dmlc: Run) -> None:
+    found = document(dmlc("run", "head.dml", *INPUTS, "--format", "json", "--backend", "reference")[1])
+    assert found["backend"] == "reference"
+    assert found["outputs"]["mean"] == {
+        "dtype": "float32", "shape": [1, 1], "min": 5.5, "max": 5.5, "mean": 5.5, "nan": 0, "values": [[5.5]],
+    }  # fmt: skip
+    Path("inf.dml").write_text("model m(x: f32[2]) -> (y, z) {\n    return x / 0.0, log(-x)\n}\n")
+    np.save("one.npy", np.ones(2, np.float32))
+    code, out, _ = dmlc("run", "inf.dml", "--input", "x=one.npy", "--format", "json")
+    if code == 0:  # a division by a constant zero may be refused
+        assert document(out)["outputs"]["y"]["max"] == "inf"
+
+
+def test_run_on_random_inputs(dmlc: Run) -> None:
+    first, again, other = (dmlc("run", "head.dml", "--random", seed)[:2] for seed in (1, 1, 2))
+    assert first == again
+    assert first[0] == 0
+    assert first != other
+    code, out, _ = dmlc("run", "head.dml", "--random", 0, "--bind", "N=5", "--input", "image=data.npz:image")
+    assert code == 0
+    assert "u32[5, 1]" in out
+    assert "[1, 0, 0]" in out
+
+
+def test_run_refuses_data_that_does_not_match(dmlc: Run) -> None:
+    np.save("f8.npy", np.zeros((3, 4)))
+    np.save("row.npy", np.zeros(4, np.float32))
+    np.save("one.npy", np.zeros((1, 4), np.float32))
+    image = ("--input", "image=data.npz:image")
+    for argv, code, text in (
+        (["--input", "x=f8.npy", *image], "E0424", "expected f32[N, 4], got f64[3, 4]"),
+        (["--input", "x=row.npy", *image], "E0425", "2 axes are declared, 1 came"),
+        (["--input", "x=one.npy", *image], "E0425", "dim N is 1, it must be 2 to 64"),
+        (["--input", "x=x.npy"], "E0423", "input image is not fed"),
+        ([*INPUTS, "--input", "y=x.npy"], "E0423", "no input y"),
+        (["--input", "x=x.npy", "--input", "image=data.npz:imgae"], "E0422", 'did you mean "image"'),
+    ):
+        exit_code, out, err = dmlc("run", "head.dml", *argv)
+        assert (exit_code, out) == (1, "")
+        assert f"error[{code}]" in err
+        assert text in err
+
+
+def test_run_without_the_provider(dmlc: Run) -> None:
+    import onnxruntime
+
+    if "DmlExecutionProvider" not in onnxruntime.get_available_providers():
+        code, _, err = dmlc("run", "head.dml", *INPUTS, "--backend", "dml")
+        assert code == 1
+        assert "error[E0553]" in err
+
+
+# --- fmt
+
+
+def test_fmt(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dmlc("fmt", "head.dml")[0] == 0
+    clean = Path("head.dml").read_text()
+    assert dmlc("fmt", "--check", "head.dml") == (0, "", "")
+    messy = clean.replace("axes=[1]", "axes = [ 1 ]")
+    Path("head.dml").write_text(messy)
+    code, out, err = dmlc("fmt", "--check", "head.dml")
+    assert (code, out) == (1, "")
+    assert "head.dml" in err
+    assert Path("head.dml").read_text() == messy
+    stdin(monkeypatch, messy.encode())
+    assert dmlc("fmt", "-")[:2] == (0, clean)
+    found = document(dmlc("fmt", "--check", "head.dml", "--format", "json")[1])
+    assert (found["ok"], found["changed"]) == (False, ["head.dml"])
+    assert dmlc("fmt", "head.dml", "-q") == (0, "", "")
+    assert Path("head.dml").read_text() == clean
+
+
+def test_fmt_leaves_a_broken_program_alone(dmlc: Run) -> None:
+    Path("bad.dml").write_text("model m( {")
+    assert dmlc("fmt", "bad.dml")[0] == 1
+    assert Path("bad.dml").read_text() == "model m( {"
+
+
+# --- explain, inspect, ops, targets, doctor
+
+
+def test_explain_a_code(dmlc: Run) -> None:
+    code, out, err = dmlc("explain", "e0301")
+    assert (code, err) == (0, "")
+    assert out.startswith("E0301: ")
+    assert "wrong:" in out
+    assert "right:" in out
+    assert document(dmlc("explain", "E0301", "--format", "json")[1])["code"] == "E0301"
+
+
+def test_explain_a_program(dmlc: Run) -> None:
+    code, out, _ = dmlc("explain", "head.dml")
+    assert code == 0
+    assert "mean = reduce_mean(reduce_mean(x, axes=[0]), axes=[1])" in out
+    assert "canonicalize-reduce" in out
+    found = document(dmlc("explain", "head.dml", "--format", "json")[1])
+    assert any("head.dml:6" in place for rewrite in found["rewrites"] for place in rewrite["places"])
+    assert next(row["pass"] for row in found["passes"]) == "infer-shapes"
+    exact = document(dmlc("explain", "head.dml", "--exact", "--format", "json")[1])
+    assert not any(rewrite["class"] != "exact" for rewrite in exact["rewrites"])
+
+
+def test_inspect(dmlc: Run) -> None:
+    code, out, _ = dmlc("inspect", "head.dml")
+    assert code == 0
+    for text in ("f32[N, 4]", "2 to 64", "hardmax", "as written", "compiled"):
+        assert text in out
+    found = document(dmlc("inspect", "head.dml", "--format", "json")[1])
+    assert found["nodes"]["before"]["hardmax"] == 1
+    assert "hardmax" not in found["nodes"]["after"]
+    assert found["dims"] == {"N": {"min": 2, "max": 64}}
+
+
+def test_inspect_an_onnx_file(dmlc: Run) -> None:
+    assert dmlc("compile", "head.dml", "-q")[0] == 0
+    code, out, _ = dmlc("inspect", "head.onnx")
+    assert code == 0
+    for text in ("ArgMax", "float32[N, 4]", "float16[2, 3]", "ai.onnx 21"):
+        assert text in out
+    found = document(dmlc("inspect", "head.onnx", "--format", "json")[1])
+    assert found["outputs"][0] == {"name": "best", "dtype": "uint32", "shape": ["N", 1]}
+    for data in (b"", b"hello", TEXT.encode(), Path("head.onnx").read_bytes()[:-40]):
+        Path("bad.onnx").write_bytes(data)
+        code, out, err = dmlc("inspect", "bad.onnx")
+        assert (code, out) == (1, "")
+        assert "error[E0428]" in err
+
+
+def test_ops(dmlc: Run) -> None:
+    code, out, _ = dmlc("ops")
+    assert code == 0
+    assert "top_k(x, *, k, axis=-1" in out
+    for name in ("argmax", "+", "!", "add", "softmax"):
+        assert dmlc("ops", name)[0] == 0
+    assert document(dmlc("ops", "top_k", "--format", "json")[1])["operation"]["results"] == ["values", "indices"]
+    assert len(document(dmlc("ops", "--format", "json")[1])["operations"]) > 50
+
+
+def test_targets(dmlc: Run) -> None:
+    assert [line.split()[0] for line in dmlc("targets")[1].splitlines()] == [
+        "target", "directml", "cpu", "onnx", "numpy",
+    ]  # fmt: skip
+    assert "11 to 21" in dmlc("targets", "directml")[1]
+    assert document(dmlc("targets", "cpu", "--format", "json")[1])["target"]["max_opset"] == 21
+
+
+def test_doctor(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = dmlc("doctor")
+    assert (code, err) == (0, "")
+    for name in ("python", "numpy", "lark", "onnx", "onnxruntime", "networkx", "CPUExecutionProvider"):
+        assert name in out
+    monkeypatch.setitem(sys.modules, "lark", None)  # as if it were not installed
+    code, out, _ = dmlc("doctor")
+    assert code == 1
+    assert "pip install lark" in out
+    assert document(dmlc("doctor", "--format", "json")[1])["missing"] == ["lark"]

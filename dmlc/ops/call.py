@@ -119,6 +119,8 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
     out: list[Value | None] = []
     for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
         if argument is None:
+            if not spec.optional and i < len(arguments):
+                raise OpError(codes.OPERAND_COUNT, f"{op.symbol or op.name} needs {spec.name}, none is given", at=i)
             if not spec.optional:
                 raise _count_error(op, len(arguments))
             out.append(None)

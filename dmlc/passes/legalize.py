@@ -30,7 +30,7 @@ class Legalize(Pass):
     operations that a kernel computes wrongly, or traps on, are spelled by others. ``exact``; a second run changes
     nothing.
 
-    Raises ``DmlcError`` E0501 with the lowest opset that works, or E0502 where nothing exact exists.
+    Raises ``DmlcError`` E0502 where nothing exact exists.
     """
 
     name: ClassVar[str] = "legalize"

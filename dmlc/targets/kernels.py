@@ -32,13 +32,6 @@ class KernelTable:
         """The element types of the operator's type parameter at a model opset; empty where it has no kernel."""
         return self._types.get((op, parameter, opset), _NONE)
 
-    def lowest_opset(self, op: str, dtype: DType, parameter: str = "T") -> int | None:
-        """The first opset of the table that has the kernel."""
-        found = [
-            opset for (name, p, opset), types in self._types.items() if (name, p) == (op, parameter) and dtype in types
-        ]
-        return min(found, default=None)
-
     def rows(self) -> list[tuple[str, str, int, frozenset[DType]]]:
         """(operator, type parameter, opset, types) of the whole table."""
         return [(*key, types) for key, types in self._types.items()]

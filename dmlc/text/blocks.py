@@ -116,7 +116,6 @@ class Block(Caller):
     ) -> Asking:
         """The results of a def: its statements with the operands in place of the parameters."""
         unit, name = self.unit, definition.name.text
-        self.check_call(definition, expr, values, keywords)
         if unit.names_only or name in unit.cyclic:
             return POISON
         unit.called.add(name)
@@ -133,27 +132,23 @@ class Block(Caller):
         frame = Frame(outer=outer, depth=self.frame.depth + 1)
         for parameter, value, place in zip(definition.parameters, values, places, strict=True):
             frame.names[parameter.text] = self.single(value, place)
+            frame.places[parameter.text] = parameter.span
         for keyword in definition.keywords:
             value = keywords.get(keyword.name.text)
             if keyword.name.text not in keywords and keyword.default is not None:
                 around = Block(unit, Frame(outer=outer))
                 value = yield around.evaluate(keyword.default, Asked.ANY)
             frame.names[keyword.name.text] = value
+            frame.places[keyword.name.text] = keyword.name.span
         results = yield Block(unit, frame).body(definition.body, definition.result)
         return results[0] if len(results) == 1 else Several(name, tuple(results))
 
-    def check_call(
-        self, definition: tree.Def, expr: tree.Call, values: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> None:
+    def check_call(self, definition: tree.Def, expr: tree.Call, count: int) -> None:
         """Operands and keywords against the parameters. Raises E0305, E0306, E0308."""
         name = definition.name.text
         wanted = [p.text for p in definition.parameters]
         known = {k.name.text: k for k in definition.keywords}
-        if len(values) != len(wanted):
-            shown = f" ({', '.join(wanted)})" if wanted else ""
-            message = f"{name} takes {plural(len(wanted), 'operand')}{shown}, {len(values)} given"
-            help = f"{', '.join(known)} are given as keywords" if known and len(values) > len(wanted) else ""
-            raise self.frame.fail(codes.OPERAND_COUNT, message, expr.span, help=help)
+        given = {k.name.text for k in expr.keywords}
         for keyword in expr.keywords:
             if keyword.name.text not in known:
                 message = f"{name} has no parameter {keyword.name.text} after *"
@@ -161,7 +156,12 @@ class Block(Caller):
                 if keyword.name.text in wanted:
                     help = "it is an operand, and stands before the keywords without its name"
                 raise self.frame.fail(codes.UNKNOWN_ATTRIBUTE, message, keyword.name.span, help=help)
+        if count != len(wanted):
+            shown = f" ({', '.join(wanted)})" if wanted else ""
+            message = f"{name} takes {plural(len(wanted), 'operand')}{shown}, {count} given"
+            help = f"{', '.join(known)} are given as keywords" if known and count > len(wanted) else ""
+            raise self.frame.fail(codes.OPERAND_COUNT, message, expr.span, help=help)
         for text, parameter in known.items():
-            if text not in keywords and parameter.default is None:
+            if text not in given and parameter.default is None:
                 message = f"{name} needs {text}"
                 raise self.frame.fail(codes.MISSING_ATTRIBUTE, message, expr.span, help=f"write {text}=...")

@@ -50,6 +50,8 @@ class Caller(Evaluator):
         is_carried = len(expr.callee) > 1 and expr.callee[0].text == "onnx"
         if definition is None and op is None and not is_carried:
             raise self.unknown_operation(expr, name)
+        if definition is not None:
+            self.check_call(definition, expr, len(expr.operands) + (piped is not None))
         values, places = ([piped[0]], [piped[1]]) if piped is not None else ([], [])
         for operand in expr.operands:
             value = yield self.evaluate(operand)
@@ -134,6 +136,10 @@ class Caller(Evaluator):
             message, near = f"{name} is a dtype, not an operation", f"a cast is written x as {name}"
         span = first.span.to(expr.callee[-1].span)
         return self.frame.fail(name_codes.UNKNOWN_OPERATION, message, span, "not found", help=near)
+
+    def check_call(self, definition: tree.Def, expr: tree.Call, count: int) -> None:
+        """The number of operands and the keywords against the parameters. Raises E0305, E0306, E0308."""
+        raise NotImplementedError
 
     def unfold(
         self,

@@ -38,7 +38,9 @@ class _File:
         self.once("model", [item.name for item in self.models])
         for definition in defs:
             self.check_parameters(definition)
-        self.defs = {item.name.text: item for item in reversed(defs)}
+        self.defs: dict[str, tree.Def] = {}
+        for definition in defs:
+            self.defs.setdefault(definition.name.text, definition)
         self.cyclic, circles = find_cycles(self.defs)
         self.problems.found += circles
         self.consts: dict[str, ConstData] = {}

@@ -26,6 +26,7 @@ class ModelReader:
         self.model = model
         self.bounds = bounds
         self.frame = Frame()
+        self.is_whole = True  # whether the types of all inputs were understood
         self.types: dict[str, TensorType | None] = {}  # of results; None where none is written, or it is wrong
 
     def read(self) -> None:
@@ -40,21 +41,20 @@ class ModelReader:
 
     def inputs(self) -> None:
         types: list[tuple[tree.Input, TensorType]] = []
-        is_whole = True
         for item in self.model.inputs:
             try:
                 type = type_of(self.unit, item.type)
             except DmlcError as error:
                 self.unit.problems.add(error)
-                is_whole = False
+                self.is_whole = False
                 value: Any = POISON
             else:
                 types.append((item, type))
                 value = self.unit.graph.add_input(item.name.text, type, item.type.span)
             Block(self.unit, self.frame).bind(item.name, POISON if self.unit.names_only else value)
-        self.dims(types, is_whole)
+        self.dims(types)
 
-    def dims(self, types: Sequence[tuple[tree.Input, TensorType]], is_whole: bool) -> None:
+    def dims(self, types: Sequence[tuple[tree.Input, TensorType]]) -> None:
         """The dims that an input tells; E0208 for the others, unless an input's type is wrong itself."""
         used: dict[str, Span] = {}
         for item, type in types:
@@ -64,7 +64,7 @@ class ModelReader:
                     self.clash(size.name, expr.span)
                 for name in sorted(dim_names(size)):
                     used.setdefault(name, expr.span)
-        if not is_whole:
+        if not self.is_whole:
             self.unit.unsolved |= set(used) | set(self.bounds)
             return
         for name, span in used.items():
@@ -110,7 +110,7 @@ class ModelReader:
         for expr, size in zip(written.sizes, type.shape, strict=True):
             for name in sorted(dim_names(size) - self.unit.dims):
                 is_known = False
-                if name not in self.unit.unsolved:
+                if name not in self.unit.unsolved and self.is_whole:
                     self.unit.unsolved.add(name)
                     self.unit.problems.add(_unsolved(name, expr.span))
         return type if is_known else None

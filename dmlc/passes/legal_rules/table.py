@@ -168,23 +168,18 @@ class Facts:
         """The dtype itself where the kernels take it, else the wider one to compute in, else None."""
         key = (op, dtype)
         if key not in self._answers:
-            self._answers[key] = self._find(op, dtype, self.opset)
+            self._answers[key] = self._find(op, dtype)
         return self._answers[key]
 
     def has(self, op: Operation, dtype: DType) -> bool:
         """Whether the kernels take the dtype as it is."""
         return self.home(op, dtype) is dtype
 
-    def lowest_opset(self, op: Operation, dtype: DType, last: int) -> int | None:
-        """The lowest opset above this one at which the table has an answer."""
-        later = range(self.opset + 1, last + 1)
-        return next((opset for opset in later if self._find(op, dtype, opset) is not None), None)
-
-    def _find(self, op: Operation, dtype: DType, opset: int) -> DType | None:
+    def _find(self, op: Operation, dtype: DType) -> DType | None:
         need = NEEDS[op]
         for candidate in (dtype, *need.wider.get(dtype, ())):
             if candidate not in need.wrong and all(
-                candidate in self.table.dtypes(name, opset, parameter) for name, parameter in need.kernels
+                candidate in self.table.dtypes(name, self.opset, parameter) for name, parameter in need.kernels
             ):
                 return candidate
         return None

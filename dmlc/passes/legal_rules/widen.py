@@ -17,8 +17,6 @@ from dmlc.passes.legal_rules.build import LegalRule, Maker
 from dmlc.passes.legal_rules.table import NEEDS, Need
 from dmlc.passes.rewrite import Match, Rewriter
 
-_LAST_OPSET = 21
-
 
 class WidenDtype(LegalRule):
     """The rule of the table: it comes after the others, so what it cannot do nobody can."""
@@ -53,10 +51,6 @@ class WidenDtype(LegalRule):
 
     def _refuse(self, node: Node, dtype: DType) -> DmlcError:
         labels = [Label(span) for span in node.spans[:1]]
-        lowest = self.facts.lowest_opset(node.op, dtype, _LAST_OPSET)
-        if lowest is not None:
-            message = f"{node.op.name} of {dtype.name} needs opset {lowest}, not {self.facts.opset}"
-            return fail(codes.NEEDS_OPSET, message, *labels, help=f"compile with --opset {lowest}")
         kernels = " and ".join(name for name, _ in NEEDS[node.op].kernels)
         message = f"{node.op.name} of {dtype.name} has no exact form: ONNX Runtime has no such kernel of {kernels}"
         wide = "f32" if dtype is f64 else "a dtype that it takes"
@@ -105,6 +99,6 @@ class TruthByComparison(LegalRule):
         return make(NOT_EQUAL, x, make.constant(0, x.type.dtype))
 
 
-#: i64 types that hold all numbers of a narrower integer type.
+#: Integer types whose sums i64 holds, and f64 too unless there are millions of the largest.
 NARROW: tuple[DType, ...] = (i8, i16, i32, u8, u16, u32)
 RULES: tuple[type[LegalRule], ...] = (SignedIndices, TruthByComparison)

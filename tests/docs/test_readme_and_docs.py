@@ -1,0 +1,84 @@
+"""The README and the docs say what is so."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmlc.cli.main import main
+from dmlc.diagnostics import CODES
+from dmlc.ops import OPERATIONS
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks marked with that language."""
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [text for mark, text in fences if mark == language]
+
+
+def test_the_two_commands_are_lines_by_themselves() -> None:
+    commands = [line for line in README.splitlines() if line.startswith("pip install")]
+    assert len(commands) == 2
+    assert commands[0].startswith("pip install . && dmlc run examples/")
+    assert commands[1] == "pip install '.[test]' && pytest"
+
+
+def test_the_first_command_prints_what_is_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    command = next(line for line in README.splitlines() if line.startswith("pip install . && dmlc run "))
+    assert main(command.split("&& dmlc ")[1].split()) == 0
+    assert capsys.readouterr().out in blocks("")
+
+
+def test_the_program_and_its_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = next(b for b in blocks("") if b.startswith("dim batch"))
+    Path("heads.dml").write_text(program)
+    assert main(["compile", "heads.dml"]) == 0
+    assert main(["run", "heads.dml", "--random", "1"]) == 0
+    capsys.readouterr()
+    Path("heads.dml").write_text(program.replace("[1, 2, 3]", "[1, 2, 4]"))
+    assert main(["check", "heads.dml"]) == 1
+    assert capsys.readouterr().err in blocks("")
+
+
+def test_the_builder_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks("python")
+    exec(compile(code, "readme.py", "exec"), {})
+    assert Path("heads.onnx").stat().st_size > 0
+
+
+def test_the_count_of_operations() -> None:
+    assert f"{len(OPERATIONS)} with a call form" in README
+
+
+def test_the_picture_is_of_a_real_run(tmp_path: Path) -> None:
+    out = tmp_path / "digits.svg"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, str(ROOT / "docs" / "picture.py"), str(out)], check=True, env=env)
+    assert out.read_text() == (ROOT / "docs" / "digits.svg").read_text(), "run: python docs/picture.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere_and_codes_exist(page: Path) -> None:
+    import dmlc.diagnostics.catalogue  # noqa: F401  (fills CODES)
+
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (page.parent / target).exists(), target
+    for code in re.findall(r"\b[EWI]0\d{3}\b", text):
+        assert code in CODES, code

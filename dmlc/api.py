@@ -12,15 +12,20 @@ from dmlc import builder, ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
 from dmlc.diagnostics import Diagnostic, DmlcError, Label, Source, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as builder_codes
+from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.ir.operation import OpError
+from dmlc.ops import index
 from dmlc.ops.call import CallSite, diagnose
 from dmlc.passes import default_pipeline
 from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, LedgerEntry, PassContext, Remark
 from dmlc.runtime import files
 from dmlc.runtime.feeds import bounds_text
+from dmlc.runtime.numpy_code import NumpyCode
 from dmlc.runtime.random_feeds import random_feeds
+from dmlc.runtime.reference import evaluate
+from dmlc.runtime.session import Session, has_directml
 from dmlc.targets import Target, load_target, target_names
 
 if TYPE_CHECKING:
@@ -200,8 +205,6 @@ class Program:
         """Where ``run`` runs when it is not told."""
         if self.target.name == "numpy":
             return "numpy"
-        from dmlc.runtime.session import has_directml
-
         return "dml" if has_directml() else "cpu"
 
     def random_feeds(self, seed: int) -> dict[str, Array]:
@@ -210,18 +213,12 @@ class Program:
 
     def _runner(self, backend: str) -> Callable[[Mapping[str, Any]], dict[str, Array]]:
         if backend == "reference":
-            from dmlc.runtime.reference import evaluate
-
             return lambda feeds: evaluate(self.source_graph, feeds)
         if backend == "numpy":
-            from dmlc.runtime.numpy_code import NumpyCode
-
             return NumpyCode(self.artifact("numpy")).run
         if backend not in BACKENDS:
             help = did_you_mean(backend, BACKENDS) or f"it is one of {', '.join(BACKENDS)}"
             raise fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
-        from dmlc.runtime.session import Session
-
         return Session(self.artifact("onnx"), backend).run
 
     def __repr__(self) -> str:
@@ -318,7 +315,7 @@ def _built(source: builder.Graph) -> ir.Graph:
     open_dims = sorted(builder.unsolved_dims(graph))
     if open_dims:
         message = f"no input tells the size of {', '.join(open_dims)}"
-        raise fail(builder_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
+        raise fail(name_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
     return graph.clone()
 
 
@@ -350,8 +347,6 @@ def _bound(graph: ir.Graph, binding: Mapping[str, int]) -> ir.Graph:
 
 def _index_limits(graph: ir.Graph) -> dict[str, ir.Dim]:
     """The inputs that are used as indices, and the sizes that they must stay below."""
-    from dmlc.ops import index
-
     limits: dict[str, ir.Dim] = {}
     for node in graph:
         if node.op in (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS):

@@ -11,8 +11,11 @@ from dmlc.builder.place import PythonSpan, call_site, caller
 from dmlc.builder.tensor import DTypeLike, Home, Tensor, constant_value, mistake, not_a_tensor
 from dmlc.diagnostics import Code, DmlcError, Label, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as codes
+from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.ir import Dim, DimExpr, DType, TensorType, as_dtype, dim_names, symbol
 
+#: As in the text language; NumPy holds no more.
+_MAX_RANK = 64
 _ARTICLE = {"dim": "a", "input": "an", "output": "an"}
 
 #: One size of a shape: a number, the name of a dim, or an expression of dims.
@@ -35,14 +38,14 @@ class Graph:
     def dim(self, name: str, min: int = 1, max: int | None = None) -> DimExpr:
         """Declare a dim and its inclusive bounds; returns it for shapes, attributes and arithmetic.
 
-        Raises ``DmlcError``: E0251 for a name that is taken, E0253 for bounds that hold no size.
+        Raises ``DmlcError``: E0204 for a name that is taken, E0333 for bounds that hold no size.
         """
         self._check_free("dim", name)
         bounds_are_sizes = _is_size(min) and (max is None or _is_size(max))
         if not bounds_are_sizes or (max is not None and min > max):
             text = f"{min}..{'' if max is None else max}"
             raise self._mistake(
-                codes.BAD_BOUNDS,
+                shapes.WRONG_BOUNDS,
                 f"no size lies in {text}",
                 at="max" if bounds_are_sizes else "min",
                 parameters=("name", "min", "max"),
@@ -55,7 +58,7 @@ class Graph:
     def input(self, name: str, dtype: DTypeLike, shape: Sequence[Size] | Size) -> Tensor:
         """Declare an input. A text in the shape is a dim, unbounded unless ``dim`` declares it.
 
-        Raises ``DmlcError``: E0251 for a name that is taken, E0352 for a dtype, E0353 for a shape that is none.
+        Raises ``DmlcError``: E0204 for a name that is taken, E0211 for a dtype, E0332 for a shape that is none.
         """
         self._check_free("input", name)
         type_ = TensorType(self._dtype(dtype), self._shape(shape))
@@ -65,7 +68,7 @@ class Graph:
     def output(self, name: str, value: Tensor) -> None:
         """Name a result. One tensor may be several outputs.
 
-        Raises ``DmlcError``: E0251 for a name that an output or input has, E0350 for what is not a tensor.
+        Raises ``DmlcError``: E0204 or E0210 for a name that an output or input has, E0335 for what is not a tensor.
         """
         self._check_free("output", name, against=("output", "input"))
         if not isinstance(value, Tensor):
@@ -89,7 +92,7 @@ class Graph:
                 before = self._places[other, name]
                 labels = [Label(before, f"{other} {name} is named here")] if before else []
                 raise mistake(
-                    codes.NAME_TAKEN,
+                    names.NAME_TWICE if other == kind else names.RESULT_LIKE_INPUT,
                     f"{name} is {_ARTICLE[other]} {other} already",
                     labels=labels,
                     help=f"give the {kind} another name",
@@ -101,7 +104,7 @@ class Graph:
         except KeyError:
             near = did_you_mean(str(dtype), [text for d in ir.DTYPES for text in (d.name, d.long_name)])
             raise self._mistake(
-                codes.NO_SUCH_DTYPE,
+                names.UNKNOWN_DTYPE,
                 f"the language has no dtype {dtype}",
                 at="dtype",
                 help=near or "it has f16 f32 f64, i8 to i64, u8 to u64 and bool",
@@ -110,7 +113,13 @@ class Graph:
     def _shape(self, shape: Sequence[Size] | Size) -> tuple[Dim, ...]:
         sizes: Any = (shape,) if isinstance(shape, (int, str, DimExpr)) else shape
         if not isinstance(sizes, (list, tuple)):
-            raise self._mistake(codes.BAD_SHAPE, f"a shape is a list of sizes, not {type(sizes).__name__}", at="shape")
+            raise self._mistake(
+                shapes.WRONG_SIZE, f"a shape is a list of sizes, not {type(sizes).__name__}", at="shape"
+            )
+        if len(sizes) > _MAX_RANK:
+            raise self._mistake(
+                shapes.WRONG_SIZE, f"a tensor has at most {_MAX_RANK} axes, not {len(sizes)}", at="shape"
+            )
         return tuple([self._size(size, i) for i, size in enumerate(sizes)])
 
     def _size(self, size: Any, element: int) -> Dim:
@@ -121,7 +130,7 @@ class Graph:
         if _is_size(size):
             return int(size)
         raise self._mistake(
-            codes.BAD_SHAPE,
+            shapes.WRONG_SIZE,
             f"a size is an integer from 0 on, the name of a dim, or an expression of dims, not {size!r}",
             at=("shape", element),
         )
@@ -146,14 +155,14 @@ def _is_size(size: Any) -> bool:
 def constant(array: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     """Data as a tensor: an array, a number or a nested list. It joins the graph that it is first used in.
 
-    Without ``dtype`` NumPy's own is taken (a list of Python floats is f64). Raises ``DmlcError`` E0352.
+    Without ``dtype`` NumPy's own is taken (a list of Python floats is f64). Raises ``DmlcError`` E0211.
     """
     span = caller()
     home = Home(ir.Graph("constants"), loose=True)
     try:
         wanted = None if dtype is None else as_dtype(dtype)
     except KeyError:
-        raise mistake(codes.NO_SUCH_DTYPE, f"the language has no dtype {dtype}") from None
+        raise mistake(names.UNKNOWN_DTYPE, f"the language has no dtype {dtype}") from None
     return Tensor(home, constant_value(home, array, wanted, span))
 
 

@@ -18,7 +18,8 @@ from dmlc import ir
 from dmlc.builder.place import PythonSpan, call_site, caller
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import builder as codes
-from dmlc.ir import Array, Dim, DType, Operation, OpError, as_dtype
+from dmlc.diagnostics.catalogue import names, shapes
+from dmlc.ir import Array, Dim, DimExpr, DType, Operation, OpError, as_dtype
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import Argument, CallSite, apply, diagnose
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
@@ -253,9 +254,9 @@ def _call(
     except DmlcError:
         # The call is made again, to fail again, now with the places of its parts: they are read from the source
         # file, which would be too slow for every call that is right.
-        for spec, operand in zip(op.operands, operands, strict=False):
+        for i, (spec, operand) in enumerate(zip(op.operands, operands, strict=False)):
             if operand is None and not spec.optional:
-                raise not_a_tensor(operand) from None
+                raise not_a_tensor(operand, i) from None
         site = call_site(span, parameters, method=method, sign=op.symbol)
         try:
             node = apply(home.graph, op, arguments, keywords, site)
@@ -280,9 +281,9 @@ def home_of(operands: Sequence[object]) -> Home:
 
 
 def arguments_in(home: Home, operands: Sequence[object], span: PythonSpan | None) -> list[Argument]:
-    """The operands as the call form takes them. Raises ``DmlcError`` E0250, E0350 or E0352."""
+    """The operands as the call form takes them. Raises ``DmlcError`` E0250, E0330, E0335 or E0211."""
     out: list[Argument] = []
-    for operand in operands:
+    for i, operand in enumerate(operands):
         if type(operand) is Tensor:
             out.append(operand._value if operand._home is home else home.value(operand))
         elif operand is None or isinstance(operand, (bool, int, float)):
@@ -290,7 +291,7 @@ def arguments_in(home: Home, operands: Sequence[object], span: PythonSpan | None
         elif isinstance(operand, (np.ndarray, np.generic)):
             out.append(_array_argument(home, operand, span))
         else:
-            raise not_a_tensor(operand)
+            raise not_a_tensor(operand, i)
     return out
 
 
@@ -304,13 +305,13 @@ def _array_argument(home: Home, operand: Array | np.generic[Any], span: PythonSp
 
 
 def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSpan | None) -> ir.Value:
-    """Data as a constant of the graph. Raises ``DmlcError`` E0352 where the language has no such dtype."""
+    """Data as a constant of the graph. Raises ``DmlcError`` E0211 where the language has no such dtype."""
     array = np.asarray(data) if dtype is None else np.asarray(data, dtype=dtype.numpy)
     try:
         as_dtype(array.dtype)
     except KeyError:
         raise mistake(
-            codes.NO_SUCH_DTYPE,
+            names.UNKNOWN_DTYPE,
             f"the language has no dtype {array.dtype}",
             help="it has f16 f32 f64, i8 to i64, u8 to u64 and bool",
         ) from None
@@ -318,17 +319,22 @@ def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSp
     return home.graph.add(CONSTANT, (), attributes, spans=(span,) if span else ()).result
 
 
-def not_a_tensor(value: object) -> DmlcError:
-    """The error for an operand or output that is neither tensor, array nor number."""
+def not_a_tensor(value: object, operand: int | None = None) -> DmlcError:
+    """The error for an operand (of that number) or output that is neither tensor, array nor number."""
+    if isinstance(value, DimExpr):
+        help = "dims stand in shapes and in attributes such as k= or shape="
+        return mistake(shapes.DIM_AS_TENSOR, f"{value} is a dim, and here a tensor is wanted", at=operand, help=help)
     kind = type(value).__name__
     help = "wrap data in dmlc.constant(...)" if isinstance(value, (list, tuple)) else ""
     if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
         help = "the operation has several results: take one of them apart, as in v, i = dmlc.top_k(...)"
-    return mistake(codes.NOT_A_TENSOR, f"a tensor is wanted here, not {kind}", help=help)
+    return mistake(shapes.NOT_A_TENSOR, f"a tensor is wanted here, not {kind}", at=operand, help=help)
 
 
-def mistake(code: Code, message: str, *, help: str = "", labels: Sequence[Label] = ()) -> DmlcError:
-    """An error at the caller's Python line."""
-    span = caller()
+def mistake(
+    code: Code, message: str, *, at: int | None = None, help: str = "", labels: Sequence[Label] = ()
+) -> DmlcError:
+    """An error at the caller's Python line, or at one operand of the call there."""
+    span = caller() if at is None else call_site(caller()).place(at)
     primary = (Label(span),) if span else ()
     return fail(code, message, *primary, *labels, help=help)

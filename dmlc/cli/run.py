@@ -6,6 +6,7 @@ Without -o a summary of each output is printed: its type, and its value or its s
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from dmlc.runtime import files
 
 #: Outputs of up to this many elements are printed whole, in JSON of up to the other many.
 _FEW, _FEW_JSON = 16, 1000
+_NUMBERS: Any = {"float_kind": lambda number: f"{number:.6g}", "int_kind": str}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +97,9 @@ def _type(array: Array) -> str:
 
 def _words(array: Array) -> list[str]:
     if array.size <= _FEW:
-        return [np.array2string(array, separator=", ", threshold=_FEW, precision=6).replace("\n", "")]
+        return [
+            np.array2string(array, separator=", ", max_line_width=sys.maxsize, formatter=_NUMBERS).replace("\n", "")
+        ]
     if array.dtype == np.bool_:
         return [f"{int(array.sum())} of {array.size} true"]
     found = facts(array)

@@ -41,24 +41,32 @@ class DimExpr:
         self._hash = hash(terms)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DimExpr) and self.terms == other.terms
+        return self.terms == other.terms if isinstance(other, DimExpr) else NotImplemented
 
     def __hash__(self) -> int:
         return self._hash
 
     def __add__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, DimExpr)):
+            return NotImplemented
         return _combine(_terms(self), _terms(other), 1)
 
     def __radd__(self, other: Dim) -> Dim:
-        return self + other
+        return self.__add__(other)
 
     def __sub__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, DimExpr)):
+            return NotImplemented
         return _combine(_terms(self), _terms(other), -1)
 
     def __rsub__(self, other: Dim) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
         return _combine(_terms(other), _terms(self), -1)
 
     def __mul__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, DimExpr)):
+            return NotImplemented
         out: dict[Monomial, int] = {}
         for m1, c1 in _terms(self).items():
             for m2, c2 in _terms(other).items():
@@ -67,12 +75,16 @@ class DimExpr:
         return _make(out)
 
     def __rmul__(self, other: Dim) -> Dim:
-        return self * other
+        return self.__mul__(other)
 
     def __floordiv__(self, other: Dim) -> Dim:
+        if not isinstance(other, (int, DimExpr)):
+            return NotImplemented
         return floordiv(self, other)
 
     def __rfloordiv__(self, other: Dim) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
         return floordiv(other, self)
 
     def __neg__(self) -> Dim:

@@ -87,10 +87,6 @@ class Attributes:
                 changed[field.name] = new
         return dataclasses.replace(self, **changed) if changed else self
 
-    def at_opset(self, opset: int) -> Attributes:
-        """The same attributes meant at another ONNX opset; only carried operators know of opsets."""
-        return self
-
     def dims(self) -> list[DimExpr]:
         """The symbolic sizes among the attributes."""
         values = [getattr(self, field.name) for field in dataclasses.fields(self)]

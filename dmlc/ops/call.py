@@ -98,6 +98,9 @@ def diagnose(
     at = error.at
     name = at if isinstance(at, str) else at[0] if isinstance(at, tuple) else None
     span = site.place(at, (written or {}).get(name) if name else None)
+    keyword = site.attributes.get(name) if name else None
+    if error.code in (codes.UNKNOWN_ATTRIBUTE, codes.BOTH_SYNONYMS) and keyword is not None:
+        span = keyword.name or span
     labels = [Label(span, error.under)] if span else []
     about = error.about
     if about is not None and about < len(arguments):

@@ -5,32 +5,40 @@ from __future__ import annotations
 from functools import lru_cache
 
 from dmlc.ir import DTYPE_BY_NAME, DType
+from dmlc.ir.dtype import f16
 from dmlc.targets.target import Target, load_data
 
+#: In the data: f16 that ONNX Runtime computes in f32.
+_INSERTED = "(f16)"
 _NONE: frozenset[DType] = frozenset()
 
 
 class KernelTable:
-    """The kernels of one execution provider. A row holds for a range of model opsets.
-
-    f16 stands where the provider has the f32 kernel and ONNX's schema allows f16: ONNX Runtime puts casts around
-    such a node by itself.
-    """
+    """The kernels of one execution provider. A row holds for a range of model opsets."""
 
     def __init__(self, name: str) -> None:
         data = load_data(name)
         self.source: str = data["source"]
         self._types: dict[tuple[str, str, int], frozenset[DType]] = {}
+        self._inserted: set[tuple[str, str, int]] = set()
         for op, rows in data["operators"].items():
             for first, last, parameters in rows:
                 for parameter, names in parameters.items():
-                    dtypes = frozenset(DTYPE_BY_NAME[n] for n in names.split())
+                    words = names.split()
+                    dtypes = frozenset([DTYPE_BY_NAME[n] for n in words if n != _INSERTED])
                     for opset in range(first, last + 1):
                         self._types[op, parameter, opset] = dtypes
+                        if _INSERTED in words:
+                            self._inserted.add((op, parameter, opset))
 
-    def dtypes(self, op: str, opset: int, parameter: str = "T") -> frozenset[DType]:
-        """The element types of the operator's type parameter at a model opset; empty where it has no kernel."""
-        return self._types.get((op, parameter, opset), _NONE)
+    def dtypes(self, op: str, opset: int, parameter: str = "T", *, inserted: bool = False) -> frozenset[DType]:
+        """The element types of the operator's type parameter at a model opset; empty where it has no kernel.
+
+        With ``inserted`` also f16 where ONNX Runtime computes it in f32 with casts of its own. It takes out such casts
+        between two nodes, so that what lies between is not rounded to f16.
+        """
+        found = self._types.get((op, parameter, opset), _NONE)
+        return found | {f16} if inserted and (op, parameter, opset) in self._inserted else found
 
     def rows(self) -> list[tuple[str, str, int, frozenset[DType]]]:
         """(operator, type parameter, opset, types) of the whole table."""

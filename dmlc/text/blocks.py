@@ -18,7 +18,7 @@ from dmlc.text.scope import LITERALS, POISON, Frame, Place, Several, bare, plura
 
 #: Defs within defs, and the statements that all calls of defs together unfold to.
 MAX_DEPTH = 200
-MAX_UNFOLDED = 200_000
+MAX_UNFOLDED = 50_000
 #: How many of the calls around a mistake are shown.
 _MAX_OUTER = 8
 
@@ -123,6 +123,8 @@ class Block(Caller):
         if self.frame.depth >= MAX_DEPTH:
             message = f"calls of defs nest deeper than {MAX_DEPTH}"
             raise self.frame.fail(syntax_codes.NESTING, message, expr.span)
+        if unit.unfolded > MAX_UNFOLDED:
+            return POISON
         unit.unfolded += len(definition.body) + 1
         if unit.unfolded > MAX_UNFOLDED:
             message = f"the defs unfold to more than {MAX_UNFOLDED:,} statements"

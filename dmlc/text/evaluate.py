@@ -120,7 +120,11 @@ class Evaluator:
             return Word(text) if is_word else found
         if text in self.frame.names:
             found = self.frame.names[text]
-            return found if asked is Asked.OPERAND else self.known(found, at(expr), asked)
+            if asked is Asked.OPERAND:
+                return found
+            if isinstance(found, Value) and text in self.unit.dims and self.frame.depth == 0:
+                return symbol(text)  # an input and a dim of one name: an attribute means the dim
+            return self.known(found, at(expr), asked)
         if asked is Asked.OPERAND and text in self.unit.consts:
             return self.unit.const(text) or POISON
         if text in self.unit.dims:
@@ -128,7 +132,8 @@ class Evaluator:
         if text in self.unit.unsolved:
             return POISON
         if text in self.unit.consts:
-            return self.known(self.unit.const(text) or POISON, at(expr), asked)
+            tensor = self.unit.consts[text].tensor
+            return POISON if tensor is None else self.numbers(tensor, at(expr), asked)
         if asked in (Asked.ANY, Asked.FREE) and not expr.quoted and (text in WORDS or text in DTYPE_BY_NAME):
             return Word(text)
         if asked is Asked.FREE and not expr.quoted:
@@ -220,13 +225,17 @@ class Evaluator:
     # --- what a value may be
 
     def known(self, found: Any, place: Place, asked: Asked = Asked.KNOWN) -> Any:
-        """What is known while compiling; a const as Python numbers, for an ONNX attribute as an array."""
+        """What is known while compiling. Raises E0331."""
         if not isinstance(found, Value):
             return self.single(found, place)
         tensor = constant_of(found)
         if tensor is None:
             message = f"{place.name or 'this'} is computed when the program runs, and here a value is needed before"
             raise self.frame.fail(codes.NOT_KNOWN, message, place.span, "not known while compiling")
+        return self.numbers(tensor, place, asked)
+
+    def numbers(self, tensor: Tensor, place: Place, asked: Asked) -> Any:
+        """A constant as Python numbers, for an ONNX attribute as an array."""
         if asked is Asked.FREE:
             return tensor.array
         if tensor.array.size > _MAX_LIST:

@@ -17,6 +17,8 @@ _SHOWN = {
     "_COMMA": '","', "_DOT": '"."', "STAR": '"*"', "LPAR": '"("', "RPAR": '")"', "LSQB": '"["', "RSQB": '"]"',
     "LBRACE": '"{"', "RBRACE": '"}"', "PIPE": '"|>"', "MINUS": '"-"', "BANG": '"!"', "INFIX": "an operator",
 }  # fmt: skip
+#: How comments begin elsewhere.
+COMMENT_SIGNS = ("//", "/", "--", "-")
 _KEYWORDS = ("DIM", "IN", "CONST", "DEF", "MODEL", "RETURN", "AS")
 
 
@@ -94,10 +96,14 @@ def _help(start: str, token: Token, before: Token | None, accepts: set[str]) -> 
         return "each input has a type, such as x: f32[N, 3]"
     if start == "statement" and accepts <= {"EQUAL", "_COMMA"}:
         return "a statement is name = value, or return ..."
-    if kind == "STRING" or (previous == "LPAR" and kind == "STAR"):
-        return ""
+    if before is None and token.text in COMMENT_SIGNS:
+        return "a comment begins with #"
+    if accepts == {"COLON"} and start == "const":
+        return "a const has a type, such as const w: f32[4] = ..."
     if kind == "COLON" and start == "def_head":
         return "the parameters of a def have no types: it takes any dtype and shape"
+    if kind == "_COMMA" and "NL" in accepts:
+        return "one value stands behind =; several names take the results of one call"
     if kind == "LBRACE" and "NL" in accepts:
         return "only model and def have a block"
     if kind == "LSQB" and "INFIX" in accepts:

@@ -159,8 +159,14 @@ class _Lexer:
         if token.line != self.bad_line:
             self.bad_line = token.line
             self.out.problems.append(lexical.stray(token))
-            self.is_lost = self.is_lost or token.text[0] in "\"`"
+            self.is_lost = self.is_lost or token.text[0] in '"`'
         token.type = "BAD"
+
+    def closes_nothing(self, token: Token) -> None:
+        token.type = "BAD"
+        if token.line != self.bad_line:
+            self.bad_line = token.line
+            self.unmatched(lexical.closes_nothing(token))
 
     def unmatched(self, problem: Diagnostic) -> None:
         """Brackets that do not match, unless some of them were not seen."""
@@ -180,8 +186,7 @@ class _Lexer:
 
     def closer(self, token: Token) -> None:
         if not self.nesting:
-            self.unmatched(lexical.closes_nothing(token))
-            token.type = "BAD"
+            self.closes_nothing(token)
             return
         opened = self.open.pop()
         self.nesting -= 1
@@ -193,8 +198,7 @@ class _Lexer:
         if self.nesting:
             self.unclosed(token)
         if not self.open:
-            self.unmatched(lexical.closes_nothing(token))
-            token.type = "BAD"
+            self.closes_nothing(token)
             return
         self.open.pop()
         self.end_statement()

@@ -14,7 +14,7 @@ from dmlc.diagnostics import Diagnostic, Label, Source, fail
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.text.build import Builder, body_of
 from dmlc.text.chains import SyntaxProblem
-from dmlc.text.expected import shown, unexpected
+from dmlc.text.expected import COMMENT_SIGNS, shown, unexpected
 from dmlc.text.lexer import Lexed, Patterns, tokenize
 from dmlc.text.report import together
 from dmlc.text.tokens import Token
@@ -160,6 +160,7 @@ class _Search:
         if first.type != "BAD":
             message = f"{shown(first)} stands outside of a model or def"
             help = "a file holds dim, const, def and model"
+            help = "a comment begins with #" if first.text in COMMENT_SIGNS else help
             self.problems.append(Diagnostic(codes.UNEXPECTED, message, (Label(first.span),), help))
         if opens:
             self.block, self.is_whole = [], False

@@ -19,7 +19,7 @@ ROOT = Path(package.__file__).parents[1]
 def python(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, *argv], cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *argv], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -67,7 +67,7 @@ def test_python_m_dmlc(tmp_path: Path) -> None:
 def test_a_pipe_that_closes_is_no_error(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = f"{sys.executable} -m dmlc ops | head -n 1"
-    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.stderr == ""
     argv = [sys.executable, "-m", "dmlc", "ops"]
     reader = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -100,7 +100,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def test_stdin_that_is_closed(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = f"{sys.executable} -m dmlc check - <&-"
-    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error[E0420]: cannot open stdin")
 

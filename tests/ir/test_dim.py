@@ -184,6 +184,14 @@ def test_divisors_that_may_be_zero_prove_nothing() -> None:
     assert DimTable({"a": (2, 4)}).interval(7 // symbol("a")) == (1, 3)
 
 
+@pytest.mark.parametrize("numerator", [3 * A * B + 3 * A, 2 * A + 1, A * B + B, 4 * A * B + 3 * A, A + 2 * A * A])
+@pytest.mark.parametrize("denominator", [2, 2 * A, A, 3 * A * B, B])
+def test_only_divisions_that_come_out_even_are_divided_out(numerator: Dim, denominator: Dim) -> None:
+    quotient = floordiv(numerator, denominator)
+    for binding in bindings():
+        assert evaluate(quotient, binding) == evaluate(numerator, binding) // evaluate(denominator, binding)
+
+
 def test_division_by_zero_is_an_error() -> None:
     for numerator in (3, A):
         with pytest.raises(ZeroDivisionError):

@@ -56,7 +56,8 @@ class Mutations(RuleBasedStateMachine):
     def add(self, data: Any, inside: bool) -> None:
         nodes = list(self.graph)
         before = data.draw(st.sampled_from(nodes)) if inside and nodes else None
-        operands = data.draw(st.lists(st.sampled_from(self.values(before)), min_size=2, max_size=2))
+        vectors = [v for v in self.values(before) if v.type == TYPE]  # not the indices of a top_k
+        operands = data.draw(st.lists(st.sampled_from(vectors), min_size=2, max_size=2))
         self.graph.add(data.draw(st.sampled_from([ADD, MUL])), operands, NONE, before=before)
 
     @rule(data=st.data())

@@ -655,6 +655,15 @@ def test_alternating_axes_of_size_1_join_their_neighbours() -> None:
     assert next(n for n in graph if n.op is ARGMAX).operand(0).type.rank == 3
 
 
+@pytest.mark.parametrize("op", [ARGMAX, HARDMAX, SOFTMAX])
+def test_a_high_rank_is_brought_down_where_only_axes_of_size_1_are_treated(op: Operation) -> None:
+    b = Building()
+    x = b.input("x", (2, 1, 2, 2, 2, 2, 2, 2, 2))
+    graph = b.done(b(op, x, axes=[1]))
+    check_numbers(PASS, graph)
+    assert next(n for n in graph if n.op is op).operand(0).type.rank == 3
+
+
 def test_ranks_that_do_not_come_down_are_a_remark() -> None:
     b = Building()
     x = b.input("x", (2,) * 9)

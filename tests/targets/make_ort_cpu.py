@@ -1,9 +1,15 @@
-"""Writes dmlc/targets/data/ort_cpu.json from the installed packages: ``python tests/targets/make_ort_cpu.py``."""
+"""Writes dmlc/targets/data/ort_cpu.json from the installed packages.
+
+``python tests/targets/make_ort_cpu.py`` starts anew with the installed onnxruntime. With ``--and`` it keeps of the
+file what the installed onnxruntime has too: the table holds for all versions that it names, from the oldest that the
+package allows to the newest.
+"""
 
 from __future__ import annotations
 
 import datetime
 import json
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +25,8 @@ SHORT = {
     "float16": "f16", "float": "f32", "double": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
 }  # fmt: skip
+#: f16 that ONNX Runtime computes in f32, with casts that it inserts by itself.
+INSERTED = "(f16)"
 #: The operators that lowerings emit.
 OPERATORS = [
     "Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil",
@@ -65,20 +73,23 @@ def types_at(kernels: Kernels, op: str, opset: int) -> dict[str, list[str]]:
                 found[parameter] |= names
     out = {}
     for parameter, names in sorted(found.items()):
-        if "f32" in names and "f16" in allowed.get(parameter, ()):
-            names = names | {"f16"}
         if allowed and parameter in allowed:
             names = names & allowed[parameter]
         out[parameter] = [n for n in SHORT.values() if n in names]
+        if "f32" in names and "f16" not in names and "f16" in allowed.get(parameter, ()):
+            out[parameter].insert(0, INSERTED)
     return out
 
 
-def rows(kernels: Kernels, op: str) -> list[list[Any]]:
+Types = dict[str, list[str]]
+
+
+def rows(types_of: dict[int, Types]) -> list[list[Any]]:
     """[first opset, last opset, types], neighbours with equal types joined."""
     out: list[list[Any]] = []
-    for opset in OPSETS:
-        types = {p: " ".join(names) for p, names in types_at(kernels, op, opset).items()}
-        if not types:
+    for opset, found in sorted(types_of.items()):
+        types = {p: " ".join(names) for p, names in found.items()}
+        if not all(types.values()) or not types:
             continue
         if out and out[-1][1] == opset - 1 and out[-1][2] == types:
             out[-1][1] = opset
@@ -87,17 +98,38 @@ def rows(kernels: Kernels, op: str) -> list[list[Any]]:
     return out
 
 
+def common(types_of: dict[int, Types], before: list[list[Any]]) -> dict[int, Types]:
+    """What both the installed kernels and the rows of a file have. f64 stays as the file has it: nothing wider can
+    stand in for it, so leaving it out would refuse what a newer version runs."""
+    out: dict[int, Types] = {}
+    for first, last, types in before:
+        for opset in range(first, last + 1):
+            found = types_of.get(opset, {})
+            out[opset] = {
+                p: [n for n in names.split() if n in found.get(p, ()) or n == "f64"] for p, names in types.items()
+            }
+    return out
+
+
 def main() -> None:
     kernels = installed_kernels()
+    found = {op: {opset: types_at(kernels, op, opset) for opset in OPSETS} for op in sorted(OPERATORS)}
+    versions = [onnxruntime.__version__]
+    if "--and" in sys.argv[1:]:
+        before = json.loads(DATA.read_text(encoding="utf-8"))
+        versions = sorted({*before["versions"], *versions}, key=lambda v: [int(n) for n in v.split(".")])
+        found = {op: common(types, before["operators"][op]) for op, types in found.items()}
     head = {
         "schema": 1,
-        "source": f"onnxruntime {onnxruntime.__version__} get_all_opkernel_def(), CPUExecutionProvider; "
+        "source": f"onnxruntime {', '.join(versions)}: get_all_opkernel_def(), CPUExecutionProvider; "
         f"onnx {onnx.__version__} schemas",
+        "versions": versions,
         "date": datetime.date.today().isoformat(),
         "rows": "per operator: first model opset, last model opset, element types by ONNX type parameter",
-        "f16": "stands where the f32 kernel exists and the schema allows f16: ONNX Runtime inserts the casts",
+        "(f16)": "only the f32 kernel exists and the schema allows f16: ONNX Runtime inserts casts, and takes out "
+        "those between two such nodes, so that nothing is rounded to f16 there",
     }
-    lines = [f"    {json.dumps(op)}: {json.dumps(rows(kernels, op))}" for op in sorted(OPERATORS)]
+    lines = [f"    {json.dumps(op)}: {json.dumps(rows(types))}" for op, types in found.items()]
     body = json.dumps(head, indent=2)[:-2] + ',\n  "operators": {\n' + ",\n".join(lines) + "\n  }\n}\n"
     DATA.write_text(body, encoding="utf-8")
 

@@ -46,7 +46,9 @@ def test_a_parameter_hides_a_const() -> None:
 
 
 def test_several_results() -> None:
-    program = "def both(x) {\n    return x + 1, x - 1\n}\n" + in_model("a, b = both(x)", "_, c = both(b)", "return a + c")
+    program = "def both(x) {\n    return x + 1, x - 1\n}\n" + in_model(
+        "a, b = both(x)", "_, c = both(b)", "return a + c"
+    )
     assert len(body_of(program)) == 6
     assert codes("def both(x) {\n    return x, x\n}\n" + in_model("return both(x)")) == ["E0207"]
 
@@ -106,7 +108,9 @@ def test_a_mistake_inside_shows_the_call() -> None:
         "def wrap(v) {\n    return first_k(v, k=9)\n}\n" + in_model("y = wrap(x)", "return y")
     )
     (found,) = diagnostics(program)
-    assert render(found) == """error[E0316]: k is 9, axis 1 has 3 elements
+    assert (
+        render(found)
+        == """error[E0316]: k is 9, axis 1 has 3 elements
  --> t.dml:2:23
   |
 2 |     t, _ = top_k(v, k=k)
@@ -119,6 +123,7 @@ def test_a_mistake_inside_shows_the_call() -> None:
   |         ------- in this call
   = help: see: dmlc explain E0316
 """
+    )
 
 
 def test_the_same_mistake_of_several_calls_is_told_once() -> None:
@@ -141,8 +146,10 @@ def test_circles(program: str, expected: list[tuple[str, int, int]]) -> None:
     assert ("E0206" in codes(program + in_model("return f(x)"))) is bool(expected)
 
 
-@pytest.mark.parametrize("name", ["softmax", "argmax", "not", "f32", "bool", "first", "last", "largest", "smallest",
-                                  "increasing", "decreasing", "true", "inf", "nan", "none", "min", "load", "onnx"])  # fmt: skip
+_TAKEN = "softmax argmax not min f32 bool first last largest smallest increasing decreasing true inf nan none load onnx"
+
+
+@pytest.mark.parametrize("name", _TAKEN.split())
 def test_what_a_def_and_its_parameters_cannot_be_named(name: str) -> None:
     assert errors(f"def {name}(a) {{\n    return a\n}}\n" + in_model("return x")) == [("E0205", 1, 5)]
     assert errors(f"def f({name}) {{\n    return 1\n}}\n" + in_model("return x")) == [("E0205", 1, 7)]

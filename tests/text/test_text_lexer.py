@@ -28,7 +28,24 @@ def test_numbers(written: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["1__0", "1_", "0x", "0xg", "0b11", "0o17", "007", "1x", "5k", "1e", "1e+", "1.5.2", "1.5f", "1e5x", "0x_1", "1_.5"],
+    [
+        "1__0",
+        "1_",
+        "0x",
+        "0xg",
+        "0b11",
+        "0o17",
+        "007",
+        "1x",
+        "5k",
+        "1e",
+        "1e+",
+        "1.5.2",
+        "1.5f",
+        "1e5x",
+        "0x_1",
+        "1_.5",
+    ],
 )
 def test_what_is_no_number(written: str) -> None:
     assert errors(in_model(f"y = x * {written}", "return y"))[0][:2] in (("E0106", 2), ("E0101", 2))
@@ -40,7 +57,9 @@ def test_a_malformed_number_is_one_error_with_a_way_out() -> None:
     assert diagnostics(program)[0].help == "write 5"
 
 
-@pytest.mark.parametrize("name", ["a", "_a", "A1", "größe", "σ", "变量", "x_1", "`a b`", "`in`", "`1`", "`x:0`", "`é/ü`"])
+@pytest.mark.parametrize(
+    "name", ["a", "_a", "A1", "größe", "σ", "变量", "x_1", "`a b`", "`in`", "`1`", "`x:0`", "`é/ü`"]
+)
 def test_names(name: str) -> None:
     graph = graph_of(f"model m({name}: f32[4]) -> (`the result`) {{\n    return {name} + 1\n}}\n")
     assert graph.inputs[0].name == name.strip("`")
@@ -80,7 +99,14 @@ def test_quotes(statement: str, expected: list[tuple[str, int, int]]) -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [(r"a\"b", 'a"b'), (r"a\\b", r"a\b"), (r"a\\\\n", r"a\\n"), (r"\n\t", "\n\t"), (r"\\\"", '\\"'), ("é # {", "é # {")],
+    [
+        (r"a\"b", 'a"b'),
+        (r"a\\b", r"a\b"),
+        (r"a\\\\n", r"a\\n"),
+        (r"\n\t", "\n\t"),
+        (r"\\\"", '\\"'),
+        ("é # {", "é # {"),
+    ],
 )
 def test_escapes(written: str, meant: str) -> None:
     (item,) = text.parse(source(f'const a: f32[] = load("{written}")')).items

@@ -131,5 +131,7 @@ def test_a_pipe_gives_several_results() -> None:
 
 
 def test_a_pipe_into_a_def_and_an_onnx_operator() -> None:
-    program = "def f(a, b, *, k) {\n    return a + b * k\n}\n" + in_model("y = x |> f(x, k=2) |> onnx.Relu()", "return y")
+    program = "def f(a, b, *, k) {\n    return a + b * k\n}\n" + in_model(
+        "y = x |> f(x, k=2) |> onnx.Relu()", "return y"
+    )
     assert codes(program) == []

@@ -139,6 +139,10 @@ def test_no_more_than_twenty_and_a_count() -> None:
         ("dim in in 1..8\n", "expected a name, found in", "`in`"),
         (in_model("y = z = x", "return y"), 'found "="', "== compares"),
         (in_model("y = x[0]", "return y"), 'found "["', "slice"),
+        (in_model("// a comment", "return y"), 'found "//"', "a comment begins with #"),
+        ("// a comment\n" + in_model("return x"), '"//" stands outside', "a comment begins with #"),
+        ("const a = 1\n", 'expected ":"', "const w: f32[4] = ..."),
+        (in_model("a, b = x, n", "return y"), 'found ","', "several names take the results of one call"),
         (in_model("y = f(x x)", "return y"), "found x", "a comma may be missing"),
     ],
 )

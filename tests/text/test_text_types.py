@@ -140,7 +140,9 @@ def test_a_dim_of_one_size_is_that_size() -> None:
 def test_the_message_of_a_wrong_result_type() -> None:
     program = in_model("z = reduce_sum(x, axes=1)", "return z", inputs="x: f32[N, 3]", results="y: f32[N]")
     (found,) = diagnostics(program)
-    assert render(found) == """error[E0318]: y is f32[N, 1], not f32[N]
+    assert (
+        render(found)
+        == """error[E0318]: y is f32[N, 1], not f32[N]
  --> t.dml:1:30
   |
 1 | model m(x: f32[N, 3]) -> (y: f32[N]) {
@@ -149,6 +151,7 @@ def test_the_message_of_a_wrong_result_type() -> None:
   |            - this is f32[N, 1]
   = help: write y: f32[N, 1]; see: dmlc explain E0318
 """
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,6 +211,19 @@ def test_consts_stand_in_attributes() -> None:
         "a, _ = top_k(x, k=k + 1)", "b = reduce_sum(a, axes=ax)", "c = lp_norm(b, p=k)", "return c"
     )
     assert types_of(program) == ["f32[1, 1]"]
+
+
+def test_a_dim_and_an_input_of_one_name() -> None:
+    """In an attribute the name means the dim, in an expression the tensor; a parameter of a def hides both."""
+    program = in_model("y = reshape(x, shape=[n, 1]) * n", "return y", inputs="x: f32[n], n: f32[]")
+    assert types_of(program) == ["f32[n, 1]"]
+    hidden = "def f(n) {\n    return reshape(n, shape=[n])\n}\n" + in_model("return f(x)", inputs="x: f32[n]")
+    assert errors(hidden) == [("E0331", 2, 30)]
+
+
+def test_a_const_that_only_attributes_use_makes_no_node() -> None:
+    program = "const k: i64[] = 2\n" + in_model("y, _ = top_k(x, k=k)", "return y")
+    assert [node.op.name for node in graph_of(program)] == ["top_k"]
 
 
 def test_a_size_is_no_endless_expression() -> None:

@@ -242,7 +242,7 @@ model m(x: f32[4]) -> (y) {
 TOO_LONG = declare(
     "E0114",
     "the program is too long",
-    """A program has at most 16 MiB, and its defs unfold to at most 200,000 statements. What is larger is data, which
+    """A program has at most 16 MiB, and its defs unfold to at most 50,000 statements. What is larger is data, which
     belongs into a .npy file, or an accident.""",
     example="$ dmlc check huge.dml\nerror[E0114]: huge.dml has 52,428,800 bytes; at most 16,777,216 are read",
     fixed='const weights: f32[1000, 1000] = load("weights.npy")',

@@ -96,8 +96,8 @@ model m(x: f32[1, 3, 8, 8], w: f32[4, 3, 3, 3]) -> (y) {
 ONNX_RESULT_UNKNOWN = declare(
     "E0506",
     "the type of an ONNX operator's result is not known",
-    """Every value has a dtype and a shape. ONNX's inference leaves this result open: its shape depends on data, on sizes
-    that are not bound, or it is not a tensor of one of the language's dtypes.""",
+    """Every value has a dtype and a shape. ONNX's inference leaves this result open: its shape depends on data or on
+    sizes that are not bound, or it is not a tensor of one of the language's dtypes.""",
     example="""
 model m(x: f32[4, 3]) -> (y) {
     y = onnx.NonZero(x)

@@ -39,14 +39,14 @@ NONE: Wider = {f16: (f32,)}
 class Need:
     """``kernels`` are (ONNX operator, its type parameter); all of them must take the dtype.
 
-    ``operands`` are those that have it (None: all), ``results`` those that are cast back. ``wrong`` are dtypes whose
+    ``operands`` are those that have it, ``results`` those that are cast back (None: all). ``wrong`` are dtypes whose
     kernel exists and gives wrong numbers.
     """
 
     kernels: tuple[tuple[str, str], ...]
     wider: Wider = field(default_factory=lambda: NONE)
     operands: tuple[int, ...] | None = None
-    results: tuple[int, ...] = (0,)
+    results: tuple[int, ...] | None = None
     wrong: frozenset[DType] = frozenset()
 
 
@@ -55,7 +55,7 @@ def _need(
     wider: Wider = NONE,
     parameter: str = "T",
     operands: tuple[int, ...] | None = None,
-    results: tuple[int, ...] = (0,),
+    results: tuple[int, ...] | None = None,
     wrong: tuple[DType, ...] = (),
 ) -> Need:
     return Need(tuple((name, parameter) for name in names), wider, operands, results, frozenset(wrong))
@@ -120,7 +120,7 @@ NEEDS: dict[Operation, Need] = {
     index.SCATTER_ELEMENTS: _need("ScatterElements", wider=MODULAR, operands=(0, 2)),
     select.ARGMAX: _need("ArgMax", wider=VALUE_FLOAT_FIRST, results=()),
     select.ARGMIN: _need("ArgMin", wider=VALUE_FLOAT_FIRST, results=()),
-    select.TOP_K: _need("TopK", wider=VALUE),
+    select.TOP_K: _need("TopK", wider=VALUE, results=(0,)),
     select.HARDMAX: _need("Hardmax"),
     reduce.REDUCE_SUM: _need("ReduceSum"),
     reduce.REDUCE_MEAN: _need("ReduceMean", "ReduceSum", "Div"),
@@ -156,7 +156,11 @@ UNCHECKED: dict[Operation, str] = {
 
 
 class Facts:
-    """The kernel table at one opset, asked by operation and dtype. Answers are kept: each is asked once."""
+    """The kernel table at one opset, asked by operation and dtype. Answers are kept: each is asked once.
+
+    f16 stays f16 for DirectML, which has the kernels. For the others it is computed in f32 by casts that stand in the
+    graph: those that ONNX Runtime would insert do not round what one node hands to the next.
+    """
 
     def __init__(self, table: KernelTable, opset: int, target: str) -> None:
         self.table = table
@@ -179,7 +183,8 @@ class Facts:
         need = NEEDS[op]
         for candidate in (dtype, *need.wider.get(dtype, ())):
             if candidate not in need.wrong and all(
-                candidate in self.table.dtypes(name, self.opset, parameter) for name, parameter in need.kernels
+                candidate in self.table.dtypes(name, self.opset, parameter, inserted=self.target == "directml")
+                for name, parameter in need.kernels
             ):
                 return candidate
         return None

@@ -43,9 +43,9 @@ class WidenDtype(LegalRule):
         which = range(len(node.operands)) if need.operands is None else need.operands
         operands = [make.cast(v, home) if v is not None and i in which else v for i, v in enumerate(node.operands)]
         wide = rewriter.add_node(node.op, operands, _adapted(node.attributes, dtype))
-        every = len(node.results) > len(node.op.results)  # split: as many results as the call asks for
+        back = range(len(node.results)) if need.results is None else need.results
         return [
-            make.cast(new, old.type.dtype) if every or i in need.results else new
+            make.cast(new, old.type.dtype) if i in back else new
             for i, (new, old) in enumerate(zip(wide.results, node.results, strict=True))
         ]
 

@@ -12,7 +12,7 @@ from dmlc.codegen.onnx import LOWERINGS
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i32, i64, u8, u16, u32, u64
-from dmlc.ops import ALL_OPERATIONS, choose, elementwise, index, move, normalize, reduce, scan, select
+from dmlc.ops import ALL_OPERATIONS, binary, choose, elementwise, index, move, normalize, reduce, scan, select
 from dmlc.ops.constant import CONSTANT
 
 
@@ -235,6 +235,16 @@ def test_one_hot_of_any_value() -> None:
         graph = bench.done()
         want = evaluate(graph, bench.feeds)
         assert_same(run(session(lower(graph, "onnx", 21).payload), bench.feeds), want)
+
+
+def test_floor_of_an_f16_quotient_that_rounds_to_an_integer() -> None:
+    """-7.83 / 0.4348 is -18.008, which f16 rounds to -18: its floor is -18, not -19."""
+    for dtype, expected in ((f16, -18), (f32, -19)):
+        bench = Bench()
+        x, y = (bench.feed(np.full(8, v, dtype.numpy)) for v in (-7.83, 0.4348))
+        bench.show("y", bench(binary.FLOORDIV, x, y))
+        (found,) = run(session(lower(bench.done(), "directml", 21).payload), bench.feeds).values()
+        assert (found == expected).all()
 
 
 # --- ranks

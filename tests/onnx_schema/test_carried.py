@@ -1,0 +1,256 @@
+"""ONNX operators that are carried through: checked against their schema, typed by ONNX, emitted, evaluated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from dmlc.codegen.onnx import emit
+from dmlc.diagnostics import DmlcError, Source, Span
+from dmlc.ir import DTYPES, Dim, Graph, Node, OpError, Tensor, TensorType, Value, as_dtype, symbol
+from dmlc.ir.dtype import f16, f32, i32, i64
+from dmlc.onnx_schema.carried import CARRIED, CARRIED_IMPURE, CarriedAttributes, carry
+from dmlc.onnx_schema.schemas import TYPE_NAMES
+from dmlc.ops.call import CallSite
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.targets import load_target
+
+SOURCE = Source("test.dml", "y = onnx.Name(x)")
+SITE = CallSite(Span(SOURCE, 1, 5, 1, 17))
+IMAGE = np.linspace(-1, 1, 2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8)
+N = symbol("N")
+
+
+class Call:
+    """A graph with one carried operator. Arrays become inputs (with a shape where sizes are symbolic), ``Tensor``s
+    constants; numbers and None stand for themselves."""
+
+    def __init__(
+        self, name: str, *operands: Any, results: int = 1, opset: int = 21, domain: str = "", **attributes: Any
+    ):
+        self.graph = Graph("m", opset=opset)
+        self.feeds: dict[str, np.ndarray] = {}
+        values = [self._value(operand) for operand in operands]
+        self.node: Node = carry(self.graph, domain, name, values, attributes, results, SITE)
+        self.graph.set_outputs([(f"y{i}", v) for i, v in enumerate(self.node.results)])
+
+    def _value(self, operand: Any) -> Any:
+        if isinstance(operand, Tensor):
+            return self.graph.add(CONSTANT, (), ConstantAttributes(value=operand)).result
+        array, shape = operand if isinstance(operand, tuple) else (operand, getattr(operand, "shape", ()))
+        return self._input(array, shape) if isinstance(array, np.ndarray) else operand
+
+    def _input(self, array: np.ndarray, shape: tuple[Dim, ...]) -> Value:
+        name = f"x{len(self.feeds)}"
+        self.feeds[name] = array
+        return self.graph.add_input(name, TensorType(as_dtype(array.dtype), tuple(shape)))
+
+    @property
+    def types(self) -> list[str]:
+        return [str(v.type) for v in self.node.results]
+
+    def model(self) -> onnx.ModelProto:
+        model: onnx.ModelProto = emit(self.graph, load_target("cpu"), self.graph.opset).payload
+        return model
+
+    def run(self) -> list[np.ndarray]:
+        ready = onnxruntime.InferenceSession(self.model().SerializeToString(), providers=["CPUExecutionProvider"])
+        out: list[np.ndarray] = ready.run(None, self.feeds)
+        return out
+
+    def reference(self) -> list[np.ndarray]:
+        assert self.node.op.reference is not None
+        arrays = []
+        for value in self.node.operands:
+            if value is None:
+                arrays.append(None)
+            elif value.producer is None:
+                arrays.append(self.feeds[value.name or ""])
+            else:
+                arrays.append(value.producer.attributes_as(ConstantAttributes).value.array)
+        out = self.node.op.reference(self.node.attributes, *arrays)
+        return list(out) if isinstance(out, tuple) else [out]
+
+
+def refused(name: str, *operands: Any, **keywords: Any) -> tuple[str, str, str]:
+    """(code, message, help) of the error; its place is the call."""
+    with pytest.raises(DmlcError) as caught:
+        Call(name, *operands, **keywords)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.span is not None
+    return diagnostic.code.id, diagnostic.message, diagnostic.help
+
+
+def ints(*values: int) -> Tensor:
+    return Tensor(np.array(values, np.int64))
+
+
+# --- typing
+
+
+@pytest.mark.parametrize(
+    ("call", "types"),
+    [
+        (lambda: Call("Conv", IMAGE, np.ones((4, 3, 3, 3), np.float32), pads=[1, 1, 1, 1]), ["f32[2, 4, 8, 8]"]),
+        (lambda: Call("Conv", (IMAGE, (N, 3, 8, 8)), np.ones((4, 3, 3, 3), np.float32)), ["f32[N, 4, 6, 6]"]),
+        (lambda: Call("Gelu", IMAGE, approximate="tanh"), ["f32[2, 3, 8, 8]"]),
+        (lambda: Call("Reshape", (IMAGE, (N, 3, 8, 8)), ints(0, -1)), ["f32[N, 192]"]),
+        (lambda: Call("Resize", IMAGE, None, Tensor(np.array([1, 1, 2, 2], np.float32))), ["f32[2, 3, 16, 16]"]),
+        (lambda: Call("Add", IMAGE, 1), ["f32[2, 3, 8, 8]"]),
+        (lambda: Call("Cast", IMAGE, to=f16), ["f16[2, 3, 8, 8]"]),
+        (lambda: Call("Split", IMAGE, results=3, axis=1, num_outputs=3), ["f32[2, 1, 8, 8]"] * 3),
+        (lambda: Call("TopK", IMAGE, ints(2), results=2, axis=1), ["f32[2, 2, 8, 8]", "i64[2, 2, 8, 8]"]),
+        (lambda: Call("Einsum", IMAGE, equation="abcd->ab"), ["f32[2, 3]"]),
+        (lambda: Call("Concat", IMAGE, IMAGE, axis=0), ["f32[4, 3, 8, 8]"]),
+        (lambda: Call("Shape", (IMAGE, (N, 3, 8, 8))), ["i64[4]"]),
+        (lambda: Call("Constant", value=np.arange(3, dtype=np.int32)), ["i32[3]"]),
+        (lambda: Call("ReduceSum", IMAGE, keepdims=0), ["f32[]"]),
+        (lambda: Call("FastGelu", IMAGE, domain="com.microsoft"), ["f32[2, 3, 8, 8]"]),
+        (lambda: Call("BiasGelu", IMAGE, np.ones(8, np.float32), domain="com.microsoft"), ["f32[2, 3, 8, 8]"]),
+    ],
+)
+def test_types_and_numbers(call: Any, types: list[str]) -> None:
+    """Typed as ONNX says, run by ONNX Runtime in the shape that was inferred, and evaluated by onnx's reference."""
+    made = call()
+    assert made.types == types
+    model = made.model()
+    if not any(node.domain for node in model.graph.node):
+        onnx.checker.check_model(model, full_check=True)
+    results = made.run()
+    binding = {"N": 2}
+    for value, array in zip(made.node.results, results, strict=True):
+        assert array.dtype == value.type.dtype.numpy
+        assert array.shape == tuple(binding.get(str(d), d) for d in value.shape)
+    if not made.node.attributes.domain:
+        for mine, theirs in zip(made.reference(), results, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)  # sums of a convolution in another order
+
+
+def test_attributes_that_were_not_written_stay_unset() -> None:
+    call = Call("Softmax", IMAGE)
+    assert call.node.attributes_as(CarriedAttributes).attributes == ()
+    assert [a.name for a in call.model().graph.node[0].attribute] == []
+    call = Call("LeakyRelu", IMAGE, alpha=1)
+    assert call.node.attributes_as(CarriedAttributes).attributes == (("alpha", 1.0),)
+
+
+def test_the_operator_is_that_of_the_opset() -> None:
+    """Softmax below 13 flattens; Gelu came with 20."""
+    assert Call("Softmax", IMAGE, axis=1, opset=12).types == ["f32[2, 3, 8, 8]"]
+    code, message, help = refused("Gelu", IMAGE, opset=17)
+    assert (code, message, help) == ("E0501", "ONNX has Gelu from opset 20 on, not at 17", "use --opset 20")
+    call = Call("Gelu", IMAGE, opset=20)
+    older = call.node.attributes_as(CarriedAttributes).at_opset(13)
+    with pytest.raises(OpError, match="from opset 20"):
+        call.graph.reinfer(call.node, older)
+
+
+def test_a_bound_dim_is_typed_anew() -> None:
+    call = Call("Conv", (IMAGE, (N, 3, 8, 8)), np.ones((4, 3, 3, 3), np.float32))
+    (output,) = call.graph.clone({"N": 5}).outputs
+    assert str(output[1].type) == "f32[5, 4, 6, 6]"
+
+
+def test_emitting_at_another_opset_than_it_was_typed_at() -> None:
+    call = Call("Gelu", IMAGE, opset=20)
+    with pytest.raises(DmlcError) as caught:
+        emit(call.graph, load_target("cpu"), 17)
+    assert caught.value.diagnostics[0].code.id == "E0501"
+
+
+# --- purity
+
+
+def test_random_operators_are_neither_merged_nor_removed() -> None:
+    assert Call("RandomNormalLike", IMAGE).node.op is CARRIED_IMPURE
+    assert Call("Dropout", IMAGE).node.op is CARRIED_IMPURE
+    assert Call("Gelu", IMAGE).node.op is CARRIED
+    assert not CARRIED_IMPURE.pure
+    assert CARRIED.pure
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("name", ["Gleu", "gelu", "GELU"])
+def test_unknown_names(name: str) -> None:
+    code, message, help = refused(name, IMAGE)
+    assert (code, help) == ("E0504", 'did you mean "Gelu"?')
+    assert name in message
+
+
+def test_unknown_names_of_other_domains() -> None:
+    assert refused("FastGlu", IMAGE, domain="com.microsoft")[2] == 'did you mean "FastGelu"?'
+    assert "FastGelu" in refused("Attention", IMAGE, domain="com.microsoft")[2]
+    assert refused("Foo", IMAGE, domain="my.domain")[0] == "E0504"
+    assert refused("Upsample", IMAGE)[1] == "ONNX took Upsample out at opset 10"
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "code", "text"),
+    [
+        ("Gelu", {"aproximate": "tanh"}, "E0305", "no attribute aproximate"),
+        ("Gelu", {"approximate": 3}, "E0304", "must be a word, not 3"),
+        ("LeakyRelu", {"alpha": "much"}, "E0304", "must be a number, not much"),
+        ("LeakyRelu", {"alpha": True}, "E0304", "must be a number, not true"),
+        ("Transpose", {"perm": 1}, "E0304", "must be a list of integers, not 1"),
+        ("Transpose", {"perm": [0, 1.5]}, "E0304", "must be a list of integers"),
+        ("Softmax", {"axis": 1.5}, "E0304", "must be an integer, not 1.5"),
+        ("Softmax", {"axis": N}, "E0304", "must be an integer, not N"),
+        ("Cast", {}, "E0306", "Cast needs to"),
+        ("Transpose", {"perm": [0, 1, 2, 3, 4]}, "E0505", "Transpose"),
+    ],
+)
+def test_wrong_attributes(name: str, attributes: dict[str, Any], code: str, text: str) -> None:
+    found, message, _ = refused(name, IMAGE, **attributes)
+    assert found == code
+    assert text in message
+
+
+def test_wrong_operands() -> None:
+    assert refused("Add", IMAGE)[0] == "E0308"
+    assert refused("Add", IMAGE, None)[0] == "E0308"
+    assert refused("Add", IMAGE, IMAGE.astype(np.int32))[0] == "E0310"
+    assert refused("Erf", IMAGE > 0)[0] == "E0309"
+    assert refused("Gelu", IMAGE, results=2)[0] == "E0308"
+    assert refused("MatMul", IMAGE, np.ones((7, 2), np.float32))[0] == "E0505"
+    code, _, help = refused("Gather", IMAGE, 1)
+    assert (code, help) == ("E0312", "write 1 as i64")
+    assert refused("Add", IMAGE.astype(np.uint8), 300)[0] == "E0311"
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "text"),
+    [
+        ("NonZero", (IMAGE,), "NonZero has a size"),
+        ("Reshape", (IMAGE, np.array([3, 128])), "Reshape has a size"),
+        ("Conv", ((IMAGE, (N, 3, symbol("H"), 8)), np.ones((4, 3, 3, 3), np.float32)), "Conv has a size"),
+        ("SequenceConstruct", (IMAGE,), "SequenceConstruct is not a tensor"),
+    ],
+)
+def test_results_that_nobody_can_type(name: str, operands: tuple[Any, ...], text: str) -> None:
+    code, message, help = refused(name, *operands)
+    assert code == "E0506"
+    assert text in message
+    assert help
+
+
+def test_subgraphs_cannot_be_written() -> None:
+    assert refused("If", np.array(True))[0] == "E0304"
+
+
+def test_what_onnx_cannot_evaluate() -> None:
+    call = Call("FastGelu", IMAGE, domain="com.microsoft")
+    with pytest.raises(DmlcError) as caught:
+        call.reference()
+    assert caught.value.diagnostics[0].code.id == "E0507"
+
+
+def test_onnx_spellings_of_all_dtypes() -> None:
+    assert set(TYPE_NAMES.values()) == set(DTYPES)
+    assert (TYPE_NAMES["float"], TYPE_NAMES["float16"], TYPE_NAMES["int64"]) == (f32, f16, i64)
+    assert TYPE_NAMES["int32"] is i32

@@ -42,5 +42,5 @@ class Legalize(Pass):
         table = kernel_table(context.target)
         if table is None:
             return False
-        facts = Facts(table, context.opset, context.target.name)
+        facts = Facts(table, context.opset, context.target)
         return rewrite(graph, [rule(facts) for rule in _RULES], context)

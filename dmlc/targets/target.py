@@ -14,7 +14,8 @@ class Target:
     """``opset`` is what is emitted when nothing else is asked for, ``max_opset`` the highest that works there.
 
     ``kernels`` names the kernel table that nodes are made legal for (None: no table). ``own_schemas`` says whether
-    operators that only ONNX Runtime declares may be emitted. ``max_rank`` is the most axes a tensor may have.
+    operators that only ONNX Runtime declares may be emitted, ``native_f16`` whether f16 is computed as f16 wherever the
+    schema takes it. ``max_rank`` is the most axes a tensor may have.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Target:
     source: str
     kernels: str | None = None
     own_schemas: bool = False
+    native_f16: bool = False
     max_rank: int | None = None
 
 

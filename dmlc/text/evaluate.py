@@ -306,11 +306,11 @@ class Evaluator:
 
     def dtype(self, name: tree.Name) -> DType | None:
         """The dtype of that name; a parameter of a def may stand for one. None after a mistake. Raises E0211."""
-        found = None if name.quoted and name.text not in self.frame.names else self.frame.names.get(name.text)
+        found = self.frame.names.get(name.text)
         if found is POISON and name.text not in DTYPE_BY_NAME:
             return None
         text = found.text if isinstance(found, Word) else name.text
-        if text in DTYPE_BY_NAME:
+        if text in DTYPE_BY_NAME and (text != name.text or not name.quoted):
             return DTYPE_BY_NAME[text]
         raise self.frame.fail(name_codes.UNKNOWN_DTYPE, f"{text} is not a dtype", name.span, help=dtype_help(text))
 

@@ -105,10 +105,25 @@ def common(types_of: dict[int, Types], before: list[list[Any]]) -> dict[int, Typ
     for first, last, types in before:
         for opset in range(first, last + 1):
             found = types_of.get(opset, {})
-            out[opset] = {
-                p: [n for n in names.split() if n in found.get(p, ()) or n == "f64"] for p, names in types.items()
-            }
+            out[opset] = {p: _both(names.split(), found.get(p, [])) for p, names in types.items()}
     return out
+
+
+def _both(before: list[str], found: list[str]) -> list[str]:
+    """f16 that one of the two only inserts casts for is such f16 for both."""
+    if INSERTED in before and "f16" in found:
+        found = [INSERTED, *found]
+    elif "f16" in before and INSERTED in found:
+        before = [INSERTED, *before]
+    return [n for n in before if n in found or n == "f64"]
+
+
+def _shared(file: list[str], installed: list[str]) -> list[str]:
+    if "f16" in file and INSERTED in installed:
+        file = [INSERTED if n == "f16" else n for n in file]
+    if INSERTED in file and "f16" in installed:
+        installed = [INSERTED, *installed]
+    return [n for n in file if n in installed or n == "f64"]
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import LOWERINGS
+from dmlc.codegen.onnx.rounding import RoundingWatch
 from dmlc.codegen.onnx.writer import value_info
 from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
@@ -35,6 +36,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
         assert value.name is not None
         emitter.proto.input.append(value_info(value.name, value.type))
     index = 0
+    watch = RoundingWatch()
     for node in graph:
         if node.op is CONSTANT:
             continue
@@ -43,10 +45,14 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
         if lowering is None:
             raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
         emitter.begin(f"{getattr(node.attributes, 'op_type', node.op.name)}_{index}")
+        if target.native_f16:
+            watch.visit(node, emitter.base)
         out = lowering(emitter, node)
         emitter.finish(node, (out,) if isinstance(out, str) else out)
         index += 1
     emitter.outputs()
+    if watch.found:
+        emitter.note(watch.sentence())
     return Artifact(
         kind="onnx",
         payload=_model(emitter, graph, target, opset),

@@ -63,7 +63,7 @@ class NodeWriter:
         self._attributes: dict[Any, AttributeProto] = {}
         self._pending: list[_Pending] = []
         self._made: dict[str, tuple[_Pending, int]] = {}
-        self._base = ""
+        self.base = ""
         self._temporaries = 0
         self._places: dict[str, str] = {}
         self._declared: list[tuple[str, TensorType]] = []
@@ -175,7 +175,7 @@ class NodeWriter:
     # --- one IR node
 
     def begin(self, base: str) -> None:
-        self._base = self._unique(base) if base in self._reserved else base
+        self.base = self._unique(base) if base in self._reserved else base
         self._temporaries = 0
         self._declared = []
 
@@ -192,7 +192,7 @@ class NodeWriter:
                     continue
                 name = self.op("Identity", [renamed.get(name, name)])
                 entry = self._made[name]
-            final = wanted or self._free(value.name, f"{self._base}.{i}" if many else self._base)
+            final = wanted or self._free(value.name, f"{self.base}.{i}" if many else self.base)
             entry[0].outputs[entry[1]] = final
             renamed[name] = final
             self._names[value] = final
@@ -208,7 +208,7 @@ class NodeWriter:
             inputs = entry.inputs
             if renamed and len(pending) > 1:
                 inputs = [renamed.get(n, n) for n in inputs]
-            name = entry.label or (self._base if own == 1 else f"{self._base}/{entry.op_type}_{k}")
+            name = entry.label or (self.base if own == 1 else f"{self.base}/{entry.op_type}_{k}")
             self.proto.node.add(
                 op_type=entry.op_type,
                 domain=entry.domain or None,
@@ -244,7 +244,7 @@ class NodeWriter:
 
     def _temporary(self) -> str:
         self._temporaries += 1
-        name = f"{self._base}:{self._temporaries}"
+        name = f"{self.base}:{self._temporaries}"
         while name in self._reserved:
             name += "'"
         return name

@@ -63,13 +63,13 @@ class WrappingSum(LegalRule):
         if not dtype_of(node).is_integer:
             return False
         # Sums of numbers of 32 bits stay far below 2^53, so DirectML's own sum is exact on both.
-        return not (self.facts.target == "directml" and _is_narrow(node.operand(0)))
+        return not (self.facts.target.name == "directml" and _is_narrow(node.operand(0)))
 
     def make(self, node: Node, make: Maker) -> Value:
         a, x, dtype = node.attributes_as(ReduceAttributes), node.operand(0), dtype_of(node)
         if not a.axes:
             return x
-        if self.facts.target != "directml":
+        if self.facts.target.name != "directml":
             return make.reshape(_by_products(make, x, a.axes), node.result.shape)
         if dtype.bits <= 32:
             return make.cast(make(REDUCE_SUM, make.cast(x, i64), attributes=a), dtype)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
-from dmlc.targets import KernelTable
+from dmlc.targets import KernelTable, Target
 
 Wider = Mapping[DType, tuple[DType, ...]]
 
@@ -162,7 +162,7 @@ class Facts:
     graph: those that ONNX Runtime would insert do not round what one node hands to the next.
     """
 
-    def __init__(self, table: KernelTable, opset: int, target: str) -> None:
+    def __init__(self, table: KernelTable, opset: int, target: Target) -> None:
         self.table = table
         self.opset = opset
         self.target = target
@@ -183,7 +183,7 @@ class Facts:
         need = NEEDS[op]
         for candidate in (dtype, *need.wider.get(dtype, ())):
             if candidate not in need.wrong and all(
-                candidate in self.table.dtypes(name, self.opset, parameter, inserted=self.target == "directml")
+                candidate in self.table.dtypes(name, self.opset, parameter, inserted=self.target.native_f16)
                 for name, parameter in need.kernels
             ):
                 return candidate

@@ -92,7 +92,7 @@ class TruthByComparison(LegalRule):
 
     def wants(self, node: Node, graph: Graph) -> bool:
         to = node.attributes_as(CastAttributes).to
-        return self.facts.target == "directml" and to.kind == "bool" and node.operand(0).type.dtype.is_float
+        return self.facts.target.name == "directml" and to.kind == "bool" and node.operand(0).type.dtype.is_float
 
     def make(self, node: Node, make: Maker) -> Value:
         x = node.operand(0)

@@ -1,0 +1,52 @@
+"""Where f16 that is not rounded may be seen.
+
+ONNX Runtime's CPU provider computes most f16 operators in f32 and takes out the casts between two of them, so that a
+value is not rounded to f16 on its way. What chooses or jumps can then differ from DirectML, and from the reference.
+"""
+
+from __future__ import annotations
+
+from dmlc.ir import Node, Operation, Value
+from dmlc.ir.dtype import f16
+from dmlc.ops import binary, choose, elementwise, index, move, select
+from dmlc.ops.constant import CONSTANT
+
+#: Their results jump where an operand changes a little.
+_JUMPS: frozenset[Operation] = frozenset((
+    select.ARGMAX, select.ARGMIN, select.TOP_K, select.HARDMAX,
+    elementwise.FLOOR, elementwise.CEIL, elementwise.ROUND, elementwise.SIGN, elementwise.IS_INF,
+    binary.EQUAL, binary.NOT_EQUAL, binary.LESS, binary.LESS_EQUAL, binary.GREATER, binary.GREATER_EQUAL,
+    binary.FLOORDIV, binary.MOD,
+))  # fmt: skip
+#: Their results are elements of their operands, or exact.
+_EXACT: frozenset[Operation] = frozenset((
+    move.RESHAPE, move.TRANSPOSE, move.SQUEEZE, move.UNSQUEEZE, move.EXPAND, move.CONCAT, move.SPLIT, move.SLICE,
+    move.PAD, index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS, choose.WHERE, choose.CLIP,
+    binary.MIN, binary.MAX, elementwise.ABS, elementwise.NEG, elementwise.RELU, elementwise.FLOOR, elementwise.CEIL,
+    elementwise.ROUND, elementwise.SIGN, select.TOP_K, select.HARDMAX, index.ONE_HOT, index.IOTA, index.FULL, CONSTANT,
+))  # fmt: skip
+#: More names than these do not help a reader.
+_SHOWN = 8
+
+
+class RoundingWatch:
+    """Collects the nodes that see f16 which the CPU provider did not round. Nodes are visited in their order."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._unrounded: set[Value] = set()
+
+    def visit(self, node: Node, name: str) -> None:
+        sees = any(value in self._unrounded for value in node.operands)
+        if sees and (node.op in _JUMPS or (node.op is choose.CAST and not node.result.type.dtype.is_float)):
+            self.found.append(name)
+        if sees or node.op not in _EXACT:
+            self._unrounded.update([value for value in node.results if value.type.dtype is f16])
+
+    def sentence(self) -> str:
+        """For the artifact's report."""
+        more = f" and {len(self.found) - _SHOWN} more" if len(self.found) > _SHOWN else ""
+        return (
+            "ONNX Runtime's CPU provider does not round f16 between nodes: near ties and jumps of "
+            f"{', '.join(self.found[:_SHOWN])}{more} may fall otherwise there"
+        )

@@ -5,32 +5,46 @@ from __future__ import annotations
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.move import with_axes
 from dmlc.codegen.onnx.registry import lowers
-from dmlc.ir import Node, Shape
+from dmlc.ir import Node, Shape, Value
 from dmlc.ops.matmul import MATMUL
 
 
 @lowers(MATMUL)
 def matmul(emitter: Emitter, node: Node) -> str:
-    """ONNX's MatMul has NumPy's rules. ONNX Runtime's CPU provider fails on results without elements where it would
-    have to stretch the left operand, or where the right one is a vector: there both are brought into the full form."""
+    """ONNX's MatMul has NumPy's rules. Sizes of 0 need care, as ONNX Runtime's CPU provider fails on them or leaves the
+    result unwritten: a contraction that may be over nothing gets one more product, of zeros."""
     left, right = node.operand(0), node.operand(1)
     a, b = emitter.of(left), emitter.of(right)
-    if all(emitter.graph.dims.interval(size)[0] > 0 for size in node.result.shape):
+    smallest = emitter.graph.dims.interval
+    if smallest(left.shape[-1])[0] <= 0:
+        a, b = _longer(emitter, a, left, -1), _longer(emitter, b, right, -2 if right.type.rank > 1 else -1)
+    vectors = left.type.rank == right.type.rank == 1
+    if vectors or all(smallest(size)[0] > 0 for size in node.result.shape):
         return emitter.op("MatMul", [a, b])
-    if left.type.rank == right.type.rank == 1:
-        return emitter.op("MatMul", [a, b])
-    left_shape, right_shape = left.shape, right.shape
+    return _without_elements(emitter, node, a, b)
+
+
+def _longer(emitter: Emitter, name: str, value: Value, axis: int) -> str:
+    rank = value.type.rank
+    pads = [0] * (2 * rank)
+    pads[2 * rank + axis] = 1
+    return emitter.op("Pad", [name, emitter.ints(pads), emitter.scalar(0, value.type.dtype)])
+
+
+def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
+    """Where the result may have no elements, the provider fails if it has to stretch the left operand, or if the right
+    one is a vector: both are brought into the full form."""
+    left, right = node.operand(0).shape, node.operand(1).shape
     squeezed = []
-    if left.type.rank == 1:
-        a, left_shape = with_axes(emitter, "Unsqueeze", a, [0]), (1, *left_shape)
+    if len(left) == 1:
+        a, left = with_axes(emitter, "Unsqueeze", a, [0]), (1, *left)
         squeezed.append(-2)
-    if right.type.rank == 1:
-        b, right_shape = with_axes(emitter, "Unsqueeze", b, [1]), (*right_shape, 1)
+    if len(right) == 1:
+        b, right = with_axes(emitter, "Unsqueeze", b, [1]), (*right, 1)
         squeezed.append(-1)
-    batch: Shape = node.result.shape[: max(len(left_shape), len(right_shape)) - 2]
-    full = (*batch, *left_shape[-2:])
-    if full != left_shape:
-        a = emitter.op("Expand", [a, emitter.sizes(full)])
+    batch: Shape = node.result.shape[: max(len(left), len(right)) - 2]
+    if (*batch, *left[-2:]) != left:
+        a = emitter.op("Expand", [a, emitter.sizes((*batch, 1, 1))])
     out = emitter.op("MatMul", [a, b])
     if not squeezed:
         return out

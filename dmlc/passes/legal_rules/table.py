@@ -65,9 +65,6 @@ def _need(
 #: share the high half and differ in bit 31 (its pull requests 25280 and 32475 name a fault in Eigen's SSE2 code).
 _WRONG_ORDER = (i64,)
 
-#: MatMul of unsigned types fails on ONNX Runtime's CPU provider where the contracted size is 0 (1.31.1).
-_FAILS_ON_NOTHING = (u32, u64)
-
 #: The needs of every operation but those of ``UNCHECKED``.
 NEEDS: dict[Operation, Need] = {
     elementwise.ABS: _need("Abs"),
@@ -105,7 +102,7 @@ NEEDS: dict[Operation, Need] = {
     binary.GREATER_EQUAL: _need("Greater", wider=VALUE, results=()),
     choose.WHERE: _need("Where", wider=MODULAR, operands=(1, 2)),
     choose.CLIP: _need("Clip", wider={**VALUE, i32: (), u32: ()}, wrong=_WRONG_ORDER),
-    matmul.MATMUL: _need("MatMul", wider=MODULAR, wrong=_FAILS_ON_NOTHING),
+    matmul.MATMUL: _need("MatMul", "Pad", wider=MODULAR),
     move.RESHAPE: _need("Reshape", wider=MODULAR),
     move.TRANSPOSE: _need("Transpose", wider=MODULAR),
     move.SQUEEZE: _need("Squeeze", wider=MODULAR),

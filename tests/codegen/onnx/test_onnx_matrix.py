@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnxruntime
 import pytest
 from onnx_cases import Bench, build, declared, evaluate
 from onnx_session import TARGETS, assert_same, check, lower, run, session
@@ -12,7 +13,7 @@ from dmlc.ir.dtype import bool_, f64
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.choose import CAST
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.elementwise import ERF
+from dmlc.ops.elementwise import COS, ERF
 from dmlc.ops.index import IOTA
 from dmlc.ops.normalize import RMS_NORM
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
@@ -20,6 +21,8 @@ from dmlc.ops.reduce import REDUCE_L1, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUAR
 OPSETS = range(11, 22)
 #: What has no exact form anywhere: ONNX Runtime has no f64 kernel of Erf.
 REFUSED: set[tuple[Operation, DType]] = {(ERF, f64)}
+#: f64 kernels that older versions of ONNX Runtime lack; nothing exact stands in for f64, so the table keeps them.
+LATER = {(COS, f64)} if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 31) else set()
 
 
 def batch(dtype: DType, operations: list[Operation], opset: int, target: str, *, optimize: bool) -> None:
@@ -38,7 +41,7 @@ def batch(dtype: DType, operations: list[Operation], opset: int, target: str, *,
 def test_all_operations(dtype: DType, opset: int) -> None:
     """One model holds them all; the targets and the optimizer take turns. rms_norm stands below."""
     turn = DTYPES.index(dtype) + opset
-    operations = [op for op in declared(dtype) if (op, dtype) not in REFUSED and op is not RMS_NORM]
+    operations = [op for op in declared(dtype) if (op, dtype) not in REFUSED | LATER and op is not RMS_NORM]
     batch(dtype, operations, opset, TARGETS[turn % 3], optimize=turn % 4 == 0)
 
 

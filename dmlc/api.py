@@ -194,12 +194,16 @@ class Program:
 
         Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider; for target
         ``numpy`` as NumPy code. Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0553
-        where the backend is missing, E0554 where ONNX Runtime fails.
+        where the backend is missing, E0554 where ONNX Runtime fails, E0558 where memory does not suffice.
         """
         runner = self._runners.get(backend or "")
         if runner is None:
             runner = self._runners[backend or ""] = self._runner(backend or self.default_backend())
-        return runner(feeds)
+        try:
+            return runner(feeds)
+        except MemoryError as error:
+            help = "feed smaller arrays, or make smaller ones"
+            raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory to run: {error}", help=help) from None
 
     def default_backend(self) -> str:
         """Where ``run`` runs when it is not told."""
@@ -254,11 +258,12 @@ def _emit(kind: str, lowered: _Lowered, opset: int) -> Artifact:
 def _target(name: str, feature_level: str | None) -> Target:
     if name not in target_names():
         help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
-        raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help)
+        raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help, exit_code=2)
     if feature_level is not None:
         if feature_level not in FEATURE_LEVELS:
             help = f"levels are {' '.join(FEATURE_LEVELS)}"
-            raise fail(codes.UNKNOWN_CHOICE, f"there is no DirectML feature level {feature_level}", help=help)
+            message = f"there is no DirectML feature level {feature_level}"
+            raise fail(codes.UNKNOWN_CHOICE, message, help=help, exit_code=2)
         if name == "directml" and FEATURE_LEVELS.index(feature_level) < FEATURE_LEVELS.index(_LEAST_FEATURE_LEVEL):
             message = f"ONNX Runtime needs DirectML feature level {_LEAST_FEATURE_LEVEL}, not {feature_level}"
             raise fail(codes.FEATURE_LEVEL, message)
@@ -279,9 +284,9 @@ def _classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
     for name in allow:
         if name not in CLASSES:
             help = did_you_mean(name, CLASSES) or f"classes are {', '.join(CLASSES)}"
-            raise fail(codes.UNKNOWN_CHOICE, f"there is no class of rewrites {name}", help=help)
+            raise fail(codes.UNKNOWN_CHOICE, f"there is no class of rewrites {name}", help=help, exit_code=2)
     if exact and set(allow) - {EXACT}:
-        raise fail(codes.UNKNOWN_CHOICE, f"exact and allow={', '.join(allow)} contradict each other")
+        raise fail(codes.UNKNOWN_CHOICE, f"exact and allow={', '.join(allow)} contradict each other", exit_code=2)
     classes = {EXACT} if exact else {EXACT, REASSOCIATES, *allow}
     return frozenset(classes | ({REASSOCIATES} if RANGE in classes else set()))
 

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise UsageError("-o - and --format json both want stdout")
     if kind not in ("onnx", "numpy"):
         raise fail(NOT_YET, f"{kind} output is not available yet", help="emit onnx or numpy")
-    program = compile_source(args)
+    program = compile_source(args, for_numpy=kind == "numpy")
     console.warn(program.diagnostics)
     data = program.to_bytes(kind)
     if output == STDOUT:

@@ -6,6 +6,7 @@ Without -o a summary of each output is printed: its type, and its value or its s
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from pathlib import Path
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if name in given:
             raise UsageError(f"input {name} is given twice")
         given[name] = _load(name, place)
-    program = compile_source(args)
+    program = compile_source(args, for_numpy=args.backend in ("numpy", "reference"))
     console.warn(program.diagnostics)
     feeds: dict[str, Any] = {} if args.random is None else program.random_feeds(args.random)
     backend = args.backend or program.default_backend()
@@ -77,9 +78,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _load(name: str, place: str) -> Array:
     """The array of ``FILE`` or ``FILE.npz:key``."""
-    path, colon, key = place.rpartition(":")
-    if colon and key and path.lower().endswith(".npz"):
-        return files.load_array(Path(path), key, name)
+    archive = re.match(r"(.*?\.npz):(.+)", place, re.IGNORECASE | re.DOTALL)  # a key may hold colons itself
+    if archive:
+        return files.load_array(Path(archive[1]), archive[2], name)
     return files.load_array(Path(place), None, name)
 
 

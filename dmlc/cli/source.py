@@ -24,11 +24,14 @@ def read_source(name: str) -> Source:
     return text.decode(name, files.read_bytes(Path(name)))
 
 
-def compile_source(args: argparse.Namespace) -> api.Program:
-    """The program of SRC under the options of the command line. Raises ``DmlcError``."""
+def compile_source(args: argparse.Namespace, *, for_numpy: bool = False) -> api.Program:
+    """The program of SRC under the options of the command line. Raises ``DmlcError``.
+
+    ``for_numpy`` compiles for NumPy whatever ``--target`` says: what ONNX cannot express does not matter there.
+    """
     return api.compile(
         read_source(STDIN) if args.source == STDIN else args.source,
-        target=args.target,
+        target="numpy" if for_numpy else args.target,
         opset=args.opset,
         bind=_bindings(args.bind),
         model=args.model,

@@ -245,3 +245,18 @@ $ dmlc compile head.dml --feature-level 5.0
 """,
     program=False,
 )
+
+OUT_OF_MEMORY = declare(
+    "E0558",
+    "not enough memory to run",
+    """A tensor of the program is larger than the memory that is left. Sizes may come from the fed arrays or from
+    attributes such as the length of `iota`.""",
+    example="""
+$ dmlc run big.dml --backend numpy
+error[E0558]: there is not enough memory to run: Unable to allocate 745. GiB
+""",
+    fixed="""
+$ dmlc inspect big.dml    # shows the shape of every value
+""",
+    program=False,
+)

@@ -395,7 +395,7 @@ def slice(
 def pad(
     x: Tensor | Array,
     *,
-    pads: Sequence[int],
+    pads: int | str | DimExpr | Sequence[int | str | DimExpr],
     value: float = 0,
 ) -> Tensor:
     """x with a value around it; pads are the counts before each axis, then those after each axis."""

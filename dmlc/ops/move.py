@@ -465,7 +465,7 @@ SLICE = Operation(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadAttributes(Attributes):
-    pads: tuple[int, ...] = attribute(IntsKind(), "how many elements: before each axis, then after each axis")
+    pads: tuple[Dim, ...] = attribute(DimsKind(), "how many elements: before each axis, then after each axis")
     value: int | float | bool = attribute(NumberKind(), "what to pad with, of x's dtype", default=0)
 
 
@@ -481,10 +481,9 @@ def _infer_pad(call: Inference) -> Sequence[TensorType]:
             help="first those before each axis, then those after each axis",
         )
     for i, count in enumerate(a.pads):
-        if count < 0:
-            raise OpError(
-                codes.WRONG_ATTRIBUTE, f"pads cannot be negative: {count}", at=("pads", i), help="use slice to cut"
-            )
+        message = f"pads cannot be negative: {count}"
+        error = OpError(codes.WRONG_ATTRIBUTE, message, at=("pads", i), help="use slice to cut")
+        call.require(0, "<=", count, error)
     attribute_array(a.value, x.dtype, "value")
     return [x.with_shape(tuple([d + a.pads[i] + a.pads[x.rank + i] for i, d in enumerate(x.shape)]))]
 

@@ -285,3 +285,11 @@ def test_verbs_on_a_source(verb: str, head: Path, capsys: pytest.CaptureFixture[
 def test_hardmax_over_several_axes_is_lowered(head: Path) -> None:
     kinds = [n.op_type for n in dmlc.compile(head).to_onnx().graph.node]
     assert "Hardmax" not in kinds and "ArgMax" in kinds
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy", "cpu"])
+def test_dims_may_be_used_in_pads(backend: str, tmp_path: Path) -> None:
+    source = tmp_path / "pads.dml"
+    source.write_text("model m(x: f32[N]) -> (y: f32[2 * N + 1]) {\n    return pad(x, pads=[N, 1], value=7)\n}\n")
+    got = dmlc.compile(source).run({"x": np.array([1, 2], np.float32)}, backend=backend)
+    np.testing.assert_array_equal(got["y"], np.array([7, 7, 1, 2, 7], np.float32))

@@ -128,4 +128,4 @@ def pad(emitter: Emitter, node: Node) -> str:
     if not any(a.pads):
         return emitter.operand(node, 0)
     value = emitter.array(attribute_array(a.value, dtype, "value"), dtype)
-    return emitter.op("Pad", [emitter.operand(node, 0), emitter.ints(a.pads), value])
+    return emitter.op("Pad", [emitter.operand(node, 0), emitter.sizes(a.pads), value])

@@ -82,6 +82,7 @@ def _range(call: Call, start: Dim, end: Dim, step: int) -> str:
 def _pad(call: Call) -> Expr:
     a: ops.PadAttributes = call.attributes
     rank = call.node.operand(0).type.rank
-    pads = tuple(zip(a.pads[:rank], a.pads[rank:], strict=True))
+    ends = call.dims(a.pads)
+    pads = sequence([sequence(pair) for pair in zip(ends[:rank], ends[rank:], strict=True)])
     value = call.number(attribute_array(a.value, call.dtype_of(), None)[()])
-    return call.np("pad", call.operand(), pads, constant_values=value) if pads else call.operand()
+    return call.np("pad", call.operand(), pads, constant_values=value) if rank else call.operand()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import onnx
 
 #: What can be compiled: a path, a text with its name, a graph of the builder.
-ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph"
+ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto"
 Backend: TypeAlias = Literal["dml", "cpu", "numpy", "reference"]
 
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
@@ -68,9 +68,16 @@ def compile(
     The source is not changed. Raises ``DmlcError``.
     """
     goal = _target(target, feature_level)
-    options = _Options(goal, _opset(goal, opset), _classes(exact, allow), strict, lower_hardmax)
-    graph = _load(source, model, options.opset)
-    return Program(_bound(graph, bind or {}), options)
+    chosen, classes = _opset(goal, opset), _classes(exact, allow)
+    proto = _onnx_model(source)
+    if proto is None:
+        graph = _bound(_load(source, model, chosen), bind or {})
+    else:
+        from dmlc import importers
+
+        graph = importers.import_model(proto[0], folder=proto[1], binding=bind)
+        chosen = importers.choose_opset(graph, chosen, goal.min_opset, asked=opset is not None)
+    return Program(graph, _Options(goal, chosen, classes, strict, lower_hardmax))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +301,20 @@ def _classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
 # --- loading
 
 
+def _onnx_model(source: ProgramSource) -> tuple[onnx.ModelProto, Path | None] | None:
+    """The model where the source is one, or the path of one, and the folder of its external data."""
+    if isinstance(source, (builder.Graph, Source)):
+        return None
+    if not isinstance(source, (str, os.PathLike)):
+        return source, None
+    path = Path(source)
+    if path.suffix.lower() != ".onnx":
+        return None
+    from dmlc import importers
+
+    return importers.read_model(path, files.read_bytes(path)), path.parent
+
+
 def _load(source: ProgramSource, model: str | None, opset: int) -> ir.Graph:
     """The graph that the source says; a builder's graph is copied."""
     if isinstance(source, builder.Graph):
@@ -302,14 +323,9 @@ def _load(source: ProgramSource, model: str | None, opset: int) -> ir.Graph:
         from dmlc import text
 
         return text.load(source, folder=None, model=model, opset=opset)
-    if hasattr(source, "SerializeToString"):
-        raise fail(codes.NOT_YET, "reading ONNX models is not available yet", help="give a .dml file")
-    path = Path(source)
-    if path.suffix.lower() == ".onnx":
-        files.check_opens(path)
-        raise fail(codes.NOT_YET, f"reading ONNX models is not available yet: {path}", help="give a .dml file")
     from dmlc import text
 
+    path = Path(source)
     return text.load(text.decode(str(path), files.read_bytes(path)), folder=path.parent, model=model, opset=opset)
 
 

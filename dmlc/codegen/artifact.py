@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
 from typing import Any
 
-from dmlc.ir import Condition, Graph, TensorType
+from dmlc.ir import Condition, Graph, TensorType, dim_names
 from dmlc.ir.dim import Interval
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A model's interface: named, typed inputs and outputs, the bounds of dims, the relations to check."""
+    """A model's interface: named, typed inputs and outputs, the bounds of dims, the relations to check.
+
+    ``optional`` are the inputs that have a default. What sizes an imported model wants its runtime checks.
+    """
 
     name: str
     inputs: tuple[tuple[str, TensorType], ...]
     outputs: tuple[tuple[str, TensorType], ...]
     bounds: dict[str, Interval] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
+    optional: frozenset[str] = frozenset()
 
 
 def signature_of(graph: Graph) -> Signature:
     """The interface of a graph."""
+    imported = graph.origin is not None
+    names = {name for value in graph.inputs for size in value.shape for name in dim_names(size)}
     return Signature(
         name=graph.name,
         inputs=tuple((v.name or "", v.type) for v in graph.inputs),
         outputs=tuple((n, v.type) for n, v in graph.outputs),
-        bounds=dict(graph.dims.bounds),
-        conditions=tuple(graph.conditions),
+        bounds=dict.fromkeys(sorted(names), (0, inf)) if imported else dict(graph.dims.bounds),
+        conditions=() if imported else tuple(graph.conditions),
+        optional=frozenset(v.name or "" for v in graph.defaults),
     )
 
 
@@ -36,6 +45,7 @@ class Artifact:
     """Emitted code: ``payload`` is an ``onnx.ModelProto`` for ``onnx``, source text for ``numpy``.
 
     ``locations`` maps emitted node names to the source place they came from, for messages of a runtime.
+    ``folder`` is where the external data lies that an ONNX model refers to.
     ``report`` holds sentences about what a user should know (own schemas of ONNX Runtime that were used, ...).
     """
 
@@ -44,3 +54,4 @@ class Artifact:
     signature: Signature
     locations: dict[str, str] = field(default_factory=dict)
     report: tuple[str, ...] = ()
+    folder: Path | None = None

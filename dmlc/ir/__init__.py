@@ -16,13 +16,14 @@ from dmlc.ir.dtype import (
     DTYPE_BY_NAME,
     DTYPES,
     FLOATS,
+    FOREIGN,
     INDEX,
     INTEGERS,
     NUMERIC,
     DType,
     as_dtype,
 )
-from dmlc.ir.graph import Graph, Node, OutputAttributes, Value
+from dmlc.ir.graph import Graph, Node, OutputAttributes, Region, Value
 from dmlc.ir.operation import (
     Array,
     Attributes,
@@ -35,13 +36,14 @@ from dmlc.ir.operation import (
     Place,
     Reference,
 )
-from dmlc.ir.tensor import Tensor
-from dmlc.ir.types import TensorType
+from dmlc.ir.tensor import StoredTensor, Tensor
+from dmlc.ir.types import ForeignType, TensorType
 
 __all__ = [
     "DTYPES",
     "DTYPE_BY_NAME",
     "FLOATS",
+    "FOREIGN",
     "INDEX",
     "INTEGERS",
     "NUMERIC",
@@ -52,6 +54,7 @@ __all__ = [
     "Dim",
     "DimExpr",
     "DimTable",
+    "ForeignType",
     "Graph",
     "InferRule",
     "Inference",
@@ -62,7 +65,9 @@ __all__ = [
     "OutputAttributes",
     "Place",
     "Reference",
+    "Region",
     "Shape",
+    "StoredTensor",
     "Tensor",
     "TensorType",
     "Value",

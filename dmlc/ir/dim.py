@@ -249,12 +249,14 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 class DimTable:
-    """The declared bounds of the dims, and what can be proved from them. Undeclared dims are 1 or more."""
+    """The declared bounds of the dims, and what can be proved from them. Undeclared dims are ``least`` or more:
+    1 in programs of the language, 0 in imported models."""
 
-    __slots__ = ("bounds",)
+    __slots__ = ("bounds", "least")
 
-    def __init__(self, bounds: Mapping[str, Interval] | None = None) -> None:
+    def __init__(self, bounds: Mapping[str, Interval] | None = None, *, least: int = 1) -> None:
         self.bounds: dict[str, Interval] = dict(bounds or {})
+        self.least = least
 
     def interval(self, dim: Dim) -> Interval:
         """The tightest interval that simple interval arithmetic finds."""
@@ -271,7 +273,7 @@ class DimTable:
 
     def _atom(self, atom: Atom) -> Interval:
         if isinstance(atom, str):
-            return self.bounds.get(atom, (1, inf))
+            return self.bounds.get(atom) or (self.least, inf)
         n, d = self.interval(atom.numerator), self.interval(atom.denominator)
         if d[0] <= 0:
             return (-inf, inf)
@@ -295,9 +297,12 @@ class DimTable:
             return True
         return False if high < 0 else None
 
+    def promises_empty(self, dim: Dim) -> bool:
+        """Whether the size may be 0 and the program is of the language, which says what comes out then. Imported
+        models have what their runtime does."""
+        return self.least > 0 and self.interval(dim)[0] <= 0
+
     def is_one(self, dim: Dim) -> bool:
-        if isinstance(dim, int):
-            return dim == 1
         """Whether the size is proved to be 1."""
         return dim == 1 if isinstance(dim, int) else self.interval(dim) == (1, 1)
 

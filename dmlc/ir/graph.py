@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dmlc.diagnostics import Span
 from dmlc.ir.dim import Dim, DimTable, Interval, substitute
 from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
+from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
 
 A = TypeVar("A", bound=Attributes)
@@ -62,10 +63,25 @@ class Value:
 class Node:
     """An operation applied to operands (None where an optional one is absent).
 
-    ``spans`` are all source places it came from, ``rules`` the names of the rewrites that made it.
+    ``spans`` are all source places it came from, ``rules`` the names of the rewrites that made it. ``name`` is its
+    name in an imported model, ``origin`` the form it had there: true as long as the node stands, for a rewrite makes
+    new nodes. ``regions`` are graphs that it runs (the branches of an If, the body of a Loop).
     """
 
-    __slots__ = ("_next", "_previous", "attributes", "graph", "op", "operands", "results", "rules", "spans")
+    __slots__ = (
+        "_next",
+        "_previous",
+        "attributes",
+        "graph",
+        "name",
+        "op",
+        "operands",
+        "origin",
+        "regions",
+        "results",
+        "rules",
+        "spans",
+    )
 
     def __init__(self, op: Operation, attributes: Attributes, spans: tuple[Span, ...], rules: tuple[str, ...]) -> None:
         self.op = op
@@ -74,6 +90,9 @@ class Node:
         self.results: tuple[Value, ...] = ()
         self.spans = spans
         self.rules = rules
+        self.name = ""
+        self.origin: Any = None
+        self.regions: tuple[Region, ...] = ()
         self.graph: Graph | None = None
         self._previous: Node | None = None
         self._next: Node | None = None
@@ -99,6 +118,29 @@ class Node:
         return f"<node {self.op.name}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A graph inside a node. Its last inputs stand for values of the graph around it: input number
+    ``len(graph.inputs) - len(captures) + i`` is the node's operand ``captures[i]``, so that a capture is a use.
+
+    ``attribute`` is the name that the node calls it by. Dims are those of the graph around it.
+    """
+
+    attribute: str
+    graph: Graph
+    captures: tuple[int, ...] = ()
+
+    @property
+    def formals(self) -> list[Value]:
+        """The inputs that the node itself feeds."""
+        return self.graph.inputs[: len(self.graph.inputs) - len(self.captures)]
+
+    @property
+    def captured(self) -> list[Value]:
+        """The inputs that stand for values of the graph around it."""
+        return self.graph.inputs[len(self.graph.inputs) - len(self.captures) :]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputAttributes(Attributes):
     names: tuple[str, ...] = ()
@@ -119,7 +161,9 @@ class Graph:
 
     ``dims`` holds the declared bounds, ``conditions`` the relations between sizes that run time must check
     (with the span of the call that asked), ``opset`` the ONNX opset at which carried operators are typed.
-    ``metadata`` is free text that code generators pass on.
+    ``metadata`` is free text that code generators pass on. ``defaults`` are the data of inputs that need not be fed,
+    ``origin`` is what an imported model says beside its nodes, ``notes`` are sentences for the artifact's report.
+    ``with_regions`` are the nodes that have regions.
     """
 
     def __init__(self, name: str, *, opset: int = 21) -> None:
@@ -129,6 +173,10 @@ class Graph:
         self.inputs: list[Value] = []
         self.conditions: dict[Condition, Span | None] = {}
         self.metadata: dict[str, str] = {}
+        self.defaults: dict[Value, Tensor] = {}
+        self.origin: Any = None
+        self.notes: list[str] = []
+        self.with_regions: dict[Node, None] = {}
         self.output = Node(OUTPUT, OutputAttributes(), (), ())
         self.output.graph = self
         self._first: Node | None = None
@@ -199,6 +247,7 @@ class Graph:
         spans: tuple[Span, ...] = (),
         rules: tuple[str, ...] = (),
         before: Node | None = None,
+        regions: tuple[Region, ...] = (),
     ) -> Node:
         """Make a node, infer its results, and put it at the end or before ``before``.
 
@@ -206,6 +255,7 @@ class Graph:
         """
         types, conditions = self.infer(op, operands, attributes)
         node = Node(op, attributes, spans, rules)
+        node.regions = regions
         node.operands = tuple(operands)
         node.graph = self
         node.results = tuple([Value(t, node, i) for i, t in enumerate(types)])
@@ -280,6 +330,7 @@ class Graph:
         else:
             after._previous = before
         node.graph = None
+        self.with_regions.pop(node, None)
         self._count -= 1
 
     def erase_dead(self, nodes: Iterable[Node]) -> int:
@@ -307,6 +358,8 @@ class Graph:
             self._last = node
         else:
             before._previous = node
+        if node.regions:
+            self.with_regions[node] = None
         self._count += 1
 
     # --- copying
@@ -316,14 +369,24 @@ class Graph:
 
         Raises ``OpError`` where a bound size breaks a rule.
         """
-        out = Graph(self.name, opset=self.opset)
         bound = binding or {}
-        out.dims = DimTable({k: v for k, v in self.dims.bounds.items() if k not in bound})
+        return self._clone(
+            bound, DimTable({k: v for k, v in self.dims.bounds.items() if k not in bound}, least=self.dims.least)
+        )
+
+    def _clone(self, bound: Mapping[str, Dim], dims: DimTable) -> Graph:
+        out = Graph(self.name, opset=self.opset)
+        out.dims = dims
         out.metadata = dict(self.metadata)
+        out.origin = self.origin
+        out.notes = list(self.notes)
         mapping: dict[Value, Value] = {}
         for value in self.inputs:
-            shape = tuple(substitute(d, bound) for d in value.shape) if bound else value.shape
-            mapping[value] = out.add_input(value.name or "", value.type.with_shape(shape), value.span)
+            type = value.type
+            if bound:
+                type = type.with_shape(tuple([substitute(d, bound) for d in type.shape]))
+            mapping[value] = out.add_input(value.name or "", type, value.span)
+        out.defaults = {mapping[value]: data for value, data in self.defaults.items()}
         for condition, span in self.conditions.items():
             out._add_bound_condition(condition, bound, span)
         for node in self:
@@ -339,22 +402,25 @@ class Graph:
 
     def _copy(self, node: Node, mapping: dict[Value, Value], binding: Mapping[str, Dim]) -> None:
         operands = [None if v is None else mapping[v] for v in node.operands]
+        regions = tuple([Region(r.attribute, r.graph._clone(binding, self.dims), r.captures) for r in node.regions])
         if binding:
             attributes = node.attributes.substitute(binding)
             try:
-                twin = self.add(node.op, operands, attributes, spans=node.spans, rules=node.rules)
+                twin = self.add(node.op, operands, attributes, spans=node.spans, rules=node.rules, regions=regions)
             except OpError as error:
                 error.spans = node.spans
                 raise
         else:
             twin = Node(node.op, node.attributes, node.spans, node.rules)
             twin.operands = tuple(operands)
+            twin.regions = regions
             twin.graph = self
             twin.results = tuple([Value(r.type, twin, r.index) for r in node.results])
             for i, value in enumerate(operands):
                 if value is not None:
                     value.uses[twin, i] = None
             self._link(twin, None)
+        twin.name, twin.origin = node.name, node.origin
         for old, new in zip(node.results, twin.results, strict=True):
             new.name = old.name
             mapping[old] = new
@@ -363,4 +429,4 @@ class Graph:
         return f"<graph {self.name}: {self._count} nodes>"
 
 
-__all__ = ["OUTPUT", "Graph", "Node", "OutputAttributes", "Value"]
+__all__ = ["OUTPUT", "Graph", "Node", "OutputAttributes", "Region", "Value"]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dmlc.ir.dtype import DType, as_dtype
 from dmlc.ir.types import TensorType
+
+_Data: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+#: Data kept elsewhere is compared by its bytes up to this size, and above it only with itself.
+_COMPARED_BYTES = 4096
 
 
 class Tensor:
@@ -17,17 +24,18 @@ class Tensor:
     ``note`` says where the data came from (a file name), for printers.
     """
 
-    __slots__ = ("_digest", "array", "note")
+    __slots__ = ("_array", "_digest", "note")
 
     def __init__(self, array: Any, dtype: DType | None = None, note: str = "") -> None:
         wanted = None if dtype is None else dtype.numpy
-        data = np.asarray(array, dtype=wanted)
-        if data.flags.writeable or not data.flags.c_contiguous or not data.dtype.isnative:
-            data = np.array(data, dtype=data.dtype.newbyteorder("="), order="C")
-        data.flags.writeable = False
-        self.array: np.ndarray[Any, np.dtype[Any]] = data
+        self._array: _Data | None = _frozen(np.asarray(array, dtype=wanted))
         self.note = note
         self._digest: bytes | None = None
+
+    @property
+    def array(self) -> _Data:
+        assert self._array is not None
+        return self._array
 
     @property
     def dtype(self) -> DType:
@@ -36,6 +44,15 @@ class Tensor:
     @property
     def type(self) -> TensorType:
         return TensorType(self.dtype, tuple(self.array.shape))
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod([d for d in self.type.shape if isinstance(d, int)])
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.bits // 8
 
     def _key(self) -> bytes:
         if self._digest is None:
@@ -51,3 +68,46 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"Tensor({self.type})"
+
+
+class StoredTensor(Tensor):
+    """Data that stays where it is until it is asked for: a weight of a model, inside it or in a file beside it.
+
+    ``store`` is what code generators pass on instead of the data. Large data is never read to be compared.
+    """
+
+    __slots__ = ("_load", "_type", "store")
+
+    def __init__(self, type: TensorType, store: object, load: Callable[[], Any], note: str = "") -> None:
+        self._array = None
+        self._digest = None
+        self._type = type
+        self._load = load
+        self.store = store
+        self.note = note
+
+    @property
+    def array(self) -> _Data:
+        if self._array is None:
+            self._array = _frozen(np.asarray(self._load(), dtype=self._type.dtype.numpy))
+        return self._array
+
+    @property
+    def dtype(self) -> DType:
+        return self._type.dtype
+
+    @property
+    def type(self) -> TensorType:
+        return self._type
+
+    def _key(self) -> bytes:
+        if self._digest is None and self.nbytes > _COMPARED_BYTES:
+            self._digest = f"stored {id(self)}".encode()
+        return super()._key()
+
+
+def _frozen(data: _Data) -> _Data:
+    if data.flags.writeable or not data.flags.c_contiguous or not data.dtype.isnative:
+        data = np.array(data, dtype=data.dtype.newbyteorder("="), order="C")
+    data.flags.writeable = False
+    return data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dmlc.ir.dim import Dim, Shape
-from dmlc.ir.dtype import DType
+from dmlc.ir.dtype import FOREIGN, DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +31,18 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignType(TensorType):
+    """A type that the language does not have: only opaque nodes take and give it.
+
+    ``proto`` is the serialized ``onnx.TypeProto``, empty where nothing is known of the value. The shape means nothing.
+    """
+
+    dtype: DType = FOREIGN
+    shape: Shape = ()
+    proto: bytes = b""
+
+    def __str__(self) -> str:
+        return "foreign" if self.proto else "unknown"

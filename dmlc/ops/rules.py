@@ -63,10 +63,10 @@ def check_selection(call: Inference, axes: Sequence[int], op: str) -> None:
 
 def check_not_empty(call: Inference, size: Dim, axis: int, op: str) -> None:
     """Refuse an axis whose size is 0 or may be. Raises E0315."""
-    low, _ = call.dims.interval(size)
     if isinstance(size, int) and size > 0:
         return
-    if size == 0 or (not isinstance(size, int) and size.name is not None and low <= 0):
+    declared = None if isinstance(size, int) or size.name is None else call.dims.bounds.get(size.name)
+    if size == 0 or (declared is not None and declared[0] <= 0):
         may = "is" if size == 0 else "may be"
         raise OpError(
             codes.EMPTY_SELECTION,

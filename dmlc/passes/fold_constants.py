@@ -11,6 +11,7 @@ from dmlc.passes.fold_rules import (
     CastChain,
     Evaluate,
     Idempotent,
+    InlineBranch,
     Inverse,
     NeutralOperand,
     SameCast,
@@ -34,14 +35,17 @@ class FoldConstants(Pass):
     summary: ClassVar[str] = "Evaluate constant nodes and drop operations that change nothing."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        rules: list[Rule[Any]] = [
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        return [
             Evaluate(self.max_bytes),
             NeutralOperand(),
             SameCast(),
             CastChain(),
             Inverse(),
             Idempotent(),
+            InlineBranch(),
             *MOVE_RULES,
         ]
-        return rewrite(graph, rules, context)
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)

@@ -22,34 +22,43 @@ CLASSES: tuple[str, ...] = (EXACT, REASSOCIATES, RANGE)
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One applied rewrite: the rule, its class, what it did in a few words, and where the nodes came from."""
+    """One applied rewrite: the rule, its class, what it did in a few words, and where the nodes came from.
+
+    ``before`` and ``after`` are the nodes, by their names in an imported model or else their operations.
+    """
 
     rule: str
     rewrite_class: str
     text: str
     spans: tuple[Span, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A rewrite that did not fire, and why. ``reason`` is formatted only when read."""
+    """A rewrite that did not fire, and why. ``reason`` is formatted only when read; ``node`` is where it began."""
 
     rule: str
     reason: Callable[[], str]
     spans: tuple[Span, ...] = ()
+    node: str = ""
 
 
 @dataclass(slots=True)
 class PassContext:
     """What passes share: the target, the opset to emit, the allowed rewrite classes, and the records they leave.
 
-    ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are what the passes
+    Of the rules, those in ``skip_rules`` are left out, and where ``only_rules`` is given, all but those; passes without
+    which nothing can be emitted are no rules. ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are what the passes
     that ran have ensured. ``after_pass`` is called with each pass's name and the graph, to dump its text.
     """
 
     target: Target
     opset: int
     allowed: frozenset[str] = frozenset((EXACT, REASSOCIATES))
+    skip_rules: frozenset[str] = frozenset()
+    only_rules: frozenset[str] | None = None
     ledger: list[LedgerEntry] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -58,11 +67,23 @@ class PassContext:
     verify: bool = False
     properties: set[str] = field(default_factory=set)
 
-    def record(self, rule: str, rewrite_class: str, text: str, spans: tuple[Span, ...] = ()) -> None:
-        self.ledger.append(LedgerEntry(rule, rewrite_class, text, spans))
+    def wants(self, rule: str) -> bool:
+        """Whether the user lets the rule (or the pass that is one rule) fire."""
+        return rule not in self.skip_rules and (self.only_rules is None or rule in self.only_rules)
 
-    def missed(self, rule: str, reason: Callable[[], str], spans: tuple[Span, ...] = ()) -> None:
-        self.remarks.append(Remark(rule, reason, spans))
+    def record(
+        self,
+        rule: str,
+        rewrite_class: str,
+        text: str,
+        spans: tuple[Span, ...] = (),
+        before: tuple[str, ...] = (),
+        after: tuple[str, ...] = (),
+    ) -> None:
+        self.ledger.append(LedgerEntry(rule, rewrite_class, text, spans, before, after))
+
+    def missed(self, rule: str, reason: Callable[[], str], spans: tuple[Span, ...] = (), node: str = "") -> None:
+        self.remarks.append(Remark(rule, reason, spans, node))
 
 
 class Pass(ABC):
@@ -70,11 +91,13 @@ class Pass(ABC):
 
     ``requires`` and ``ensures`` name properties of the graph in words (``lowered-hardmax``, ``canonical-reduce``).
     ``rewrite_class`` is the weakest class of what it does; a rewrite of a class that is not allowed does not fire.
+    ``optional`` is true for a pass that is one rule by itself, which users may leave out.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     rewrite_class: ClassVar[str] = EXACT
+    optional: ClassVar[bool] = False
     requires: ClassVar[tuple[str, ...]] = ()
     ensures: ClassVar[tuple[str, ...]] = ()
 
@@ -103,7 +126,7 @@ class PassManager(Pass):
                 raise _bug(f"pass {step.name} runs before what it requires: {', '.join(missing)}")
             before = print_graph(graph) if context.verify else ""
             start = time.perf_counter()
-            did = step.run(graph, context)
+            did = _run(step, graph, context)
             context.timings.append((step.name, time.perf_counter() - start, did))
             context.properties.update(step.ensures)
             if context.verify:
@@ -112,6 +135,16 @@ class PassManager(Pass):
                 context.after_pass(step.name, graph)
             changed |= did
         return changed
+
+
+def _run(step: Pass, graph: Graph, context: PassContext) -> bool:
+    """A pass over a graph and the graphs inside its nodes, inner ones first; a manager sees to those itself."""
+    did = False
+    if not isinstance(step, PassManager):
+        for node in list(graph.with_regions):
+            for region in node.regions:
+                did |= _run(step, region.graph, context)
+    return step.run(graph, context) or did
 
 
 def _check(step: Pass, graph: Graph, before: str, did: bool) -> None:

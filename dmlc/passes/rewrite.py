@@ -77,6 +77,27 @@ class Rewriter:
         self.made.append(node)
         return node
 
+    def inline(self, inner: Graph, mapping: dict[Value, Value]) -> list[Value]:
+        """The nodes of another graph before the root; ``mapping`` says what its inputs are here. Its outputs."""
+        known = dict(mapping)
+        for node in inner:
+            operands = [None if v is None else known[v] for v in node.operands]
+            twin = self.graph.add(
+                node.op,
+                operands,
+                node.attributes,
+                spans=self.spans,
+                rules=self.rules,
+                before=self.root,
+                regions=node.regions,
+            )
+            twin.name, twin.origin = node.name, node.origin
+            self.made.append(twin)
+            for old, new in zip(node.results, twin.results, strict=True):
+                new.name = old.name
+                known[old] = new
+        return [known[value] for _, value in inner.outputs]
+
 
 def merge_spans(nodes: Iterable[Node]) -> tuple[Span, ...]:
     """The places of all nodes, each once, at most ``MAX_SPANS``."""
@@ -87,9 +108,13 @@ def merge_spans(nodes: Iterable[Node]) -> tuple[Span, ...]:
 
 
 class Rule(ABC, Generic[M]):
-    """One rewrite. ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language page."""
+    """One rewrite. ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language page.
+
+    The first line of the docstring says what becomes of what; ``optional`` is false for what the target must have.
+    """
 
     name: ClassVar[str]
+    optional: ClassVar[bool] = True
     roots: ClassVar[tuple[Operation, ...]]
     rewrite_class: ClassVar[str] = EXACT
 
@@ -116,7 +141,16 @@ class Rule(ABC, Generic[M]):
 
 def rewrite(graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> bool:
     """Apply the rules everywhere until none fires; whether any did. Linear where nothing matches."""
-    return _Driver(graph, rules, context).run()
+    wanted = [rule for rule in rules if not rule.optional or context.wants(rule.name)]
+    return _Driver(graph, wanted, context).run()
+
+
+def node_name(node: Node) -> str:
+    """The node as a user knows it: its name in an imported model, else what it makes, else its operation."""
+    if node.name:
+        return node.name
+    made = next((r.name for r in node.results if r.name), None)
+    return node.op.name if made is None else f"{node.op.name} {made}"
 
 
 def used_elsewhere(value: Value) -> Miss | None:
@@ -161,7 +195,7 @@ class _Driver:
                     self._visit(again, index[again.op])
         for (node, rule), miss in self.misses.items():
             if node.graph is self.graph:
-                self.context.missed(rule.name, partial(str, miss), _places(node, miss.value))
+                self.context.missed(rule.name, partial(str, miss), _places(node, miss.value), node_name(node))
         return self.changed
 
     def _visit(self, node: Node, rules: tuple[Rule[Any], ...]) -> None:
@@ -187,6 +221,7 @@ class _Driver:
             raise fail(INTERNAL, f"rule {rule.name} does not come to an end at a {root.op.name}", exit_code=3)
         self.changed = True
         text = rule.describe(match)
+        before = tuple([node_name(node) for node in (root, *match.consumed)])
         rewriter = Rewriter(graph, rule.name, match)
         values = rule.build(match, rewriter)
         touched = [v for node in (root, *match.consumed) for v in node.operands if v is not None]
@@ -200,7 +235,8 @@ class _Driver:
         for value in touched:
             if value.is_used_once:  # a rule that wants a value of one use may fire now
                 self._push(next(iter(value.uses))[0])
-        self.context.record(rule.name, rewrite_class, text, rewriter.spans)
+        after = tuple([node_name(node) for node in rewriter.made if node.graph is graph])
+        self.context.record(rule.name, rewrite_class, text, rewriter.spans, before, after)
 
     def _push(self, node: Node) -> None:
         if node.op in self.index and node not in self.queued:

@@ -11,7 +11,7 @@ import numpy as np
 from dmlc.codegen.artifact import Signature
 from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.ir import Array, Dim, TensorType, as_dtype, evaluate
+from dmlc.ir import Array, Dim, ForeignType, TensorType, as_dtype, evaluate
 from dmlc.ir.dim import DimExpr, Interval
 
 
@@ -41,7 +41,7 @@ class FeedChecker:
                 arrays[name] = value
         if len(arrays) != len(self._dtypes) or len(feeds) != len(arrays):
             arrays = self._converted(feeds, problems)
-        shapes = tuple([array.shape for array in arrays.values()])
+        shapes = tuple([getattr(array, "shape", ()) for array in arrays.values()])
         if problems or shapes != self._shapes:
             binding = bind_dims(self.signature, arrays, problems)
             if problems:
@@ -65,6 +65,8 @@ class FeedChecker:
                 problems.append(Diagnostic(codes.INPUT_NAMES, f"the model has no input {name}", help=help))
         for name, type_ in self.signature.inputs:
             if name not in feeds:
+                if name in self.signature.optional:
+                    continue
                 message = f"input {name} is not fed: it is {type_}"
                 problems.append(Diagnostic(codes.INPUT_NAMES, message, help=f"--input {name}=FILE, or --random SEED"))
                 continue
@@ -77,7 +79,9 @@ class FeedChecker:
 
 
 def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:
-    """The value in the declared dtype, or what is wrong with it."""
+    """The value in the declared dtype, or what is wrong with it. What the language has no type for passes."""
+    if isinstance(type_, ForeignType):
+        return value  # type: ignore[return-value]
     wanted = type_.dtype.numpy
     try:
         array = np.asarray(value)
@@ -121,7 +125,7 @@ def bind_dims(signature: Signature, arrays: Mapping[str, Array], problems: list[
     before = len(problems)
     for name, type_ in signature.inputs:
         array = arrays.get(name)
-        if array is None:
+        if array is None or isinstance(type_, ForeignType):
             continue
         if array.ndim != type_.rank:
             problems.append(_shape_problem(name, type_, array, f"{type_.rank} axes are declared, {array.ndim} came"))
@@ -136,7 +140,7 @@ def bind_dims(signature: Signature, arrays: Mapping[str, Array], problems: list[
                     text = f"dim {size} is {binding[size.name]} in {first[size.name]}, but {got} in {place}"
                     problems.append(_shape_problem(name, type_, array, text))
                 first.setdefault(size.name, place)
-    if len(problems) == before and len(arrays) == len(signature.inputs):
+    if len(problems) == before and len(arrays) >= len(signature.inputs) - len(signature.optional):
         _check_sizes(signature, arrays, binding, problems)
     return binding
 
@@ -155,6 +159,8 @@ def _check_sizes(
             message = f"dim {name} is {size}, it must be {bounds_text(interval)}"
             problems.append(Diagnostic(codes.FED_SHAPE, message))
     for name, type_ in signature.inputs:
+        if name not in arrays:
+            continue
         for axis, declared in enumerate(type_.shape):
             if isinstance(declared, DimExpr) and declared.name is None:
                 want, got = evaluate(declared, binding), arrays[name].shape[axis]

@@ -10,7 +10,7 @@ import numpy as np
 from dmlc.codegen.artifact import Signature
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.ir import Array, Dim, TensorType, dim_names, evaluate, symbol
+from dmlc.ir import Array, Dim, ForeignType, TensorType, dim_names, evaluate, symbol
 from dmlc.ir.dim import Interval
 from dmlc.runtime.feeds import broken_conditions
 
@@ -27,6 +27,10 @@ def random_feeds(signature: Signature, seed: int, limits: Mapping[str, Dim] | No
     binding = _sizes(signature, rng)
     out = {}
     for name, type_ in signature.inputs:
+        if name in signature.optional:
+            continue
+        if isinstance(type_, ForeignType):
+            raise fail(codes.NO_RANDOM_SIZES, f"input {name} is no tensor of a dtype that numbers are made up for")
         limit = (limits or {}).get(name)
         shape = tuple([evaluate(size, binding) for size in type_.shape])
         out[name] = _data(type_, shape, None if limit is None else evaluate(limit, binding), rng)

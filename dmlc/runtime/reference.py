@@ -20,7 +20,10 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, Array]:
     checker = FeedChecker(signature_of(graph))
     arrays = checker.check(feeds)
     binding = checker.binding
-    values: dict[Value, Array] = {value: arrays[value.name or ""] for value in graph.inputs}
+    values: dict[Value, Array] = {}
+    for value in graph.inputs:
+        fed = arrays.get(value.name or "")
+        values[value] = graph.defaults[value].array if fed is None else fed
     waiting = {value: len(value.uses) for value in values}
     for node in graph:
         results = _results(node, [None if v is None else values[v] for v in node.operands], binding)
@@ -39,7 +42,8 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, Array]:
 
 def _results(node: Node, operands: list[Array | None], binding: Mapping[str, int]) -> tuple[Array, ...]:
     if node.op.reference is None:
-        message = f"{node.op.name} has no reference: only ONNX Runtime knows it"
+        name = getattr(node.attributes, "full_name", node.op.name)
+        message = f"{name} has no reference: only ONNX Runtime knows it"
         raise fail(runs.NO_BACKEND, message, *map(Label, node.spans[:1]), help="use --backend cpu")
     attributes = node.attributes.substitute(binding) if node.attributes.dims() else node.attributes
     results = node.op.reference(attributes, *operands)

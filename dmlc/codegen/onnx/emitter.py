@@ -14,7 +14,7 @@ from dmlc.codegen.onnx.writer import NodeWriter, tensor_proto
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Dim, DimExpr, DType, Graph, Shape, product
+from dmlc.ir import Dim, DimExpr, DType, Graph, Shape, Value, product
 from dmlc.ir.dim import FloorDiv
 from dmlc.ir.dtype import i64
 from dmlc.targets import Target
@@ -26,11 +26,20 @@ FAR = 2**63 - 1
 class Emitter(NodeWriter):
     """The state of one emission. Lowerings use ``of``, ``op``, ``ops``, the constants, ``cast``, and the sizes."""
 
-    def __init__(self, graph: Graph, target: Target, opset: int) -> None:
-        super().__init__(graph, target, opset)
-        self._ones: dict[Dim, str] = {}
-        self._vectors: dict[tuple[Dim, ...], str] = {}
-        self._shapes: dict[str, str] = {}
+    def __init__(self, graph: Graph, target: Target, opset: int, parent: Emitter | None = None) -> None:
+        super().__init__(graph, target, opset, parent)
+        self.parent = parent
+        # A graph inside a node sees what was computed around it; what it computes is not seen from there.
+        self._ones: dict[Dim, str] = {} if parent is None else dict(parent._ones)
+        self._vectors: dict[tuple[Dim, ...], str] = {} if parent is None else dict(parent._vectors)
+        self._shapes: dict[str, str] = {} if parent is None else dict(parent._shapes)
+        self._holders: dict[Dim, tuple[str, int]] = {} if parent is None else dict(parent._holders)
+
+    def hold(self, value: Value) -> None:
+        """Remember where a dim stands alone, so that its size can be asked for."""
+        for axis, size in enumerate(value.shape):
+            if not isinstance(size, int) and size.name is not None and size not in self._holders:
+                self._holders[size] = (self.of(value), axis)
 
     def size(self, size: Dim) -> str:
         """A size as an i64 vector of one element."""
@@ -106,18 +115,16 @@ class Emitter(NodeWriter):
         return self._op("Div", a, b)
 
     def _dim(self, size: DimExpr) -> str:
-        for value in self.graph.inputs:
-            if size not in value.shape:
-                continue
-            axis = value.shape.index(size)
-            name = self.of(value)
-            if self.opset >= 15:
-                return self.op("Shape", [name], start=axis, end=axis + 1, label=self._label(f"dim_{size}"))
-            shape = self._shapes.get(name)
-            if shape is None:
-                shape = self._shapes[name] = self.op("Shape", [name], label=self._label(f"shape_of_{name}"))
-            return self.op("Gather", [shape, self.ints([axis])], axis=0)
-        raise fail(INTERNAL, f"dim {size} stands alone in no input", exit_code=3)
+        found = self._holders.get(size)
+        if found is None:
+            raise fail(INTERNAL, f"dim {size} stands alone in no value", exit_code=3)
+        name, axis = found
+        if self.opset >= 15:
+            return self.op("Shape", [name], start=axis, end=axis + 1, label=self._label(f"dim_{size}"))
+        shape = self._shapes.get(name)
+        if shape is None:
+            shape = self._shapes[name] = self.op("Shape", [name], label=self._label(f"shape_of_{name}"))
+        return self.op("Gather", [shape, self.ints([axis])], axis=0)
 
     # --- reshapes
 

@@ -10,13 +10,15 @@ from onnx import ModelProto
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.passed import pass_on, restore_frame
 from dmlc.codegen.onnx.registry import LOWERINGS
 from dmlc.codegen.onnx.rounding import RoundingWatch
-from dmlc.codegen.onnx.writer import value_info
+from dmlc.codegen.onnx.writer import value_info, weight_proto
 from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph, Node
+from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE
@@ -33,34 +35,58 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
     operation has no equivalent at the opset, E0503 where a tensor has more axes than the target takes.
     """
     emitter = Emitter(graph, target, opset)
+    origin: ModelOrigin | None = graph.origin
     for value in graph.inputs:
         assert value.name is not None
-        emitter.proto.input.append(value_info(value.name, value.type))
-    index = 0
+        declared = None if origin is None else origin.inputs.get(value.name)
+        emitter.proto.input.append(declared or value_info(value.name, value.type))
+        emitter.hold(value)
+    for value, data in graph.defaults.items():
+        emitter.shared.weights.append(weight_proto(data, value.name or ""))
+    for sentence in graph.notes:
+        emitter.note(sentence)
     watch = RoundingWatch()
-    for node in graph:
-        if node.op is CONSTANT:
-            continue
-        _check_rank(node, target)
-        lowering = LOWERINGS.get(node.op)
-        if lowering is None:
-            raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
-        emitter.begin(f"{getattr(node.attributes, 'op_type', node.op.name)}_{index}")
-        if target.native_f16:
-            watch.visit(node, emitter.base)
-        out = lowering(emitter, node)
-        emitter.finish(node, (out,) if isinstance(out, str) else out)
-        index += 1
-    emitter.outputs()
+    emit_nodes(emitter, watch)
+    emitter.outputs({} if origin is None else origin.outputs)
     if watch.found:
         emitter.note(watch.sentence())
+    emitter.proto.initializer.extend(emitter.shared.weights)
+    emitter.proto.sparse_initializer.extend(emitter.shared.sparse)
     return Artifact(
         kind="onnx",
         payload=_model(emitter, graph, target, opset),
         signature=signature_of(graph),
         locations=emitter.locations,
         report=tuple(emitter.report),
+        folder=None if origin is None else origin.folder,
     )
+
+
+def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
+    """The nodes of the emitter's graph, those of the graphs inside them included."""
+    index = 0
+    for node in emitter.graph:
+        if node.op is CONSTANT:
+            continue
+        if not (node.origin is not None and pass_on(emitter, node, lambda inner: emit_nodes(inner, watch))):
+            _check_rank(node, emitter.target)
+            _lower(emitter, node, index, watch)
+        for value in node.results:
+            if not value.type.is_static:
+                emitter.hold(value)
+        index += 1
+
+
+def _lower(emitter: Emitter, node: Node, index: int, watch: RoundingWatch) -> None:
+    lowering = LOWERINGS.get(node.op)
+    if lowering is None:
+        raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
+    emitter.shared.node_names.discard(node.name)
+    emitter.begin(node.name or f"{getattr(node.attributes, 'op_type', node.op.name)}_{index}")
+    if emitter.target.native_f16:
+        watch.visit(node, emitter.base)
+    out = lowering(emitter, node)
+    emitter.finish(node, (out,) if isinstance(out, str) else out)
 
 
 def _labels(node: Node) -> list[Label]:
@@ -77,23 +103,30 @@ def _check_rank(node: Node, target: Target) -> None:
 
 
 def _model(emitter: Emitter, graph: Graph, target: Target, opset: int) -> ModelProto:
+    origin: ModelOrigin | None = graph.origin
     model = ModelProto(
         ir_version=min(_IR_VERSION[opset], target.ir_version),
         producer_name="dmlc",
         producer_version=__version__,
         graph=emitter.proto,
     )
+    if origin is not None:
+        restore_frame(model, origin, emitter)
     model.opset_import.add(domain="", version=opset)
     for domain in sorted(emitter.domains):
-        model.opset_import.add(domain=domain, version=DOMAIN_VERSIONS.get(domain, 1))
+        version = None if origin is None else origin.versions.get(domain)
+        model.opset_import.add(domain=domain, version=version or DOMAIN_VERSIONS.get(domain, 1))
     facts = {
         "dmlc.version": __version__,
         "dmlc.target": target.name,
         "dmlc.conditions": json.dumps([str(c) for c in graph.conditions]),
         "dmlc.dims": json.dumps({name: _interval(*bounds) for name, bounds in sorted(graph.dims.bounds.items())}),
     }
+    if origin is not None:
+        del facts["dmlc.conditions"], facts["dmlc.dims"]
     for key, value in {**facts, **dict(sorted(graph.metadata.items()))}.items():
-        model.metadata_props.add(key=key, value=value)
+        entry = next((e for e in model.metadata_props if e.key == key), None) or model.metadata_props.add(key=key)
+        entry.value = value
     return model
 
 

@@ -7,16 +7,16 @@ that a result is written under its final name without a copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto
 
 from dmlc.diagnostics import Span
-from dmlc.ir import Dim, DType, Graph, Node, Tensor, TensorType, Value, as_dtype
+from dmlc.ir import Dim, DType, ForeignType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.targets import KernelTable, Target, kernel_table
@@ -41,50 +41,92 @@ class _Pending:
     label: str = ""
 
 
-class NodeWriter:
-    """The state of one emission: names, constants, and the nodes of the IR node at work."""
+class _Shared:
+    """What the graph of a model and the graphs inside its nodes share: no name stands twice, weights stand outside."""
 
-    def __init__(self, graph: Graph, target: Target, opset: int) -> None:
+    def __init__(self) -> None:
+        self.weights: list[TensorProto] = []
+        self.sparse: list[SparseTensorProto] = []
+        self.locations: dict[str, str] = {}
+        self.report: dict[str, None] = {}
+        self.domains: set[str] = set()
+        self.node_names: set[str] = set()
+        self.reserved: set[str] = set()
+        self.taken: set[str] = set()
+        self.constants: dict[Tensor, str] = {}
+        self.int_vectors: dict[tuple[int, ...], str] = {}
+        self.attributes: dict[Any, AttributeProto] = {}
+        self.places: dict[str, str] = {}
+
+
+class NodeWriter:
+    """The state of one emission: names, constants, and the nodes of the IR node at work.
+
+    ``parent`` is the writer of the graph around this one.
+    """
+
+    def __init__(self, graph: Graph, target: Target, opset: int, parent: NodeWriter | None = None) -> None:
         self.graph = graph
         self.target = target
         self.opset = opset
         self.kernels: KernelTable | None = kernel_table(target)
         self.proto = GraphProto(name=graph.name)
-        self.locations: dict[str, str] = {}
-        self.report: dict[str, None] = {}
-        self.domains: set[str] = set()
+        self.shared: _Shared = _Shared() if parent is None else parent.shared
         self._names: dict[Value, str] = {}
         self._output_names: dict[Value, str] = {}
-        self._outputs: set[str] = set()
-        self._reserved: set[str] = set()
-        self._taken: set[str] = set()
-        self._constants: dict[Tensor, str] = {}
-        self._int_vectors: dict[tuple[int, ...], str] = {}
-        self._attributes: dict[Any, AttributeProto] = {}
+        self._outputs: list[str] = []
         self._pending: list[_Pending] = []
         self._made: dict[str, tuple[_Pending, int]] = {}
         self.base = ""
         self._temporaries = 0
-        self._places: dict[str, str] = {}
         self._declared: list[tuple[str, TensorType]] = []
-        self._reserve()
+        self._reserve(outermost=parent is None)
 
-    def _reserve(self) -> None:
-        """Inputs and outputs keep their names verbatim, whatever other values are called."""
-        for value in self.graph.inputs:
-            assert value.name is not None
-            self._names[value] = value.name
-            self._taken.add(value.name)
+    @property
+    def locations(self) -> dict[str, str]:
+        return self.shared.locations
+
+    @property
+    def report(self) -> dict[str, None]:
+        return self.shared.report
+
+    @property
+    def domains(self) -> set[str]:
+        return self.shared.domains
+
+    def _reserve(self, *, outermost: bool) -> None:
+        """Inputs and outputs of the model keep their names verbatim, whatever other values are called.
+
+        Those of a graph inside a node are known by their places, so they give way to names that are taken.
+        """
+        shared = self.shared
+        if outermost:
+            for value in self.graph.inputs:
+                assert value.name is not None
+                self.name_input(value, value.name)
         for name, value in self.graph.outputs:
-            self._outputs.add(name)
+            final = name if outermost else self._free(name, "output")
+            self._outputs.append(final)
             if value.producer is not None and value.producer.op is not CONSTANT:
-                self._output_names.setdefault(value, name)
-        self._taken |= self._outputs
-        self._reserved |= self._taken
+                self._output_names.setdefault(value, final)
+        shared.taken.update(self._outputs)
+        shared.reserved |= shared.taken
         for node in self.graph:
+            if node.name:
+                shared.node_names.add(node.name)
             for value in node.results:
                 if value.name is not None:
-                    self._reserved.add(value.name)
+                    shared.reserved.add(value.name)
+
+    def name_input(self, value: Value, name: str) -> None:
+        """An input, or what a graph inside a node sees of the graph around it."""
+        self._names[value] = name
+        self.shared.taken.add(name)
+
+    def name_formal(self, value: Value) -> str:
+        """An input of a graph inside a node: known by its place, so its name gives way."""
+        name = self._names[value] = self._free(value.name, "input")
+        return name
 
     # --- operands
 
@@ -108,11 +150,12 @@ class NodeWriter:
 
     def tensor(self, tensor: Tensor, name: str | None = None) -> str:
         """An initializer with that data; equal data is stored once."""
-        found = self._constants.get(tensor)
+        constants = self.shared.constants
+        found = constants.get(tensor)
         if found is None:
-            found = self._unique(name or f"const_{len(self._constants)}")
-            self._constants[tensor] = found
-            self.proto.initializer.append(tensor_proto(tensor.array, found))
+            found = self._free(name, f"const_{len(constants)}")
+            constants[tensor] = found
+            self.shared.weights.append(weight_proto(tensor, found))
         return found
 
     def array(self, data: Any, dtype: DType) -> str:
@@ -124,9 +167,9 @@ class NodeWriter:
     def ints(self, values: Iterable[int]) -> str:
         """A vector of i64, as shapes and axes are given."""
         key = tuple(values)
-        found = self._int_vectors.get(key)
+        found = self.shared.int_vectors.get(key)
         if found is None:
-            found = self._int_vectors[key] = self.array(key, i64)
+            found = self.shared.int_vectors[key] = self.array(key, i64)
         return found
 
     # --- nodes
@@ -172,10 +215,20 @@ class NodeWriter:
         """State the type of a result that ONNX's inference does not know, under its final name."""
         self._declared.append((name, type))
 
+    def name_result(self, value: Value) -> str:
+        """The name of a result that is written as it is: an output's, else its own, else a new one."""
+        wanted = self._output_names.get(value)
+        name = self._names[value] = wanted or self._free(value.name, "value")
+        return name
+
+    def fresh_name(self, base: str) -> str:
+        """A name that no value has."""
+        return self._unique(base)
+
     # --- one IR node
 
     def begin(self, base: str) -> None:
-        self.base = self._unique(base) if base in self._reserved else base
+        self.base = self._unique(base) if base in self.shared.reserved else base
         self._temporaries = 0
         self._declared = []
 
@@ -208,7 +261,7 @@ class NodeWriter:
             inputs = entry.inputs
             if renamed and len(pending) > 1:
                 inputs = [renamed.get(n, n) for n in inputs]
-            name = entry.label or (self.base if own == 1 else f"{self.base}/{entry.op_type}_{k}")
+            name = self._node_name(entry.label or (self.base if own == 1 else f"{self.base}/{entry.op_type}_{k}"))
             self.proto.node.add(
                 op_type=entry.op_type,
                 domain=entry.domain or None,
@@ -222,15 +275,29 @@ class NodeWriter:
                 self.locations[name] = place
         for name, type in self._declared:
             final = (renamed or {}).get(name, name)
-            if final not in self._outputs:
+            if final not in self._outputs:  # outputs are declared anyway
                 self.proto.value_info.append(value_info(final, type))
         pending.clear()
         self._made.clear()
 
-    def outputs(self) -> None:
-        """The graph's outputs; those that are inputs, constants or were named already are copied."""
+    def _node_name(self, wanted: str) -> str:
+        """A name that no other node has: ONNX Runtime refuses two nodes of one name."""
+        names = self.shared.node_names
+        name = wanted
+        count = 1
+        while name in names:
+            count += 1
+            name = f"{wanted}_{count}"
+        names.add(name)
+        return name
+
+    def outputs(self, declared: Mapping[str, ValueInfoProto]) -> None:
+        """The graph's outputs; those that are inputs, constants or were named already are copied.
+
+        ``declared`` are the declarations that an imported model has.
+        """
         written: set[str] = set()
-        for name, value in self.graph.outputs:
+        for name, (_, value) in zip(self._outputs, self.graph.outputs, strict=True):
             source = self.of(value)
             if source != name or name in written:
                 self.begin(f"output_{name}")
@@ -238,39 +305,39 @@ class NodeWriter:
                 self._made[copy][0].outputs[0] = name
                 self.flush(value.producer.spans[0] if value.producer and value.producer.spans else None)
             written.add(name)
-            self.proto.output.append(value_info(name, value.type))
+            self.proto.output.append(declared.get(name) or value_info(name, value.type))
 
     # --- names
 
     def _temporary(self) -> str:
         self._temporaries += 1
         name = f"{self.base}:{self._temporaries}"
-        while name in self._reserved:
+        while name in self.shared.reserved:
             name += "'"
         return name
 
     def _free(self, name: str | None, fallback: str) -> str:
         """The user's name where no other value has it."""
-        if name and name not in self._taken:
-            self._taken.add(name)
+        if name and name not in self.shared.taken:
+            self.shared.taken.add(name)
             return name
         return self._unique(fallback)
 
     def _unique(self, name: str) -> str:
         free = name
         count = 1
-        while free in self._taken or (free in self._reserved and free != name):
+        while free in self.shared.taken or (free in self.shared.reserved and free != name):
             count += 1
             free = f"{name}_{count}"
-        self._taken.add(free)
+        self.shared.taken.add(free)
         return free
 
     def _place(self, span: Span) -> str:
         """``file.dml:12:5``: the file's name without its folder, so that the bytes do not depend on it."""
-        name = self._places.get(span.source.name)
+        name = self.shared.places.get(span.source.name)
         if name is None:
             name = PureWindowsPath(PurePosixPath(span.source.name).name).name
-            self._places[span.source.name] = name
+            self.shared.places[span.source.name] = name
         return f"{name}:{span.line}:{span.column}"
 
     # --- attributes
@@ -280,9 +347,9 @@ class NodeWriter:
             return attribute_proto(name, value)
         kind = type(value[0]) if isinstance(value, tuple) and value else type(value)
         key = (name, kind, value)
-        found = self._attributes.get(key)
+        found = self.shared.attributes.get(key)
         if found is None:
-            found = self._attributes[key] = attribute_proto(name, value)
+            found = self.shared.attributes[key] = attribute_proto(name, value)
         return found
 
 
@@ -320,8 +387,23 @@ def tensor_proto(array: np.ndarray[Any, Any], name: str = "") -> TensorProto:
     return TensorProto(name=name, dims=array.shape, data_type=dtype, raw_data=data.tobytes())
 
 
+def weight_proto(tensor: Tensor, name: str) -> TensorProto:
+    """The data as an initializer; data that an imported model stores is passed on as it is stored."""
+    store = tensor.store if isinstance(tensor, StoredTensor) else None
+    if not isinstance(store, TensorProto):
+        return tensor_proto(tensor.array, name)
+    if store.name == name:
+        return store
+    out = TensorProto()
+    out.CopyFrom(store)
+    out.name = name
+    return out
+
+
 def value_info(name: str, type: TensorType) -> ValueInfoProto:
     """A typed value; symbolic sizes are parameters by their text."""
+    if isinstance(type, ForeignType):
+        return ValueInfoProto(name=name, type=TypeProto.FromString(type.proto))
     tensor = TypeProto.Tensor(elem_type=ELEMENT_TYPE[type.dtype])
     tensor.shape.SetInParent()
     for size in type.shape:

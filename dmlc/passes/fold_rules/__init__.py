@@ -1,6 +1,7 @@
 """The rules of ``fold-constants``, one idea a file."""
 
 from dmlc.passes.fold_rules.arithmetic import CastChain, Idempotent, Inverse, NeutralOperand, SameCast
+from dmlc.passes.fold_rules.branch import InlineBranch
 from dmlc.passes.fold_rules.evaluate import Evaluate
 from dmlc.passes.fold_rules.moves import ReshapeChain, StandStill, TransposeChain
 
@@ -12,6 +13,7 @@ __all__ = [
     "CastChain",
     "Evaluate",
     "Idempotent",
+    "InlineBranch",
     "Inverse",
     "NeutralOperand",
     "ReshapeChain",

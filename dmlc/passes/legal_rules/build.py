@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,12 +52,21 @@ class Maker:
 
 
 class LegalRule(Rule[Match]):
-    """A rule whose root alone says whether it fires."""
+    """A rule whose root alone says whether it fires. A node as an imported model has it is what its user runs.
+
+    ``keeps_promise`` rules see to what the language says and ONNX does not (integers that wrap): imported models have
+    what their runtime does.
+    """
+
+    optional = False
+    keeps_promise: ClassVar[bool] = False
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
 
     def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.origin is not None or (self.keeps_promise and graph.dims.least == 0):
+            return None
         return Match(node) if self.wants(node, graph) else None
 
     @abstractmethod

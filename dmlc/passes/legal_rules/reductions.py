@@ -37,6 +37,8 @@ from dmlc.passes.legal_rules.widen import NARROW
 class IntegerReduction(LegalRule):
     """A rule for reductions of integers."""
 
+    keeps_promise = True
+
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node).is_integer
 
@@ -57,6 +59,7 @@ class WrappingSum(LegalRule):
     """A sum that wraps modulo 2^n."""
 
     name = "wrapping-sum"
+    keeps_promise = True
     roots = (REDUCE_SUM,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
@@ -125,7 +128,7 @@ def _not_empty(make: Maker, x: Value, axis: int, identity: int | bool) -> Value:
 
 
 def _may_be_empty(graph: Graph, size: Dim) -> bool:
-    return graph.dims.interval(size)[0] <= 0
+    return graph.dims.promises_empty(size)
 
 
 class WrappingProduct(IntegerReduction):

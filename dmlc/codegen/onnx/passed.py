@@ -1,0 +1,173 @@
+"""What an imported model has and nothing changed: its nodes, and what it says beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, defs
+
+from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.registry import lowers
+from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
+from dmlc.ir import Node, Region, Tensor
+from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin
+from dmlc.onnx_schema.versions import move
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
+
+#: Emits the nodes of a graph inside a node.
+EmitNodes = Callable[[Emitter], None]
+
+
+def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
+    """Write the node as its model has it; False where that form says something else at the emitted opset."""
+    origin: NodeOrigin = node.origin
+    proto = origin.proto
+    if node.op not in (OPAQUE, OPAQUE_IMPURE):
+        if not _same_schema(proto.op_type, origin.version, emitter.opset):
+            return False
+        _write(emitter, node, proto, _inputs(emitter, node, origin), emit_nodes)
+        return True
+    inputs = _inputs(emitter, node, origin)
+    if proto.domain not in ("", "ai.onnx"):
+        emitter.domains.add(proto.domain)
+    elif not _same_schema(proto.op_type, origin.version, emitter.opset):
+        _write_moved(emitter, node, origin, inputs, emit_nodes)
+        return True
+    _write(emitter, node, proto, inputs, emit_nodes)
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _same_schema(op_type: str, have: int, want: int) -> bool:
+    """Whether the operator is declared once for both opsets; ONNX Runtime's own are not declared at all."""
+    if have == want:
+        return True
+    if not (defs.has(op_type, have) and defs.has(op_type, want)):
+        return not defs.has(op_type, max(have, want))
+    return int(defs.get_schema(op_type, have).since_version) == int(defs.get_schema(op_type, want).since_version)
+
+
+def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
+    out = []
+    for place in origin.inputs:
+        if isinstance(place, int):
+            out.append(emitter.operand(node, place))
+        else:
+            out.append("" if place is None else emitter.tensor(place))
+    return out
+
+
+def _write(emitter: Emitter, node: Node, proto: NodeProto, inputs: Sequence[str], emit_nodes: EmitNodes) -> None:
+    made = emitter.proto.node.add()
+    made.CopyFrom(proto)
+    del made.input[:], made.output[:]
+    made.input.extend(inputs)
+    made.output.extend(_outputs(emitter, node, proto))
+    _write_regions(emitter, node, made, emit_nodes)
+
+
+def _outputs(emitter: Emitter, node: Node, proto: NodeProto) -> list[str]:
+    """The names of the results; a result that was not named and is not used stays so."""
+    return [
+        emitter.name_result(value) if proto.output[i] or value.uses else ""
+        for i, value in enumerate(node.results[: len(proto.output)])
+    ]
+
+
+def _write_regions(emitter: Emitter, node: Node, made: NodeProto, emit_nodes: EmitNodes) -> None:
+    regions = iter(node.regions)
+    for attribute in made.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            attribute.g.CopyFrom(_region(emitter, node, next(regions), attribute.g, emit_nodes))
+        elif attribute.type == AttributeProto.GRAPHS:
+            for graph in attribute.graphs:
+                graph.CopyFrom(_region(emitter, node, next(regions), graph, emit_nodes))
+
+
+def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_nodes: EmitNodes) -> GraphProto:
+    inner = Emitter(region.graph, emitter.target, emitter.opset, emitter)
+    for value, info in zip(region.formals, old.input, strict=True):
+        declared = inner.proto.input.add()
+        declared.CopyFrom(info)
+        declared.name = inner.name_formal(value)
+    for value, place in zip(region.captured, region.captures, strict=True):
+        inner.name_input(value, emitter.operand(node, place))
+    emit_nodes(inner)
+    inner.outputs({})
+    for made, info in zip(inner.proto.output, old.output, strict=True):
+        made.type.CopyFrom(info.type)
+    inner.proto.doc_string = old.doc_string
+    return inner.proto
+
+
+def _write_moved(
+    emitter: Emitter, node: Node, origin: NodeOrigin, inputs: Sequence[str], emit_nodes: EmitNodes
+) -> None:
+    """The node in the form that it has at the emitted opset."""
+    proto = NodeProto()
+    proto.CopyFrom(origin.proto)
+    del proto.input[:], proto.output[:]
+    proto.input.extend(inputs)
+    proto.output.extend(_outputs(emitter, node, origin.proto))
+    moved = move(proto, origin.version, emitter.opset, emitter.fresh_name)
+    assert moved is not None, f"{proto.op_type} does not fit opset {emitter.opset}"
+    emitter.shared.weights.extend(moved.constants)
+    for made in moved.nodes:
+        _write_regions(emitter, node, made, emit_nodes)
+        emitter.proto.node.append(made)
+
+
+@lowers(OPAQUE, OPAQUE_IMPURE)
+def opaque(emitter: Emitter, node: Node) -> Sequence[str]:
+    """A node that a rewrite made, or a weight of a type that the language does not have."""
+    a = node.attributes_as(OpaqueAttributes)
+    if a.op_type == "Initializer":
+        return [_foreign_weight(emitter, node, a)]
+    protos = []
+    for name, value in a.attributes:
+        plain = tensor_proto(value.array) if isinstance(value, Tensor) else value
+        protos.append(attribute_proto(name, plain))
+    operands = [emitter.of(v) for v in node.operands]
+    return emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)
+
+
+def _foreign_weight(emitter: Emitter, node: Node, a: OpaqueAttributes) -> str:
+    data = a.unplain[0].proto
+    name = emitter.name_result(node.result)
+    if isinstance(data, SparseTensorProto):
+        sparse = SparseTensorProto()
+        sparse.CopyFrom(data)
+        sparse.values.name = name
+        emitter.shared.sparse.append(sparse)
+        return name
+    dense = TensorProto()
+    dense.CopyFrom(data)
+    dense.name = name
+    emitter.shared.weights.append(dense)
+    return name
+
+
+def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> None:
+    """What the model says beside its nodes: versions, texts, functions, declared types of what is still there."""
+    frame = origin.frame
+    model.ir_version = max(model.ir_version, min(frame.ir_version, 10))
+    for name in ("domain", "model_version", "doc_string"):
+        if frame.HasField(name):
+            setattr(model, name, getattr(frame, name))
+    model.metadata_props.extend(frame.metadata_props)
+    model.training_info.extend(frame.training_info)
+    called = {node.domain for node in emitter.proto.node}
+    model.functions.extend(frame.functions)
+    emitter.domains.update(f.domain for f in frame.functions if f.domain in called)
+    graph = model.graph
+    graph.name = frame.graph.name
+    if frame.graph.HasField("doc_string"):
+        graph.doc_string = frame.graph.doc_string
+    made = {name for node in graph.node for name in node.output}
+    graph.value_info.extend([info for info in frame.graph.value_info if info.name in made])
+    there = made | {t.name for t in graph.initializer} | {i.name for i in graph.input}
+    graph.quantization_annotation.extend([q for q in frame.graph.quantization_annotation if q.tensor_name in there])
+
+
+__all__ = ["opaque", "pass_on", "restore_frame"]

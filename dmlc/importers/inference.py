@@ -1,0 +1,112 @@
+"""What ONNX's own inference knows of a model's values: asked once, when a node needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, shape_inference
+
+from dmlc.importers.types import bind
+
+#: Constants up to this many elements take part in the inference: shapes, axes, scales.
+_KNOWN_SIZE = 1024
+#: Where a graph stands in a model: for each step down, the node's number, the attribute, the graph in a list.
+Path = tuple[tuple[int, str, int], ...]
+
+
+class ModelTypes:
+    """The types of all values, by graph and name. Weights are never part of the question."""
+
+    def __init__(self, model: ModelProto, binding: Mapping[str, int]) -> None:
+        self._model = model
+        self._binding = binding
+        self._inferred: ModelProto | None = None
+        self._tables: dict[Path, dict[str, TypeProto]] = {}
+
+    def find(self, path: Path, name: str) -> TypeProto | None:
+        """The type of a value of the graph at ``path``; None where ONNX does not know it."""
+        table = self._tables.get(path)
+        if table is None:
+            table = self._tables[path] = _table(_descend(self._infer().graph, path))
+        return table.get(name)
+
+    def _infer(self) -> ModelProto:
+        if self._inferred is None:
+            bare = bare_model(self._model, self._binding)
+            try:
+                self._inferred = shape_inference.infer_shapes(bare, data_prop=True)
+            except Exception:  # ONNX raises what it likes, RuntimeError and protobuf's own errors among them
+                self._inferred = bare
+        return self._inferred
+
+
+def _table(graph: GraphProto | None) -> dict[str, TypeProto]:
+    if graph is None:
+        return {}
+    return {info.name: info.type for infos in (graph.input, graph.output, graph.value_info) for info in infos}
+
+
+def _descend(graph: GraphProto, path: Path) -> GraphProto | None:
+    for number, attribute, index in path:
+        found = next((a for a in graph.node[number].attribute if a.name == attribute), None)
+        if found is None:
+            return None
+        graph = found.g if found.type == AttributeProto.GRAPH else found.graphs[index]
+    return graph
+
+
+def bare_model(model: ModelProto, binding: Mapping[str, int]) -> ModelProto:
+    """The model with bound dims and without its large weights, which become inputs."""
+    out = ModelProto(ir_version=max(model.ir_version, 4))
+    out.opset_import.extend(model.opset_import)
+    out.functions.extend(model.functions)
+    source, graph = model.graph, out.graph
+    graph.name = source.name
+    graph.node.extend(source.node)
+    for have, want in (
+        (source.input, graph.input),
+        (source.output, graph.output),
+        (source.value_info, graph.value_info),
+    ):
+        want.extend(have)
+        for info in want if binding else ():
+            bind(info.type, binding)
+    listed = {info.name for info in source.input}
+    for tensor in source.initializer:
+        if _is_small(tensor):
+            graph.initializer.add().CopyFrom(tensor)
+        elif tensor.name not in listed:
+            graph.input.append(weight_info(tensor))
+    return out
+
+
+def _is_small(tensor: TensorProto) -> bool:
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count <= _KNOWN_SIZE and tensor.data_location != TensorProto.EXTERNAL
+
+
+def weight_info(tensor: TensorProto) -> ValueInfoProto:
+    """The declaration of an input of a weight's type."""
+    type = TypeProto.Tensor(elem_type=tensor.data_type)
+    type.shape.SetInParent()
+    for size in tensor.dims:
+        type.shape.dim.add(dim_value=size)
+    return ValueInfoProto(name=tensor.name, type=TypeProto(tensor_type=type))
+
+
+def infer_node(model: ModelProto, outputs: Sequence[str], allow: Callable[[Exception], bool]) -> dict[str, TypeProto]:
+    """The types of the results of a model of one node; empty where ONNX refuses it and ``allow`` agrees."""
+    try:
+        inferred = shape_inference.infer_shapes(model, data_prop=True, strict_mode=False)
+    except Exception as error:
+        if not allow(error):
+            raise
+        return {}
+    return {
+        i.name: i.type
+        for infos in (inferred.graph.value_info, inferred.graph.output)
+        for i in infos
+        if i.name in outputs
+    }

@@ -1,0 +1,191 @@
+"""A model becomes a graph: its interface, its weights, its nodes in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, ValueInfoProto
+
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue import models as codes
+from dmlc.importers.functions import inlined
+from dmlc.importers.inference import ModelTypes
+from dmlc.importers.inference import Path as GraphPath
+from dmlc.importers.nodes import NodeReader
+from dmlc.importers.order import in_order
+from dmlc.importers.scope import Scope, fresh_dims
+from dmlc.importers.types import DTYPE_OF, bind, type_of
+from dmlc.importers.weights import stored
+from dmlc.ir import DimTable, ForeignType, Graph, Region, Value
+from dmlc.onnx_schema.origin import ModelOrigin
+from dmlc.ops.opaque import OPAQUE, Held, OpaqueAttributes
+
+
+def read_model(path: Path, data: bytes) -> ModelProto:
+    """The model in a file's bytes; external data is not looked at. Raises ``DmlcError`` E0430."""
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception as error:  # protobuf's DecodeError, whose module is not ours to load
+        raise fail(codes.NOT_A_MODEL, f"{path} is not an ONNX model: {error}") from None
+    return model
+
+
+def import_model(model: ModelProto, *, folder: Path | None = None, binding: Mapping[str, int] | None = None) -> Graph:
+    """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
+
+    Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
+    where it is no ONNX model, E0431 where its graph is broken, E0432 for a reference to a weight file that must not be
+    followed.
+    """
+    _check(model)
+    bound = dict(binding or {})
+    model = inlined(model)
+    return _Importer(model, folder, bound).run()
+
+
+def _check(model: ModelProto) -> None:
+    if not model.HasField("graph") or not model.opset_import:
+        raise fail(codes.NOT_A_MODEL, "the model has no graph or imports no operators", help="is it an ONNX model?")
+    if not model.graph.output:
+        raise fail(codes.BROKEN_MODEL, "the model has no outputs")
+
+
+class _Importer:
+    def __init__(self, model: ModelProto, folder: Path | None, binding: Mapping[str, int]) -> None:
+        self.model = model
+        self.folder = folder
+        self.binding = binding
+        self.types = ModelTypes(model, binding)
+        self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
+        self.fresh = fresh_dims(_dim_names(model.graph))
+        self.dims = DimTable(least=0)
+
+    def run(self) -> Graph:
+        source = self.model.graph
+        graph = Graph(source.name or "model", opset=self.versions.get("", 1))
+        graph.dims = self.dims
+        scope = Scope(graph, self.types, (), None, self.fresh, self.folder)
+        overridable = self._inputs(scope, source)
+        self._weights(scope, source, overridable)
+        self._nodes(scope, source)
+        for info in source.output:
+            graph.add_output(info.name, self._output(scope, info.name))
+        graph.origin = self._origin(source, graph)
+        return graph
+
+    def _inputs(self, scope: Scope, source: GraphProto) -> set[str]:
+        """Declare the inputs; the names of those that have a default. Before IR version 4 every weight is listed."""
+        weights = {t.name for t in source.initializer} | {t.values.name for t in source.sparse_initializer}
+        overridable = set()
+        for info in source.input:
+            if info.name in weights:
+                if self.model.ir_version < 4:
+                    continue
+                overridable.add(info.name)
+            if info.name in scope.values:
+                raise fail(codes.BROKEN_MODEL, f"two inputs are named {info.name}")
+            type = type_of(info.type, self.binding, self.fresh)
+            scope.define(info.name, scope.graph.add_input(info.name, type))
+        return overridable
+
+    def _weights(self, scope: Scope, source: GraphProto, overridable: set[str]) -> None:
+        for tensor in source.initializer:
+            if tensor.name in overridable:
+                value = scope.values[tensor.name]
+                assert value is not None
+                scope.graph.defaults[value] = stored(tensor, self.folder)
+            else:
+                self._weight(scope, tensor)
+        for sparse in source.sparse_initializer:
+            scope.define_weight(sparse.values.name, lambda s=sparse: self._foreign(scope, s.values.name, s))  # type: ignore[misc]
+
+    def _weight(self, scope: Scope, tensor: TensorProto) -> None:
+        if tensor.data_type in DTYPE_OF:
+            scope.define_weight(tensor.name, lambda: scope.constant(stored(tensor, self.folder), tensor.name))
+        else:
+            scope.define_weight(tensor.name, lambda: self._foreign(scope, tensor.name, tensor))
+
+    def _foreign(self, scope: Scope, name: str, data: TensorProto | SparseTensorProto) -> Value:
+        """A weight of a type that the language does not have: a node without operands that holds it."""
+        attributes = OpaqueAttributes(op_type="Initializer", types=(ForeignType(),), unplain=(Held(data),))
+        node = scope.graph.add(OPAQUE, (), attributes)
+        node.result.name = name
+        return node.result
+
+    def _nodes(self, scope: Scope, source: GraphProto) -> None:
+        reader = NodeReader(scope, self.versions, self._region, self._inline)
+        known = scope.values.keys() | {t.name for t in source.initializer}
+        for number, proto in in_order(source.node, known, lambda name: scope.find(name) is not None):
+            reader.read(number, proto)
+
+    def _output(self, scope: Scope, name: str) -> Value:
+        value = scope.find(name)
+        if value is None:
+            raise fail(codes.BROKEN_MODEL, f"output {name} is made by no node")
+        return value
+
+    def _region(self, outer: Scope, path: GraphPath, attribute: str, source: GraphProto) -> tuple[Region, list[Value]]:
+        """A graph inside a node, and the values around it that it captures. Their operand numbers are counted from 0;
+        the node's own operands come before."""
+        graph = Graph(source.name or attribute, opset=outer.graph.opset)
+        graph.dims = self.dims
+        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder)
+        for info in source.input:
+            declared = type_of(info.type, self.binding, self.fresh)
+            scope.define(info.name, graph.add_input(info.name, declared))
+        self._weights(scope, source, set())
+        self._nodes(scope, source)
+        for info in source.output:
+            graph.add_output(info.name, self._output(scope, info.name))
+        captured = []
+        for name, value in scope.captures.items():
+            value.index = len(graph.inputs)
+            graph.inputs.append(value)
+            around = outer.find(name)
+            assert around is not None
+            captured.append(around)
+        return Region(attribute, graph, tuple(range(len(captured)))), captured
+
+    def _inline(self, outer: Scope, path: GraphPath, source: GraphProto) -> list[Value]:
+        scope = Scope(outer.graph, self.types, path, outer, self.fresh, self.folder)
+        self._weights(scope, source, set())
+        self._nodes(scope, source)
+        return [self._output(scope, info.name) for info in source.output]
+
+    def _origin(self, source: GraphProto, graph: Graph) -> ModelOrigin:
+        frame = ModelProto()
+        for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string"):
+            if self.model.HasField(name):
+                setattr(frame, name, getattr(self.model, name))
+        for name in ("opset_import", "metadata_props", "training_info", "functions"):
+            getattr(frame, name).extend(getattr(self.model, name))
+        if source.HasField("doc_string"):
+            frame.graph.doc_string = source.doc_string
+        frame.graph.name = source.name
+        for name in ("value_info", "quantization_annotation", "metadata_props"):
+            if hasattr(source, name):
+                getattr(frame.graph, name).extend(getattr(source, name))
+        for info in frame.graph.value_info:
+            bind(info.type, self.binding)
+        return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), self._infos(source.output))
+
+    def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:
+        out = {}
+        for info in infos:
+            if self.binding:
+                copy = ValueInfoProto()
+                copy.CopyFrom(info)
+                bind(copy.type, self.binding)
+                info = copy
+            out[info.name] = info
+        return out
+
+
+def _dim_names(graph: GraphProto) -> set[str]:
+    infos = [*graph.input, *graph.output, *graph.value_info]
+    return {d.dim_param for info in infos for d in info.type.tensor_type.shape.dim}
+
+
+__all__ = ["import_model", "read_model"]

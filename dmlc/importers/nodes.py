@@ -1,0 +1,201 @@
+"""A node becomes an operation of the language where one says the same, and an opaque node where none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto
+
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue import models as codes
+from dmlc.importers import operators  # noqa: F401 (registers the readers)
+from dmlc.importers.inference import Path as GraphPath
+from dmlc.importers.known import KNOWERS
+from dmlc.importers.opaque import opaque_attributes, refined_types
+from dmlc.importers.registry import READERS, Data, Made, Reading, Same
+from dmlc.importers.scope import Known, Scope
+from dmlc.importers.types import UNKNOWN
+from dmlc.ir import FOREIGN, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
+from dmlc.onnx_schema.origin import NodeOrigin
+from dmlc.ops.constant import CONSTANT, constant_of
+from dmlc.ops.move import SLICE
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
+
+#: Reads a graph inside a node: its scope, its path, the attribute's name, the graph.
+RegionReader: TypeAlias = Callable[[Scope, GraphPath, str, GraphProto], tuple[Region, list[Value]]]
+#: Reads the nodes of a graph inside a node into the graph around it; gives its outputs.
+BranchReader: TypeAlias = Callable[[Scope, GraphPath, GraphProto], list[Value]]
+
+_ONNX_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "com.microsoft.nchwc"))
+_RANDOM = ("Random", "Dropout", "Bernoulli", "Multinomial", "Sampl")
+
+
+class NodeReader:
+    """Reads the nodes of one graph into its scope."""
+
+    def __init__(self, scope: Scope, versions: Mapping[str, int], region: RegionReader, inline: BranchReader) -> None:
+        self.scope = scope
+        self.graph: Graph = scope.graph
+        self.versions = versions
+        self.region = region
+        self.inline = inline
+        self._fitting: dict[tuple[Operation, tuple[DType, ...]], bool] = {}
+
+    def read(self, number: int, proto: NodeProto) -> None:
+        """Raises ``DmlcError`` E0431 where an input is made by no node."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        inputs = [self._find(proto, name) for name in proto.input]
+        reader = READERS.get((domain, proto.op_type))
+        version = self.versions.get(domain, 1)
+        reading = Reading(self.scope, proto, inputs, version)
+        if reader is not None and not any(v is not None and v.type.dtype is FOREIGN for v in inputs):
+            found = reader(reading)
+            if isinstance(found, Made):
+                node = self._make(found)
+                if node is not None:
+                    self._finish(reading, node, found)
+                    return
+            elif isinstance(found, Same):
+                for name, value in zip(proto.output, found.values, strict=False):
+                    self.scope.define(name, value)
+                return
+            elif isinstance(found, Data):
+                value = self.scope.constant(Tensor(found.array), proto.output[0])
+                self.scope.define(proto.output[0], value)
+                return
+        branch = self._known_branch(reading) if proto.op_type == "If" and not domain else None
+        if branch is None:
+            self._opaque(number, reading, domain)
+            return
+        path = (*self.scope.path, (number, branch.name, 0))
+        for name, value in zip(proto.output, self.inline(self.scope, path, branch.g), strict=True):
+            self.scope.define(name, value)
+
+    def _known_branch(self, reading: Reading) -> AttributeProto | None:
+        """The branch of an If that always runs."""
+        known = self.scope.known(reading.x)
+        if isinstance(known, tuple) and len(known) == 1:
+            (known,) = known
+        return reading.attribute("then_branch" if known else "else_branch") if isinstance(known, int) else None
+
+    def _find(self, proto: NodeProto, name: str) -> Value | None:
+        if not name:
+            return None
+        value = self.scope.find(name)
+        if value is None:
+            label = proto.name or proto.op_type
+            raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
+        return value
+
+    # --- operations of the language
+
+    def _make(self, found: Made) -> Node | None:
+        """The node; None where the language refuses the types."""
+        op, operands = found.op, found.operands
+        key = (op, tuple([v.type.dtype for v in operands]))
+        fits = self._fitting.get(key)
+        if fits is None:
+            fits = self._fitting[key] = _dtypes_fit(*key)
+        if not fits:
+            return None
+        record = op.attributes() if found.attributes is None else found.attributes
+        try:
+            if op is SLICE and self.graph.infer(op, operands, record)[1]:
+                return None  # ONNX clamps; the language asks that the sizes suffice
+            return self.graph.add(op, operands, record)
+        except (OpError, ZeroDivisionError):
+            return None
+
+    def _finish(self, reading: Reading, node: Node, found: Made) -> None:
+        proto = reading.proto
+        node.name = proto.name
+        node.origin = _origin(reading, node)
+        for name, value in zip(proto.output, node.results, strict=False):
+            if name:
+                value.name = name
+                self.scope.define(name, value)
+        known = KNOWERS.get(proto.op_type)
+        if known is not None and len(node.results) == 1:
+            self._learn(reading, known(reading), node)
+
+    def _learn(self, reading: Reading, known: Known | None, node: Node) -> None:
+        """A result whose every element is known is a constant; one of known sizes is remembered."""
+        if known is None:
+            return
+        value, dtype = node.result, node.result.type.dtype
+        flat = known if isinstance(known, tuple) else (known,)
+        if dtype is FOREIGN or dtype.is_float:
+            return
+        numbers = [k for k in flat if isinstance(k, int)]
+        if len(numbers) < len(flat):
+            self.scope.know(value, known)
+        elif all(dtype.lowest <= k <= dtype.highest for k in numbers):
+            constant = self.scope.constant(Tensor(np.asarray(known, dtype=dtype.numpy)), value.name)
+            self.scope.define(reading.proto.output[0], constant)
+            self.graph.erase(node)
+
+    # --- the others
+
+    def _opaque(self, number: int, reading: Reading, domain: str) -> None:
+        proto = reading.proto
+        operands = list(reading.inputs)
+        regions: list[Region] = []
+        for attribute in proto.attribute:
+            graphs = [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
+            if attribute.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+                continue
+            for k, inner in enumerate(graphs):
+                path: GraphPath = (*self.scope.path, (number, attribute.name, k))
+                region, captured = self.region(self.scope, path, attribute.name, inner)
+                first = len(operands)
+                operands.extend(captured)
+                regions.append(Region(region.attribute, region.graph, tuple(range(first, len(operands)))))
+        types = [self.scope.type(name) if name else UNKNOWN for name in proto.output]
+        if not regions:
+            types = refined_types(reading, types, self.versions)
+        record = opaque_attributes(proto, domain, tuple(types))
+        op = OPAQUE if _is_pure(proto, domain, regions) else OPAQUE_IMPURE
+        node = self.graph.add(op, operands, record, regions=tuple(regions))
+        node.name = proto.name
+        node.origin = NodeOrigin(proto, tuple(range(len(proto.input))), self.versions.get(domain, 1))
+        for name, value in zip(proto.output, node.results, strict=True):
+            if name:
+                value.name = name
+                self.scope.define(name, value)
+        known = KNOWERS.get(proto.op_type) if not domain else None
+        if known is not None and len(node.results) == 1:
+            self._learn(reading, known(reading), node)
+
+
+def _is_pure(proto: NodeProto, domain: str, regions: list[Region]) -> bool:
+    if domain not in _ONNX_DOMAINS or any(word in proto.op_type for word in _RANDOM):
+        return False
+    return all(node.op.pure for region in regions for node in region.graph)
+
+
+def _dtypes_fit(op: Operation, dtypes: tuple[DType, ...]) -> bool:
+    """Whether the operation is declared for operands of these dtypes."""
+    groups: dict[str, DType] = {}
+    for index, dtype in enumerate(dtypes):
+        spec = op.operands[min(index, len(op.operands) - 1)]
+        if dtype not in spec.dtypes or groups.setdefault(spec.group, dtype) is not dtype:
+            return False
+    return True
+
+
+def _origin(reading: Reading, node: Node) -> NodeOrigin | None:
+    """The form that the node had; None where it has an input that the operation does not."""
+    places = {value: i for i, value in enumerate(node.operands)}
+    inputs: list[int | Tensor | None] = []
+    for value in reading.inputs:
+        if value is None:
+            inputs.append(None)
+        elif value in places:
+            inputs.append(places[value])
+        elif value.producer is not None and value.producer.op is CONSTANT:
+            inputs.append(constant_of(value))
+        else:
+            return None
+    return NodeOrigin(reading.proto, tuple(inputs), reading.opset)

@@ -1,0 +1,137 @@
+"""Operators that work on each element."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlc.importers.registry import Found, Made, Reading, Same, reads
+from dmlc.importers.types import DTYPE_OF
+from dmlc.ir import Operation, Tensor, Value
+from dmlc.ops import binary as b
+from dmlc.ops import elementwise as e
+from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
+from dmlc.ops.constant import constant_of
+
+_UNARY: dict[str, Operation] = {
+    "Abs": e.ABS, "Neg": e.NEG, "Exp": e.EXP, "Log": e.LOG, "Sqrt": e.SQRT, "Reciprocal": e.RECIPROCAL,
+    "Sign": e.SIGN, "Floor": e.FLOOR, "Ceil": e.CEIL, "Round": e.ROUND, "Sin": e.SIN, "Cos": e.COS, "Tanh": e.TANH,
+    "Sigmoid": e.SIGMOID, "Relu": e.RELU, "Erf": e.ERF, "IsNaN": e.IS_NAN, "Not": e.NOT, "BitwiseNot": e.NOT,
+}  # fmt: skip
+_BINARY: dict[str, Operation] = {
+    "Add": b.ADD, "Sub": b.SUB, "Mul": b.MUL, "Div": b.DIV,
+    "Equal": b.EQUAL, "Less": b.LESS, "LessOrEqual": b.LESS_EQUAL, "Greater": b.GREATER,
+    "GreaterOrEqual": b.GREATER_EQUAL, "And": b.AND, "Or": b.OR, "Xor": b.XOR,
+    "BitwiseAnd": b.AND, "BitwiseOr": b.OR, "BitwiseXor": b.XOR,
+}  # fmt: skip
+_VARIADIC: dict[str, Operation] = {"Sum": b.ADD, "Min": b.MIN, "Max": b.MAX}
+
+
+@reads(*_UNARY)
+def unary(r: Reading) -> Found:
+    return Made(_UNARY[r.proto.op_type], [r.x])
+
+
+@reads("IsInf")
+def is_inf(r: Reading) -> Found:
+    both = r.integer("detect_negative", 1) and r.integer("detect_positive", 1)
+    return Made(e.IS_INF, [r.x]) if both else None
+
+
+@reads(*_BINARY)
+def two(r: Reading) -> Found:
+    return _two(r, _BINARY[r.proto.op_type])
+
+
+def _two(r: Reading, op: Operation) -> Found:
+    first, second = r.inputs
+    return Made(op, [first, second]) if first is not None and second is not None else None
+
+
+@reads(*_VARIADIC)
+def variadic(r: Reading) -> Found:
+    if len(r.inputs) == 1:
+        return Same([r.x])
+    return _two(r, _VARIADIC[r.proto.op_type]) if len(r.inputs) == 2 else None
+
+
+@reads("Mod")
+def mod(r: Reading) -> Found:
+    """With ``fmod=1`` the sign is the dividend's, which the language does not have."""
+    return None if r.integer("fmod", 0) else _two(r, b.MOD)
+
+
+@reads("Pow")
+def power(r: Reading) -> Found:
+    """A constant exponent of another dtype is that number in the base's dtype, where it is one there."""
+    exponent = r.input(1)
+    if exponent is None:
+        return None
+    if exponent.type.dtype is not r.x.type.dtype:
+        same = _in_dtype_of(r, exponent)
+        if same is None:
+            return None
+        exponent = same
+    return Made(b.POW, [r.x, exponent])
+
+
+def _in_dtype_of(r: Reading, exponent: Value) -> Value | None:
+    tensor, dtype = constant_of(exponent), r.x.type.dtype
+    if tensor is None or tensor.size != 1 or not dtype.is_float:
+        return None
+    with np.errstate(all="ignore"):
+        array = tensor.array.astype(dtype.numpy)
+    return r.scope.constant(Tensor(array)) if array.astype(np.float64) == tensor.array.astype(np.float64) else None
+
+
+@reads("Where")
+def where(r: Reading) -> Found:
+    operands = [v for v in r.inputs if v is not None]
+    return Made(WHERE, operands) if len(operands) == 3 else None
+
+
+@reads("Clip")
+def clip(r: Reading) -> Found:
+    """Bounds that are no constants of one element are carried."""
+    if not r.x.type.dtype.is_float and not r.x.type.dtype.is_integer:
+        return None
+    bounds: list[float | int | None] = []
+    for index, name in enumerate(("min", "max"), start=1):
+        if r.opset < 11:
+            given = r.attribute(name)
+            bounds.append(None if given is None else float(given.f))
+        elif r.input(index) is None:
+            bounds.append(None)
+        else:
+            array = r.array(index)
+            if array is None or array.size != 1 or (array.dtype.kind == "f" and bool(np.isnan(array).any())):
+                return None
+            bounds.append(array.reshape(())[()].item())
+    low, high = bounds
+    if low is not None and high is not None and low > high:
+        return None
+    if low is None and high is None:
+        return Same([r.x])
+    return Made(CLIP, [r.x], ClipAttributes(min=low, max=high))
+
+
+@reads("Cast")
+def cast(r: Reading) -> Found:
+    dtype = DTYPE_OF.get(r.integer("to", 0))
+    return None if dtype is None else Made(CAST, [r.x], CastAttributes(to=dtype))
+
+
+@reads("Identity")
+def identity(r: Reading) -> Found:
+    return Same([r.x])
+
+
+@reads("Dropout")
+def dropout(r: Reading) -> Found:
+    """In inference it does nothing; a mask that is wanted, or a training mode that may be on, is carried."""
+    if r.wants(1):
+        return None
+    if r.opset >= 12 and r.input(2) is not None:
+        mode = r.array(2)
+        if mode is None or mode.any():
+            return None
+    return Same([r.x])

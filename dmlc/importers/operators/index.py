@@ -1,0 +1,17 @@
+"""Gathering and scattering."""
+
+from __future__ import annotations
+
+from dmlc.importers.registry import Found, Made, Reading, reads
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, IndexAttributes
+
+
+@reads("Gather", "GatherElements", "ScatterElements", "Scatter")
+def indexed(r: Reading) -> Found:
+    """A scatter that adds or multiplies is carried."""
+    operands = [v for v in r.inputs if v is not None]
+    axis = r.axis(r.integer("axis", 0), r.x.type.rank)
+    if axis is None or len(operands) != len(r.inputs) or r.word("reduction", "none") != "none":
+        return None
+    op = {"Gather": GATHER, "GatherElements": GATHER_ELEMENTS}.get(r.proto.op_type, SCATTER_ELEMENTS)
+    return Made(op, operands, IndexAttributes(axis=axis))

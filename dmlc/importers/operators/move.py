@@ -1,0 +1,220 @@
+"""Operators that move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.importers.registry import Found, Made, Reading, reads
+from dmlc.ir import Dim, floordiv, product
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import (
+    CONCAT,
+    EXPAND,
+    PAD,
+    RESHAPE,
+    SLICE,
+    SPLIT,
+    SQUEEZE,
+    TRANSPOSE,
+    UNSQUEEZE,
+    AxesAttributes,
+    ConcatAttributes,
+    ExpandAttributes,
+    NewAxesAttributes,
+    PadAttributes,
+    ReshapeAttributes,
+    SliceAttributes,
+    SplitAttributes,
+    TransposeAttributes,
+)
+
+
+@reads("MatMul")
+def matmul(r: Reading) -> Found:
+    first, second = r.inputs
+    return Made(MATMUL, [first, second]) if first is not None and second is not None else None
+
+
+@reads("Transpose")
+def transpose(r: Reading) -> Found:
+    perm = r.integers("perm") or tuple(reversed(range(r.x.type.rank)))
+    if sorted(perm) != list(range(r.x.type.rank)):
+        return None
+    return Made(TRANSPOSE, [r.x], TransposeAttributes(perm=perm))
+
+
+@reads("Reshape")
+def reshape(r: Reading) -> Found:
+    """0 copies a size, -1 is what is left. A shape of which a size is not known is carried."""
+    sizes = r.integers("shape") if r.opset < 5 else r.sizes(1)
+    if sizes is None:
+        return None
+    shape = _resolved(r, list(sizes), copies=not r.integer("allowzero", 0))
+    return None if shape is None else Made(RESHAPE, [r.x], ReshapeAttributes(shape=shape))
+
+
+def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] | None:
+    have = r.x.shape
+    for i, size in enumerate(sizes):
+        if size == 0 and copies:
+            if i >= len(have):
+                return None
+            sizes[i] = have[i]
+        elif size == -1:
+            continue
+        elif (
+            copies and not isinstance(size, int) and r.graph.dims.interval(size)[0] <= 0 and not _copies(have, i, size)
+        ):
+            return None  # a computed size may be 0, and would then be read as a copy
+    places = [i for i, size in enumerate(sizes) if size == -1]
+    if len(places) > 1:
+        return None
+    if places:
+        rest = product([size for size in sizes if size != -1])
+        if rest == 0:
+            return None
+        sizes[places[0]] = floordiv(product(have), rest)
+    return tuple(sizes)
+
+
+def _copies(have: Sequence[Dim], index: int, size: Dim) -> bool:
+    """Whether the size is the operand's own at that place, so that it does not matter how a 0 is read."""
+    return index < len(have) and have[index] == size
+
+
+@reads("Flatten")
+def flatten(r: Reading) -> Found:
+    axis = r.integer("axis", 1)
+    axis = axis + r.x.type.rank if axis < 0 else axis
+    if not 0 <= axis <= r.x.type.rank:
+        return None
+    shape = (product(r.x.shape[:axis]), product(r.x.shape[axis:]))
+    return Made(RESHAPE, [r.x], ReshapeAttributes(shape=shape))
+
+
+def _listed(r: Reading, since: int) -> tuple[int, ...] | None:
+    """Axes: an attribute before opset ``since``, then an operand. Empty where there are none."""
+    if r.opset < since:
+        return r.integers("axes") or ()
+    return () if r.input(1) is None else r.ints(1)
+
+
+@reads("Squeeze")
+def squeeze(r: Reading) -> Found:
+    axes = _listed(r, 13)
+    if axes is None:
+        return None
+    if not axes:
+        if not r.x.type.is_static:
+            return None  # which sizes are 1 is seen only while running
+        axes = tuple([i for i, size in enumerate(r.x.shape) if size == 1])
+    found = r.axes(axes, r.x.type.rank)
+    return None if found is None else Made(SQUEEZE, [r.x], AxesAttributes(axes=found))
+
+
+@reads("Unsqueeze")
+def unsqueeze(r: Reading) -> Found:
+    axes = _listed(r, 13)
+    if not axes:
+        return None
+    found = r.axes(axes, r.x.type.rank + len(axes))
+    if found is None or len(found) != len(axes):
+        return None
+    return Made(UNSQUEEZE, [r.x], NewAxesAttributes(axes=found))
+
+
+@reads("Expand")
+def expand(r: Reading) -> Found:
+    sizes = r.sizes(1)
+    return None if sizes is None else Made(EXPAND, [r.x], ExpandAttributes(shape=sizes))
+
+
+@reads("Concat")
+def concat(r: Reading) -> Found:
+    operands = [v for v in r.inputs if v is not None]
+    axis = r.axis(r.integer("axis", 1), r.x.type.rank)
+    if axis is None or len(operands) != len(r.inputs):
+        return None
+    return Made(CONCAT, operands, ConcatAttributes(axis=axis))
+
+
+@reads("Split")
+def split(r: Reading) -> Found:
+    axis = r.axis(r.integer("axis", 0), r.x.type.rank)
+    if axis is None:
+        return None
+    count, size = len(r.proto.output), r.x.shape[axis]
+    sizes: Sequence[Dim] | None
+    if r.opset < 13:
+        sizes = r.integers("split")
+    else:
+        sizes = r.sizes(1)
+        if sizes is None and r.input(1) is not None:
+            return None
+    if sizes is None:
+        if not isinstance(size, int) or r.integer("num_outputs", count) != count:
+            return None
+        each = -(-size // count)
+        sizes = (*[each] * (count - 1), size - each * (count - 1))
+        if sizes[-1] < 0 or (r.opset < 18 and sizes[-1] != each):
+            return None
+    if len(sizes) != count:
+        return None
+    return Made(SPLIT, [r.x], SplitAttributes(axis=axis, sizes=tuple(sizes)))
+
+
+@reads("Slice")
+def slice_(r: Reading) -> Found:
+    rank = r.x.type.rank
+    if r.opset < 10:
+        starts, ends, axes, steps = r.integers("starts"), r.integers("ends"), r.integers("axes"), None
+    else:
+        starts, ends = r.ints(1), r.ints(2)
+        axes = r.ints(3) if r.input(3) is not None else None
+        steps = r.ints(4) if r.input(4) is not None else None
+        if (r.input(3) is not None and axes is None) or (r.input(4) is not None and steps is None):
+            return None
+    if starts is None or ends is None:
+        return None
+    axes = tuple(range(len(starts))) if axes is None else axes
+    if any(not -rank <= a < rank for a in axes) or len({a % rank for a in axes}) != len(axes):
+        return None
+    steps = (1,) * len(starts) if steps is None else steps
+    if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
+        return None
+    record = SliceAttributes(starts=starts, ends=ends, axes=tuple([a % rank for a in axes]), steps=steps)
+    return Made(SLICE, [r.x], record)
+
+
+@reads("Pad")
+def pad(r: Reading) -> Found:
+    if r.word("mode", "constant") != "constant":
+        return None
+    rank = r.x.type.rank
+    if r.opset < 11:
+        pads, value = r.integers("pads"), r.real("value", 0.0)
+        if not r.x.type.dtype.is_float:
+            return None
+    else:
+        pads, number = r.ints(1), 0.0
+        if r.input(2) is not None:
+            array = r.array(2)
+            if array is None or array.size != 1:
+                return None
+            number = array.reshape(())[()].item()
+        value = number if r.x.type.dtype.is_float or r.input(2) is not None else 0
+        if r.input(3) is not None:
+            axes = r.ints(3)
+            pads = None if axes is None or pads is None else _all_pads(pads, axes, rank)
+    if pads is None or len(pads) != 2 * rank or any(p < 0 for p in pads):
+        return None
+    return Made(PAD, [r.x], PadAttributes(pads=pads, value=value))
+
+
+def _all_pads(pads: tuple[int, ...], axes: tuple[int, ...], rank: int) -> tuple[int, ...] | None:
+    if len(pads) != 2 * len(axes) or any(not -rank <= a < rank for a in axes):
+        return None
+    out = [0] * (2 * rank)
+    for i, axis in enumerate(axes):
+        out[axis % rank], out[axis % rank + rank] = pads[i], pads[i + len(axes)]
+    return tuple(out)

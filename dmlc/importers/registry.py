@@ -1,0 +1,145 @@
+"""Which function reads which ONNX operator, and what it works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from onnx import AttributeProto, NodeProto, numpy_helper
+
+from dmlc.importers.scope import Scope
+from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Value
+from dmlc.ops.constant import constant_of
+
+
+@dataclass(slots=True)
+class Made:
+    """An operation that says what the ONNX node says, with its operands and attributes."""
+
+    op: Operation
+    operands: Sequence[Value]
+    attributes: Attributes | None = None
+
+
+@dataclass(slots=True)
+class Same:
+    """The node's results are values that exist already; None for a result that nothing may use."""
+
+    values: Sequence[Value | None]
+
+
+@dataclass(slots=True)
+class Data:
+    """The node's only result is a constant."""
+
+    array: Array
+
+
+#: What a reader finds; None where the language cannot say the node.
+Found: TypeAlias = "Made | Same | Data | None"
+
+
+class Reading:
+    """One ONNX node at work: its inputs, its attributes, the opset."""
+
+    __slots__ = ("_attributes", "graph", "inputs", "opset", "proto", "scope")
+
+    def __init__(self, scope: Scope, proto: NodeProto, inputs: list[Value | None], opset: int) -> None:
+        self.scope = scope
+        self.graph: Graph = scope.graph
+        self.proto = proto
+        self.inputs = inputs
+        self.opset = opset
+        self._attributes: dict[str, AttributeProto] | None = None
+
+    # --- inputs
+
+    def input(self, index: int) -> Value | None:
+        """The input; None where it is absent."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    @property
+    def x(self) -> Value:
+        value = self.inputs[0]
+        assert value is not None
+        return value
+
+    def array(self, index: int) -> Array | None:
+        """The data of a constant input of few elements."""
+        tensor = constant_of(self.input(index))
+        return None if tensor is None or tensor.size > 1024 else tensor.array
+
+    def ints(self, index: int) -> tuple[int, ...] | None:
+        """A constant input as integers, a scalar as one of them."""
+        array = self.array(index)
+        return None if array is None or array.dtype.kind not in "iu" else tuple(array.reshape(-1).tolist())
+
+    def sizes(self, index: int) -> tuple[Dim, ...] | None:
+        """An input of which each element is known as a size, if not as a number."""
+        value = self.input(index)
+        known = None if value is None else self.scope.known(value)
+        if known is None:
+            return None
+        return known if isinstance(known, tuple) else (known,)
+
+    # --- attributes
+
+    def attribute(self, name: str) -> AttributeProto | None:
+        found = self._attributes
+        if found is None:
+            found = self._attributes = {a.name: a for a in self.proto.attribute}
+        return found.get(name)
+
+    def integer(self, name: str, default: int) -> int:
+        found = self.attribute(name)
+        return default if found is None else int(found.i)
+
+    def real(self, name: str, default: float) -> float:
+        found = self.attribute(name)
+        return default if found is None else float(found.f)
+
+    def word(self, name: str, default: str) -> str:
+        found = self.attribute(name)
+        return default if found is None else found.s.decode("utf-8", "replace")
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        found = self.attribute(name)
+        return None if found is None else tuple(found.ints)
+
+    def tensor(self, name: str) -> Any:
+        found = self.attribute(name)
+        return None if found is None else numpy_helper.to_array(found.t)
+
+    # --- results
+
+    def wants(self, index: int) -> bool:
+        """Whether the node names that result."""
+        return index < len(self.proto.output) and self.proto.output[index] != ""
+
+    def axis(self, axis: int, rank: int) -> int | None:
+        """The axis counted from the front; None where it does not exist."""
+        axis = axis + rank if axis < 0 else axis
+        return axis if 0 <= axis < rank else None
+
+    def axes(self, axes: Sequence[int], rank: int) -> tuple[int, ...] | None:
+        """The axes sorted, each once; None where one does not exist."""
+        found = {a + rank if a < 0 else a for a in axes}
+        return tuple(sorted(found)) if all(0 <= a < rank for a in found) else None
+
+
+Reader: TypeAlias = Callable[[Reading], Found]
+READERS: dict[tuple[str, str], Reader] = {}
+
+
+def reads(*names: str, domain: str = "") -> Callable[[Reader], Reader]:
+    """Register a function as the reader of the operators."""
+
+    def register(function: Reader) -> Reader:
+        for name in names:
+            if (domain, name) in READERS:
+                raise ValueError(f"{name} has two readers")
+            READERS[domain, name] = function
+        return function
+
+    return register

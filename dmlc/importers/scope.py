@@ -1,0 +1,127 @@
+"""Names of values while a graph is read, and how a graph inside a node sees those around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path as Folder
+from typing import TypeAlias
+
+from dmlc.importers.inference import ModelTypes, Path
+from dmlc.importers.types import type_of
+from dmlc.ir import Dim, Graph, Tensor, TensorType, Value, symbol
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+
+#: Integers known while reading, as shapes are: a scalar or a vector of sizes (of truths for a comparison).
+Known: TypeAlias = "Dim | tuple[Dim, ...]"
+#: The largest constant that is read to be known so.
+MOST_KNOWN = 64
+
+
+class Scope:
+    """The values of one graph by name. A name of a graph around it becomes a capture when it is first used, or a
+    constant of its own where it is one, so that what is folded there can be folded here.
+
+    A branch that is known to run is read into the graph around it: then both scopes have one graph.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        types: ModelTypes,
+        path: Path,
+        outer: Scope | None,
+        fresh: Callable[[], Dim],
+        folder: Folder | None,
+    ) -> None:
+        self.graph = graph
+        self.folder = folder
+        self.types = types
+        self.path = path
+        self.outer = outer
+        self.fresh = fresh
+        self.values: dict[str, Value | None] = {}
+        self.captures: dict[str, Value] = {}
+        self._weights: dict[str, Callable[[], Value]] = {}
+        self._known: dict[Value, Known] = {}
+
+    def define(self, name: str, value: Value | None) -> None:
+        if name:
+            self.values[name] = value
+
+    def define_weight(self, name: str, make: Callable[[], Value]) -> None:
+        """A weight that enters the graph when something uses it."""
+        self._weights[name] = make
+
+    def find(self, name: str) -> Value | None:
+        """The value of that name; None where there is none."""
+        value = self.values.get(name)
+        if value is not None:
+            return value
+        make = self._weights.get(name)
+        if make is not None:
+            value = self.values[name] = make()
+            return value
+        if self.outer is None:
+            return None
+        source = self.outer.find(name)
+        if source is None or self.outer.graph is self.graph:
+            return source
+        return self._capture(name, source)
+
+    def _capture(self, name: str, source: Value) -> Value:
+        tensor = constant_of(source)
+        if tensor is not None:
+            value = self.constant(tensor, source.name)
+        else:
+            value = Value(source.type, None, 0, name)
+            self.captures[name] = value
+            assert self.outer is not None
+            known = self.outer.known(source)
+            if known is not None:
+                self._known[value] = known
+        self.values[name] = value
+        return value
+
+    def constant(self, tensor: Tensor, name: str | None = None) -> Value:
+        """A constant node's result. Constants come first, so that all may use them."""
+        node = self.graph.add(CONSTANT, (), ConstantAttributes(value=tensor))
+        node.result.name = name
+        return node.result
+
+    # --- integers that are known
+
+    def know(self, value: Value, known: Known) -> None:
+        self._known[value] = known
+
+    def known(self, value: Value) -> Known | None:
+        """What is known of an integer (or truth) value's elements; None where one is not known."""
+        found = self._known.get(value)
+        if found is None and self.outer is not None and self.outer.graph is self.graph:
+            return self.outer.known(value)
+        if found is None:
+            tensor = constant_of(value)
+            if tensor is not None and tensor.size <= MOST_KNOWN and tensor.dtype.kind in ("int", "uint", "bool"):
+                array = tensor.array
+                if array.ndim <= 1:
+                    found = tuple(map(int, array.tolist())) if array.ndim else int(array)
+                    self._known[value] = found
+        return found
+
+    def type(self, name: str) -> TensorType:
+        """What ONNX's inference knows of a value of this graph."""
+        return type_of(self.types.find(self.path, name), {}, self.fresh)
+
+
+def fresh_dims(taken: set[str]) -> Callable[[], Dim]:
+    """A maker of dims whose names nobody has."""
+    count = 0
+
+    def fresh() -> Dim:
+        nonlocal count
+        while True:
+            name = f"unknown_{count}"
+            count += 1
+            if name not in taken:
+                return symbol(name)
+
+    return fresh

@@ -1,0 +1,50 @@
+"""ONNX types as types of the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from onnx import TensorProto, TypeProto
+
+from dmlc.ir import Dim, DType, ForeignType, TensorType, symbol
+from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+
+#: The dtypes of the language by ONNX's number.
+DTYPE_OF: dict[int, DType] = {
+    TensorProto.FLOAT16: f16, TensorProto.FLOAT: f32, TensorProto.DOUBLE: f64,
+    TensorProto.INT8: i8, TensorProto.INT16: i16, TensorProto.INT32: i32, TensorProto.INT64: i64,
+    TensorProto.UINT8: u8, TensorProto.UINT16: u16, TensorProto.UINT32: u32, TensorProto.UINT64: u64,
+    TensorProto.BOOL: bool_,
+}  # fmt: skip
+UNKNOWN = ForeignType()
+#: What some exporters write where they do not know a size.
+_NO_NAMES = frozenset(("", "?", "None", "-1", "unk", "unknown"))
+
+
+def type_of(proto: TypeProto | None, binding: Mapping[str, int], fresh: Callable[[], Dim]) -> TensorType:
+    """The type; ``fresh`` makes a dim for a size that has no name. ``UNKNOWN`` where nothing is said."""
+    if proto is None or proto.WhichOneof("value") is None:
+        return UNKNOWN
+    if proto.HasField("tensor_type"):
+        tensor = proto.tensor_type
+        dtype = DTYPE_OF.get(tensor.elem_type)
+        if dtype is not None and tensor.HasField("shape"):
+            return TensorType(dtype, tuple([_size(d, binding, fresh) for d in tensor.shape.dim]))
+    return ForeignType(proto=proto.SerializeToString(deterministic=True))
+
+
+def _size(proto: TypeProto.Tensor.Shape.Dimension, binding: Mapping[str, int], fresh: Callable[[], Dim]) -> Dim:
+    if proto.HasField("dim_value") and proto.dim_value >= 0:
+        return int(proto.dim_value)
+    name = proto.dim_param
+    if name in _NO_NAMES:
+        return fresh()
+    return binding[name] if name in binding else symbol(name)
+
+
+def bind(proto: TypeProto, binding: Mapping[str, int]) -> None:
+    """Replace the bound dims of a tensor type in place."""
+    if proto.HasField("tensor_type"):
+        for dim in proto.tensor_type.shape.dim:
+            if dim.dim_param in binding:
+                dim.dim_value = binding[dim.dim_param]

@@ -1,0 +1,87 @@
+"""What the language has no operation for: a node that is passed through as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
+
+from dmlc.ir import Attributes, Dim, Inference, Node, Operation, Tensor, TensorType, substitute
+
+#: An attribute's value: hashable. Bytes are text that is not UTF-8.
+Plain: TypeAlias = "int | float | str | bytes | Tensor | tuple[int | float | str | bytes, ...]"
+P = TypeVar("P")
+
+
+class Held:
+    """Something of the model that is passed on as it is and equals only itself."""
+
+    __slots__ = ("name", "proto")
+
+    def __init__(self, proto: Any, name: str = "") -> None:
+        self.proto = proto
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpaqueAttributes(Attributes):
+    """An ONNX operator and the types of its results, which whoever makes the node knows.
+
+    ``attributes`` are those that are set, sorted by name. ``unplain`` holds the attributes that have no plain value
+    (types, sparse tensors), compared by identity.
+    """
+
+    op_type: str
+    domain: str = ""
+    types: tuple[TensorType, ...]
+    attributes: tuple[tuple[str, Plain], ...] = ()
+    unplain: tuple[Held, ...] = field(default=(), repr=False)
+
+    def substitute(self, binding: Mapping[str, Dim]) -> OpaqueAttributes:
+        types = tuple(
+            [t.with_shape(tuple([substitute(d, binding) for d in t.shape])) if t.shape else t for t in self.types]
+        )
+        return self if types == self.types else replace(self, types=types)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
+
+def _infer(call: Inference) -> Sequence[TensorType]:
+    types: tuple[TensorType, ...] = call.attributes.types
+    return types
+
+
+def _operation(name: str, *, pure: bool) -> Operation:
+    return Operation(
+        name=name,
+        operands=(),
+        attributes=OpaqueAttributes,
+        results=("results",),
+        infer=_infer,
+        summary="An ONNX operator that is passed through.",
+        pure=pure,
+        source="onnx.defs",
+    )
+
+
+OPAQUE = _operation("opaque", pure=True)
+#: One whose results differ from call to call, or that may do more than compute: neither merged nor removed.
+OPAQUE_IMPURE = _operation("opaque_impure", pure=False)
+
+
+def is_opaque(node: Node | None, op_type: str, domain: str = "") -> bool:
+    """Whether the node is that ONNX operator, passed through."""
+    if node is None or node.op is not OPAQUE:
+        return False
+    a = node.attributes_as(OpaqueAttributes)
+    return a.op_type == op_type and a.domain == domain
+
+
+def attribute_of(node: Node, name: str, default: P) -> Any | P:
+    """The attribute of an opaque node, or ``default`` where it is not set."""
+    for key, value in node.attributes_as(OpaqueAttributes).attributes:
+        if key == name:
+            return value
+    return default

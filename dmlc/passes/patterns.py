@@ -1,0 +1,212 @@
+"""Views of values that fusion rules share: the spellings of one thing, seen as that thing.
+
+Each takes a value and gives what it is made of, or None where it is something else. Nothing is changed; the nodes
+looked through are reported in ``seen``, so that a rule can ask whether they are used elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
+from dmlc.ops.choose import CAST
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
+from dmlc.ops.reduce import ReduceAttributes
+from dmlc.passes.rewrite import Miss
+
+Seen = list[Node]
+
+
+def made_by(value: Value | None, *ops: Operation) -> Node | None:
+    """The producer, where it is one of the operations."""
+    node = value.producer if value is not None else None
+    return node if node is not None and node.op in ops else None
+
+
+def scalar_of(value: Value | None) -> float | int | bool | None:
+    """The number of a constant with one element, whatever its rank. Its rank may still stretch a shape:
+    ask ``stretches``."""
+    tensor = constant_of(value)
+    if tensor is None or tensor.size != 1:
+        return None
+    number: float | int | bool = tensor.array.reshape(())[()].item()
+    return number
+
+
+def stretches(value: Value, other: Value) -> bool:
+    """Whether combining ``value`` elementwise with ``other`` may give another shape than that of ``other``."""
+    if value.type.rank > other.type.rank:
+        return True
+    offset = other.type.rank - value.type.rank
+    return any(d != 1 and d != other.shape[i + offset] for i, d in enumerate(value.shape))
+
+
+def both_ways(node: Node) -> Iterator[tuple[Value, Value]]:
+    """The operands of a commutative node of two, in both orders."""
+    a, b = node.operand(0), node.operand(1)
+    yield a, b
+    if a is not b:
+        yield b, a
+
+
+def through_cast(value: Value, seen: Seen) -> Value:
+    """What a cast between floats converts; the value itself where there is none."""
+    node = made_by(value, CAST)
+    if node is None or not (node.operand(0).type.dtype.is_float and value.type.dtype.is_float):
+        return value
+    seen.append(node)
+    return node.operand(0)
+
+
+def square_of(value: Value, seen: Seen) -> Value | None:
+    """``x`` where the value is ``x * x`` or ``x ** 2``."""
+    node = made_by(value, MUL, POW)
+    if node is None:
+        return None
+    x = node.operand(0)
+    if node.operand(1) is not x if node.op is MUL else scalar_of(node.operand(1)) != 2:
+        return None
+    if value.shape != x.shape:
+        return None
+    seen.append(node)
+    return x
+
+
+def difference_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
+    """``(a, b)`` where the value is ``a - b`` or ``a + -b``."""
+    node = made_by(value, SUB, ADD)
+    if node is None:
+        return None
+    if node.op is SUB:
+        seen.append(node)
+        return node.operand(0), node.operand(1)
+    for a, b in both_ways(node):
+        negated = made_by(b, NEG)
+        if negated is not None:
+            seen.extend((node, negated))
+            return a, negated.operand(0)
+    return None
+
+
+def root_of(value: Value, seen: Seen) -> Value | None:
+    """``x`` where the value is ``sqrt(x)`` or ``x ** 0.5``."""
+    node = made_by(value, SQRT, POW)
+    if node is None or (node.op is POW and (scalar_of(node.operand(1)) != 0.5 or value.shape != node.operand(0).shape)):
+        return None
+    seen.append(node)
+    return node.operand(0)
+
+
+def reciprocal_of(value: Value, seen: Seen) -> Value | None:
+    """``x`` where the value is ``1 / x``, ``reciprocal(x)`` or ``x ** -1``."""
+    node = made_by(value, RECIPROCAL, DIV, POW)
+    if node is None:
+        return None
+    if node.op is RECIPROCAL:
+        x = node.operand(0)
+    elif node.op is DIV:
+        if scalar_of(node.operand(0)) != 1:
+            return None
+        x = node.operand(1)
+    elif scalar_of(node.operand(1)) == -1:
+        x = node.operand(0)
+    else:
+        return None
+    if value.shape != x.shape:
+        return None
+    seen.append(node)
+    return x
+
+
+def inverse_root_of(value: Value, seen: Seen) -> Value | None:
+    """``x`` where the value is ``1 / sqrt(x)`` in any spelling: also ``sqrt(1 / x)`` and ``x ** -0.5``."""
+    mine: Seen = []
+    inner = reciprocal_of(value, mine)
+    found = None if inner is None else root_of(inner, mine)
+    if found is None:
+        mine.clear()
+        inner = root_of(value, mine)
+        found = None if inner is None else reciprocal_of(inner, mine)
+    if found is None:
+        mine.clear()
+        node = made_by(value, POW)
+        if node is not None and scalar_of(node.operand(1)) == -0.5 and value.shape == node.operand(0).shape:
+            mine.append(node)
+            found = node.operand(0)
+    if found is not None:
+        seen.extend(mine)
+    return found
+
+
+def quotient_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
+    """``(a, b)`` where the value is ``a / b`` or ``a * (1 / b)``."""
+    node = made_by(value, DIV, MUL)
+    if node is None:
+        return None
+    if node.op is DIV:
+        seen.append(node)
+        return node.operand(0), node.operand(1)
+    for a, b in both_ways(node):
+        mine: Seen = []
+        below = reciprocal_of(b, mine)
+        if below is not None:
+            seen.extend((node, *mine))
+            return a, below
+    return None
+
+
+def plus_constant(value: Value, seen: Seen) -> tuple[Value, float] | None:
+    """``(x, c)`` where the value is ``x + c`` with a constant of one element that stretches nothing."""
+    node = made_by(value, ADD, SUB)
+    if node is None:
+        return None
+    pairs = both_ways(node) if node.op is ADD else iter([(node.operand(0), node.operand(1))])
+    for x, c in pairs:
+        number = scalar_of(c)
+        if number is not None and not stretches(c, x):
+            seen.append(node)
+            return x, float(number) if node.op is ADD else -float(number)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """A reduction that a value is."""
+
+    node: Node
+    x: Value
+    axes: tuple[int, ...]
+    keepdims: bool
+
+
+def reduction_of(value: Value, seen: Seen, *ops: Operation) -> Reduced | None:
+    """The reduction by one of ``ops`` that the value is."""
+    node = made_by(value, *ops)
+    if node is None:
+        return None
+    a = node.attributes_as(ReduceAttributes)
+    seen.append(node)
+    return Reduced(node, node.operand(0), a.axes, a.keepdims)
+
+
+def used_outside(nodes: Sequence[Node], root: Node, name: str = "the pattern") -> Miss | None:
+    """The reason against taking over the work of ``nodes``, where one of their results is used outside of them and
+    the root, an output included."""
+    inside = {*nodes, root}
+    for node in nodes:
+        if node is root:
+            continue
+        for result in node.results:
+            for user in result.users:
+                if user not in inside:
+                    label = result.name or f"the result of {node.op.name}"
+                    return Miss("{0} is used outside of {1} too", (label, name), result)
+    return None
+
+
+def may_be_empty(graph: Graph, value: Value, axes: Sequence[int]) -> bool:
+    """Whether one of the axes may have no element."""
+    return any(graph.dims.interval(value.shape[a])[0] < 1 for a in axes)

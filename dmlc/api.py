@@ -19,6 +19,7 @@ from dmlc.ir.operation import OpError
 from dmlc.ops import index
 from dmlc.ops.call import CallSite, diagnose
 from dmlc.passes import default_pipeline
+from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, LedgerEntry, PassContext, Remark
 from dmlc.runtime import files
 from dmlc.runtime.feeds import bounds_text
@@ -59,16 +60,21 @@ def compile(
     strict: bool = False,
     lower_hardmax: bool = False,
     feature_level: str | None = None,
+    skip_rules: Iterable[str] = (),
+    only_rules: Iterable[str] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Program:
     """Compile a ``.dml`` file or a builder's graph for a target.
 
     ``bind`` fixes dims; ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
     bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes a warning of
     the target (a node that lands on the CPU) an error; ``lower_hardmax`` lowers hardmax over one axis too.
-    The source is not changed. Raises ``DmlcError``.
+    Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
+    do without. ``progress`` is called with the name of each pass before it runs. The source is not changed. Raises ``DmlcError``.
     """
     goal = _target(target, feature_level)
     chosen, classes = _opset(goal, opset), _classes(exact, allow)
+    skipped, only = chosen_rules(skip_rules, only_rules)
     proto = _onnx_model(source)
     if proto is None:
         graph = _bound(_load(source, model, chosen), bind or {})
@@ -77,7 +83,8 @@ def compile(
 
         graph = importers.import_model(proto[0], folder=proto[1], binding=bind)
         chosen = importers.choose_opset(graph, chosen, goal.min_opset, asked=opset is not None)
-    return Program(graph, _Options(goal, chosen, classes, strict, lower_hardmax))
+    options = _Options(goal, chosen, classes, strict, lower_hardmax, skipped, only, progress)
+    return Program(graph, options, None if proto is None else proto[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,9 @@ class _Options:
     allowed: frozenset[str]
     strict: bool
     lower_hardmax: bool
+    skip_rules: frozenset[str] = frozenset()
+    only_rules: frozenset[str] | None = None
+    progress: Callable[[str], None] | None = None
 
 
 @dataclass(slots=True)
@@ -101,15 +111,16 @@ class _Lowered:
 class Program:
     """A compiled model. Code is generated when it is first asked for, sessions are made once and kept.
 
-    ``source_graph`` is the graph as it was written, ``graph`` what the passes made of it for the target; neither is
-    to be changed.
+    ``source_graph`` is the graph as it was written, ``graph`` what the passes made of it for the target,
+    ``source_model`` the ONNX model that it was imported from, if it was; none of them is to be changed.
     """
 
-    def __init__(self, graph: ir.Graph, options: _Options) -> None:
+    def __init__(self, graph: ir.Graph, options: _Options, source_model: onnx.ModelProto | None = None) -> None:
         self._options = options
         self._lowered: dict[str, _Lowered] = {}
         self._runners: dict[str, Callable[[Mapping[str, Any]], dict[str, Array]]] = {}
         self.source_graph = graph
+        self.source_model = source_model
         self.signature: Signature = signature_of(graph)
         lowered = self._lower(options.target)
         if options.strict and lowered.context.diagnostics:
@@ -173,12 +184,12 @@ class Program:
             return data
         return self.to_numpy().encode("utf-8") if kind == "numpy" else self.artifact(kind).payload
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program in the form that the suffix says, whole or not at all.
+    def save(self, path: str | os.PathLike[str], *, kind: str | None = None) -> None:
+        """Write the program in the form that ``kind`` or else the suffix says, whole or not at all.
 
         Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written.
         """
-        files.write_bytes(Path(path), self.to_bytes(kind_of(path)))
+        files.write_bytes(Path(path), self.to_bytes(kind or kind_of(path)))
 
     def _target_of(self, kind: str) -> Target:
         """NumPy code is made for NumPy whatever the target is, and ONNX for ONNX where the target is NumPy."""
@@ -188,7 +199,9 @@ class Program:
 
     def _lower(self, target: Target) -> _Lowered:
         if target.name not in self._lowered:
-            context = PassContext(target, self.opset, self._options.allowed)
+            chosen = self._options
+            context = PassContext(target, self.opset, chosen.allowed, chosen.skip_rules, chosen.only_rules)
+            context.progress = chosen.progress
             graph = self.source_graph.clone()
             default_pipeline(target, lower_hardmax=self._options.lower_hardmax).run(graph, context)
             self._lowered[target.name] = _Lowered(graph, context)
@@ -340,20 +353,24 @@ def _built(source: builder.Graph) -> ir.Graph:
     return graph.clone()
 
 
-def _bound(graph: ir.Graph, binding: Mapping[str, int]) -> ir.Graph:
-    """The graph with dims fixed. Raises ``DmlcError`` E0555, or the error of the rule that a size breaks."""
-    if not binding:
-        return graph
+def _check_binding(graph: ir.Graph, binding: Mapping[str, int]) -> None:
     names = sorted({n for value in graph.inputs for size in value.shape for n in ir.dim_names(size)})
     for name, size in binding.items():
         if name not in names:
             has = f"its dims are {', '.join(names)}" if names else "it has none"
             help = "; ".join(filter(None, [did_you_mean(name, names), has]))
             raise fail(codes.BAD_BINDING, f"the model has no dim {name}", help=help)
-        interval = graph.dims.bounds.get(name, (1, float("inf")))
+        interval = graph.dims.bounds.get(name, (graph.dims.least, float("inf")))
         if not interval[0] <= size <= interval[1]:
             message = f"{name}={size} is out of bounds: {name} is {bounds_text(interval)}"
             raise fail(codes.BAD_BINDING, message)
+
+
+def _bound(graph: ir.Graph, binding: Mapping[str, int]) -> ir.Graph:
+    """The graph with dims fixed. Raises ``DmlcError`` E0555, or the error of the rule that a size breaks."""
+    if not binding:
+        return graph
+    _check_binding(graph, binding)
     try:
         out = graph.clone(binding)
     except OpError as error:

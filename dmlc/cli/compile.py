@@ -1,100 +1,226 @@
-"""Compile a program and write ONNX or NumPy code.
+"""Compile a program or a model and write ONNX or NumPy code.
 
-OUT's suffix decides the form (.onnx .py), or --emit does. Without -o an .onnx file is written beside the program.
+OUT's suffix decides the form (.onnx .py .dml), or --emit does. Without -o an .onnx file is written beside a .dml
+program; for an .onnx model -o is required.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import json
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, count
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.rule_list import list_rules
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source
-from dmlc.diagnostics import fail
-from dmlc.diagnostics.catalogue.runs import NOT_YET
+from dmlc.cli.source import STDIN, compile_source, open_source
+from dmlc.codegen.ledger import SCHEMA, ledger_rows
+from dmlc.diagnostics import DmlcError
+from dmlc.ir.printer import print_graph
 from dmlc.runtime import files
 
 STDOUT = "-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_source(parser)
+    add_source(parser, optional=True)
     parser.add_argument("-o", "--output", metavar="OUT", help="the file to write; - is stdout")
     parser.add_argument(
         "--emit", choices=("onnx", "numpy", "dxdispatch", "dml"), help="the form, whatever OUT's suffix"
     )
+    parser.add_argument(
+        "--weights",
+        choices=("inline", "copy", "reference"),
+        help="weights that lie in files: into OUT, into OUT.data, or left where they are",
+    )
+    group = parser.add_argument_group("what was done")
+    group.add_argument("--dry-run", action="store_true", help="do all but writing")
+    group.add_argument("--diff", action="store_true", help="show the graph's text before and after as a unified diff")
+    group.add_argument("--ledger", metavar="OUT.json", help="write every rewrite that was applied")
+    group.add_argument("--list-rules", action="store_true", help="list the rewrites by name; no SRC is needed")
+    group.add_argument("--verify", type=int, metavar="N", help="compare SRC and the result on N seeded inputs")
+    group.add_argument("--verify-seed", type=int, default=0, metavar="SEED", help="the seed of those (default: 0)")
     add_compile_options(parser)
     add_report_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    if args.list_rules:
+        return list_rules(console)
     kind, output = _form(args)
-    if output == STDOUT and console.json:
-        raise UsageError("-o - and --format json both want stdout")
-    if kind not in ("onnx", "numpy"):
-        raise fail(NOT_YET, f"{kind} output is not available yet", help="emit onnx or numpy")
-    program = compile_source(args, for_numpy=kind == "numpy")
+    _check_usage(args, console, output)
+    start = time.perf_counter()
+    source = open_source(args)
+    with console.progress(args.source) as progress:
+        progress("reading")
+        program = compile_source(args, source=source, for_numpy=kind == "numpy", progress=progress)
+        progress("writing code")
+        program.artifact(kind)
+        progress("verifying")
+        same = args.verify is None or _verify(args, console, program)
+        progress("writing")
+        size = _write(args, program, kind, output) if same else 0
     console.warn(program.diagnostics)
-    data = program.to_bytes(kind)
-    if output == STDOUT:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    else:
-        files.write_bytes(Path(output), data)
-    _report(console, program, kind, output, len(data))
+    if not same:
+        return 1
+    seconds = time.perf_counter() - start
+    if args.diff:
+        console.result(_diff(program))
+    _report(args, console, program, (kind, output, size, seconds), source)
     return 0
+
+
+# --- what is asked for
 
 
 def _form(args: argparse.Namespace) -> tuple[str, str]:
     """What is emitted, and where to."""
+    if args.source is None:
+        raise UsageError("SRC is needed")
+    default = "numpy" if args.target == "numpy" else "onnx"
     if args.output is None:
-        if args.source == STDIN or Path(args.source).suffix.lower() == ".onnx":
+        nameless = args.source == STDIN or Path(args.source).suffix.lower() == ".onnx"
+        if nameless and not args.dry_run:
             raise UsageError("-o is needed: SRC gives no name for OUT")
-        kind = args.emit or ("numpy" if args.target == "numpy" else "onnx")
+        kind = args.emit or default
         suffix = next(suffix for suffix, name in api.SUFFIXES.items() if name == kind)
-        output = str(Path(args.source).with_suffix(suffix))
-    else:
-        output = args.output
-        default = "numpy" if args.target == "numpy" else "onnx"
-        kind = args.emit or (default if output == STDOUT else api.kind_of(output))
-    if output != STDOUT and args.source != STDIN and _same(Path(args.source), Path(output)):
-        raise UsageError(f"OUT is SRC: {output} would be overwritten; name another file with -o")
-    return kind, output
+        return kind, STDOUT if nameless else str(Path(args.source).with_suffix(suffix))
+    output: str = args.output
+    return args.emit or (default if output == STDOUT else api.kind_of(output)), output
 
 
-def _same(source: Path, output: Path) -> bool:
+def _check_usage(args: argparse.Namespace, console: Console, output: str) -> None:
+    if output == STDOUT and not args.dry_run:
+        if console.json:
+            raise UsageError("-o - and --format json both want stdout")
+        if args.diff:
+            raise UsageError("-o - and --diff both want stdout")
+    if args.verify is not None and args.verify < 1:
+        raise UsageError(f"--verify takes a number of inputs, 1 or more, not {args.verify}")
+    _check_apart("OUT", output, "SRC", args.source)
+    if args.ledger is not None:
+        if args.ledger == STDOUT:
+            raise UsageError("--ledger takes a file; --format json says where the ledger is of use on stdout")
+        _check_apart("--ledger", args.ledger, "SRC", args.source)
+        _check_apart("--ledger", args.ledger, "OUT", output)
+
+
+def _check_apart(what: str, path: str, other: str, taken: str) -> None:
+    """Raises ``UsageError`` where two files of the command line are one."""
+    if STDOUT not in (path, taken) and _same(Path(path), Path(taken)):
+        raise UsageError(f"{what} is {other}: {path} would be overwritten; name another file")
+
+
+def _same(a: Path, b: Path) -> bool:
     try:
-        return source.resolve() == output.resolve() or source.samefile(output)
+        return a.resolve() == b.resolve() or a.samefile(b)
     except (OSError, ValueError):  # one of them does not exist
         return False
 
 
-def _report(console: Console, program: api.Program, kind: str, output: str, size: int) -> None:
+# --- what is done
+
+
+def _verify(args: argparse.Namespace, console: Console, program: api.Program) -> bool:
+    """Whether the result is what SRC is, within what was allowed; the verdict is shown."""
+    verdict = program.verify(args.verify, seed=args.verify_seed)
+    console.say(verdict.text)
+    return bool(verdict.ok)
+
+
+def _write(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> int:
+    """Write OUT and the ledger; the size of OUT. The ledger comes first, so that where OUT is, all is."""
+    if args.ledger is not None and not args.dry_run:
+        files.write_bytes(Path(args.ledger), _ledger(program))
+    if args.dry_run or output == STDOUT:
+        data = program.to_bytes(kind)
+        if not args.dry_run:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        return len(data)
+    options: dict[str, Any] = {} if args.weights is None else {"weights": args.weights}
+    program.save(output, kind=kind, **options)
+    return Path(output).stat().st_size
+
+
+def _ledger(program: api.Program) -> bytes:
+    document = {
+        "schema": SCHEMA,
+        "model": program.signature.name,
+        "target": program.target.name,
+        "opset": program.opset,
+        "rewrites": ledger_rows(program.ledger),
+    }
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _diff(program: api.Program) -> str:
+    """The graph's text before and after; constants of more than a few elements are not shown."""
+    before, after = (print_graph(graph).splitlines() for graph in (program.source_graph, program.graph))
+    return "".join(line + "\n" for line in difflib.unified_diff(before, after, "as written", "compiled", lineterm=""))
+
+
+# --- what is said
+
+
+def _report(
+    args: argparse.Namespace,
+    console: Console,
+    program: api.Program,
+    written: tuple[str, str, int, float],
+    source: Any,
+) -> None:
+    kind, output, size, seconds = written
     artifact = program.artifact(kind)
     nodes = len(artifact.payload.graph.node) if kind == "onnx" else len(program.graph)
     facts = [count(nodes, "node"), f"{size:,} bytes"]
     if kind == "onnx":
         facts.insert(0, f"opset {program.opset}")
     where = "stdout" if output == STDOUT else output
+    if args.dry_run:
+        where = "dry run" if output == STDOUT else f"{output} (dry run, not written)"
     console.say(f"{where}: {program.signature.name} for {program.target.name}, {', '.join(facts)}")
+    fields: dict[str, Any] = {
+        "output": output if output != STDOUT else "stdout",
+        "written": not args.dry_run,
+        "kind": kind,
+        "target": program.target.name,
+        "opset": program.opset,
+        "nodes": nodes,
+        "bytes": size,
+        **signature_json(program.signature),
+        "notes": list(artifact.report),
+        "rewrites": len(program.ledger),
+    }
+    if kind == "onnx" and (console.json or not console.quiet):
+        # the table loads onnx's inference, which code for NumPy does without
+        from dmlc.cli.report import compare, comparison_json, comparison_text
+
+        found = compare(program, args.source, size, seconds, _as_written(args, source))
+        if not console.json:
+            console.say(comparison_text(found))
+        fields |= comparison_json(found)
     for sentence in artifact.report:
         console.say(f"note: {sentence}")
-    for name, seconds, changed in program.timings:
-        console.detail(f"{seconds * 1e3:8.2f} ms  {name}{'' if changed else '  (changed nothing)'}")
-    console.document(
-        {
-            "output": where,
-            "kind": kind,
-            "target": program.target.name,
-            "opset": program.opset,
-            "nodes": nodes,
-            "bytes": size,
-            **signature_json(program.signature),
-            "notes": list(artifact.report),
-            "rewrites": len(program.ledger),
-        }
-    )
+    for name, spent, changed in program.timings:
+        console.detail(f"{spent * 1e3:8.2f} ms  {name}{'' if changed else '  (changed nothing)'}")
+    if args.diff:
+        fields["diff"] = _diff(program)
+    console.document(fields)
+
+
+def _as_written(args: argparse.Namespace, source: Any) -> Callable[[], api.Program | None]:
+    def program() -> api.Program | None:
+        try:
+            return compile_source(args, source=source, as_written=True)
+        except DmlcError:  # what only a rewrite makes possible
+            return None
+
+    return program

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dmlc.cli.progress import Progress, is_terminal
 from dmlc.diagnostics import Diagnostic, DmlcError, render_all, to_json
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 
@@ -86,8 +87,12 @@ class Console:
             traceback.print_exception(error)
         return code
 
+    def progress(self, label: str) -> Progress:
+        """A line on the terminal for work that takes a while."""
+        return Progress(label, shown=not self.quiet and is_terminal(sys.stderr))
+
     def _color(self) -> bool:
-        return sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        return is_terminal(sys.stderr) and "NO_COLOR" not in os.environ
 
 
 def _plain(value: Any) -> Any:

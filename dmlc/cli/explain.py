@@ -1,25 +1,35 @@
-"""Explain an error code; or show what the compiler did to a program, line by line, and what it did not do and why."""
+"""Explain an error code; or show what the compiler did to a program or a model, and what it did not do and why.
+
+Rewrites are shown with their rule, its class and the nodes before and after; near misses with the node where the
+pattern was found and the reason why it was left alone.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, count, table
 from dmlc.cli.options import add_compile_options, add_report_options
 from dmlc.cli.source import compile_source
+from dmlc.codegen.ledger import ledger_rows
 from dmlc.diagnostics import CODES, Code, Span, catalogue
+from dmlc.ir import Graph
+from dmlc.ops.constant import CONSTANT
+from dmlc.passes import LedgerEntry
 
 _CODE = re.compile(r"[A-Za-z]\d{4}")
 _WIDTH = 100
+#: Node names that are shown of one rewrite; JSON has them all.
+_NAMES = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SRC|CODE", help="a program, or a code such as E0301")
+    parser.add_argument("source", metavar="SRC|CODE", help="a program, a model, or a code such as E0301")
     add_compile_options(parser)
     add_report_options(parser)
 
@@ -57,19 +67,20 @@ def code_page(code: Code) -> str:
 
 
 def _explain_program(args: argparse.Namespace, console: Console) -> int:
-    program = compile_source(args)
+    with console.progress(args.source) as progress:
+        program = compile_source(args, progress=progress)
     console.warn(program.diagnostics)
     console.result(program_page(program))
     console.document(
         {
             "source": args.source,
             "target": program.target.name,
-            "nodes": {"before": len(program.source_graph), "after": len(program.graph)},
-            "rewrites": [
-                {"rule": e.rule, "class": e.rewrite_class, "what": e.text, "places": _places(e.spans)}
-                for e in program.ledger
+            "nodes": {"before": _count(program.source_graph), "after": _count(program.graph)},
+            "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
+            "missed": [
+                {"rule": rule, "node": node, "reason": reason, "places": _places(spans)}
+                for (rule, node, reason), spans in _misses(program).items()
             ],
-            "missed": [{"rule": r.rule, "reason": r.reason(), "places": _places(r.spans)} for r in program.remarks],
             "passes": [{"pass": name, "seconds": s, "changed": changed} for name, s, changed in program.timings],
         }
     )
@@ -78,18 +89,42 @@ def _explain_program(args: argparse.Namespace, console: Console) -> int:
 
 def program_page(program: api.Program) -> str:
     """Passes, what was rewritten, what was not and why; with the source lines."""
-    before, after = len(program.source_graph), len(program.graph)
+    before, after = _count(program.source_graph), _count(program.graph)
     out = f"{program.signature.name} for {program.target.name}: {count(before, 'node')} as written, {after} after\n"
     rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]
     out += "\npasses\n" + table(rows, "  ")
     out += "\nrewritten\n" if program.ledger else "\nnothing was rewritten\n"
     for entry in program.ledger:
-        out += f"  {entry.rule} ({entry.rewrite_class}): {entry.text}\n{_lines(entry.spans)}"
-    if program.remarks:
+        out += f"  {entry.rule} ({entry.rewrite_class}): {entry.text}\n{_change(entry)}{_lines(entry.spans)}"
+    misses = _misses(program)
+    if misses:
         out += "\nnot rewritten\n"
-    for remark in program.remarks:
-        out += f"  {remark.rule}: {remark.reason()}\n{_lines(remark.spans)}"
+    for (rule, node, reason), spans in misses.items():
+        out += f"  {rule} at {node}: {reason}\n{_lines(spans)}"
     return out
+
+
+def _count(graph: Graph) -> int:
+    """The nodes that compute something, those of inner graphs too."""
+    inner = sum(_count(region.graph) for node in graph.with_regions for region in node.regions)
+    return inner + sum(node.op is not CONSTANT for node in graph)
+
+
+def _change(entry: LedgerEntry) -> str:
+    """The nodes that went, and those that came."""
+    if not entry.before:
+        return ""
+    return f"      {_names(entry.before)} -> {_names(entry.after) if entry.after else 'nothing'}\n"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _misses(program: api.Program) -> dict[tuple[str, str, str], tuple[Span, ...]]:
+    """The near misses by rule, node and reason: passes that run twice tell twice."""
+    return {(r.rule, r.node, r.reason()): r.spans for r in program.remarks}
 
 
 def _lines(spans: Iterable[Span]) -> str:

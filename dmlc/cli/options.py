@@ -7,8 +7,9 @@ import argparse
 TARGETS = "directml, cpu, onnx or numpy"
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SRC", help="a .dml program; - reads it from stdin")
+def add_source(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    help = "a .dml program or an .onnx model; - reads a program from stdin"
+    parser.add_argument("source", metavar="SRC", nargs="?" if optional else None, help=help)
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +37,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="range",
         help="also rewrites that are equal only under a precondition on values",
+    )
+    group.add_argument(
+        "--skip-rule", action="append", default=[], metavar="RULE", help="a rewrite that must not fire; may be repeated"
+    )
+    group.add_argument(
+        "--only-rule", action="append", metavar="RULE", help="the only rewrite that may fire; may be repeated"
     )
     group.add_argument("--strict", action="store_true", help="a warning of the target is an error")
     group.add_argument("--lower-hardmax", action="store_true", help="lower hardmax over one axis too")

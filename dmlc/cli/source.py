@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from dmlc import api, text
@@ -24,22 +25,40 @@ def read_source(name: str) -> Source:
     return text.decode(name, files.read_bytes(Path(name)))
 
 
-def compile_source(args: argparse.Namespace, *, for_numpy: bool = False) -> api.Program:
+def open_source(args: argparse.Namespace) -> Source | str:
+    """What ``compile_source`` compiles: stdin is read, once; a file is read when it is compiled."""
+    name: str = args.source
+    return read_source(STDIN) if name == STDIN else name
+
+
+def compile_source(
+    args: argparse.Namespace,
+    *,
+    source: Source | str | None = None,
+    for_numpy: bool = False,
+    as_written: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> api.Program:
     """The program of SRC under the options of the command line. Raises ``DmlcError``.
 
-    ``for_numpy`` compiles for NumPy whatever ``--target`` says: what ONNX cannot express does not matter there.
+    ``source`` is what ``open_source`` gave, where it is compiled twice. ``for_numpy`` compiles for NumPy whatever
+    ``--target`` says: what ONNX cannot express does not matter there. ``as_written`` lets no rule fire but those that
+    the target cannot do without.
     """
     return api.compile(
-        read_source(STDIN) if args.source == STDIN else args.source,
+        open_source(args) if source is None else source,
         target="numpy" if for_numpy else args.target,
         opset=args.opset,
         bind=_bindings(args.bind),
         model=args.model,
         exact=args.exact,
         allow=tuple(args.allow),
-        strict=args.strict,
+        strict=args.strict and not as_written,
         lower_hardmax=args.lower_hardmax,
         feature_level=args.feature_level,
+        skip_rules=() if as_written else args.skip_rule,
+        only_rules=() if as_written else args.only_rule,
+        progress=progress,
     )
 
 

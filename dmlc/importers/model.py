@@ -7,13 +7,14 @@ from pathlib import Path
 
 from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from dmlc.diagnostics import fail
+from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import models as codes
+from dmlc.diagnostics.catalogue import runs
 from dmlc.importers.functions import inlined
 from dmlc.importers.inference import ModelTypes
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.nodes import NodeReader
-from dmlc.importers.order import in_order
+from dmlc.importers.order import in_order, used_names
 from dmlc.importers.scope import Scope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
@@ -36,11 +37,11 @@ def import_model(model: ModelProto, *, folder: Path | None = None, binding: Mapp
     """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
-    where it is no ONNX model, E0431 where its graph is broken, E0432 for a reference to a weight file that must not be
-    followed.
+    where it is no ONNX model, E0431 where its graph is broken, E0555 for a dim that it does not have.
     """
     _check(model)
     bound = dict(binding or {})
+    _check_binding(model.graph, bound)
     model = inlined(model)
     return _Importer(model, folder, bound).run()
 
@@ -50,6 +51,19 @@ def _check(model: ModelProto) -> None:
         raise fail(codes.NOT_A_MODEL, "the model has no graph or imports no operators", help="is it an ONNX model?")
     if not model.graph.output:
         raise fail(codes.BROKEN_MODEL, "the model has no outputs")
+
+
+def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
+    weights = {t.name for t in graph.initializer}
+    inputs = [i for i in graph.input if i.name not in weights]
+    names = sorted({d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param})
+    for name, size in binding.items():
+        if name not in names:
+            has = f"its dims are {', '.join(names)}" if names else "it has none"
+            help = "; ".join(filter(None, [did_you_mean(name, names), has]))
+            raise fail(runs.BAD_BINDING, f"the model has no dim {name}", help=help)
+        if size < 0:
+            raise fail(runs.BAD_BINDING, f"{name}={size} is out of bounds: {name} is 0 or more")
 
 
 class _Importer:
@@ -66,7 +80,7 @@ class _Importer:
         source = self.model.graph
         graph = Graph(source.name or "model", opset=self.versions.get("", 1))
         graph.dims = self.dims
-        scope = Scope(graph, self.types, (), None, self.fresh, self.folder)
+        scope = Scope(graph, self.types, (), None, self.fresh, self.folder, used_names(source))
         overridable = self._inputs(scope, source)
         self._weights(scope, source, overridable)
         self._nodes(scope, source)
@@ -117,7 +131,7 @@ class _Importer:
     def _nodes(self, scope: Scope, source: GraphProto) -> None:
         reader = NodeReader(scope, self.versions, self._region, self._inline)
         known = scope.values.keys() | {t.name for t in source.initializer}
-        for number, proto in in_order(source.node, known, lambda name: scope.find(name) is not None):
+        for number, proto in in_order(source.node, known):
             reader.read(number, proto)
 
     def _output(self, scope: Scope, name: str) -> Value:
@@ -131,7 +145,7 @@ class _Importer:
         the node's own operands come before."""
         graph = Graph(source.name or attribute, opset=outer.graph.opset)
         graph.dims = self.dims
-        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder)
+        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder, used_names(source))
         for info in source.input:
             declared = type_of(info.type, self.binding, self.fresh)
             scope.define(info.name, graph.add_input(info.name, declared))
@@ -149,7 +163,7 @@ class _Importer:
         return Region(attribute, graph, tuple(range(len(captured)))), captured
 
     def _inline(self, outer: Scope, path: GraphPath, source: GraphProto) -> list[Value]:
-        scope = Scope(outer.graph, self.types, path, outer, self.fresh, self.folder)
+        scope = Scope(outer.graph, self.types, path, outer, self.fresh, self.folder, used_names(source))
         self._weights(scope, source, set())
         self._nodes(scope, source)
         return [self._output(scope, info.name) for info in source.output]

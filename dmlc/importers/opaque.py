@@ -19,11 +19,11 @@ from onnx import (
 
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import DTYPE_OF, UNKNOWN, type_of
-from dmlc.ir import FOREIGN, Dim, DType, ForeignType, Tensor, TensorType, Value, dim_names
+from dmlc.ir import FOREIGN, Dim, ForeignType, Tensor, TensorType, Value, dim_names
+from dmlc.onnx_schema.values import element_type, type_proto
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import Held, OpaqueAttributes, Plain
 
-_ELEMENT_TYPE: dict[DType, int] = {dtype: number for number, dtype in DTYPE_OF.items()}
 #: Constants up to this many elements take part in the inference: shapes, axes, scales.
 _KNOWN_SIZE = 1024
 
@@ -137,20 +137,6 @@ def _declare(reading: Reading, graph: GraphProto, name: str, value: Value) -> No
     if tensor is not None and tensor.size <= _KNOWN_SIZE:
         graph.initializer.append(numpy_helper.from_array(tensor.array, name))
     elif isinstance(known, tuple) and value.type.dtype.is_integer and all(isinstance(d, int) for d in known):
-        graph.initializer.append(helper.make_tensor(name, _ELEMENT_TYPE[value.type.dtype], [len(known)], known))
+        graph.initializer.append(helper.make_tensor(name, element_type(value.type.dtype), [len(known)], known))
     else:
-        graph.input.append(value_info(name, value.type))
-
-
-def value_info(name: str, type: TensorType) -> ValueInfoProto:
-    """A declaration whose symbolic sizes are parameters by their text."""
-    if isinstance(type, ForeignType):
-        return ValueInfoProto(name=name, type=TypeProto.FromString(type.proto))
-    tensor = TypeProto.Tensor(elem_type=_ELEMENT_TYPE[type.dtype])
-    tensor.shape.SetInParent()
-    for size in type.shape:
-        if isinstance(size, int):
-            tensor.shape.dim.add(dim_value=size)
-        else:
-            tensor.shape.dim.add(dim_param=str(size))
-    return ValueInfoProto(name=name, type=TypeProto(tensor_type=tensor))
+        graph.input.append(ValueInfoProto(name=name, type=type_proto(value.type)))

@@ -8,7 +8,8 @@ from onnx import NodeProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import Graph
+from dmlc.ir import Graph, Node
+from dmlc.onnx_schema.origin import known_of
 from dmlc.onnx_schema.versions import fits
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 
@@ -21,12 +22,13 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     carried = list(_carried(graph))
     guilty = ""
     for opset in range(wanted, lowest - 1, -1):
-        misfit = next((p for p, version in carried if not fits(p, version, opset)), None)
+        misfit = next((n for n in carried if not _fits(n, opset)), None)
         if misfit is None:
             if opset != wanted:
                 graph.notes.append(f"opset {opset}, not {wanted}: {guilty} has no equal there")
             return opset
-        guilty = guilty or f"node {misfit.name or misfit.output[0]} ({misfit.op_type})"
+        proto = misfit.origin.proto
+        guilty = guilty or f"node {proto.name or proto.output[0]} ({proto.op_type})"
         if asked:
             break
     version = graph.origin.versions.get("", 1)
@@ -37,10 +39,17 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     )
 
 
-def _carried(graph: Graph) -> Iterator[tuple[NodeProto, int]]:
+def _fits(node: Node, opset: int) -> bool:
+    proto: NodeProto = node.origin.proto
+    return fits(proto, node.origin.version, opset) or fits(
+        proto, node.origin.version, opset, known_of(node, proto.input)
+    )
+
+
+def _carried(graph: Graph) -> Iterator[Node]:
     for node in graph:
         if node.op in (OPAQUE, OPAQUE_IMPURE) and node.origin is not None:
             if node.origin.proto.domain in ("", "ai.onnx"):
-                yield node.origin.proto, node.origin.version
+                yield node
             for region in node.regions:
                 yield from _carried(region.graph)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from onnx import AttributeProto, GraphProto, NodeProto
@@ -11,12 +11,10 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 
 
-def in_order(
-    nodes: Sequence[NodeProto], known: Collection[str], outer: Callable[[str], bool]
-) -> Iterator[tuple[int, NodeProto]]:
+def in_order(nodes: Sequence[NodeProto], known: Collection[str]) -> Iterator[tuple[int, NodeProto]]:
     """The nodes with their numbers in the model. ONNX wants them sorted; where they are not, they are.
 
-    ``outer`` says whether a name is known in this graph or around it. Raises ``DmlcError`` E0431 for a cycle, two
+    Raises ``DmlcError`` E0431 for a cycle, two
     values of one name, or an operand that nothing makes.
     """
     made: set[str] = set()
@@ -32,7 +30,6 @@ def in_order(
         if needs:
             waiting[number] = needs
         seen.update(node.output)
-    del outer
     if not waiting:
         yield from enumerate(nodes)
         return
@@ -44,6 +41,15 @@ def in_order(
     except CycleError as error:
         cycle = [nodes[i].name or nodes[i].op_type for i in error.args[1]]
         raise fail(codes.BROKEN_MODEL, f"nodes depend on one another: {', '.join(cycle)}") from None
+
+
+def used_names(graph: GraphProto) -> set[str]:
+    """The names that some node, a graph inside one, or an output uses."""
+    used = {info.name for info in graph.output}
+    for node in graph.node:
+        used.update(needed(node))
+    used.discard("")
+    return used
 
 
 def needed(node: NodeProto) -> Iterator[str]:

@@ -114,8 +114,8 @@ class Reading:
     # --- results
 
     def wants(self, index: int) -> bool:
-        """Whether the node names that result."""
-        return index < len(self.proto.output) and self.proto.output[index] != ""
+        """Whether the node names that result and something uses it."""
+        return index < len(self.proto.output) and self.proto.output[index] in self.scope.used
 
     def axis(self, axis: int, rank: int) -> int | None:
         """The axis counted from the front; None where it does not exist."""

@@ -32,9 +32,11 @@ class Scope:
         outer: Scope | None,
         fresh: Callable[[], Dim],
         folder: Folder | None,
+        used: set[str],
     ) -> None:
         self.graph = graph
         self.folder = folder
+        self.used = used
         self.types = types
         self.path = path
         self.outer = outer

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnx import ModelProto, NodeProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
-from dmlc.ir import Tensor
+from dmlc.ir import Array, ForeignType, Node, Tensor, Value
+from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.versions import Known
+from dmlc.ops.constant import constant_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +37,28 @@ class ModelOrigin:
     folder: Path | None = None
     inputs: dict[str, ValueInfoProto] = field(default_factory=dict)
     outputs: dict[str, ValueInfoProto] = field(default_factory=dict)
+
+
+def known_of(node: Node, names: Sequence[str]) -> Known:
+    """What is known of the inputs of a node that is passed on, by the ``names`` that they go by."""
+    origin: NodeOrigin = node.origin
+    values: dict[str, Value] = {}
+    data: dict[str, Tensor] = {}
+    for name, place in zip(names, origin.inputs, strict=True):
+        if isinstance(place, Tensor):
+            data[name] = place
+        elif place is not None:
+            value = node.operand(place)
+            values[name] = value
+            tensor = constant_of(value)
+            if tensor is not None:
+                data[name] = tensor
+
+    def constant(name: str) -> Array | None:
+        return data[name].array if name in data else None
+
+    def type(name: str) -> TypeProto | None:
+        found = values.get(name)
+        return None if found is None or found.type == ForeignType() else type_proto(found.type)
+
+    return Known(constant, type)

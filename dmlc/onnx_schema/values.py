@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, helper, numpy_helper
+from onnx import AttributeProto, TypeProto, helper, numpy_helper
 
 from dmlc.diagnostics import did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import DType, OpError, Tensor
+from dmlc.ir import DType, ForeignType, OpError, Tensor, TensorType
 from dmlc.onnx_schema.schemas import Schema
 from dmlc.ops.attributes import show
 
@@ -21,6 +21,20 @@ AttributeValue = Scalar | tuple[Scalar, ...] | Tensor
 def element_type(dtype: DType) -> int:
     """ONNX's number of a dtype."""
     return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
+
+
+def type_proto(type: TensorType) -> TypeProto:
+    """The type as ONNX declares it; symbolic sizes are parameters by their text."""
+    if isinstance(type, ForeignType):
+        return TypeProto.FromString(type.proto)
+    tensor = TypeProto.Tensor(elem_type=element_type(type.dtype))
+    tensor.shape.SetInParent()
+    for size in type.shape:
+        if isinstance(size, int):
+            tensor.shape.dim.add(dim_value=size)
+        else:
+            tensor.shape.dim.add(dim_param=str(size))
+    return TypeProto(tensor_type=tensor)
 
 
 def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[str, AttributeValue], ...]:
@@ -105,4 +119,4 @@ def attribute_protos(attributes: tuple[tuple[str, AttributeValue], ...], schema:
     return out
 
 
-__all__ = ["AttributeValue", "attribute_protos", "canonical_attributes", "element_type"]
+__all__ = ["AttributeValue", "attribute_protos", "canonical_attributes", "element_type", "type_proto"]

@@ -1,17 +1,199 @@
-"""Opset moves (placeholder until the table is there)."""
+"""A node of a model at another opset of ONNX: as it is, in the form that it has there, or not at all."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+from onnx import NodeProto, TensorProto, defs
+
+from dmlc.onnx_schema.moves import normalize, others, resize, to_inputs
+from dmlc.onnx_schema.moves.draft import NOTHING, Draft, Known, Unmovable, element_text, plain
+from dmlc.onnx_schema.moves.rows import Row, Step, never
+
+#: Every change that is more than an addition, by operator and version.
+ROWS: dict[tuple[str, int], Row] = {
+    (row.op, row.since): row for table in (to_inputs, resize, normalize, others) for row in table.ROWS
+}
+_COMES_FROM = {row.becomes: row for row in ROWS.values() if row.becomes}
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Moved:
-    nodes: list
-    constants: list
+    """What a node becomes: nodes in order, and constants that they use. An unchanged node is the same object."""
+
+    nodes: list[NodeProto]
+    constants: list[TensorProto]
 
 
-def fits(node, have, want):
-    return True
+def fits(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
+    """Whether a node that is meant at opset ``have`` can be said at ``want``. Graphs inside it are not looked at.
+
+    Operators of other domains, and those that onnx does not know, are the same at every opset.
+    """
+    return not obstacle(node, have, want, known)
 
 
-def move(node, have, want, fresh):
-    return Moved([node], [])
+def obstacle(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> str:
+    """Why a node cannot be said at that opset; empty where it can."""
+    steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
+    if not steps:
+        return ""
+    try:
+        _walk(node, steps, known, lambda base: f"\0{base}")
+    except Unmovable as refusal:
+        return str(refusal)
+    return ""
+
+
+def move(node: NodeProto, have: int, want: int, fresh: Callable[[str], str], known: Known = NOTHING) -> Moved | None:
+    """The node as it is said at opset ``want``; None where it does not fit. ``fresh`` makes names of values that
+    nobody has. The node given is not changed."""
+    steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
+    if not steps:
+        return Moved([node], [])
+    try:
+        draft = _walk(node, steps, known, fresh)
+    except Unmovable:
+        return None
+    return Moved([draft.node], draft.constants)
+
+
+def unchanged(node: NodeProto, have: int, want: int) -> bool:
+    """Whether the node says the same at that opset as it stands."""
+    steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
+    if not steps:
+        return True
+    try:
+        return bool(_walk(node, steps, NOTHING, lambda base: base).node == node)
+    except Unmovable:
+        return False
+
+
+def _walk(node: NodeProto, steps: tuple[Step, ...], known: Known, fresh: Callable[[str], str]) -> Draft:
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    draft = Draft(copy, known, fresh)
+    for step in steps:
+        step(draft)
+    return draft
+
+
+# --- the way from one version to another
+
+
+@lru_cache(maxsize=4096)
+def _steps(op_type: str, have: int, want: int) -> tuple[Step, ...]:
+    """What a node has to go through; empty where it is the same at both opsets."""
+    if have == want or op_type not in _history():
+        return ()
+    return tuple(_up(op_type, have, want) if want > have else _down(op_type, have, want))
+
+
+@lru_cache(maxsize=1)
+def _history() -> dict[str, dict[int, Any]]:
+    """The schemas of ONNX's own operators by version, in order."""
+    out: dict[str, dict[int, Any]] = {}
+    for schema in sorted(defs.get_all_schemas_with_history(), key=lambda s: s.since_version):
+        if schema.domain == "":
+            out.setdefault(schema.name, {})[schema.since_version] = schema
+    return out
+
+
+def _at(op_type: str, opset: int) -> int | None:
+    """The version of an operator that an opset has."""
+    return max((since for since in _history()[op_type] if since <= opset), default=None)
+
+
+def _up(op_type: str, have: int, want: int) -> list[Step]:
+    first, last = _at(op_type, have), _at(op_type, want)
+    if first is None:
+        return [never(f"{op_type} came with a later opset than {have}")]
+    steps: list[Step] = []
+    versions = _history()[op_type]
+    for since in versions:
+        if not first < since <= (last or 0):
+            continue
+        row = ROWS.get((op_type, since))
+        if versions[since].deprecated and (row is None or not row.becomes):
+            return [never(f"ONNX took {op_type} out at opset {since}")]
+        if row is not None:
+            steps.append(row.up)
+            if row.becomes:
+                return [*steps, partial(_rename, row.becomes), *_up(row.becomes, since, want)]
+        if _types(versions[first]) - _types(versions[since]):
+            steps.append(partial(_check_types, versions[since]))
+    return steps
+
+
+def _down(op_type: str, have: int, want: int) -> list[Step]:
+    versions = _history()[op_type]
+    first, last = _at(op_type, have), _at(op_type, want)
+    if first is None:
+        return [never(f"{op_type} came with a later opset than {have}")]
+    steps: list[Step] = []
+    newer = first
+    for older in [since for since in reversed(versions) if since < first and since >= (last or 0)]:
+        row = ROWS.get((op_type, newer))
+        steps += [] if row is None else [row.down]
+        steps.append(partial(_check_older, versions[newer], versions[older]))
+        newer = older
+    if last is not None:
+        if versions[last].deprecated and last != first:
+            return [never(f"{op_type} is deprecated at opset {want}")]
+        return steps
+    row = _COMES_FROM.get(op_type)
+    if row is None or row.since != newer:
+        return [never(f"{op_type} came with opset {newer}")]
+    return [*steps, row.down, partial(_rename, row.op), *_down(row.op, newer - 1, want)]
+
+
+# --- rules for all operators
+
+
+def _rename(op_type: str, draft: Draft) -> None:
+    draft.node.op_type = op_type
+
+
+def _types(schema: Any) -> frozenset[str]:
+    return frozenset(text for c in schema.type_constraints for text in c.allowed_type_strs)
+
+
+def _check_types(schema: Any, draft: Draft) -> None:
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    for names, formals in ((draft.node.input, schema.inputs), (draft.node.output, schema.outputs)):
+        for i, name in enumerate(names):
+            text = draft.type_text(name)
+            letter = formals[min(i, len(formals) - 1)].type_str
+            if text is not None and text not in allowed.get(letter, (letter,)):
+                raise Unmovable(f"{schema.name} of opset {schema.since_version} does not take {text}")
+    to = draft.get("to")  # Cast says the type of its result itself
+    if isinstance(to, int) and element_text(to) not in allowed[schema.outputs[0].type_str]:
+        raise Unmovable(f"{schema.name} of opset {schema.since_version} does not give {element_text(to)}")
+
+
+def _check_older(newer: Any, older: Any, draft: Draft) -> None:
+    """Nothing is used that came with the newer version. An attribute that says the default is left out."""
+    for attribute in list(draft.node.attribute):
+        if attribute.name not in older.attributes:
+            formal = newer.attributes.get(attribute.name)
+            default = formal.default_value if formal is not None else None
+            if default is None or not default.name or plain(default) != plain(attribute):
+                raise Unmovable(f"{attribute.name} came with opset {newer.since_version}")
+            draft.pop(attribute.name)
+        elif attribute.s and not attribute.ref_attr_name:
+            since = others.LATER_VALUES.get((older.name, attribute.name, attribute.s.decode("utf-8", "replace")), 0)
+            if since > older.since_version:
+                raise Unmovable(f"{attribute.name} {attribute.s.decode()} came with opset {since}")
+    draft.trim()
+    if len(draft.node.input) > older.max_input or len(draft.node.output) > older.max_output:
+        raise Unmovable(f"an input or output came with opset {newer.since_version}")
+    for i, formal in enumerate(older.inputs):
+        if formal.option == defs.OpSchema.FormalParameterOption.Single and not draft.input(i):
+            raise Unmovable(f"{formal.name} could not be absent before opset {newer.since_version}")
+    _check_types(older, draft)
+
+
+__all__ = ["NOTHING", "ROWS", "Known", "Moved", "fits", "move", "obstacle", "unchanged"]

@@ -36,9 +36,11 @@ class CanonicalizeReduce(Pass):
     rewrite_class: ClassVar[str] = RANGE
     ensures: ClassVar[tuple[str, ...]] = ("canonical-reduce",)
 
-    def run(self, graph: Graph, context: PassContext) -> bool:
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
         rules: list[Rule[Any]] = [SortAxes(), DropEmptyReduction(), DropUnitAxes(), MergeNested(), AbsorbMove()]
         if self.max_rank is not None:
             rules.append(LowerRank(self.max_rank))
-        rules += MOVE_RULES
-        return rewrite(graph, rules, context)
+        return [*rules, *MOVE_RULES]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from dmlc.ir import Attributes, Graph, Node, Tensor, TensorType
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.rewrite import merge_spans
+from dmlc.passes.rewrite import merge_spans, node_name
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,11 @@ class Cse(Pass):
 
     name: ClassVar[str] = "cse"
     summary: ClassVar[str] = "Merge nodes that compute the same."
+    optional: ClassVar[bool] = True
 
     def run(self, graph: Graph, context: PassContext) -> bool:
+        if not context.wants(self.name):
+            return False
         seen: dict[Any, Node] = {}
         constants: dict[TensorType, Node | None] = {}
         changed = False
@@ -56,7 +59,8 @@ class Cse(Pass):
 
     def _merge(self, graph: Graph, first: Node, twin: Node, context: PassContext) -> None:
         first.spans = merge_spans((first, twin))
-        context.record(self.name, self.rewrite_class, f"{twin.op.name} computed twice", twin.spans)
+        names = (node_name(first), node_name(twin))
+        context.record(self.name, self.rewrite_class, f"{twin.op.name} computed twice", twin.spans, names, names[:1])
         for kept, gone in zip(first.results, twin.results, strict=True):
             graph.replace_all_uses(gone, kept)
         graph.erase(twin)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from dmlc.ir import Graph
 from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.rewrite import node_name
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,17 @@ class Dce(Pass):
 
     name: ClassVar[str] = "dce"
     summary: ClassVar[str] = "Remove what no output needs."
+    optional: ClassVar[bool] = True
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        before = len(graph)
+        if not context.wants(self.name):
+            return False
+        gone = []
         for node in reversed(graph):  # users come later in the order, so one walk from the end finds all
             if node.op.pure and not any(r.uses for r in node.results):
+                gone.append(node_name(node))
                 graph.erase(node)
-        gone = before - len(graph)
         if gone:
-            context.record(self.name, self.rewrite_class, f"{gone} unused node{'s' if gone > 1 else ''} removed")
-        return gone > 0
+            text = f"{len(gone)} unused node{'s' if len(gone) > 1 else ''} removed"
+            context.record(self.name, self.rewrite_class, text, before=tuple(reversed(gone)))
+        return bool(gone)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.passes.legal_rules import integers, reductions, selections, widen
 from dmlc.passes.legal_rules.build import LegalRule
 from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.rewrite import rewrite
+from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.targets import kernel_table
 
 #: Special cases first: the table's rule raises where it finds nothing.
@@ -38,9 +38,12 @@ class Legalize(Pass):
     requires: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
     ensures: ClassVar[tuple[str, ...]] = ("legal-types",)
 
-    def run(self, graph: Graph, context: PassContext) -> bool:
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
         table = kernel_table(context.target)
         if table is None:
-            return False
+            return []
         facts = Facts(table, context.opset, context.target)
-        return rewrite(graph, [rule(facts) for rule in _RULES], context)
+        return [rule(facts) for rule in _RULES]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ir.dtype import i64
@@ -33,8 +33,11 @@ class LowerHardmax(Pass):
     summary: ClassVar[str] = "Lower hardmax over several axes to argmax and one_hot."
     ensures: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
 
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        return [_Lower(self.lower_single_axis), *MOVE_RULES]
+
     def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, [_Lower(self.lower_single_axis), *MOVE_RULES], context)
+        return rewrite(graph, self.rules(context), context)
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +48,10 @@ class _Hardmax(Match):
 
 
 class _Lower(Rule[_Hardmax]):
+    """``hardmax`` over several axes becomes ``argmax`` and ``one_hot``, with transposes where axes stand apart."""
+
     name = "lower-hardmax"
+    optional = False
     roots = (HARDMAX,)
 
     def __init__(self, lower_single_axis: bool) -> None:

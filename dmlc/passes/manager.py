@@ -51,7 +51,8 @@ class PassContext:
 
     Of the rules, those in ``skip_rules`` are left out, and where ``only_rules`` is given, all but those; passes without
     which nothing can be emitted are no rules. ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are what the passes
-    that ran have ensured. ``after_pass`` is called with each pass's name and the graph, to dump its text.
+    that ran have ensured. ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress``
+    with each pass's name before it runs.
     """
 
     target: Target
@@ -64,6 +65,7 @@ class PassContext:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     timings: list[tuple[str, float, bool]] = field(default_factory=list)
     after_pass: Callable[[str, Graph], None] | None = None
+    progress: Callable[[str], None] | None = None
     verify: bool = False
     properties: set[str] = field(default_factory=set)
 
@@ -125,6 +127,8 @@ class PassManager(Pass):
             if missing:
                 raise _bug(f"pass {step.name} runs before what it requires: {', '.join(missing)}")
             before = print_graph(graph) if context.verify else ""
+            if context.progress is not None:
+                context.progress(step.name)
             start = time.perf_counter()
             did = _run(step, graph, context)
             context.timings.append((step.name, time.perf_counter() - start, did))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, defs
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
-from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin
-from dmlc.onnx_schema.versions import move
+from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
+from dmlc.onnx_schema.versions import move, unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
 #: Emits the nodes of a graph inside a node.
@@ -24,28 +23,18 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     origin: NodeOrigin = node.origin
     proto = origin.proto
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
-        if not _same_schema(proto.op_type, origin.version, emitter.opset):
+        if not unchanged(proto, origin.version, emitter.opset):
             return False
         _write(emitter, node, proto, _inputs(emitter, node, origin), emit_nodes)
         return True
     inputs = _inputs(emitter, node, origin)
     if proto.domain not in ("", "ai.onnx"):
         emitter.domains.add(proto.domain)
-    elif not _same_schema(proto.op_type, origin.version, emitter.opset):
+    elif not unchanged(proto, origin.version, emitter.opset):
         _write_moved(emitter, node, origin, inputs, emit_nodes)
         return True
     _write(emitter, node, proto, inputs, emit_nodes)
     return True
-
-
-@lru_cache(maxsize=1024)
-def _same_schema(op_type: str, have: int, want: int) -> bool:
-    """Whether the operator is declared once for both opsets; ONNX Runtime's own are not declared at all."""
-    if have == want:
-        return True
-    if not (defs.has(op_type, have) and defs.has(op_type, want)):
-        return not defs.has(op_type, max(have, want))
-    return int(defs.get_schema(op_type, have).since_version) == int(defs.get_schema(op_type, want).since_version)
 
 
 def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
@@ -110,7 +99,8 @@ def _write_moved(
     del proto.input[:], proto.output[:]
     proto.input.extend(inputs)
     proto.output.extend(_outputs(emitter, node, origin.proto))
-    moved = move(proto, origin.version, emitter.opset, emitter.fresh_name)
+    known = known_of(node, inputs[: len(origin.inputs)])
+    moved = move(proto, origin.version, emitter.opset, emitter.fresh_name, known)
     assert moved is not None, f"{proto.op_type} does not fit opset {emitter.opset}"
     emitter.shared.weights.extend(moved.constants)
     for made in moved.nodes:

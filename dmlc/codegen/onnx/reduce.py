@@ -51,7 +51,7 @@ def _elementwise(emitter: Emitter, node: Node, name: str) -> str:
 def _may_be_empty(emitter: Emitter, node: Node) -> bool:
     shape = node.operand(0).shape
     axes = node.attributes_as(r.ReduceAttributes).axes
-    return any(emitter.graph.dims.interval(shape[axis])[0] <= 0 for axis in axes)
+    return any(emitter.graph.dims.promises_empty(shape[axis]) for axis in axes)
 
 
 def _mean(emitter: Emitter, node: Node, name: str) -> str:

@@ -32,7 +32,7 @@ def cumprod(emitter: Emitter, node: Node) -> str:
     size = x.shape[a.axis]
     if isinstance(size, int):
         out = _by_doubling(emitter, name, x.shape, size, a, home)
-    elif emitter.graph.dims.interval(size)[0] > 0:
+    elif not emitter.graph.dims.promises_empty(size):
         out = _by_scan(emitter, name, x.shape, a, home)
     else:
         out = _of_nothing(emitter, name, x.shape, a, home)

@@ -13,11 +13,12 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from dmlc.diagnostics import Span
-from dmlc.ir import Dim, DType, ForeignType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype
+from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.targets import KernelTable, Target, kernel_table
 
@@ -402,17 +403,4 @@ def weight_proto(tensor: Tensor, name: str) -> TensorProto:
 
 def value_info(name: str, type: TensorType) -> ValueInfoProto:
     """A typed value; symbolic sizes are parameters by their text."""
-    if isinstance(type, ForeignType):
-        return ValueInfoProto(name=name, type=TypeProto.FromString(type.proto))
-    tensor = TypeProto.Tensor(elem_type=ELEMENT_TYPE[type.dtype])
-    tensor.shape.SetInParent()
-    for size in type.shape:
-        _set_dim(tensor.shape.dim.add(), size)
-    return ValueInfoProto(name=name, type=TypeProto(tensor_type=tensor))
-
-
-def _set_dim(proto: Any, size: Dim) -> None:
-    if isinstance(size, int):
-        proto.dim_value = size
-    else:
-        proto.dim_param = str(size)
+    return ValueInfoProto(name=name, type=type_proto(type))

@@ -1,4 +1,4 @@
-"""E04: files that a program loads."""
+"""E04: files that a program loads, and those that hold the weights of a model."""
 
 from dmlc.diagnostics.code import declare
 
@@ -95,5 +95,84 @@ NO_FOLDER = declare(
     be relative to.""",
     example='$ dmlc check - < head.dml\nerror[E0407]: load("prior.npy") needs a folder, and this program has none',
     fixed="$ dmlc check head.dml",
+    program=False,
+)
+
+# --- weights of ONNX models
+
+WEIGHT_REFERENCE = declare(
+    "E0432",
+    "a reference to a weight file that is not followed",
+    """The weights of an ONNX model may lie in files that it names. Only plain files in the folder of the model, or in
+    folders below it, are read: absolute paths, .., symbolic links, hard links, devices and folders are refused, so that
+    a model of someone else cannot read other files. A model that comes from memory has no folder.""",
+    example="""
+$ dmlc compile model.onnx -o out.onnx
+error[E0432]: weight w refers to '../../secret.key': .. could leave the folder of the model
+""",
+    fixed="""
+$ cp ../shared/model.onnx.data . && dmlc compile model.onnx -o out.onnx   # the file itself, beside the model
+""",
+    program=False,
+)
+
+WEIGHT_FILE = declare(
+    "E0433",
+    "a weight file that cannot be read",
+    """The model keeps weights in a file beside it, and that file is missing or may not be read. Such models consist of
+    two files or more, which are moved and downloaded together.""",
+    example="""
+$ dmlc compile model.onnx -o out.onnx
+error[E0433]: weight w is in model.onnx.data, which cannot be read: no such file or directory
+""",
+    fixed="""
+$ cp downloads/model.onnx.data . && dmlc compile model.onnx -o out.onnx
+""",
+    program=False,
+)
+
+WEIGHT_SIZE = declare(
+    "E0434",
+    "a weight whose data does not fit its shape",
+    """A weight has a shape and a type, which say how many bytes it takes. The model holds another number of bytes, or
+    refers to a part of a file that is not there: the model or the file was cut short, or they do not belong
+    together.""",
+    example="""
+$ dmlc compile model.onnx -o out.onnx
+error[E0434]: weight w refers to bytes 0 to 4096 of model.onnx.data, which has 1000
+""",
+    fixed="""
+$ cp downloads/model.onnx.data . && dmlc compile model.onnx -o out.onnx   # the whole file
+""",
+    program=False,
+)
+
+INLINE_TOO_LARGE = declare(
+    "E0435",
+    "too many weights for one file",
+    """A file of an ONNX model holds less than 2 GiB, which is a limit of its format. Larger weights lie in a file
+    beside the model.""",
+    example="""
+$ dmlc compile large.onnx -o out.onnx --weights inline
+error[E0435]: out.onnx would take 4.0 GiB with its weights inside: a model file holds less than 2 GiB
+""",
+    fixed="""
+$ dmlc compile large.onnx -o out.onnx --weights copy   # the weights go to out.onnx.data
+""",
+    program=False,
+)
+
+REFERENCE_ELSEWHERE = declare(
+    "E0436",
+    "a reference to weights in another folder",
+    """A model refers to weight files by a path below its own folder; ONNX Runtime loads no others. So the result can
+    refer to the weights of the source only where it lies in the same folder.""",
+    example="""
+$ dmlc compile models/large.onnx -o out.onnx --weights reference
+error[E0436]: out.onnx cannot refer to weights in models
+""",
+    fixed="""
+$ dmlc compile models/large.onnx -o models/out.onnx --weights reference
+""",
     program=False,
 )

@@ -221,8 +221,9 @@ $ dmlc compile head.dml --bind batch=64
 UNKNOWN_CHOICE = declare(
     "E0556",
     "a choice that does not exist",
-    """An option has a few known values: a class of rewrites (range), a DirectML feature level (1.0 to 6.4), the suffix
-    of a file to save.""",
+    """An option has a few known values: a class of rewrites (range), a rule (`dmlc compile --list-rules`), a DirectML
+    feature level (1.0 to 6.4), the suffix of a file to save. Rules that a target cannot do without cannot be skipped.
+    """,
     example="""
 program = dmlc.compile("head.dml", allow=("rnage",))
 """,

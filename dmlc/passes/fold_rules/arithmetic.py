@@ -39,7 +39,7 @@ class _Replace(Rule[Replaced]):
 
 
 class NeutralOperand(_Replace):
-    """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and, of integers, ``x + 0``."""
+    """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and, of integers, ``x + 0`` become ``x``."""
 
     name = "neutral-operand"
     roots = (MUL, DIV, POW, ADD, SUB)
@@ -69,7 +69,7 @@ def _is_neutral(op: Operation, value: Value) -> bool:
 
 
 class SameCast(_Replace):
-    """A cast to the dtype that is there."""
+    """A cast to the dtype that is there becomes its operand."""
 
     name = "cast-to-same"
     roots = (CAST,)
@@ -80,7 +80,7 @@ class SameCast(_Replace):
 
 
 class Inverse(_Replace):
-    """``-(-x)`` and ``!!x``."""
+    """``-(-x)`` and ``!!x`` become ``x``."""
 
     name = "double-inverse"
     roots = (NEG, NOT)
@@ -91,7 +91,7 @@ class Inverse(_Replace):
 
 
 class Idempotent(_Replace):
-    """``abs(abs(x))`` and the like: the second does nothing."""
+    """``abs(abs(x))`` and the like become ``abs(x)``: the second does nothing."""
 
     name = "idempotent"
     roots = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
@@ -102,7 +102,7 @@ class Idempotent(_Replace):
 
 
 class CastChain(Rule[Match]):
-    """``cast(cast(x, to=A), to=B)`` is ``cast(x, to=B)`` where A holds every value of x, or where all wraps."""
+    """``cast(cast(x, to=A), to=B)`` becomes ``cast(x, to=B)`` where A holds every value of x, or where all wraps."""
 
     name = "cast-chain"
     roots = (CAST,)

@@ -59,7 +59,9 @@ _FOLDABLE: tuple[Operation, ...] = tuple(
 
 
 class Evaluate(Rule[Match]):
-    """The operation's reference is run on the constants. ``exact`` where each target gives the same bits.
+    """A node whose operands are all constants becomes constants.
+
+    The operation's reference is run on them. ``exact`` where each target gives the same bits.
 
     Functions that targets round differently, and float sums, are ``reassociates``. What the language leaves
     unspecified is not folded, nor is what takes more than ``max_bytes``.

@@ -26,7 +26,7 @@ from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 
 class StandStill(Rule[Match]):
-    """A transpose in the same order, a reshape to the same shape, a concat or split of one, a slice of all ..."""
+    """A move that moves nothing becomes its operand: a transpose in the same order, a slice of all, and the like."""
 
     name = "move-nothing"
     roots = (TRANSPOSE, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD)
@@ -65,7 +65,7 @@ class Chain(Match):
 
 
 class ReshapeChain(Rule[Chain]):
-    """A reshape, squeeze or unsqueeze of one is a single reshape, or nothing at all."""
+    """A reshape, squeeze or unsqueeze of one becomes a single reshape, or nothing at all."""
 
     name = "reshape-chain"
     roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
@@ -94,7 +94,7 @@ class ReshapeChain(Rule[Chain]):
 
 
 class TransposeChain(Rule[Match]):
-    """A transpose of a transpose is one, or nothing."""
+    """A transpose of a transpose becomes one, or nothing."""
 
     name = "transpose-chain"
     roots = (TRANSPOSE,)

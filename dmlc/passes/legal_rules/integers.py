@@ -35,7 +35,7 @@ from dmlc.passes.legal_rules.build import LegalRule, Maker, dtype_of
 
 
 class ReluAsMax(LegalRule):
-    """Relu takes i8 and i32 from opset 14 on, and never i64."""
+    """Relu of integers becomes max with 0 where the kernel does not take them."""
 
     name = "relu-as-max"
     roots = (RELU,)
@@ -49,8 +49,9 @@ class ReluAsMax(LegalRule):
 
 
 class ExtremeBySelect(LegalRule):
-    """Max and Min of i64 are wrong on ONNX Runtime's CPU provider, and have no integers below opset 12; comparisons
-    are right."""
+    """Max and Min of integers become a comparison and a selection.
+
+    Those of i64 are wrong on ONNX Runtime's CPU provider, and there are none below opset 12; comparisons are right."""
 
     name = "extreme-by-select"
     roots = (MIN, MAX)
@@ -66,7 +67,9 @@ class ExtremeBySelect(LegalRule):
 
 
 class ClipAsExtremes(LegalRule):
-    """Clip takes no f64 and no integers below opset 12, and is wrong for i64 as Max and Min are."""
+    """Clip becomes Max and Min where the kernel lacks the dtype.
+
+    It takes no f64 and no integers below opset 12, and is wrong for i64 as Max and Min are."""
 
     name = "clip-as-extremes"
     roots = (CLIP,)
@@ -84,7 +87,7 @@ class ClipAsExtremes(LegalRule):
 
 
 class GuardDivision(LegalRule):
-    """An integer division by zero, or of the lowest number by -1, fails or traps the process on a CPU.
+    """An integer division that could trap the process gets a divisor that cannot: by zero, or of the lowest by -1.
 
     The first is unspecified and the second wraps to itself: a divisor that is not a constant is kept from both.
     """
@@ -121,7 +124,7 @@ def _is_safe(divisor: Tensor | None, dtype: DType) -> bool:
 
 
 class FloorDivision(LegalRule):
-    """The quotient that truncates, less one where it is not exact and the signs differ."""
+    """Floor division becomes the quotient that truncates, less one where it is not exact and the signs differ."""
 
     name = "floor-division"
     roots = (FLOORDIV,)
@@ -144,7 +147,7 @@ class FloorDivision(LegalRule):
 
 
 class IntegerPower(LegalRule):
-    """Pow of integers goes through floats and loses bits: repeated squaring wraps as multiplication does."""
+    """A power of integers becomes repeated squaring, which wraps; the kernel goes through floats and loses bits."""
 
     name = "integer-power"
     roots = (POW,)
@@ -203,7 +206,7 @@ def _power(make: Maker, base: Value, exponent: Value, bits: int) -> Value:
 
 
 class NotByArithmetic(LegalRule):
-    """BitwiseNot came with opset 18. All bits flipped are the number with all bits set, less x."""
+    """BitwiseNot below opset 18 becomes the number with all bits set, less x."""
 
     name = "not-by-arithmetic"
     roots = (NOT,)
@@ -220,7 +223,9 @@ class NotByArithmetic(LegalRule):
 
 
 class BitsByArithmetic(LegalRule):
-    """BitwiseAnd, Or and Xor came with opset 18. Below it the bits are taken apart along a new last axis, combined by
+    """BitwiseAnd, Or and Xor below opset 18 become arithmetic.
+
+    The bits are taken apart along a new last axis, combined by
     arithmetic and put together again, all in u64, which has the kernels."""
 
     name = "bits-by-arithmetic"

@@ -44,7 +44,7 @@ class IntegerReduction(LegalRule):
 
 
 class SumOfParts(IntegerReduction):
-    """L1 and sum_square of integers are sums of elements that wrap by themselves."""
+    """L1 and sum_square of integers become sums of elements that wrap by themselves."""
 
     name = "sum-of-parts"
     roots = (REDUCE_L1, REDUCE_SUM_SQUARE)
@@ -56,7 +56,7 @@ class SumOfParts(IntegerReduction):
 
 
 class WrappingSum(LegalRule):
-    """A sum that wraps modulo 2^n."""
+    """A sum of integers becomes products with ones, or another form, that wraps modulo 2^n on every runtime."""
 
     name = "wrapping-sum"
     keeps_promise = True
@@ -132,7 +132,7 @@ def _may_be_empty(graph: Graph, size: Dim) -> bool:
 
 
 class WrappingProduct(IntegerReduction):
-    """A product that wraps modulo 2^n: halves are multiplied until one is left."""
+    """A product of integers becomes multiplications of halves, which wrap modulo 2^n, until one is left."""
 
     name = "wrapping-product"
     roots = (REDUCE_PROD,)
@@ -166,7 +166,7 @@ def _product(make: Maker, x: Value, axis: int, size: int) -> Value:
 
 
 class ExtremeOfNothing(LegalRule):
-    """The largest and the smallest of no integers: one identity more, and there is no empty reduction."""
+    """The largest or smallest of perhaps no integers becomes that of one identity more."""
 
     name = "extreme-of-nothing"
     roots = (REDUCE_MAX, REDUCE_MIN)
@@ -186,7 +186,7 @@ class ExtremeOfNothing(LegalRule):
 
 
 class ExtremeByIndex(LegalRule):
-    """ReduceMax and ReduceMin compare i64 wrongly; ArgMax and ArgMin are right."""
+    """The largest or smallest i64, which kernels compare wrongly, becomes the element at its argmax or argmin."""
 
     name = "extreme-by-index"
     roots = (REDUCE_MAX, REDUCE_MIN)
@@ -207,7 +207,7 @@ class ExtremeByIndex(LegalRule):
 
 
 class ExtremeBiased(LegalRule):
-    """u32 in the order of i32: less 2^31."""
+    """The largest or smallest u32 becomes that of i32 in the same order: less 2^31."""
 
     name = "extreme-biased"
     roots = (REDUCE_MAX, REDUCE_MIN)
@@ -227,7 +227,7 @@ def biased(make: Maker, x: Value, home: DType) -> Value:
 
 
 class ExactMean(IntegerReduction):
-    """The mean of integers: the exact sum divided and truncated.
+    """The mean of integers becomes the exact sum, divided and truncated.
 
     Sums of up to 32 bits fit i64. Wider numbers are taken apart into a high half h and a low half l, so that the sum
     is 2^32 H + L. With H = q n + r the quotient is 2^32 q + (2^32 r + L) // n, and nothing of it overflows.

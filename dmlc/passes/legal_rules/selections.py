@@ -15,7 +15,7 @@ from dmlc.passes.rewrite import Match, Rewriter
 
 
 class SelectBiased(LegalRule):
-    """u64 in the order of i64: less 2^63."""
+    """A selection over u64 becomes one over i64 in the same order: less 2^63."""
 
     name = "select-biased"
     roots = (ARGMAX, ARGMIN, TOP_K)
@@ -33,7 +33,7 @@ class SelectBiased(LegalRule):
 
 
 class HardmaxByIndex(LegalRule):
-    """Hardmax of f64 has no kernel anywhere."""
+    """Hardmax of f64, which has no kernel anywhere, becomes argmax and one_hot."""
 
     name = "hardmax-by-index"
     roots = (HARDMAX,)

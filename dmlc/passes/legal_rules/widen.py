@@ -19,7 +19,10 @@ from dmlc.passes.rewrite import Match, Rewriter
 
 
 class WidenDtype(LegalRule):
-    """The rule of the table: it comes after the others, so what it cannot do nobody can."""
+    """A node whose dtype has no kernel is computed in a wider one, with casts around it.
+
+    The rule of the table: it comes after the others, so what it cannot do nobody can.
+    """
 
     name = "widen-dtype"
     roots = tuple(NEEDS)
@@ -71,7 +74,7 @@ def _adapted(attributes: Attributes, dtype: DType) -> Attributes:
 
 
 class SignedIndices(LegalRule):
-    """ONNX takes i32 and i64 indices: unsigned ones are cast."""
+    """Unsigned indices are cast to i64: ONNX takes i32 and i64."""
 
     name = "signed-indices"
     roots = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
@@ -85,7 +88,10 @@ class SignedIndices(LegalRule):
 
 
 class TruthByComparison(LegalRule):
-    """The DirectML execution provider casts floats to bool by way of u8, so that 0.25 and -3 become false."""
+    """A cast of floats to bool becomes a comparison with 0.
+
+    The DirectML execution provider casts by way of u8, so that 0.25 and -3 become false.
+    """
 
     name = "truth-by-comparison"
     roots = (CAST,)

@@ -32,7 +32,7 @@ class Nested(Match):
 
 
 class MergeNested(Rule[Nested]):
-    """``reduce_sum(reduce_sum(x, axes=[2]), axes=[1])`` is ``reduce_sum(x, axes=[1, 2])``, and so on for its kind.
+    """``reduce_sum(reduce_sum(x, axes=[2]), axes=[1])`` becomes ``reduce_sum(x, axes=[1, 2])``, and so on for its kind.
 
     Moves between the two that only add or take out axes of size 1 are looked through.
     """

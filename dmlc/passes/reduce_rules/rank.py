@@ -32,6 +32,7 @@ class LowerRank(Rule[Runs]):
     """
 
     name = "lower-rank"
+    optional = False
     roots = (*OVER_AXES, MEAN_VARIANCE_NORM, TOP_K, CUMSUM, CUMPROD, LP_NORM)
 
     def __init__(self, max_rank: int) -> None:

@@ -1,0 +1,61 @@
+"""A line on the terminal that says what a long command is doing."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TextIO
+
+#: Seconds of silence before the first line, and between two lines.
+_PATIENCE, _PERIOD = 2.0, 0.5
+_CLEAR = "\r\x1b[K"
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether control sequences mean something to who reads the stream."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Progress:
+    """Call it with the name of each step as it begins. Within ``with`` it shows the step and the seconds so far, once
+    the work has taken a while, and takes its line away at the end. Without ``shown`` it stays silent."""
+
+    def __init__(self, label: str, *, shown: bool) -> None:
+        self.label = label
+        self.shown = shown
+        self.step = ""
+        self._start = time.monotonic()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __call__(self, step: str) -> None:
+        self.step = step
+
+    def line(self) -> str:
+        """What is shown now."""
+        step = f", {self.step}" if self.step else ""
+        return f"{self.label}: {time.monotonic() - self._start:.0f} s{step}"
+
+    def __enter__(self) -> Progress:
+        if self.shown:
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._done.set()
+        if self.shown:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        written = False
+        wait = _PATIENCE
+        while not self._done.wait(wait):
+            sys.stderr.write(_CLEAR + self.line())
+            sys.stderr.flush()
+            written, wait = True, _PERIOD
+        if written:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()

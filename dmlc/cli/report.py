@@ -1,0 +1,173 @@
+"""What compiling changed: the table of ``dmlc compile``, and the same as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from dmlc import api
+from dmlc.cli.console import count
+from dmlc.codegen.onnx.statistics import Statistics, statistics
+from dmlc.ir import Dim, DimExpr, Graph, TensorType
+
+#: Terms of an expression of dims that are shown.
+_TERMS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One column: the model's statistics and the size of its file."""
+
+    facts: Statistics
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A model before and after. ``before`` is None where there is no ONNX model of the program as written."""
+
+    before: Side | None
+    after: Side
+    seconds: float
+
+
+def side(model: onnx.ModelProto, graph: Graph, size: int) -> Side:
+    """The column of a model; ``graph`` knows more types than ONNX infers."""
+    return Side(statistics(model, _types(graph)), size)
+
+
+def _types(graph: Graph) -> dict[str, TensorType]:
+    """The types of the graph's values by name, those of inner graphs too."""
+    out: dict[str, TensorType] = {}
+    for node in graph:
+        for region in node.regions:
+            out |= _types(region.graph)
+    values = [*graph.inputs, *[value for node in graph for value in node.results]]
+    return out | {value.name: value.type for value in values if value.name}
+
+
+def compare(
+    program: api.Program, source: str, size: int, seconds: float, as_written: Callable[[], api.Program | None]
+) -> Comparison:
+    """A compiled program and what it was made of: the model that was imported; of a program of the language the model
+    that only those rules touched which the target needs."""
+    after = side(program.to_onnx(), program.graph, size)
+    if program.source_model is not None:
+        before = side(program.source_model, program.source_graph, Path(source).stat().st_size)
+        return Comparison(before, after, seconds)
+    plain = as_written()
+    if plain is None:
+        return Comparison(None, after, seconds)
+    model = plain.to_onnx()
+    return Comparison(side(model, plain.graph, model.ByteSize()), after, seconds)
+
+
+# --- as text
+
+
+def comparison_text(found: Comparison) -> str:
+    """The table, numbers to the right."""
+    before, after = found.before, found.after
+    rows = [["", "before", "after", ""]]
+    rows.append(_row("nodes", before, after, lambda s: s.facts.total))
+    names = {**({} if before is None else before.facts.nodes), **after.facts.nodes}
+    rows += [_row(f"  {name}", before, after, _count_of(name)) for name in names]
+    rows.append(_row("dispatches, about", before, after, lambda s: s.facts.dispatches))
+    rows.append(_row("bytes moved, about", before, after, lambda s: s.facts.bytes_moved, as_bytes=True))
+    rows.append(_row("opset", before, after, lambda s: s.facts.opset, difference=False))
+    rows.append(_row("file size", before, after, lambda s: s.size, as_bytes=True))
+    if after.facts.external_bytes or (before is not None and before.facts.external_bytes):
+        rows.append(_row("weights beside it", before, after, lambda s: s.facts.external_bytes, as_bytes=True))
+    rows.append(["seconds", "", f"{found.seconds:.2f}", ""])
+    return _aligned(rows) + _remark(after.facts)
+
+
+def _count_of(name: str) -> Callable[[Side], int]:
+    return lambda side: side.facts.nodes.get(name, 0)
+
+
+def _remark(facts: Statistics) -> str:
+    if facts.bytes_moved is not None:
+        return ""
+    return f"bytes moved: {count(facts.unknown, 'node')} of unknown size; --bind may make them known\n"
+
+
+def _row(
+    name: str,
+    before: Side | None,
+    after: Side,
+    value: Callable[[Side], Dim | None],
+    *,
+    as_bytes: bool = False,
+    difference: bool = True,
+) -> list[str]:
+    old, new = None if before is None else value(before), value(after)
+    change = ""
+    if difference and isinstance(old, int) and isinstance(new, int) and old != new:
+        percent = "" if old == 0 else f" ({(new - old) / old:+.0%})"
+        change = f"{new - old:+,}{percent}" if not as_bytes else percent.strip(" ()")
+    return [name, "" if before is None else _amount(old, as_bytes), _amount(new, as_bytes), change]
+
+
+def _amount(value: Dim | None, as_bytes: bool) -> str:
+    if value is None:
+        return "unknown"
+    number = human_bytes if as_bytes else "{:,}".format
+    if isinstance(value, int):
+        return number(value)
+    terms = sorted(value.terms, key=lambda term: (-len(term[0]), -abs(term[1])))
+    texts = []
+    for atoms, factor in terms[:_TERMS]:
+        factors = [number(factor)] if factor != 1 or as_bytes or not atoms else []
+        texts.append(" * ".join([*factors, *map(str, atoms)]))
+    return " + ".join(texts + ["..."] * (len(terms) > _TERMS))
+
+
+def human_bytes(number: int) -> str:
+    """Three digits and a unit: ``1.28 MB``."""
+    size, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while abs(size) >= 999.5 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    digits = 0 if units[0] == "B" or abs(size) >= 99.95 else 1 if abs(size) >= 9.995 else 2
+    return f"{size:.{digits}f} {units[0]}"
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for first, *others in rows:
+        cells = [first.ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip() + "\n")
+    return "".join(lines)
+
+
+# --- as data
+
+
+def comparison_json(found: Comparison) -> dict[str, Any]:
+    """The same as plain data: sizes that depend on dims as expressions, unknown ones as null."""
+    before = None if found.before is None else _plain(found.before)
+    return {"before": before, "after": _plain(found.after), "seconds": round(found.seconds, 3)}
+
+
+def _plain(side: Side) -> dict[str, Any]:
+    facts = side.facts
+    return {
+        "nodes": facts.nodes,
+        "total": facts.total,
+        "dispatches": _dim(facts.dispatches),
+        "bytes_moved": _dim(facts.bytes_moved),
+        "unknown": facts.unknown,
+        "opset": facts.opset,
+        "bytes": side.size,
+        "external_bytes": facts.external_bytes,
+    }
+
+
+def _dim(value: Dim | None) -> int | str | None:
+    return str(value) if isinstance(value, DimExpr) else value

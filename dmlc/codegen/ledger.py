@@ -1,0 +1,52 @@
+"""The ledger of rewrites as JSON: what a model carries in its metadata, and what ``--ledger`` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+SCHEMA = 1
+
+
+class Entry(Protocol):
+    """An applied rewrite, as the pass manager records it."""
+
+    @property
+    def rule(self) -> str: ...
+
+    @property
+    def rewrite_class(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def spans(self) -> Sequence[object]: ...
+
+    @property
+    def before(self) -> Sequence[str]: ...
+
+    @property
+    def after(self) -> Sequence[str]: ...
+
+
+def ledger_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Each rewrite: its rule, class, what it did in words, the nodes that went and those that came, source places."""
+    return [
+        {
+            "rule": entry.rule,
+            "class": entry.rewrite_class,
+            "text": entry.text,
+            "before": list(entry.before),
+            "after": list(entry.after),
+            "places": list(dict.fromkeys(map(str, entry.spans))),
+        }
+        for entry in entries
+    ]
+
+
+def ledger_json(entries: Iterable[Entry]) -> str:
+    """The ledger in one line, for a model's metadata. Source places stay out: they are no business of its readers."""
+    rows = [{key: row[key] for key in ("rule", "class", "before", "after")} for row in ledger_rows(entries)]
+    return json.dumps({"schema": SCHEMA, "rewrites": rows}, ensure_ascii=False, separators=(",", ":"))

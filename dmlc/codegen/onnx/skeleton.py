@@ -1,0 +1,97 @@
+"""A model without its weights, so that its types can be inferred in little memory."""
+
+from __future__ import annotations
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, inliner, shape_inference
+
+#: Constants up to this many elements take part in the inference: shapes, axes, scales.
+_KNOWN_SIZE = 1024
+#: Operators of ONNX Runtime whose first result has the type of their first operand; onnx infers nothing for them
+#: (onnxruntime, docs/ContribOperators.md).
+_LIKE_FIRST = frozenset(
+    (
+        *("SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
+        *("Gelu", "FastGelu", "BiasGelu", "QuickGelu", "GroupNorm", "BiasAdd", "LayerNormalization"),
+    )
+)
+
+
+def inferred(model: ModelProto) -> ModelProto:
+    """The model with the types of its values as ``value_info``, its functions inlined and its large weights turned into
+    declarations without data. Where onnx refuses, with the types that it has."""
+    bare = _bare(model)
+    try:
+        if bare.functions:
+            bare = inliner.inline_local_functions(bare)
+        known: ModelProto = shape_inference.infer_shapes(_familiar(bare), data_prop=True)
+    except Exception:  # onnx raises what it likes: RuntimeError, ValueError, protobuf's own errors
+        return bare
+    _adopt(bare.graph, known.graph)
+    return bare
+
+
+def _bare(model: ModelProto) -> ModelProto:
+    out = ModelProto(ir_version=max(model.ir_version, 4))
+    out.opset_import.extend(model.opset_import)
+    out.functions.extend(model.functions)
+    source, graph = model.graph, out.graph
+    graph.name = source.name
+    graph.node.extend(source.node)
+    graph.input.extend(source.input)
+    graph.output.extend(source.output)
+    graph.value_info.extend(source.value_info)
+    listed = {info.name for info in source.input}
+    for tensor in source.initializer:
+        if tensor.name in listed and model.ir_version < 4:  # every weight is listed there, and none is overridable
+            _unlist(graph, tensor.name)
+        count = 1
+        for size in tensor.dims:
+            count *= size
+        if count <= _KNOWN_SIZE and tensor.data_location != TensorProto.EXTERNAL:
+            graph.initializer.append(tensor)
+        else:
+            graph.initializer.append(TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims))
+    return out
+
+
+def _unlist(graph: GraphProto, name: str) -> None:
+    index = next((i for i, info in enumerate(graph.input) if info.name == name), None)
+    if index is not None:
+        del graph.input[index]
+
+
+def _familiar(model: ModelProto) -> ModelProto:
+    """The model with an Identity in the place of operators that onnx does not know, if that has the same type."""
+    out = ModelProto()
+    out.CopyFrom(model)
+    for node in out.graph.node:
+        if _is_like_first(node, model):
+            operand, result = node.input[0], node.output[0]
+            node.Clear()
+            node.op_type = "Identity"
+            node.input.append(operand)
+            node.output.append(result)
+    return out
+
+
+def _is_like_first(node: NodeProto, model: ModelProto) -> bool:
+    if node.op_type not in _LIKE_FIRST or not node.input or not node.output:
+        return False
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 1)
+    return node.op_type != "LayerNormalization" or node.domain == "com.microsoft" or opset < 17
+
+
+def _adopt(graph: GraphProto, known: GraphProto) -> None:
+    """Take over the types that were inferred, those of inner graphs too."""
+    del graph.value_info[:]
+    graph.value_info.extend(known.value_info)
+    del graph.output[:]
+    graph.output.extend(known.output)
+    for node, same in zip(graph.node, known.node, strict=True):
+        if node.op_type != same.op_type:
+            continue
+        for attribute, other in zip(node.attribute, same.attribute, strict=True):
+            if attribute.HasField("g"):
+                _adopt(attribute.g, other.g)
+            for inner, also in zip(attribute.graphs, other.graphs, strict=True):
+                _adopt(inner, also)

@@ -1,0 +1,202 @@
+"""A node while it is moved, and what is known of the values around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+
+from dmlc.ir import Array
+
+
+class Unmovable(Exception):
+    """The node has no equal form at the other opset; the text says why."""
+
+
+def _nothing(name: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the values that a node reads and makes, by their names in that node.
+
+    ``constant`` gives the data of a constant, ``type`` the type of a value; None where that is not known. A form that
+    depends on what is not known is not used, but for element types: a node without known types is taken to have types
+    that both versions allow.
+    """
+
+    constant: Callable[[str], Array | None] = _nothing
+    type: Callable[[str], TypeProto | None] = _nothing
+
+
+NOTHING = Known()
+
+
+@dataclass(slots=True)
+class Draft:
+    """A copy of a node, which rows change in place, and the constants it came to need."""
+
+    node: NodeProto
+    known: Known
+    fresh: Callable[[str], str]
+    constants: list[TensorProto] = field(default_factory=list)
+
+    # --- attributes
+
+    def has(self, name: str) -> bool:
+        return any(a.name == name for a in self.node.attribute)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value: numbers, lists of them, texts, protos."""
+        for attribute in self.node.attribute:
+            if attribute.name == name:
+                return plain(attribute)
+        return default
+
+    def pop(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute that is taken away."""
+        for i, attribute in enumerate(self.node.attribute):
+            if attribute.name == name:
+                value = plain(attribute)
+                del self.node.attribute[i]
+                return value
+        return default
+
+    def set(self, name: str, value: Any, kind: int | None = None) -> None:
+        self.pop(name)
+        self.node.attribute.append(helper.make_attribute(name, value, attr_type=kind))
+
+    # --- inputs and outputs
+
+    def input(self, index: int) -> str:
+        """The name of an input; empty where it is absent."""
+        return self.node.input[index] if index < len(self.node.input) else ""
+
+    def set_input(self, index: int, name: str) -> None:
+        while len(self.node.input) <= index:
+            self.node.input.append("")
+        self.node.input[index] = name
+
+    def set_constant(self, index: int, array: Array, base: str) -> None:
+        """Make an input a constant of that data."""
+        name = self.fresh(base)
+        self.constants.append(numpy_helper.from_array(array, name))
+        self.set_input(index, name)
+
+    def drop_inputs(self, first: int) -> None:
+        """Take away the inputs from that number on, and the constants that only they used."""
+        gone = set(self.node.input[first:])
+        del self.node.input[first:]
+        self.constants = [t for t in self.constants if t.name not in gone or t.name in self.node.input]
+        self.trim()
+
+    def trim(self) -> None:
+        """Absent inputs and outputs at the end are left out."""
+        for names in (self.node.input, self.node.output):
+            while names and not names[-1]:
+                del names[-1]
+
+    def constant(self, index: int, what: str) -> Array | None:
+        """The data of an input; None where it is absent. Raises ``Unmovable`` where it is no constant."""
+        name = self.input(index)
+        if not name:
+            return None
+        for made in self.constants:
+            if made.name == name:
+                own: Array = numpy_helper.to_array(made)
+                return own
+        data = self.known.constant(name)
+        if data is None:
+            raise Unmovable(f"{what} is computed, and has to be a constant there")
+        return data
+
+    # --- types
+
+    def element_type(self, index: int) -> int | None:
+        type = self._tensor(index)
+        return int(type.elem_type) if type is not None and type.elem_type else None
+
+    def sizes(self, index: int) -> list[int | str | None] | None:
+        """The shape of an input: numbers, names, None for what is not known; None where the rank is not known."""
+        type = self._tensor(index)
+        if type is None or not type.HasField("shape"):
+            return None
+        return [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in type.shape.dim]
+
+    def rank(self, index: int, why: str) -> int:
+        """The rank of an input. Raises ``Unmovable`` where it is not known."""
+        sizes = self.sizes(index)
+        if sizes is None:
+            raise Unmovable(f"{why}, and the rank of its input is not known")
+        return len(sizes)
+
+    def _tensor(self, index: int) -> TypeProto.Tensor | None:
+        name = self.input(index)
+        for made in self.constants:
+            if name and made.name == name:
+                return helper.make_tensor_type_proto(made.data_type, made.dims).tensor_type
+        type = self.known.type(name) if name else None
+        return type.tensor_type if type is not None and type.HasField("tensor_type") else None
+
+    def type_text(self, name: str) -> str | None:
+        """The type of a value as schemas spell it; None where it is not known."""
+        for made in self.constants:
+            if name and made.name == name:
+                return element_text(made.data_type)
+        type = self.known.type(name) if name else None
+        return None if type is None else _spell(type)
+
+
+def plain(attribute: AttributeProto) -> Any:
+    """The value of an attribute; texts as ``str``, lists as lists."""
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return list(value) if attribute.type in _LISTS else value
+
+
+_LISTS = (AttributeProto.INTS, AttributeProto.FLOATS)
+
+
+def ints(array: Array) -> list[int]:
+    return [int(i) for i in np.asarray(array).reshape(-1)]
+
+
+def int64(values: Sequence[int]) -> Array:
+    return np.asarray(list(values), np.int64)
+
+
+def count(array: Array) -> int:
+    return prod(array.shape)
+
+
+# --- types as schemas spell them
+
+
+def element_text(number: int) -> str | None:
+    """A tensor of that element type; None where the installed onnx does not know the type."""
+    if number not in TensorProto.DataType.values() or number == TensorProto.UNDEFINED:
+        return None
+    name = TensorProto.DataType.Name(number).lower()
+    return f"tensor({name})"
+
+
+def _spell(type: TypeProto) -> str | None:
+    which = type.WhichOneof("value")
+    if which == "tensor_type":
+        return element_text(type.tensor_type.elem_type)
+    if which == "sequence_type":
+        inner = _spell(type.sequence_type.elem_type)
+        return inner and f"seq({inner})"
+    if which == "optional_type":
+        inner = _spell(type.optional_type.elem_type)
+        return inner and f"optional({inner})"
+    return None
+
+
+__all__ = ["NOTHING", "Draft", "Known", "Unmovable", "count", "element_text", "int64", "ints", "plain"]

@@ -1,0 +1,146 @@
+"""Changes of single operators: defaults, names of modes, meanings."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, numpy_helper
+
+from dmlc.ir import Array
+from dmlc.onnx_schema.moves.draft import Draft, Unmovable, int64
+from dmlc.onnx_schema.moves.rows import Row, Step, never
+
+# --- axes counted from the back
+
+
+def _axes_down(attribute: str, *, added: bool = False) -> Step:
+    """Before opset 11 axes were not negative. ``added`` axes are those of the result."""
+
+    def down(draft: Draft) -> None:
+        given = draft.get(attribute)
+        axes = given if isinstance(given, list) else [] if given is None else [given]
+        if all(axis >= 0 for axis in axes):
+            return
+        rank = draft.rank(0, "an axis is counted from the back, which came with opset 11")
+        full = [axis % (rank + (len(axes) if added else 0)) for axis in axes]
+        draft.set(attribute, full if isinstance(given, list) else full[0])
+
+    return down
+
+
+def _slice_axes_down(draft: Draft) -> None:
+    axes = draft.constant(3, "axes") if draft.input(3) else None
+    if axes is not None and (axes < 0).any():
+        rank = draft.rank(0, "an axis is counted from the back, which came with opset 11")
+        draft.set_constant(3, int64([int(axis) % rank for axis in axes]), "axes")
+
+
+_ONE_AXIS = ("ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Hardmax", "LogSoftmax", "Softmax", "Split")
+_SOME_AXES = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSum", "ReduceSumSquare", "Squeeze",
+)  # fmt: skip
+_NEGATIVE = "axes may be counted from the back"
+
+
+# --- modes
+
+
+_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+def _grid_up(draft: Draft) -> None:
+    mode = draft.get("mode")
+    if mode in _MODES:
+        draft.set("mode", _MODES[mode])
+
+
+def _grid_down(draft: Draft) -> None:
+    if draft.rank(0, "data of other than two spatial axes came with opset 20") != 4:
+        raise Unmovable("data of other than two spatial axes came with opset 20")
+    mode = draft.get("mode")
+    for old, new in _MODES.items():
+        if mode == new:
+            draft.set("mode", old)
+
+
+def _roi_up(draft: Draft) -> None:
+    draft.set("coordinate_transformation_mode", "output_half_pixel")
+
+
+def _roi_down(draft: Draft) -> None:
+    if draft.pop("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
+        raise Unmovable("it shifts by half a pixel, which came with opset 16")
+
+
+def _pool(draft: Draft) -> None:
+    if not draft.get("count_include_pad", 0):
+        return
+    uneven = len(set(draft.get("pads", []))) > 1 or draft.get("auto_pad", "NOTSET").startswith("SAME")
+    if draft.get("ceil_mode", 0) or uneven:
+        raise Unmovable("windows that hang over uneven padding are averaged differently since opset 19")
+
+
+# --- types
+
+
+def _unsigned_zero(draft: Draft) -> None:
+    """float8e4m3fnuz and float8e5m2fnuz: infinity became NaN before opset 24, and the largest number since."""
+    to = draft.get("to")
+    if to is None:
+        text = draft.type_text(draft.input(1)) or ""
+        to_fnuz = text.endswith("fnuz)")
+    else:
+        to_fnuz = to in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ)
+    if to_fnuz and draft.get("saturate", 1):
+        raise Unmovable("infinity becomes another number of that type since opset 24")
+
+
+def _no_broadcast(draft: Draft) -> None:
+    sizes = [draft.sizes(i) for i in range(len(draft.node.input))]
+    known = [s for s in sizes if s is not None and None not in s]
+    if len(known) != len(sizes) or any(s != known[0] for s in known):
+        raise Unmovable("it may broadcast, which came with opset 8")
+
+
+def _constant_down(draft: Draft) -> None:
+    for name, dtype in _VALUES.items():
+        value = draft.pop(name)
+        if value is not None:
+            array: Array = np.asarray(value, dtype)
+            draft.set("value", numpy_helper.from_array(array))
+
+
+_VALUES = {
+    "value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32,
+    "value_string": object, "value_strings": object,
+}  # fmt: skip
+#: Measured: onnxruntime 1.23 and 1.24 differ below and from opset 19 on where the pads are not all the same or
+#: windows hang over them (ceil_mode); 1.31 gives one result.
+_HANGING = "what count_include_pad counts where windows hang over the padding"
+_SCAN = "the axis of the batch was taken out"
+
+ROWS: tuple[Row, ...] = (
+    *[Row(op, 11, _NEGATIVE, down=_axes_down("axis")) for op in _ONE_AXIS],
+    *[Row(op, 11, _NEGATIVE, down=_axes_down("axes")) for op in _SOME_AXES],
+    Row("Unsqueeze", 11, _NEGATIVE, down=_axes_down("axes", added=True)),
+    Row("Slice", 11, _NEGATIVE, down=_slice_axes_down),
+    *[Row(op, 8, "inputs are broadcast", down=_no_broadcast) for op in ("Max", "Mean", "Min", "Sum")],
+    Row("GridSample", 20, "modes have other names, and data may have more spatial axes", _grid_up, _grid_down),
+    Row("RoiAlign", 16, "places are shifted by half a pixel unless it says otherwise", _roi_up, _roi_down),
+    Row("AveragePool", 19, _HANGING, _pool, _pool),
+    Row("Cast", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
+    Row("CastLike", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
+    Row("Scan", 9, _SCAN, never(_SCAN), never(_SCAN)),
+    Row("Scatter", 11, "ScatterElements took its place", becomes="ScatterElements"),
+    Row("Constant", 12, "numbers and texts may be given without a tensor", down=_constant_down),
+)
+
+#: Values of attributes that came later than the attribute.
+LATER_VALUES: dict[tuple[str, str, str], int] = {
+    ("Pad", "mode", "wrap"): 19,
+    ("Resize", "coordinate_transformation_mode", "half_pixel_symmetric"): 19,
+    ("ScatterElements", "reduction", "max"): 18,
+    ("ScatterElements", "reduction", "min"): 18,
+    ("ScatterND", "reduction", "max"): 18,
+    ("ScatterND", "reduction", "min"): 18,
+}

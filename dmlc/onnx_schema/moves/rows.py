@@ -1,0 +1,40 @@
+"""The form of a row: what changed with one version of an operator, and how a node is said before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dmlc.onnx_schema.moves.draft import Draft, Unmovable
+
+#: Changes the draft in place. Raises ``Unmovable``.
+Step: TypeAlias = Callable[[Draft], None]
+
+
+def as_it_is(draft: Draft) -> None:
+    """The older form is a form of the newer version too, or the general rules say all there is to say."""
+
+
+def never(why: str) -> Step:
+    def refuse(draft: Draft) -> None:
+        raise Unmovable(why)
+
+    return refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The change that came with version ``since`` of an operator.
+
+    ``up`` turns the form before it into the form after it, ``down`` the other way; after ``down`` what the older
+    version does not have is refused in general. ``becomes`` is the operator that took this one's place.
+    ``why`` says what changed (onnx, docs/Changelog.md, under the operator and version, unless it says otherwise).
+    """
+
+    op: str
+    since: int
+    why: str
+    up: Step = as_it_is
+    down: Step = as_it_is
+    becomes: str = ""

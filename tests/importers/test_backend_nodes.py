@@ -1,0 +1,86 @@
+"""onnx's own node tests of reductions, selections and normalizations: the same numbers before and after compiling."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx.backend.test.case.node import collect_testcases
+
+import dmlc
+
+#: Operators, as their tests begin.
+_FAMILIES = (
+    *("reduce_", "argmax_", "argmin_", "top_k", "hardmax_", "softmax_", "logsoftmax_", "onehot_", "one_hot"),
+    *("layer_normalization", "rms_normalization", "instancenorm", "group_normalization", "lpnorm", "l1normalization"),
+    *("l2normalization", "mvn", "batchnorm", "lrn", "lppool_1d"),
+)
+#: Relative tolerance of floats: a reassociated sum of some dozens of numbers.
+_RTOL = {"float16": 4e-3, "float32": 2e-5, "float64": 1e-12}
+
+
+@cache
+def _cases() -> dict[str, Any]:
+    found = {}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # onnx computes infinities and overflows on purpose
+        cases = collect_testcases(None)
+    for case in cases:
+        name = case.name.removeprefix("test_")
+        if name.startswith(_FAMILIES) and isinstance(case.model, onnx.ModelProto):
+            found[name] = case
+    return found
+
+
+def _session_or_none(model: onnx.ModelProto) -> onnxruntime.InferenceSession | None:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:
+        return None
+
+
+@pytest.mark.parametrize("target", ["directml", "onnx"])
+@pytest.mark.parametrize("name", sorted(_cases()))
+def test_same_numbers(name: str, target: str) -> None:
+    """Where ONNX Runtime does not know the opset of the original, what onnx expects is the measure."""
+    case = _cases()[name]
+    before = _session_or_none(case.model)
+    after = _session_or_none(dmlc.compile(case.model, target=target).to_onnx())
+    if before is None and after is None:
+        pytest.skip("ONNX Runtime has no kernel for this")
+    assert after is not None
+    names = [i.name for i in case.model.graph.input]
+    assert [i.name for i in after.get_inputs()] == names
+    for inputs, expected in case.data_sets:
+        feeds = {name: np.asarray(x) for name, x in zip(names, inputs, strict=True)}
+        try:
+            wanted = expected if before is None else before.run(None, feeds)
+        except Exception:
+            with pytest.raises(Exception):  # noqa: B017 (ONNX Runtime's exceptions have no common base)
+                after.run(None, feeds)
+            continue
+        for old, new in zip(map(np.asarray, wanted), after.run(None, feeds), strict=True):
+            _compare(new, old)
+
+
+def _compare(new: np.ndarray[Any, Any], old: np.ndarray[Any, Any]) -> None:
+    assert new.dtype == old.dtype
+    assert new.shape == old.shape
+    if old.dtype.kind == "f":
+        rtol = _RTOL[str(old.dtype)]
+        np.testing.assert_allclose(new, old, rtol=rtol, atol=rtol)
+    else:
+        np.testing.assert_array_equal(new, old)
+
+
+def test_the_families_are_there() -> None:
+    assert len(_cases()) >= 134

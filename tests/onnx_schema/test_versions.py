@@ -1,0 +1,242 @@
+"""Moving nodes between opsets: every change of every operator is an addition or has a row."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
+
+from dmlc.onnx_schema.moves.rows import as_it_is
+from dmlc.onnx_schema.versions import ROWS, Known, fits, move, obstacle
+
+HISTORY: dict[str, list[Any]] = {}
+for _schema in sorted(defs.get_all_schemas_with_history(), key=lambda s: s.since_version):
+    if _schema.domain == "":
+        HISTORY.setdefault(_schema.name, []).append(_schema)
+#: Successive versions that matter to opsets from 7 on.
+PAIRS = [
+    pytest.param(older, newer, id=f"{name}-{older.since_version}-{newer.since_version}")
+    for name, versions in HISTORY.items()
+    for older, newer in pairwise(versions)
+    if newer.since_version > 7
+]
+NEWEST = defs.onnx_opset_version()
+
+
+def only_adds(older: Any, newer: Any) -> bool:
+    """Whether every form of the older version is one of the newer, and means the same by what schemas can say."""
+    if older.deprecated or newer.deprecated:
+        return False
+    for name, attribute in older.attributes.items():
+        after = newer.attributes.get(name)
+        if after is None or after.type != attribute.type or (after.required and not attribute.required):
+            return False
+        if attribute.default_value != after.default_value:
+            return False
+    if any(a.required for name, a in newer.attributes.items() if name not in older.attributes):
+        return False
+    single = defs.OpSchema.FormalParameterOption.Single
+    for before, after in ((older.inputs, newer.inputs), (older.outputs, newer.outputs)):
+        if len(after) < len(before) or any(f.option == single for f in after[len(before) :]):
+            return False
+        for a, b in zip(before, after, strict=False):
+            if a.option != b.option and a.option != single:
+                return False
+    return True
+
+
+@pytest.mark.parametrize(("older", "newer"), PAIRS)
+def test_every_change_is_an_addition_or_has_a_row(older: Any, newer: Any) -> None:
+    row = ROWS.get((newer.name, newer.since_version))
+    assert only_adds(older, newer) or row is not None
+    if row is not None:
+        assert row.why
+        assert row.up is not as_it_is or row.down is not as_it_is or row.becomes
+
+
+def test_every_row_is_of_a_version_that_there_is() -> None:
+    for (op, since), row in ROWS.items():
+        assert (row.op, row.since) == (op, since)
+        assert since in [s.since_version for s in HISTORY[op]][1:]
+        assert not row.becomes or any(s.since_version == since for s in HISTORY[row.becomes])
+
+
+@pytest.mark.parametrize(("older", "newer"), PAIRS)
+def test_an_addition_is_not_touched_upwards(older: Any, newer: Any) -> None:
+    if (newer.name, newer.since_version) in ROWS or older.deprecated:
+        return
+    node = NodeProto(op_type=newer.name, input=["a", "b"], output=["c"])
+    moved = move(node, older.since_version, newer.since_version, str)
+    assert moved is not None
+    assert len(moved.nodes) == 1
+    assert moved.constants == []
+    assert moved.nodes[0] is node or moved.nodes[0] == node
+
+
+@pytest.mark.parametrize(("older", "newer"), PAIRS)
+def test_an_added_attribute_is_refused_downwards_unless_it_is_the_default(older: Any, newer: Any) -> None:
+    single = defs.OpSchema.FormalParameterOption.Single
+    plain = [f"i{i}" for i, f in enumerate(older.inputs) if f.option == single] or ["i0"]
+    for name, attribute in newer.attributes.items():
+        if name in older.attributes or (newer.name, newer.since_version) in ROWS or older.deprecated:
+            continue
+        if attribute.type == defs.OpSchema.AttrType.INT:
+            value: Any = attribute.default_value.i + 1
+        elif attribute.type == defs.OpSchema.AttrType.STRING:
+            value = "other"
+        else:
+            value = [1]
+        node = helper.make_node(newer.name, plain, ["o"], **{name: value})
+        why = obstacle(node, newer.since_version, older.since_version)
+        assert why == f"{name} came with opset {newer.since_version}"
+        if attribute.default_value.name:
+            node = helper.make_node(newer.name, plain, ["o"])
+            node.attribute.append(attribute.default_value)
+            moved = move(node, newer.since_version, older.since_version, str)
+            assert moved is not None
+            assert name not in [a.name for a in moved.nodes[0].attribute]
+            assert name in [a.name for a in node.attribute]  # the node that was given stays as it is
+
+
+def node(op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> NodeProto:
+    return helper.make_node(op, list(inputs), [f"o{i}" for i in range(outputs)], **attributes)
+
+
+def known(constants: dict[str, Any] | None = None, types: dict[str, tuple[int, Any]] | None = None) -> Known:
+    data = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    protos = {name: helper.make_tensor_type_proto(*type) for name, type in (types or {}).items()}
+    return Known(constant=data.get, type=protos.get)
+
+
+F = TensorProto.FLOAT
+
+
+def test_what_is_the_same_is_the_same_object() -> None:
+    for n in (node("Conv", "x", "w"), node("LSTM", "x", "w", "r"), node("If", "c"), node("Gelu", "x")):
+        have = 21
+        moved = move(n, have, 20, str)
+        assert moved is not None
+        assert moved.nodes[0] == n
+    n = node("Conv", "x", "w")
+    moved = move(n, 9, 21, str)
+    assert moved is not None
+    assert moved.nodes[0] is n
+
+
+def test_other_domains_and_unknown_operators_always_fit() -> None:
+    for n in (node("ReduceMean", "x", axes=[1], domain="com.example"), node("SimplifiedLayerNormalization", "x", "s")):
+        assert fits(n, 11, 21)
+        assert fits(n, 21, 7)
+        moved = move(n, 11, 21, str)
+        assert moved is not None
+        assert moved.nodes[0] is n
+
+
+def test_the_default_domain_has_two_names() -> None:
+    assert not fits(node("Softmax", "x", domain="ai.onnx"), 11, 13)
+
+
+@pytest.mark.parametrize(
+    ("n", "have", "want", "why"),
+    [
+        (node("Gelu", "x"), 20, 19, "Gelu came with opset 20"),
+        (node("LayerNormalization", "x", "s"), 17, 16, "LayerNormalization came with opset 17"),
+        (node("BatchNormalization", *"xsbmv", spatial=0), 7, 9, "spatial=0 was taken out with opset 9"),
+        (node("BatchNormalization", *"xsbmv", outputs=3), 9, 14, "what it computes for training changed"),
+        (node("BatchNormalization", *"xsbmv", training_mode=1, outputs=3), 15, 13, "training changed with opset 14"),
+        (node("Dropout", "x", outputs=2), 7, 12, "its mask is ones since opset 12"),
+        (node("Dropout", "x", "", "t"), 12, 11, "training_mode is computed"),
+        (node("Resize", "x", "s"), 10, 11, "scales is computed"),
+        (node("Resize", "x", "r", "s", coordinate_transformation_mode="tf_half_pixel_for_nn"), 11, 13, "taken out"),
+        (node("Resize", "x", "", "s", coordinate_transformation_mode="half_pixel_symmetric"), 19, 18, "opset 19"),
+        (node("Resize", "x", "r", "s"), 11, 10, "before it was asymmetric"),
+        (node("Pad", "x", "p", mode="wrap"), 19, 18, "mode wrap came with opset 19"),
+        (node("ScatterND", "x", "i", "u", reduction="max"), 18, 17, "reduction max came with opset 18"),
+        (node("ReduceMean", "x", "a"), 18, 17, "axes is computed"),
+        (node("ReduceSum", "x", noop_with_empty_axes=1), 13, 11, "it reduces over no axis"),
+        (node("Softmax", "x"), 11, 13, "the rank of its input is not known"),
+        (node("RoiAlign", "x", "r", "b"), 16, 10, "it shifts by half a pixel"),
+        (node("GroupNormalization", "x", "s", "b", num_groups=2), 18, 21, "the number of channels is not known"),
+        (node("GroupNormalization", "x", "s", "b", num_groups=2), 21, 20, "deprecated"),
+        (node("AveragePool", "x", ceil_mode=1, count_include_pad=1, kernel_shape=[2, 2]), 18, 19, "hang over"),
+        (node("AveragePool", "x", pads=[0, 0, 1, 1], count_include_pad=1, kernel_shape=[2, 2]), 18, 21, "hang over"),
+        (node("AveragePool", "x", auto_pad="SAME_LOWER", count_include_pad=1), 22, 18, "hang over"),
+        (node("Scan", "", "x"), 8, 9, "the axis of the batch"),
+        (node("Cast", "x", to=TensorProto.FLOAT8E4M3FN), 19, 18, "does not give tensor(float8e4m3fn)"),
+        (node("Cast", "x", to=TensorProto.FLOAT8E4M3FNUZ), 23, 24, "infinity becomes another number"),
+        (node("Max", "x", "y"), 8, 7, "it may broadcast"),
+        (node("Gemm", "x", "y"), 11, 10, "C could not be absent"),
+        (node("TopK", "x", "k", largest=0), 11, 10, "largest came with opset 11"),
+        (node("Attention", "q", "k", "v", "", "", "", "n"), 24, 23, "an input or output came with opset 24"),
+    ],
+    ids=lambda v: v.op_type if isinstance(v, NodeProto) else None,
+)  # fmt: skip
+def test_what_does_not_fit(n: NodeProto, have: int, want: int, why: str) -> None:
+    assert why in obstacle(n, have, want)
+    assert not fits(n, have, want)
+    assert move(n, have, want, str) is None
+
+
+def test_types_that_came_or_went() -> None:
+    n = node("Relu", "x")
+    assert fits(n, 14, 13)  # nothing is known of the types
+    assert fits(n, 14, 13, known(types={"x": (F, [2])}))
+    assert obstacle(n, 14, 13, known(types={"x": (TensorProto.INT32, [2])})) == (
+        "Relu of opset 13 does not take tensor(int32)"
+    )
+    erf = node("Erf", "x")
+    assert fits(erf, 9, 13, known(types={"x": (F, [2])}))
+    assert not fits(erf, 9, 13, known(types={"x": (TensorProto.INT32, [2])}))
+    sequences = Known(type={"s": helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, None))}.get)
+    assert fits(node("Identity", "s"), 16, 14, sequences)
+    assert not fits(node("Identity", "s"), 14, 13, sequences)
+
+
+def test_softmax_needs_one_axis_with_elements() -> None:
+    n = node("Softmax", "x")
+    assert fits(n, 11, 13, known(types={"x": (F, [2, 3])}))
+    assert not fits(n, 11, 13, known(types={"x": (F, [2, 3, 4])}))
+    moved = move(n, 11, 13, str, known(types={"x": (F, ["N", "C", 1, 1])}))
+    assert moved is not None
+    assert moved.nodes[0].attribute[0].i == 1
+    assert not fits(node("Softmax", "x", axis=1), 13, 11, known(types={"x": (F, [2, 3, "N"])}))
+    assert fits(node("Softmax", "x", axis=-1), 13, 11, known(types={"x": (F, [2, 3, "N"])}))
+
+
+def test_names_of_constants_are_asked_for() -> None:
+    asked: list[str] = []
+
+    def fresh(base: str) -> str:
+        asked.append(base)
+        return f"{base}_7"
+
+    moved = move(node("Slice", "x", starts=[0], ends=[2], axes=[1]), 9, 21, fresh)
+    assert moved is not None
+    assert asked == ["starts", "ends", "axes"]
+    assert list(moved.nodes[0].input) == ["x", "starts_7", "ends_7", "axes_7"]
+    assert [t.name for t in moved.constants] == ["starts_7", "ends_7", "axes_7"]
+    assert [numpy_helper.to_array(t).tolist() for t in moved.constants] == [[0], [2], [1]]
+
+
+def test_graphs_inside_and_names_stay() -> None:
+    inner = helper.make_graph([node("ReduceMean", "x", axes=[0])], "inner", [], [])
+    n = node("If", "c", name="branch", then_branch=inner, else_branch=inner)
+    n.doc_string = "says something"
+    moved = move(n, 13, 11, str)
+    assert moved is not None
+    assert moved.nodes[0] == n
+
+
+def test_asking_is_cheap() -> None:
+    nodes = [node("Conv", "x", "w"), node("LSTM", "x", "w", "r"), node("Resize", "x", "", "s"), node("Loop", "m", "c")]
+    for n in nodes:
+        fits(n, 13, 21)
+    begin = time.perf_counter()
+    for _ in range(1000):
+        for n in nodes:
+            fits(n, 13, 21)
+    assert (time.perf_counter() - begin) / 4000 < 100e-6  # about one microsecond; a busy machine may take longer

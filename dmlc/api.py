@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -18,9 +18,10 @@ from dmlc.ir import Array
 from dmlc.ir.operation import OpError
 from dmlc.ops import index
 from dmlc.ops.call import CallSite, diagnose
-from dmlc.passes import default_pipeline
+from dmlc.passes import PassManager, default_pipeline
 from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, LedgerEntry, PassContext, Remark
+from dmlc.passes.pipeline import fusions
 from dmlc.runtime import files
 from dmlc.runtime.feeds import bounds_text
 from dmlc.runtime.numpy_code import NumpyCode
@@ -70,21 +71,36 @@ def compile(
     bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes a warning of
     the target (a node that lands on the CPU) an error; ``lower_hardmax`` lowers hardmax over one axis too.
     Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
-    do without. ``progress`` is called with the name of each pass before it runs. The source is not changed. Raises ``DmlcError``.
+    do without. ``progress`` is called with the name of each pass before it runs. The source is not changed.
+    Raises ``DmlcError``.
     """
     goal = _target(target, feature_level)
     chosen, classes = _opset(goal, opset), _classes(exact, allow)
     skipped, only = chosen_rules(skip_rules, only_rules)
-    proto = _onnx_model(source)
-    if proto is None:
-        graph = _bound(_load(source, model, chosen), bind or {})
-    else:
-        from dmlc import importers
-
-        graph = importers.import_model(proto[0], folder=proto[1], binding=bind)
-        chosen = importers.choose_opset(graph, chosen, goal.min_opset, asked=opset is not None)
     options = _Options(goal, chosen, classes, strict, lower_hardmax, skipped, only, progress)
-    return Program(graph, options, None if proto is None else proto[0])
+    proto = _onnx_model(source)
+    if proto is not None:
+        return _imported(*proto, bind or {}, options, asked=opset is not None)
+    return Program(_bound(_load(source, model, chosen), bind or {}), options)
+
+
+def _imported(
+    model: onnx.ModelProto, folder: Path | None, binding: Mapping[str, int], options: _Options, *, asked: bool
+) -> Program:
+    """The program of an ONNX model at the opset that suits it."""
+    from dmlc import importers
+
+    graph = importers.import_model(model, folder=folder, binding=binding)
+    lowest = options.target.min_opset
+    opset = importers.choose_opset(graph, options.opset, lowest, asked=asked)
+    program = Program(graph, replace(options, opset=opset), model)
+    own = graph.origin.versions.get("", 1)
+    if not asked and lowest <= own < opset and importers.says_flattened(graph):
+        older = Program(graph, replace(options, opset=own), model)
+        if len(older.to_onnx().graph.node) < len(program.to_onnx().graph.node):
+            graph.notes.append(f"opset {own}, not {opset}: it says a softmax or hardmax over several axes in one node")
+            return Program(graph, replace(options, opset=own), model)
+    return program
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +178,8 @@ class Program:
 
     def artifact(self, kind: str) -> Artifact:
         """The emitted code: ``onnx`` or ``numpy``. Raises ``DmlcError``."""
+        if kind == "dml":
+            return self._text(None)
         lowered = self._lower(self._target_of(kind))
         if kind not in lowered.artifacts:
             lowered.artifacts[kind] = _emit(kind, lowered, self.opset)
@@ -182,14 +200,33 @@ class Program:
         if kind == "onnx":
             data: bytes = self.to_onnx().SerializeToString(deterministic=True)
             return data
-        return self.to_numpy().encode("utf-8") if kind == "numpy" else self.artifact(kind).payload
+        text: str = self.artifact(kind).payload
+        return text.encode("utf-8")
 
     def save(self, path: str | os.PathLike[str], *, kind: str | None = None) -> None:
         """Write the program in the form that ``kind`` or else the suffix says, whole or not at all.
 
         Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written.
         """
-        files.write_bytes(Path(path), self.to_bytes(kind or kind_of(path)))
+        path, kind = Path(path), kind or kind_of(path)
+        if kind != "dml":
+            files.write_bytes(path, self.to_bytes(kind))
+            return
+        beside = path.with_suffix(".npz")
+        artifact = self._text(beside.name)
+        if artifact.arrays:
+            files.write_bytes(beside, files.npz_bytes(artifact.arrays))
+        files.write_bytes(path, artifact.payload.encode("utf-8"))
+
+    def _text(self, weights: str | None) -> Artifact:
+        """The program in the language, fused but not made for any target."""
+        from dmlc.codegen import dml
+
+        graph = self.source_graph.clone()
+        options = self._options
+        context = PassContext(load_target("numpy"), self.opset, options.allowed, options.skip_rules, options.only_rules)
+        PassManager(fusions(None)).run(graph, context)
+        return dml.emit(graph, weights)
 
     def _target_of(self, kind: str) -> Target:
         """NumPy code is made for NumPy whatever the target is, and ONNX for ONNX where the target is NumPy."""

@@ -7,7 +7,7 @@ import argparse
 from dmlc.cli.console import Console, count
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import compile_source
+from dmlc.cli.source import compile_source, node_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,14 +17,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    program = compile_source(args)
+    with console.progress(args.source) as progress:
+        program = compile_source(args, progress=progress)
     console.warn(program.diagnostics)
     artifact = program.artifact("numpy" if program.target.name == "numpy" else "onnx")
     signature = program.signature
     parts = [
         count(len(signature.inputs), "input"),
         count(len(signature.outputs), "output"),
-        count(len(program.graph), "node"),
+        count(node_count(program.graph), "node"),
     ]
     if signature.conditions:
         parts.append(f"{count(len(signature.conditions), 'relation')} of sizes left to run time")
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             "source": args.source,
             "target": program.target.name,
             "opset": program.opset,
-            "nodes": len(program.graph),
+            "nodes": node_count(program.graph),
             **signature_json(signature),
             "notes": list(artifact.report),
         }

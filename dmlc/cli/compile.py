@@ -20,7 +20,7 @@ from dmlc.cli.console import Console, UsageError, count
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.rule_list import list_rules
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source, open_source
+from dmlc.cli.source import STDIN, compile_source, node_count, open_source
 from dmlc.codegen.ledger import SCHEMA, ledger_rows
 from dmlc.diagnostics import DmlcError
 from dmlc.ir.printer import print_graph
@@ -61,8 +61,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with console.progress(args.source) as progress:
         progress("reading")
         program = compile_source(args, source=source, for_numpy=kind == "numpy", progress=progress)
-        progress("writing code")
-        program.artifact(kind)
+        progress("making code")
+        if kind != "dml":  # whose weights go into a file as it is written
+            program.artifact(kind)
         progress("verifying")
         same = args.verify is None or _verify(args, console, program)
         progress("writing")
@@ -178,8 +179,8 @@ def _report(
     source: Any,
 ) -> None:
     kind, output, size, seconds = written
-    artifact = program.artifact(kind)
-    nodes = len(artifact.payload.graph.node) if kind == "onnx" else len(program.graph)
+    nodes = len(program.to_onnx().graph.node) if kind == "onnx" else node_count(program.graph)
+    notes = () if kind == "dml" else program.artifact(kind).report
     facts = [count(nodes, "node"), f"{size:,} bytes"]
     if kind == "onnx":
         facts.insert(0, f"opset {program.opset}")
@@ -196,7 +197,7 @@ def _report(
         "nodes": nodes,
         "bytes": size,
         **signature_json(program.signature),
-        "notes": list(artifact.report),
+        "notes": list(notes),
         "rewrites": len(program.ledger),
     }
     if kind == "onnx" and (console.json or not console.quiet):
@@ -207,7 +208,7 @@ def _report(
         if not console.json:
             console.say(comparison_text(found))
         fields |= comparison_json(found)
-    for sentence in artifact.report:
+    for sentence in notes:
         console.say(f"note: {sentence}")
     for name, spent, changed in program.timings:
         console.detail(f"{spent * 1e3:8.2f} ms  {name}{'' if changed else '  (changed nothing)'}")

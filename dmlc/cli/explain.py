@@ -15,11 +15,9 @@ from pathlib import Path
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, count, table
 from dmlc.cli.options import add_compile_options, add_report_options
-from dmlc.cli.source import compile_source
+from dmlc.cli.source import compile_source, node_count
 from dmlc.codegen.ledger import ledger_rows
 from dmlc.diagnostics import CODES, Code, Span, catalogue
-from dmlc.ir import Graph
-from dmlc.ops.constant import CONSTANT
 from dmlc.passes import LedgerEntry
 
 _CODE = re.compile(r"[A-Za-z]\d{4}")
@@ -75,7 +73,7 @@ def _explain_program(args: argparse.Namespace, console: Console) -> int:
         {
             "source": args.source,
             "target": program.target.name,
-            "nodes": {"before": _count(program.source_graph), "after": _count(program.graph)},
+            "nodes": {"before": node_count(program.source_graph), "after": node_count(program.graph)},
             "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
             "missed": [
                 {"rule": rule, "node": node, "reason": reason, "places": _places(spans)}
@@ -89,7 +87,7 @@ def _explain_program(args: argparse.Namespace, console: Console) -> int:
 
 def program_page(program: api.Program) -> str:
     """Passes, what was rewritten, what was not and why; with the source lines."""
-    before, after = _count(program.source_graph), _count(program.graph)
+    before, after = node_count(program.source_graph), node_count(program.graph)
     out = f"{program.signature.name} for {program.target.name}: {count(before, 'node')} as written, {after} after\n"
     rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]
     out += "\npasses\n" + table(rows, "  ")
@@ -102,12 +100,6 @@ def program_page(program: api.Program) -> str:
     for (rule, node, reason), spans in misses.items():
         out += f"  {rule} at {node}: {reason}\n{_lines(spans)}"
     return out
-
-
-def _count(graph: Graph) -> int:
-    """The nodes that compute something, those of inner graphs too."""
-    inner = sum(_count(region.graph) for node in graph.with_regions for region in node.regions)
-    return inner + sum(node.op is not CONSTANT for node in graph)
 
 
 def _change(entry: LedgerEntry) -> str:

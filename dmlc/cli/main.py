@@ -17,11 +17,11 @@ BROKEN_PIPE = 128 + 13  # as a shell reports SIGPIPE
 
 #: Each verb is the module of that name beside this one.
 VERBS = {
-    "compile": "write ONNX or NumPy code",
+    "compile": "fuse and canonicalize a program or a model; write ONNX, NumPy code or text",
     "run": "run a program on data",
     "check": "say whether a program compiles, and write nothing",
     "fmt": "lay out a program as the language page does",
-    "explain": "explain an error code, or what the compiler did to a program and why",
+    "explain": "explain an error code, or what the compiler did and did not do, and why",
     "inspect": "show a program's inputs, outputs, dims and nodes",
     "ops": "list the operations, or show one",
     "targets": "list the targets, or show one",

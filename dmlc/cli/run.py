@@ -60,7 +60,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if name in given:
             raise UsageError(f"input {name} is given twice")
         given[name] = _load(name, place)
-    program = compile_source(args, for_numpy=args.backend in ("numpy", "reference"))
+    with console.progress(args.source) as progress:
+        program = compile_source(args, for_numpy=args.backend in ("numpy", "reference"), progress=progress)
     console.warn(program.diagnostics)
     feeds: dict[str, Any] = {} if args.random is None else program.random_feeds(args.random)
     backend = args.backend or program.default_backend()

@@ -11,6 +11,8 @@ from dmlc import api, text
 from dmlc.cli.console import UsageError
 from dmlc.diagnostics import Source, fail
 from dmlc.diagnostics.catalogue.runs import CANNOT_READ
+from dmlc.ir import Graph
+from dmlc.ops.constant import CONSTANT
 from dmlc.runtime import files
 
 STDIN = "-"
@@ -60,6 +62,12 @@ def compile_source(
         only_rules=() if as_written else args.only_rule,
         progress=progress,
     )
+
+
+def node_count(graph: Graph) -> int:
+    """The nodes that compute something, those of inner graphs too: constants do not count."""
+    inner = sum(node_count(region.graph) for node in graph.with_regions for region in node.regions)
+    return inner + sum(node.op is not CONSTANT for node in graph)
 
 
 def _bindings(given: list[tuple[str, int]]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from dmlc.ir import Condition, Graph, TensorType, dim_names
+from dmlc.ir import Array, Condition, Graph, TensorType, dim_names
 from dmlc.ir.dim import Interval
 
 
@@ -45,7 +45,8 @@ class Artifact:
     """Emitted code: ``payload`` is an ``onnx.ModelProto`` for ``onnx``, source text for ``numpy``.
 
     ``locations`` maps emitted node names to the source place they came from, for messages of a runtime.
-    ``folder`` is where the external data lies that an ONNX model refers to.
+    ``folder`` is where the external data lies that an ONNX model refers to, ``arrays`` what a
+    program of the language loads from a file beside it.
     ``report`` holds sentences about what a user should know (own schemas of ONNX Runtime that were used, ...).
     """
 
@@ -55,3 +56,4 @@ class Artifact:
     locations: dict[str, str] = field(default_factory=dict)
     report: tuple[str, ...] = ()
     folder: Path | None = None
+    arrays: dict[str, Array] = field(default_factory=dict)

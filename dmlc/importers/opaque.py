@@ -91,7 +91,7 @@ def refined_types(reading: Reading, types: Sequence[TensorType], versions: Mappi
     out = []
     for name, type in zip(reading.proto.output, types, strict=True):
         mine = _typed(reading, found.get(name)) if name else UNKNOWN
-        out.append(mine if _open_sizes(mine) < _open_sizes(type) else type)
+        out.append(mine if _open_sizes(mine) <= _open_sizes(type) else type)
     return out
 
 

@@ -11,7 +11,9 @@ from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Graph, Node
 from dmlc.onnx_schema.origin import known_of
 from dmlc.onnx_schema.versions import fits
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
+from dmlc.ops.select import HARDMAX
 
 
 def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
@@ -36,6 +38,17 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
         codes.NEEDS_OPSET,
         f"{guilty} of opset {version} has no equal at opset {wanted}",
         help="ask for another opset (--opset N), or export the model anew",
+    )
+
+
+def says_flattened(graph: Graph) -> bool:
+    """Whether a softmax or hardmax runs over several axes, which ONNX says in one node up to opset 12 only."""
+    return any(
+        node.op in (SOFTMAX, LOG_SOFTMAX, HARDMAX)
+        and node.origin is not None
+        and node.origin.version < 13
+        and len(getattr(node.attributes, "axes", ())) > 1
+        for node in graph
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -46,7 +47,7 @@ def stored(tensor: TensorProto, folder: Path | None) -> Tensor:
     type = TensorType(dtype, tuple(tensor.dims))
     if tensor.data_location == TensorProto.EXTERNAL:
         data = external(tensor, folder)
-        return StoredTensor(type, tensor, lambda: _read(data, dtype, type), note=data.location)
+        return StoredTensor(type, tensor, lambda: _read(data, dtype, type), note=data.location, is_apart=True)
     _check_inline(tensor, size)
     return StoredTensor(type, tensor, lambda: _decode(tensor, dtype, type))
 
@@ -148,17 +149,21 @@ def open_external(data: External) -> BinaryIO:
     return file
 
 
-def read_external(data: External) -> bytes:
-    """All bytes of the data. Raises what ``stored`` raises."""
+def blocks(data: External, most: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of the data in order, in blocks of up to ``most``. Raises what ``stored`` raises."""
     with open_external(data) as file:
-        parts = []
         left = data.length
-        while left:  # a single read gives at most 2 GiB on Linux
-            part = file.read(min(left, 1 << 30))
+        while left:
+            part = file.read(min(left, most))
             if not part:
                 raise _misfit(data, f"refers to {data.location}, which became shorter while it was read")
-            parts.append(part)
             left -= len(part)
+            yield part
+
+
+def read_external(data: External) -> bytes:
+    """All bytes of the data. Raises what ``stored`` raises."""
+    parts = list(blocks(data, 1 << 30))  # a single read gives at most 2 GiB on Linux
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -227,4 +232,4 @@ def _misfit(tensor: TensorProto | External, what: str) -> DmlcError:
     return fail(codes.WEIGHT_SIZE, f"weight {tensor.name} {what}")
 
 
-__all__ = ["External", "byte_size", "external", "open_external", "read_external", "stored"]
+__all__ = ["External", "blocks", "byte_size", "external", "open_external", "read_external", "stored"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,12 @@ _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
 }
 
 
-def print_graph(graph: Graph, *, max_elements: int | None = 16) -> str:
-    """The graph as text that ends with a newline. ``max_elements=None`` prints every constant whole."""
-    return "\n".join(_Printer(graph, max_elements).lines()) + "\n"
+def print_graph(
+    graph: Graph, *, max_elements: int | None = 16, load: Callable[[Tensor], str | None] | None = None
+) -> str:
+    """The graph as text that ends with a newline. ``max_elements=None`` prints every constant whole, but those for
+    which ``load`` gives what stands there instead."""
+    return "\n".join(_Printer(graph, max_elements, load).lines()) + "\n"
 
 
 def quoted(name: str) -> str:
@@ -39,8 +42,11 @@ def quoted(name: str) -> str:
 
 
 class _Printer:
-    def __init__(self, graph: Graph, max_elements: int | None) -> None:
+    def __init__(
+        self, graph: Graph, max_elements: int | None, load: Callable[[Tensor], str | None] | None = None
+    ) -> None:
         self.graph = graph
+        self.load = load
         self.max_elements = max_elements
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set(graph.dims.bounds)
@@ -115,16 +121,19 @@ class _Printer:
 
     def _inlined(self, value: Value, tensor: Tensor) -> bool:
         """Whether each use can hold the number itself, because another operand of its group gives the dtype."""
-        if tensor.array.ndim or not value.uses or not all(_dtype_is_given(node, i) for node, i in value.uses):
+        if tensor.type.shape or not value.uses or not all(_dtype_is_given(node, i) for node, i in value.uses):
             return False
         text = number_text(tensor.array[()])
         self.inline[value] = f"({text})" if text.startswith("-") else text
         return True
 
     def _data(self, tensor: Tensor) -> str:
-        if self.max_elements is not None and tensor.array.size > self.max_elements:
+        loaded = None if self.load is None else self.load(tensor)
+        if loaded is not None:
+            return loaded
+        if self.max_elements is not None and tensor.size > self.max_elements:
             origin = f" of {tensor.note}" if tensor.note else ""
-            return f"...  # {tensor.array.size} elements{origin}"
+            return f"...  # {tensor.size} elements{origin}"
         return _nested(tensor.array)
 
 

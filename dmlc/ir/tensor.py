@@ -73,12 +73,16 @@ class Tensor:
 class StoredTensor(Tensor):
     """Data that stays where it is until it is asked for: a weight of a model, inside it or in a file beside it.
 
-    ``store`` is what code generators pass on instead of the data. Large data is never read to be compared.
+    ``store`` is what code generators pass on instead of the data. Large data is never read to be compared. Data that
+    ``is_apart`` lies in a file of its own: no rewrite reads more of it than a few numbers.
     """
 
-    __slots__ = ("_load", "_type", "store")
+    __slots__ = ("_load", "_type", "is_apart", "store")
 
-    def __init__(self, type: TensorType, store: object, load: Callable[[], Any], note: str = "") -> None:
+    def __init__(
+        self, type: TensorType, store: object, load: Callable[[], Any], note: str = "", *, is_apart: bool = False
+    ) -> None:
+        self.is_apart = is_apart
         self._array = None
         self._digest = None
         self._type = type

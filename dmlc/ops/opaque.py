@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from dmlc.ir import Attributes, Dim, Inference, Node, Operation, Tensor, TensorType, substitute
 
 #: An attribute's value: hashable. Bytes are text that is not UTF-8.
 Plain: TypeAlias = "int | float | str | bytes | Tensor | tuple[int | float | str | bytes, ...]"
-P = TypeVar("P")
 
 
 class Held:
@@ -79,7 +78,7 @@ def is_opaque(node: Node | None, op_type: str, domain: str = "") -> bool:
     return a.op_type == op_type and a.domain == domain
 
 
-def attribute_of(node: Node, name: str, default: P) -> Any | P:
+def attribute_of(node: Node, name: str, default: Any = None) -> Any:
     """The attribute of an opaque node, or ``default`` where it is not set."""
     for key, value in node.attributes_as(OpaqueAttributes).attributes:
         if key == name:

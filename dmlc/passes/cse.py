@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from dmlc.ir import Attributes, Graph, Node, Tensor, TensorType
+from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans, node_name
 
@@ -59,8 +60,9 @@ class Cse(Pass):
 
     def _merge(self, graph: Graph, first: Node, twin: Node, context: PassContext) -> None:
         first.spans = merge_spans((first, twin))
-        names = (node_name(first), node_name(twin))
-        context.record(self.name, self.rewrite_class, f"{twin.op.name} computed twice", twin.spans, names, names[:1])
+        if twin.op is not CONSTANT:  # which computes nothing
+            text, names = f"{twin.op.name} computed twice", (node_name(first), node_name(twin))
+            context.record(self.name, self.rewrite_class, text, twin.spans, names, names[:1])
         for kept, gone in zip(first.results, twin.results, strict=True):
             graph.replace_all_uses(gone, kept)
         graph.erase(twin)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dmlc.ir import Graph
+from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import node_name
 
@@ -14,7 +15,8 @@ from dmlc.passes.rewrite import node_name
 class Dce(Pass):
     """Erase pure nodes that no output needs. Inputs stay, used or not: they are the model's interface.
 
-    Conditions that an erased node left stay too: they are promises about the sizes that are fed.
+    Conditions that an erased node left stay too: they are promises about the sizes that are fed. Constants go without
+    a word in the ledger: they compute nothing.
     """
 
     name: ClassVar[str] = "dce"
@@ -24,12 +26,15 @@ class Dce(Pass):
     def run(self, graph: Graph, context: PassContext) -> bool:
         if not context.wants(self.name):
             return False
-        gone = []
+        changed = False
+        gone: list[str] = []
         for node in reversed(graph):  # users come later in the order, so one walk from the end finds all
             if node.op.pure and not any(r.uses for r in node.results):
-                gone.append(node_name(node))
+                if node.op is not CONSTANT:
+                    gone.append(node_name(node))
                 graph.erase(node)
+                changed = True
         if gone:
             text = f"{len(gone)} unused node{'s' if len(gone) > 1 else ''} removed"
             context.record(self.name, self.rewrite_class, text, before=tuple(reversed(gone)))
-        return bool(gone)
+        return changed

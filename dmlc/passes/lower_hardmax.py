@@ -58,6 +58,8 @@ class _Lower(Rule[_Hardmax]):
         self.lower_single_axis = lower_single_axis
 
     def match(self, node: Node, graph: Graph) -> _Hardmax | None:
+        if node.origin is not None and graph.opset < 13:
+            return None  # up to opset 12 ONNX's own takes all axes from one on together
         axes = node.attributes_as(HardmaxAttributes).axes
         shape = node.operand(0).shape
         return _Hardmax(node, axes=tuple([a for a in axes if not is_unit(graph, shape[a])]) or axes[:1])

@@ -26,7 +26,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
-        raise _cannot("open", path, error) from None
+        raise cannot("open", path, error) from None
 
 
 def check_opens(path: Path) -> None:
@@ -34,7 +34,7 @@ def check_opens(path: Path) -> None:
     try:
         path.open("rb").close()
     except (OSError, ValueError) as error:
-        raise _cannot("open", path, error) from None
+        raise cannot("open", path, error) from None
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -59,10 +59,11 @@ def write_bytes(path: Path, data: bytes) -> None:
                 beside.unlink()
             raise
     except (OSError, ValueError) as error:
-        raise _cannot("write", path, error) from None
+        raise cannot("write", path, error) from None
 
 
-def _cannot(verb: str, path: Path, error: Exception) -> DmlcError:
+def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
+    """The error E0420 of what cannot be opened (``open``), or E0421 of what cannot be written (``write``)."""
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     code = codes.CANNOT_READ if verb == "open" else codes.CANNOT_WRITE
     help = ""

@@ -13,6 +13,8 @@ from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
 
 _DML, _CPU = "DmlExecutionProvider", "CPUExecutionProvider"
+#: Where external data of a model that is given as bytes lies (onnxruntime_session_options_config_keys.h).
+_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 def has_directml() -> bool:
@@ -46,6 +48,8 @@ class Session:
         self._locations = artifact.locations
         self._outputs = [name for name, _ in artifact.signature.outputs]
         options = onnxruntime.SessionOptions()
+        if artifact.folder is not None:
+            options.add_session_config_entry(_WEIGHTS_FOLDER, str(artifact.folder.absolute()))
         options.log_severity_level = 4  # what fails is raised; a second report on stderr would only confuse
         for name, size in (dims or {}).items():
             options.add_free_dimension_override_by_name(name, size)

@@ -388,3 +388,65 @@ def test_what_is_no_model_is_refused(tmp_path: Any) -> None:
     with pytest.raises(dmlc.DmlcError) as caught:
         dmlc.compile(path)
     assert caught.value.diagnostics[0].code.id == "E0430"
+
+
+# --- opsets
+
+
+@pytest.mark.parametrize("opset", range(7, 24))
+def test_every_opset_is_taken(opset: int) -> None:
+    m = model(
+        [
+            node("Dropout", ["x"], ["d"]),
+            node("Softmax", ["d"], ["s"], axis=1),
+            node("Flatten", ["s"], ["f"]),
+            node("Gemm", ["f", "w", "b"], ["g"]),
+            node("ReduceL2", ["g"], ["n"], keepdims=1),
+            node("Div", ["g", "n"], ["y"]),
+        ],
+        [info("x", [2, 3])],
+        [info("y", None)],
+        [weight("w", np.eye(3)), weight("b", [1, 2, 3])],
+        opset=opset,
+        ir=3 if opset < 9 else 8,
+    )
+    if opset < 9:
+        m.graph.input.extend([info("w", [3, 3]), info("b", [3])])
+    feeds = {"x": X}
+    for old, new in zip(run(m, feeds), run(dmlc.compile(m).to_onnx(), feeds), strict=True):
+        np.testing.assert_allclose(new, old, rtol=2e-6)
+
+
+def test_a_carried_node_is_converted() -> None:
+    m = model(
+        [node("Upsample", ["x"], ["u"], mode="nearest", scales=[1.0, 1.0, 2.0, 2.0]), node("ReduceMax", ["u"], ["y"])],
+        [info("x", [1, 1, 2, 3])],
+        [info("y", None)],
+        opset=7,
+    )
+    out = same(m, {"x": X.reshape(1, 1, 2, 3)})
+    assert operators(out) == ["Resize", "ReduceMax"]
+    assert out.opset_import[0].version == 21
+
+
+def test_the_highest_opset_that_fits_is_kept() -> None:
+    """A group normalization with a scale for each group has no form from opset 21 on."""
+    m = model(
+        [node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=1)],
+        [info("x", [1, 2, 3]), info("s", [1]), info("b", [1])],
+        [info("y", None)],
+        opset=18,
+    )
+    program = dmlc.compile(m)
+    assert program.opset == 20
+    assert any("opset 20, not 21" in sentence for sentence in program.artifact("onnx").report)
+    assert refused(m, opset=21).code.id == "E0501"
+
+
+def test_a_hardmax_over_several_axes_keeps_the_opset_that_says_it_in_one_node() -> None:
+    m = model([node("Hardmax", ["x"], ["y"], axis=1)], [info("x", [2, 3, 4])], [info("y", None)], opset=11, ir=6)
+    x = np.array([1, 2, 2] * 8, np.float32).reshape(2, 3, 4)
+    out = same(m, {"x": x})
+    assert (operators(out), out.opset_import[0].version) == (["Hardmax"], 11)
+    assert dmlc.compile(m, opset=13).opset == 13
+    np.testing.assert_array_equal(run(dmlc.compile(m, opset=13).to_onnx(), {"x": x})[0], run(m, {"x": x})[0])

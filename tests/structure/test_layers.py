@@ -38,7 +38,7 @@ LIBRARIES: dict[str, set[str]] = {
     "passes": {"numpy", "networkx"},
     "codegen": {"numpy"},
     "codegen/onnx": {"numpy", "onnx"},
-    "runtime": {"numpy", "onnxruntime"},
+    "runtime": {"numpy", "onnx", "onnxruntime"},
     "verify": {"numpy", "onnxruntime", "onnx"},
     "api": {"numpy", "onnx"},
     "cli": {"numpy", "onnx", "onnxruntime", "lark", "networkx"},

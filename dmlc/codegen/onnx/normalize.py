@@ -81,6 +81,7 @@ def _affine_matches(node: Node, axis: int) -> bool:
 
 @lowers(n.LAYER_NORM)
 def layer_norm(emitter: Emitter, node: Node) -> str:
+    """ONNX's operator from opset 17 on. ONNX Runtime's CPU provider takes f16 and computes it in f32."""
     a, dtype = node.attributes_as(n.NormAttributes), node.result.type.dtype
     # The operator's epsilon is an f32, which f64 would notice.
     if emitter.opset >= 17 and dtype is not f64 and _affine_matches(node, a.axis):
@@ -97,22 +98,20 @@ def layer_norm(emitter: Emitter, node: Node) -> str:
 
 @lowers(n.RMS_NORM)
 def rms_norm(emitter: Emitter, node: Node) -> str:
-    """One node of ONNX Runtime's own schema where the target has it: DirectML runs it as one operator."""
+    """One node of ONNX Runtime's own schema where the target has it: DirectML runs it as one operator. Elsewhere
+    ONNX's own from opset 23 on, and parts below."""
     a, dtype = node.attributes_as(n.NormAttributes), node.result.type.dtype
-    own = "SimplifiedLayerNormalization"
     kernels = emitter.kernels
-    if (
-        emitter.target.own_schemas
-        and kernels is not None
-        and dtype in kernels.dtypes(own, emitter.opset)
-        and dtype is not f64
-        and _affine_matches(node, a.axis)
-    ):
-        emitter.note(f"{own} is ONNX Runtime's own operator: onnx's checker does not know it")
+    if dtype is not f64 and _affine_matches(node, a.axis):
         operands = [emitter.of(v) for v in node.operands]
-        out = emitter.op(own, operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
-        emitter.declare(out, node.result.type)
-        return out
+        own = "SimplifiedLayerNormalization"
+        if emitter.target.own_schemas and kernels is not None and dtype in kernels.dtypes(own, emitter.opset):
+            emitter.note(f"{own} is ONNX Runtime's own operator: onnx's checker does not know it")
+            out = emitter.op(own, operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
+            emitter.declare(out, node.result.type)
+            return out
+        if emitter.opset >= 23:
+            return emitter.op("RMSNormalization", operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
     axes, home = tuple(range(a.axis, node.result.type.rank)), in_f32(dtype)
     x, scale = [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands]
     out = emitter.op("Mul", [_scaled(emitter, x, axes, a.epsilon, home), scale])

@@ -127,6 +127,21 @@ $ dmlc run gelu.dml --random 0 --backend cpu
     program=False,
 )
 
+NO_DML_TEXT = declare(
+    "E0508",
+    "a model that no program can say",
+    """A model becomes a program only where all its values have types of the language, no node holds a graph (If, Loop,
+    Scan), no input has a default, and every size follows from the sizes of the inputs.""",
+    example="""
+$ dmlc compile detector.onnx --emit dml -o detector.dml
+error[E0508]: node nms_loop (Loop) holds a graph
+""",
+    fixed="""
+$ dmlc compile detector.onnx -o fused.onnx
+""",
+    program=False,
+)
+
 NO_NUMPY_CODE = declare(
     "E0570",
     "an operation has no NumPy code",

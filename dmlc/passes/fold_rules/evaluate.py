@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir import Array, Graph, Node, Operation, Tensor, Value
+from dmlc.ir import Array, Graph, Node, Operation, StoredTensor, Tensor, Value
 from dmlc.ops.binary import (
     ADD,
     AND,
@@ -58,6 +58,10 @@ _FOLDABLE: tuple[Operation, ...] = tuple(
 )  # fmt: skip
 
 
+#: The most bytes that are read of a weight in a file of its own.
+_MOST_APART = 1024
+
+
 class Evaluate(Rule[Match]):
     """A node whose operands are all constants becomes constants.
 
@@ -85,6 +89,9 @@ class Evaluate(Rule[Match]):
             if not value.type.is_static:
                 return Miss("its sizes are not known while compiling: {0}", (value.type,))
             size = prod([d for d in value.shape if isinstance(d, int)]) * value.type.dtype.numpy.itemsize
+            tensor = constant_of(value)
+            if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
+                return Miss("{0} lies in a file of its own, which is not read", (value.type,))
             if size > self.max_bytes:
                 return Miss("{0} takes {1} bytes, the limit is {2}", (value.type, size, self.max_bytes))
         if node.attributes.dims():

@@ -51,7 +51,8 @@ class ReluAsMax(LegalRule):
 class ExtremeBySelect(LegalRule):
     """Max and Min of integers become a comparison and a selection.
 
-    Those of i64 are wrong on ONNX Runtime's CPU provider, and there are none below opset 12; comparisons are right."""
+    Those of i64 are wrong on ONNX Runtime's CPU provider, and there are none below opset 12; comparisons are right.
+    """
 
     name = "extreme-by-select"
     roots = (MIN, MAX)
@@ -69,7 +70,8 @@ class ExtremeBySelect(LegalRule):
 class ClipAsExtremes(LegalRule):
     """Clip becomes Max and Min where the kernel lacks the dtype.
 
-    It takes no f64 and no integers below opset 12, and is wrong for i64 as Max and Min are."""
+    It takes no f64 and no integers below opset 12, and is wrong for i64 as Max and Min are.
+    """
 
     name = "clip-as-extremes"
     roots = (CLIP,)
@@ -225,8 +227,8 @@ class NotByArithmetic(LegalRule):
 class BitsByArithmetic(LegalRule):
     """BitwiseAnd, Or and Xor below opset 18 become arithmetic.
 
-    The bits are taken apart along a new last axis, combined by
-    arithmetic and put together again, all in u64, which has the kernels."""
+    The bits are taken apart along a new last axis, combined and put together again, all in u64, which has the kernels.
+    """
 
     name = "bits-by-arithmetic"
     roots = (AND, OR, XOR)

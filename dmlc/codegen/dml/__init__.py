@@ -1,0 +1,5 @@
+"""A graph as a program of the language."""
+
+from dmlc.codegen.dml.text import emit
+
+__all__ = ["emit"]

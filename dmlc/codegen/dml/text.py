@@ -1,0 +1,86 @@
+"""The text of a program, and the arrays that it loads."""
+
+from __future__ import annotations
+
+from dmlc.codegen.artifact import Artifact, signature_of
+from dmlc.diagnostics import DmlcError, Label, fail
+from dmlc.diagnostics.catalogue import targets as codes
+from dmlc.ir import FOREIGN, Array, Graph, Node, Tensor, dim_names
+from dmlc.ir.printer import print_graph
+from dmlc.onnx_schema.origin import NodeOrigin
+from dmlc.onnx_schema.versions import unchanged
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
+
+#: Constants up to this many elements are written in the program.
+_WRITTEN = 16
+
+
+def emit(graph: Graph, weights: str | None = None) -> Artifact:
+    """The graph as ``.dml``: an artifact whose payload is the text.
+
+    ``weights`` is the name of the ``.npz`` file that the program loads its larger constants from, which the artifact's
+    ``arrays`` are to be written in; without it every constant is written out. Raises ``DmlcError`` E0508 for what no
+    program can say.
+    """
+    _check(graph)
+    arrays: dict[str, Array] = {}
+
+    def load(tensor: Tensor) -> str | None:
+        if weights is None or tensor.size <= _WRITTEN:
+            return None
+        key = f"w{len(arrays)}"
+        arrays[key] = tensor.array
+        return f'load("{weights}", "{key}")'
+
+    text = print_graph(graph, max_elements=None, load=load)
+    return Artifact(kind="dml", payload=text, signature=signature_of(graph), arrays=arrays)
+
+
+def _check(graph: Graph) -> None:
+    sizes = {name for value in graph.inputs for size in value.shape for name in dim_names(size)}
+    for value in graph.inputs:
+        if value.type.dtype is FOREIGN:
+            raise _refusal(f"input {value.name} has a type that the language does not have")
+        if value in graph.defaults:
+            raise _refusal(f"input {value.name} has a default, which a program cannot say")
+    for node in graph:
+        if node.op in (OPAQUE, OPAQUE_IMPURE):
+            _check_opaque(node, graph.opset, sizes)
+        for size in node.attributes.dims():
+            unknown = [name for name in dim_names(size) if name not in sizes]
+            if unknown:
+                raise _refusal(f"{_name(node)} depends on {unknown[0]}, a size that no input has", node)
+    names = [value.name or "" for value in graph.inputs] + [name for name, _ in graph.outputs]
+    odd = next((n for n in names if "`" in n or "\n" in n), None)
+    if odd is not None:
+        raise _refusal(f"the name {odd!r} cannot be quoted in a program")
+
+
+def _check_opaque(node: Node, opset: int, sizes: set[str]) -> None:
+    a = node.attributes_as(OpaqueAttributes)
+    if node.regions:
+        raise _refusal(f"{_name(node)} holds a graph", node)
+    if a.op_type == "Initializer" or any(r.type.dtype is FOREIGN for r in node.results):
+        raise _refusal(f"{_name(node)} gives a value of a type that the language does not have", node)
+    for result in node.results:
+        unknown = [name for size in result.shape for name in dim_names(size) if name not in sizes]
+        if unknown:
+            raise _refusal(f"{_name(node)} gives {unknown[0]}, a size that no input has", node)
+    for name, value in a.attributes:
+        if isinstance(value, (bytes, Tensor)):
+            raise _refusal(f"attribute {name} of {_name(node)} cannot be written in a program", node)
+    origin: NodeOrigin | None = node.origin
+    if origin is not None and not unchanged(origin.proto, origin.version, opset):
+        raise _refusal(f"{_name(node)} of opset {origin.version} is said otherwise at opset {opset}", node)
+    if a.unplain:
+        raise _refusal(f"attribute {a.unplain[0].name} of {_name(node)} cannot be written in a program", node)
+
+
+def _name(node: Node) -> str:
+    kind = getattr(node.attributes, "full_name", node.op.name)
+    return f"node {node.name} ({kind})" if node.name else f"a node of {kind}"
+
+
+def _refusal(message: str, node: Node | None = None) -> DmlcError:
+    labels = [] if node is None else [Label(span) for span in node.spans[:1]]
+    return fail(codes.NO_DML_TEXT, message, *labels, help="emit ONNX, which holds all that the model has")

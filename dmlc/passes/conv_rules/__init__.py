@@ -1,0 +1,6 @@
+"""The rules of ``fold-conv``, one idea a file."""
+
+from dmlc.passes.conv_rules.batch_norm import FoldBatchNorm
+from dmlc.passes.conv_rules.bias import FoldBias
+
+__all__ = ["FoldBatchNorm", "FoldBias"]

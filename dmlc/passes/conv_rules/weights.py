@@ -1,0 +1,63 @@
+"""A convolution with constant weights, as the rules see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Array, Node, StoredTensor, Tensor, Value
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
+from dmlc.passes.rewrite import Rewriter
+
+
+@dataclass(frozen=True, slots=True)
+class Conv:
+    """``weight`` is [outputs, inputs / groups, ...], ``bias`` has an element for each output, None where it is absent."""
+
+    node: Node
+    weight: Tensor
+    bias: Tensor | None
+
+    @property
+    def channels(self) -> int:
+        size = self.weight.type.shape[0]
+        assert isinstance(size, int)
+        return size
+
+
+def conv_of(value: Value) -> Conv | None:
+    """The convolution that the value is; None where its weights are not known, or lie in a file of their own."""
+    node = value.producer
+    if node is None or not is_opaque(node, "Conv") or len(node.operands) < 2:
+        return None
+    weight = constant_of(node.operands[1])
+    bias = constant_of(node.operands[2]) if len(node.operands) > 2 else None
+    if weight is None or (bias is None and len(node.operands) > 2 and node.operands[2] is not None):
+        return None
+    if any(isinstance(t, StoredTensor) and t.is_apart for t in (weight, bias)):
+        return None
+    return Conv(node, weight, bias)
+
+
+def rebuilt(rewriter: Rewriter, conv: Conv, weight: Array | None, bias: Array) -> Value:
+    """The convolution with other weights (None: its own) and that bias."""
+    dtype = conv.weight.dtype
+    node = conv.node
+    operands: list[Value | None] = [node.operand(0), node.operand(1)]
+    if weight is not None:
+        operands[1] = _constant(rewriter, weight.astype(dtype.numpy))
+    operands.append(_constant(rewriter, bias.astype(dtype.numpy)))
+    return rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))
+
+
+def _constant(rewriter: Rewriter, array: Array) -> Value:
+    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
+
+
+def wide(tensors: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
+    """The data in f64, so that folding rounds once."""
+    return [t.array.astype(np.float64) for t in tensors]

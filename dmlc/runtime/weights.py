@@ -1,0 +1,285 @@
+"""ONNX models are written with their weights: inside, in a file of their own beside the model, or where they are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+
+from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics.catalogue import files as codes
+from dmlc.diagnostics.catalogue.runs import CANNOT_WRITE
+from dmlc.importers.weights import External, blocks, byte_size, external, read_external
+from dmlc.runtime import files
+
+Placement = Literal["inline", "copy", "reference"]
+
+#: A message of protobuf has less than 2 GiB; some of it is for the nodes.
+_MOST_INLINE = 2**31 - 2**26
+#: Data of this size starts at a multiple of a page, so that runtimes can map it; smaller data at one of 64 bytes.
+_LARGE, _PAGE, _SMALL_ALIGNMENT = 1 << 16, 4096, 64
+#: Weights of fewer bytes stay in a model that is too large for one file.
+_WORTH_MOVING = 1024
+
+
+def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: Placement | None = None) -> None:
+    """Write a model, whole or not at all; nothing but ``path`` and ``path`` with ``.data`` appended is ever written.
+
+    ``source`` is the folder that locations of external data are relative to. ``weights`` says what becomes of them:
+    a ``reference`` to where they are, a ``copy`` in the file beside the model, or ``inline`` data; None refers where
+    the model lies in the folder of the source, and copies elsewhere. Data is copied in constant memory. Data inside a
+    model that is too large for one file goes to the file beside it. The model given is not changed.
+    Raises ``DmlcError``: E0421 (exit code 2), E0435, E0436, and E0432 to E0434 of ``importers.weights``.
+    """
+    outside = [external(t, source) for t in _tensors(model) if t.data_location == TensorProto.EXTERNAL]
+    try:
+        target = Path(os.path.realpath(path))
+        placement = _placement(target, path, source, weights) if outside else "inline"
+        _spare(outside, path, target)
+    except (OSError, ValueError) as error:
+        raise files.cannot("write", path, error) from None
+    size = sum([byte_size(t) or 0 for t in _tensors(model) if t.data_location != TensorProto.EXTERNAL])
+    if placement == "inline" and outside:
+        size += sum([data.length for data in outside])
+        _check_inline(path, size)
+    spills = size > _MOST_INLINE
+    if not spills and (placement == "reference" or not outside):
+        files.write_bytes(path, model.SerializeToString())
+        return
+    beside = _Beside(target.with_name(f"{target.name}.data"))
+
+    def place(tensor: TensorProto) -> None:
+        if tensor.data_location == TensorProto.EXTERNAL and placement != "reference":
+            data = external(tensor, source)
+            if placement == "copy":
+                beside.refer(tensor, data, data.length)
+            else:
+                _take_in(tensor, read_external(data))
+
+    placed = _placed(model, place, beside if spills else None)
+    if beside.parts:
+        _spare(outside, path, beside.path)
+        _write_both(placed, path, target, beside)
+    else:
+        files.write_bytes(path, placed.SerializeToString())
+
+
+def _check_inline(path: Path, size: int) -> None:
+    if size > _MOST_INLINE:
+        gib = f"{size / 2**30:.1f} GiB"
+        message = f"{path} would take {gib} with its weights inside: a model file holds less than 2 GiB"
+        raise fail(codes.INLINE_TOO_LARGE, message, help="use --weights copy")
+
+
+def _placement(target: Path, path: Path, source: Path | None, weights: Placement | None) -> Placement:
+    plain = target.is_file() or not target.exists()
+    same = source is not None and target.parent.is_dir() and source.is_dir() and target.parent.samefile(source)
+    if weights is None:
+        return "inline" if not plain else "reference" if same else "copy"
+    if weights == "reference" and not (same and plain):
+        where = f"in {source}" if source is not None else "of a model that comes from memory"
+        help = "use --weights copy, or write it to the folder of the source"
+        raise fail(codes.REFERENCE_ELSEWHERE, f"{path} cannot refer to weights {where}", help=help)
+    if weights == "copy" and not plain:
+        raise fail(CANNOT_WRITE, f"cannot write weights beside {path}: it is not a plain file", exit_code=2)
+    return weights
+
+
+def _spare(found: Iterable[External], path: Path, target: Path) -> None:
+    """What is read is never written."""
+    for data in found:
+        if target.exists() and target.samefile(data.path):
+            message = f"cannot write {path}: weight {data.name} of the source is in it"
+            raise fail(CANNOT_WRITE, message, help="give the output another name", exit_code=2)
+
+
+# --- the model with its weights elsewhere
+
+
+def _placed(model: ModelProto, place: Callable[[TensorProto], None], spilled: _Beside | None) -> ModelProto:
+    """A copy of the model, each of its weights changed by ``place``. Where ``spilled`` is given, the data of weights in
+    the model goes there, and is not copied first."""
+    out = ModelProto()
+    _copy_fields(model, out, but="graph")
+    _copy_fields(model.graph, out.graph, but="initializer")
+    for tensor in _inner_tensors(out):
+        place(tensor)
+    for tensor in model.graph.initializer:
+        new = out.graph.initializer.add()
+        size = byte_size(tensor) or 0
+        if spilled is not None and tensor.HasField("raw_data") and size >= _WORTH_MOVING:
+            _copy_fields(tensor, new, but="raw_data")
+            spilled.refer(new, tensor, size)
+        else:
+            new.CopyFrom(tensor)
+            place(new)
+    return out
+
+
+def _copy_fields(old: Any, new: Any, but: str) -> None:
+    for descriptor, value in old.ListFields():
+        name = descriptor.name
+        if name == but:
+            continue
+        if hasattr(value, "MergeFrom"):  # a message or a list
+            getattr(new, name).MergeFrom(value)
+        else:
+            setattr(new, name, value)
+
+
+def _take_in(tensor: TensorProto, data: bytes) -> None:
+    tensor.ClearField("data_location")
+    tensor.ClearField("external_data")
+    tensor.raw_data = data
+
+
+def _tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Every tensor of a model."""
+    yield from model.graph.initializer
+    yield from _inner_tensors(model)
+
+
+def _inner_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """All but the initializers of the main graph: in nodes, in graphs inside nodes, in functions, in sparse weights."""
+    yield from _sparse(model.graph.sparse_initializer)
+    yield from _of_nodes(model.graph.node)
+    for function in model.functions:
+        yield from _of_nodes(function.node)
+    for training in model.training_info:
+        yield from _of_graph(training.initialization)
+        yield from _of_graph(training.algorithm)
+
+
+def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    yield from _sparse(graph.sparse_initializer)
+    yield from _of_nodes(graph.node)
+
+
+def _sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
+    for sparse in tensors:
+        yield sparse.values
+        yield sparse.indices
+
+
+def _of_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.type in _HOLDERS:
+                yield from _of_attribute(attribute)
+
+
+_HOLDERS = frozenset(
+    (
+        AttributeProto.TENSOR, AttributeProto.TENSORS, AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS,
+        AttributeProto.GRAPH, AttributeProto.GRAPHS,
+    )
+)  # fmt: skip
+
+
+def _of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+    if attribute.HasField("sparse_tensor"):
+        yield from _sparse([attribute.sparse_tensor])
+    yield from _sparse(attribute.sparse_tensors)
+    if attribute.HasField("g"):
+        yield from _of_graph(attribute.g)
+    for graph in attribute.graphs:
+        yield from _of_graph(graph)
+
+
+# --- the file beside the model
+
+
+class _Beside:
+    """What goes to the file beside the model, at which places. Data that several weights share is there once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.parts: list[tuple[int, External | TensorProto]] = []
+        self.end = 0
+        self._places: dict[tuple[Path, int, int], int] = {}
+
+    def refer(self, tensor: TensorProto, data: External | TensorProto, length: int) -> None:
+        """Make ``tensor`` refer to its data, ``length`` bytes, in this file."""
+        if isinstance(data, External):
+            key = (data.path, data.offset, data.length)
+            offset = self._places.get(key)
+            if offset is None:
+                offset = self._places[key] = self._add(data, length)
+        else:
+            offset = self._add(data, length)
+        tensor.ClearField("external_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for name, value in (("location", self.path.name), ("offset", str(offset)), ("length", str(length))):
+            tensor.external_data.add(key=name, value=value)
+
+    def _add(self, data: External | TensorProto, length: int) -> int:
+        step = _PAGE if length >= _LARGE else _SMALL_ALIGNMENT
+        offset = -(-self.end // step) * step
+        self.parts.append((offset, data))
+        self.end = offset + length
+        return offset
+
+    def write(self, path: Path) -> None:
+        with path.open("xb") as file:
+            for offset, data in self.parts:
+                file.seek(offset)  # what lies between is zero
+                for block in blocks(data) if isinstance(data, External) else (data.raw_data,):
+                    file.write(block)
+            file.truncate(self.end)
+
+
+def _write_both(model: ModelProto, path: Path, target: Path, beside: _Beside) -> None:
+    """Both files, written under other names first. Raises ``DmlcError`` E0421; then both are as they were."""
+    suffix = uuid4().hex[:8]
+    new_data, new_model, old_data = (target.with_name(f".{target.name}.{suffix}.{n}") for n in ("data", "onnx", "old"))
+    failing = beside.path
+    try:
+        try:
+            if beside.path.is_dir():
+                raise IsADirectoryError(21, "is a directory")
+            beside.write(new_data)
+            failing = path
+            with new_model.open("xb") as file:
+                file.write(model.SerializeToString())
+            for new, old in ((new_data, beside.path), (new_model, target)):
+                if old.exists():
+                    new.chmod(old.stat().st_mode & 0o777)
+            _rename_both((new_data, beside.path), (new_model, target), old_data)
+        finally:
+            for left in (new_data, new_model):
+                with contextlib.suppress(OSError):
+                    left.unlink()
+    except DmlcError:
+        raise
+    except (OSError, ValueError) as error:
+        raise files.cannot("write", failing, error) from None
+
+
+def _rename_both(data: tuple[Path, Path], model: tuple[Path, Path], kept: Path) -> None:
+    """The data first, as a model without it is of no use; where the model cannot follow, the old data comes back."""
+    had = os.path.lexists(data[1])
+    if had:
+        data[1].replace(kept)
+    try:
+        data[0].replace(data[1])
+        model[0].replace(model[1])
+    except BaseException:
+        if had:
+            kept.replace(data[1])
+        else:
+            data[1].unlink(missing_ok=True)
+        raise
+    if had:
+        kept.unlink()
+
+
+__all__ = ["Placement", "write_model"]

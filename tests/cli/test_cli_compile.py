@@ -1,0 +1,383 @@
+"""What `compile` and `explain` tell: the table, the diff, the ledger, rules by name, near misses, progress."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dmlc import api
+from dmlc.cli.main import main
+from dmlc.cli.progress import Progress
+from dmlc.cli.report import human_bytes
+
+PROGRAM = """\
+model head(x: f32[4, 8]) -> (mean, twice) {
+    mean = reduce_sum(reduce_sum(x, axes=[0]), axes=[1])
+    twice = reduce_max(reduce_min(x, axes=[0]), axes=[1])
+    return mean, twice
+}
+"""
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with a program and a model in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("head.dml").write_text(PROGRAM)
+    onnx.save(small_model(), "small.onnx")
+    return tmp_path
+
+
+@pytest.fixture
+def dmlc(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command; gives exit code, stdout, stderr."""
+
+    def run(*argv: object) -> tuple[int, str, str]:
+        code = main([str(arg) for arg in argv])
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return code, captured.out, captured.err
+
+    return run
+
+
+def small_model() -> onnx.ModelProto:
+    """Two sums of which one is the other's, a max of a min, and a weight of 64 numbers."""
+    weight = np.arange(64, dtype=np.float32).reshape(8, 8) + 0.125
+    zero, one = np.array([0], np.int64), np.array([1], np.int64)
+    nodes = [
+        helper.make_node("MatMul", ["x", "weight"], ["h"], name="dense"),
+        helper.make_node("ReduceSum", ["h", "zero"], ["s"], name="inner_sum"),
+        helper.make_node("ReduceSum", ["s", "one"], ["y"], name="outer_sum"),
+        helper.make_node("ReduceMin", ["h", "zero"], ["m"], name="inner_min"),
+        helper.make_node("ReduceMax", ["m", "one"], ["z"], name="outer_max"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 8])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1]) for name in ("y", "z")],
+        [numpy_helper.from_array(a, n) for a, n in ((weight, "weight"), (zero, "zero"), (one, "one"))],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def document(output: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(output)
+    assert found["schema"] == 1
+    return found
+
+
+def row(text: str, name: str) -> list[str]:
+    """The cells of a row of the table."""
+    (line,) = [line for line in text.splitlines() if re.match(rf"\s*{re.escape(name)}\s", line)]
+    return line.strip()[len(name) :].split()
+
+
+# --- the table
+
+
+def test_the_table_of_a_model(dmlc: Run) -> None:
+    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx")
+    assert (code, out) == (0, "")
+    assert err.startswith("out.onnx: small for directml, opset 21, 4 nodes, ")
+    assert row(err, "nodes") == ["5", "4", "-1", "(-20%)"]
+    assert row(err, "ReduceSum") == ["2", "1", "-1", "(-50%)"]
+    assert row(err, "ReduceMin") == ["1", "1"]
+    assert row(err, "dispatches, about") == ["5", "4", "-1", "(-20%)"]
+    assert "B * batch + " in err
+    assert row(err, "opset") == ["18", "21"]
+    assert row(err, "seconds")
+
+
+def test_the_table_of_a_program(dmlc: Run) -> None:
+    """Before is what the target needs, with no other rewrite."""
+    err = dmlc("compile", "head.dml")[2]
+    assert row(err, "ReduceSum") == ["2", "1", "-1", "(-50%)"]
+    # each of the first reads 128 and writes 32, each of the second reads 32 and writes 4; all read their axes
+    assert row(err, "bytes moved, about")[:2] == [str(2 * (128 + 32 + 32 + 4) + 4 * 8), "B"]
+    assert dmlc("compile", "head.dml", "-q") == (0, "", "")
+    assert "nodes" not in dmlc("compile", "head.dml", "-o", "head.py")[2].partition("\n")[2]
+
+
+def test_the_table_as_json(dmlc: Run) -> None:
+    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "--format", "json", "--bind", "batch=4")
+    assert (code, err) == (0, "out.onnx: small for directml, opset 21, 4 nodes, " + err.partition("4 nodes, ")[2])
+    found = document(out)
+    assert found["before"]["nodes"] == {"ReduceSum": 2, "MatMul": 1, "ReduceMax": 1, "ReduceMin": 1}
+    assert (found["before"]["total"], found["after"]["total"]) == (5, 4)
+    assert (found["before"]["opset"], found["after"]["opset"]) == (18, 21)
+    assert found["before"]["bytes"] == Path("small.onnx").stat().st_size
+    assert found["after"]["bytes"] == Path("out.onnx").stat().st_size == found["bytes"]
+    assert isinstance(found["after"]["bytes_moved"], int)
+    assert found["seconds"] > 0
+    assert (found["written"], found["rewrites"]) == (True, 1)
+    found = document(dmlc("compile", "small.onnx", "-o", "out.onnx", "--format", "json", "-q")[1])
+    assert "batch" in found["after"]["bytes_moved"]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (9995, "10.0 kB"), (999_499, "999 kB"), (999_500, "1.00 MB"),
+     (12_345_678, "12.3 MB"), (4 * 2**30, "4.29 GB"), (5 * 10**15, "5000 TB")],
+)  # fmt: skip
+def test_bytes_for_people(number: int, text: str) -> None:
+    assert human_bytes(number) == text
+
+
+# --- dry runs, diffs
+
+
+def test_a_dry_run_writes_nothing(dmlc: Run, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    code, out, err = dmlc("compile", "small.onnx", "--dry-run", "--ledger", "l.json")
+    assert (code, out) == (0, "")
+    assert err.startswith("dry run: small for directml")
+    assert row(err, "nodes")[:2] == ["5", "4"]
+    assert "not written" in dmlc("compile", "head.dml", "--dry-run")[2]
+    found = document(dmlc("compile", "head.dml", "--dry-run", "-o", "-", "--format", "json")[1])
+    assert found["written"] is False
+    assert sorted(folder.iterdir()) == before
+
+
+def test_the_diff(dmlc: Run) -> None:
+    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "--diff", "-q")
+    assert (code, err) == (0, "")
+    assert Path("out.onnx").exists()
+    lines = out.splitlines()
+    assert lines[:2] == ["--- as written", "+++ compiled"]
+    assert any(line.startswith("-") and "reduce_sum" in line and "axes=[0]" in line for line in lines)
+    assert any(line.startswith("+") and "reduce_sum(h)" in line for line in lines)
+    assert "0.125" not in out
+    found = document(dmlc("compile", "small.onnx", "--dry-run", "--diff", "--format", "json")[1])
+    assert found["diff"] == out
+    Path("plain.dml").write_text("model m(x: f32[4]) -> (y) {\n    return abs(x)\n}\n")
+    assert dmlc("compile", "plain.dml", "--dry-run", "--diff", "-q") == (0, "", "")
+
+
+# --- rules
+
+
+def test_list_rules_needs_no_source(dmlc: Run) -> None:
+    code, out, err = dmlc("compile", "--list-rules")
+    assert (code, err) == (0, "")
+    assert re.search(r"^merge-nested-reductions +by case +canonicalize-reduce", out, re.MULTILINE)
+    assert re.search(r"^lower-hardmax +exact \*", out, re.MULTILINE)
+    rules = {rule["rule"]: rule for rule in document(dmlc("compile", "--list-rules", "--format", "json")[1])["rules"]}
+    assert rules["cse"] == {
+        "rule": "cse", "class": "exact", "by_case": False, "optional": True, "passes": ["cse"],
+        "summary": "Merge nodes that compute the same.",
+    }  # fmt: skip
+
+
+def test_rules_by_name(dmlc: Run) -> None:
+    def operators(*argv: str) -> list[str]:
+        assert dmlc("compile", "small.onnx", "-o", "out.onnx", "-q", *argv) == (0, "", "")
+        return [node.op_type for node in onnx.load("out.onnx").graph.node]
+
+    assert operators().count("ReduceSum") == 1
+    assert operators("--exact").count("ReduceSum") == 2
+    assert operators("--skip-rule", "merge-nested-reductions").count("ReduceSum") == 2
+    assert operators("--only-rule", "cse").count("ReduceSum") == 2
+    assert operators("--only-rule", "cse", "--only-rule", "merge-nested-reductions").count("ReduceSum") == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["--skip-rule", "merge-nested"], 'did you mean "merge-nested-reductions"?'),
+        (["--only-rule", "dec"], 'did you mean "dce"?'),
+        (["--skip-rule", "lower-hardmax"], "cannot be skipped"),
+        (["--skip-rule", "fold-constants"], "its rules are fold, "),
+    ],
+)
+def test_rules_that_do_not_exist(dmlc: Run, argv: list[str], text: str) -> None:
+    for verb in ("compile", "explain", "check"):
+        output = ["-o", "out.onnx"] if verb == "compile" else []
+        code, out, err = dmlc(verb, "small.onnx", *output, *argv)
+        assert (code, out) == (2, "")
+        assert text in err
+    assert not Path("out.onnx").exists()
+
+
+# --- the ledger
+
+
+def test_the_ledger(dmlc: Run) -> None:
+    assert dmlc("compile", "small.onnx", "-o", "out.onnx", "--ledger", "l.json", "-q")[0] == 0
+    found = document(Path("l.json").read_text(encoding="utf-8"))
+    assert (found["model"], found["target"], found["opset"]) == ("small", "directml", 21)
+    (merge,) = [entry for entry in found["rewrites"] if entry["rule"] == "merge-nested-reductions"]
+    assert (merge["class"], merge["before"]) == ("reassociates", ["outer_sum", "inner_sum"])
+    assert len(merge["after"]) == 1
+    assert dmlc("compile", "head.dml", "--ledger", "l.json", "-q")[0] == 0
+    entries = document(Path("l.json").read_text())["rewrites"]
+    assert any(place.startswith("head.dml:2:") for entry in entries for place in entry["places"])
+
+
+def test_the_ledger_is_written_whole_or_not_at_all(dmlc: Run, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    for ledger in ("no/such/l.json", str(folder)):
+        code, _, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "--ledger", ledger)
+        assert code == 2
+        assert "error[E0421]" in err
+        assert sorted(folder.iterdir()) == before
+
+
+# --- usage
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["compile"],
+        ["compile", "small.onnx"],
+        ["compile", "small.onnx", "-o", "small.onnx"],
+        ["compile", "small.onnx", "-o", "./small.onnx"],
+        ["compile", "small.onnx", "-o", "link.onnx"],
+        ["compile", "small.onnx", "-o", "-", "--diff"],
+        ["compile", "small.onnx", "-o", "-", "--format", "json"],
+        ["compile", "small.onnx", "-o", "out.onnx", "--ledger", "out.onnx"],
+        ["compile", "small.onnx", "-o", "out.onnx", "--ledger", "small.onnx"],
+        ["compile", "small.onnx", "-o", "out.onnx", "--ledger", "-"],
+        ["compile", "small.onnx", "-o", "out.onnx", "--weights", "elsewhere"],
+        ["compile", "small.onnx", "-o", "out.onnx", "--verify", "0"],
+        ["compile", "small.onnx", "-o", "out.onnx", "--verify", "many"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(dmlc: Run, folder: Path, argv: list[str]) -> None:
+    Path("link.onnx").symlink_to("small.onnx")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    code, out, err = dmlc(*argv)
+    assert (code, out) == (2, "")
+    assert err
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_model_as_a_program(dmlc: Run) -> None:
+    """Weights lie beside it; what it compiles to is the same."""
+    code, out, err = dmlc("compile", "small.onnx", "-o", "text.dml")
+    assert (code, out) == (0, "")
+    assert err.startswith("text.dml: small for directml, ")
+    assert 'load("text.npz"' in Path("text.dml").read_text()
+    assert dmlc("compile", "text.dml", "-q")[0] == 0
+    assert sorted(n.op_type for n in onnx.load("text.onnx").graph.node) == [
+        "MatMul", "ReduceMax", "ReduceMin", "ReduceSum",
+    ]  # fmt: skip
+
+
+def test_a_model_to_stdout(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["compile", "small.onnx", "-o", "-", "--bind", "batch=3"]) == 0
+    made = onnx.load_from_string(capfdbinary.readouterr().out)
+    assert made.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 3
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_nothing_is_written_where_verifying_finds_a_difference(
+    dmlc: Run, monkeypatch: pytest.MonkeyPatch, ok: bool
+) -> None:
+    class Verdict:
+        text = "y: largest error 1 ulp"
+
+    asked: list[tuple[int, int]] = []
+
+    def verify(self: object, number: int, *, seed: int) -> Verdict:
+        asked.append((number, seed))
+        verdict = Verdict()
+        verdict.ok = ok  # type: ignore[attr-defined]
+        return verdict
+
+    monkeypatch.setattr(api.Program, "verify", verify, raising=False)
+    argv = ("compile", "small.onnx", "-o", "out.onnx", "--ledger", "l.json", "--verify", "3", "--verify-seed", "7")
+    code, out, err = dmlc(*argv)
+    assert (code, out, asked) == (0 if ok else 1, "", [(3, 7)])
+    assert Verdict.text in err
+    assert [Path(name).exists() for name in ("out.onnx", "l.json")] == [ok, ok]
+
+
+# --- explain
+
+
+def test_explain_a_model(dmlc: Run) -> None:
+    code, out, err = dmlc("explain", "small.onnx")
+    assert (code, err) == (0, "")
+    assert out.startswith("small for directml: 5 nodes as written, 4 after\n")
+    assert "  merge-nested-reductions (reassociates): reduce_sum of reduce_sum\n" in out
+    assert "      outer_sum, inner_sum -> " in out
+    assert "  merge-nested-reductions at outer_max: reduce_max of reduce_min is no single reduction\n" in out
+    found = document(dmlc("explain", "small.onnx", "--format", "json")[1])
+    assert found["nodes"] == {"before": 5, "after": 4}
+    (entry,) = [entry for entry in found["rewrites"] if entry["rule"] == "merge-nested-reductions"]
+    assert entry["before"] == ["outer_sum", "inner_sum"]
+    misses = [(m["rule"], m["node"]) for m in found["missed"]]
+    assert misses.count(("merge-nested-reductions", "outer_max")) == 1
+
+
+def test_explain_says_what_a_class_forbids(dmlc: Run) -> None:
+    out = dmlc("explain", "small.onnx", "--exact")[1]
+    assert "merge-nested-reductions at outer_sum: it reassociates: rounding may differ" in out
+
+
+def test_explain_shortens_long_lists_of_nodes(dmlc: Run) -> None:
+    made = small_model()
+    for i in range(9):
+        made.graph.node.append(helper.make_node("Exp", ["x"], [f"unused{i}"], name=f"unused_{i}"))
+    onnx.save(made, "small.onnx")
+    out = dmlc("explain", "small.onnx", "--skip-rule", "cse")[1]
+    assert "      unused_0, unused_1, unused_2, unused_3, unused_4, unused_5 and 3 more -> nothing\n" in out
+
+
+# --- progress
+
+
+class Clock:
+    """Stands for the event that ends the watch: ``waits`` turns of the loop, and no time passes."""
+
+    def __init__(self, waits: int) -> None:
+        self.waits = waits
+        self.asked: list[float] = []
+
+    def wait(self, seconds: float) -> bool:
+        self.asked.append(seconds)
+        return len(self.asked) > self.waits
+
+    def set(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("waits", [0, 2])
+def test_progress(waits: int, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress("big.onnx", shown=True)
+    progress._done = clock = Clock(waits)  # type: ignore[assignment]
+    progress("fold-constants")
+    with progress:
+        pass
+    err = capsys.readouterr().err
+    assert err.count("\r\x1b[Kbig.onnx: 0 s, fold-constants") == waits
+    assert err.endswith("\r\x1b[K") or not waits
+    assert clock.asked[0] >= 1  # what is done soon says nothing
+
+
+def test_progress_only_on_a_terminal(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[bool] = []
+    monkeypatch.setattr(Progress, "__enter__", lambda self: shown.append(self.shown) or self)
+    monkeypatch.setattr(Progress, "__exit__", lambda self, *_: None)
+    dmlc("compile", "head.dml")
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
+    monkeypatch.setenv("TERM", "xterm")
+    dmlc("compile", "head.dml")
+    dmlc("compile", "head.dml", "-q")
+    monkeypatch.setenv("TERM", "dumb")
+    dmlc("compile", "head.dml")
+    assert shown == [False, True, False, False]

@@ -1,0 +1,120 @@
+"""A model as a program of the language, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import dmlc
+from dmlc.diagnostics import Source
+
+FLOAT = TensorProto.FLOAT
+node = helper.make_node
+
+
+def info(name: str, shape: Any, dtype: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def model(nodes: list[onnx.NodeProto], inputs: Any, outputs: Any, **weights: Any) -> onnx.ModelProto:
+    tensors = [numpy_helper.from_array(np.asarray(w), k) for k, w in weights.items()]
+    graph = helper.make_graph(nodes, "head", inputs, outputs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def head() -> onnx.ModelProto:
+    rng = np.random.default_rng(1)
+    return model(
+        [
+            node("Conv", ["x", "kernel"], ["c 1"], pads=[1, 1, 1, 1], kernel_shape=[3, 3]),
+            node("Clip", ["c 1", "", "six"], ["r"]),
+            node("ReduceMean", ["r"], ["m"], axes=[2, 3], keepdims=0),
+            node("MatMul", ["m", "w"], ["l"]),
+            node("Softmax", ["l"], ["p"], axis=-1),
+            node("ArgMax", ["l"], ["top one"], axis=1, keepdims=0),
+        ],
+        [info("x", ["n", 3, 8, 8])],
+        [info("p", None), info("top one", None, TensorProto.INT64)],
+        kernel=rng.normal(size=(4, 3, 3, 3)).astype(np.float32),
+        w=rng.normal(size=(4, 5)).astype(np.float32),
+        six=np.float32(6),
+    )
+
+
+def test_the_program_is_the_model_again(tmp_path: Path) -> None:
+    m = head()
+    dmlc.compile(m).save(tmp_path / "head.dml")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["head.dml", "head.npz"]
+    text = (tmp_path / "head.dml").read_text()
+    assert 'load("head.npz", "w0")' in text
+    assert "onnx.Conv(x, kernel, kernel_shape=[3, 3], pads=[1, 1, 1, 1])" in text
+    feeds = {"x": np.random.default_rng(2).normal(size=(2, 3, 8, 8)).astype(np.float32)}
+    before, after = dmlc.compile(m).run(feeds, "cpu"), dmlc.compile(tmp_path / "head.dml").run(feeds, "cpu")
+    assert list(before) == list(after) == ["p", "top one"]
+    np.testing.assert_array_equal(after["top one"], before["top one"])
+    np.testing.assert_allclose(after["p"], before["p"], rtol=2e-5)
+
+
+def test_without_a_file_beside_it_the_weights_are_in_the_text() -> None:
+    text = dmlc.compile(head()).artifact("dml").payload
+    assert "load(" not in text
+    np.testing.assert_allclose(
+        dmlc.compile(Source("t.dml", text)).run({"x": np.ones((1, 3, 8, 8), np.float32)}, "cpu")["p"],
+        dmlc.compile(head()).run({"x": np.ones((1, 3, 8, 8), np.float32)}, "cpu")["p"],
+        rtol=2e-5,
+    )
+
+
+def test_a_program_can_be_written_too(tmp_path: Path) -> None:
+    source = Source(
+        "t.dml",
+        "model m(x: f32[N, 4]) -> (y) {\n    y = reduce_sum(reduce_sum(x, axes=[0]), axes=[1])\n    return y\n}\n",
+    )
+    dmlc.compile(source).save(tmp_path / "t.dml")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.dml"]
+    assert (tmp_path / "t.dml").read_text().count("reduce_sum") == 1
+
+
+def _branch(name: str) -> onnx.GraphProto:
+    return helper.make_graph([node("Relu", ["x"], [name])], name, [], [info(name, None)])
+
+
+@pytest.mark.parametrize(
+    ("m", "words"),
+    [
+        (
+            model(
+                [node("If", ["c"], ["y"], name="choose", then_branch=_branch("a"), else_branch=_branch("b"))],
+                [info("x", [2]), info("c", [], TensorProto.BOOL)],
+                [info("y", [2])],
+            ),
+            "node choose (If) holds a graph",
+        ),
+        (model([node("NonZero", ["x"], ["y"], name="nz")], [info("x", [4])], [info("y", None)]), "node nz (NonZero)"),
+        (model([node("Relu", ["x"], ["y"])], [info("x", None)], [info("y", None)]), "input x"),
+        (
+            model([node("Add", ["x", "w"], ["y"])], [info("x", [2]), info("w", [])], [info("y", [2])], w=np.float32(1)),
+            "input w has a default",
+        ),
+        (
+            model(
+                [node("ConstantOfShape", ["s"], ["c"], value=numpy_helper.from_array(np.ones(1, np.float32))),
+                 node("Add", ["x", "c"], ["y"])],
+                [info("x", [1]), info("s", [1], TensorProto.INT64)],
+                [info("y", [1])],
+            ),
+            "ConstantOfShape",
+        ),
+    ],
+)  # fmt: skip
+def test_what_no_program_can_say_is_refused(m: onnx.ModelProto, words: str, tmp_path: Path) -> None:
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(m).save(tmp_path / "m.dml")
+    assert caught.value.diagnostics[0].code.id == "E0508"
+    assert words in caught.value.diagnostics[0].message
+    assert not list(tmp_path.iterdir())

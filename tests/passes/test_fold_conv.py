@@ -1,0 +1,105 @@
+"""``fold-conv``: positive, near-miss and numerical tests through compiled models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import dmlc
+
+node = helper.make_node
+RNG = np.random.default_rng(7)
+#: Two roundings of f32 beside a sum of a few dozen products.
+RTOL = 2e-5
+
+
+def info(name: str, shape: Any) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def model(nodes: list[onnx.NodeProto], *, opset: int = 17, outputs: tuple[str, ...] = ("y",), **weights: Any) -> Any:
+    base = {
+        "k": RNG.normal(size=(4, 3, 3, 3)), "gamma": RNG.normal(size=4), "beta": RNG.normal(size=4),
+        "mean": RNG.normal(size=4), "variance": RNG.uniform(0.1, 2, size=4),
+    }  # fmt: skip
+    used = {name for n in nodes for name in n.input}
+    arrays = {k: np.asarray(v, np.float32) for k, v in {**base, **weights}.items() if k in used}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [info("x", [2, 3, 8, 8])],
+        [info(o, None) for o in outputs],
+        [numpy_helper.from_array(a, k) for k, a in arrays.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def operators(program: dmlc.Program) -> list[str]:
+    return [n.op_type for n in program.to_onnx().graph.node]
+
+
+def check(m: onnx.ModelProto, want: list[str], **options: Any) -> dmlc.Program:
+    program = dmlc.compile(m, **options)
+    assert operators(program) == want
+    feeds = {"x": RNG.normal(size=(2, 3, 8, 8)).astype(np.float32)}
+    plain = dmlc.compile(m, only_rules=["dce"])
+    for name, array in plain.run(feeds, "cpu").items():
+        np.testing.assert_allclose(program.run(feeds, "cpu")[name], array, rtol=RTOL, atol=RTOL)
+    return program
+
+
+CONV = node("Conv", ["x", "k"], ["c"], pads=[1, 1, 1, 1])
+NORM = node("BatchNormalization", ["c", "gamma", "beta", "mean", "variance"], ["y"], epsilon=1e-3)
+
+
+@pytest.mark.parametrize("opset", [9, 13, 15, 21])
+def test_a_batch_norm_goes_into_the_weights(opset: int) -> None:
+    program = check(model([CONV, NORM], opset=opset), ["Conv"])
+    assert [e.rule for e in program.ledger if e.rule == "fold-batch-norm"]
+
+
+def test_with_a_bias_and_groups() -> None:
+    conv = node("Conv", ["x", "k", "b"], ["c"], group=3, strides=[2, 2])
+    check(
+        model([conv, NORM], k=RNG.normal(size=(6, 1, 3, 3)), b=RNG.normal(size=6), gamma=np.ones(6), beta=np.ones(6),
+              mean=np.ones(6), variance=np.ones(6)),
+        ["Conv"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(4, 1, 1), (1, 4, 1, 1)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_constant_for_each_channel_is_the_bias(shape: tuple[int, ...], swapped: bool) -> None:
+    names = ["d", "c"] if swapped else ["c", "d"]
+    check(model([CONV, node("Add", names, ["y"])], d=RNG.normal(size=shape)), ["Conv"])
+
+
+def test_bias_then_norm_are_both_folded() -> None:
+    nodes = [CONV, node("Add", ["c", "d"], ["e"]), node("BatchNormalization", ["e", *NORM.input[1:]], ["y"])]
+    check(model(nodes, d=RNG.normal(size=(4, 1, 1))), ["Conv"])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights", "want"),
+    [
+        ([CONV, node("Add", ["c", "d"], ["y"])], {"d": np.ones((8, 8))}, ["Conv", "Add"]),
+        ([CONV, node("Add", ["c", "d"], ["y"])], {"d": np.ones((2, 4, 1, 1))}, ["Conv", "Add"]),
+        ([CONV, node("Relu", ["c"], ["r"]), node("Add", ["r", "d"], ["y"])], {"d": np.ones((4, 1, 1))},
+         ["Conv", "Relu", "Add"]),
+    ],
+)  # fmt: skip
+def test_near_misses(nodes: list[onnx.NodeProto], weights: dict[str, Any], want: list[str]) -> None:
+    check(model(nodes, **weights), want)
+
+
+def test_a_convolution_that_is_used_elsewhere_stays() -> None:
+    program = check(model([CONV, NORM], outputs=("y", "c")), ["Conv", "BatchNormalization"])
+    assert any(r.rule == "fold-batch-norm" and "c is used 2 times" in r.reason() for r in program.remarks)
+
+
+def test_exact_leaves_it() -> None:
+    check(model([CONV, NORM]), ["Conv", "BatchNormalization"], exact=True)

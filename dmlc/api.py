@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dmlc import builder, ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
+from dmlc.codegen.ledger import ledger_json
 from dmlc.diagnostics import Diagnostic, DmlcError, Label, Source, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
@@ -32,6 +33,8 @@ from dmlc.targets import Target, load_target, target_names
 
 if TYPE_CHECKING:
     import onnx
+
+    from dmlc.runtime.weights import Placement
 
 #: What can be compiled: a path, a text with its name, a graph of the builder.
 ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto"
@@ -203,20 +206,28 @@ class Program:
         text: str = self.artifact(kind).payload
         return text.encode("utf-8")
 
-    def save(self, path: str | os.PathLike[str], *, kind: str | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], *, kind: str | None = None, weights: Placement | None = None) -> None:
         """Write the program in the form that ``kind`` or else the suffix says, whole or not at all.
 
-        Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written.
+        ``weights`` says what becomes of an imported model's external data: a ``reference`` to where it is, which is
+        what happens in its own folder where nothing is said; a ``copy`` in PATH.data, elsewhere; ``inline`` data.
+        Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written, and what
+        ``runtime.weights.write_model`` raises.
         """
         path, kind = Path(path), kind or kind_of(path)
-        if kind != "dml":
+        if kind == "onnx":
+            from dmlc.runtime.weights import write_model
+
+            artifact = self.artifact(kind)
+            write_model(artifact.payload, path, source=artifact.folder, weights=weights)
+        elif kind == "dml":
+            beside = path.with_suffix(".npz")
+            artifact = self._text(beside.name)
+            if artifact.arrays:
+                files.write_bytes(beside, files.npz_bytes(artifact.arrays))
+            files.write_bytes(path, artifact.payload.encode("utf-8"))
+        else:
             files.write_bytes(path, self.to_bytes(kind))
-            return
-        beside = path.with_suffix(".npz")
-        artifact = self._text(beside.name)
-        if artifact.arrays:
-            files.write_bytes(beside, files.npz_bytes(artifact.arrays))
-        files.write_bytes(path, artifact.payload.encode("utf-8"))
 
     def _text(self, weights: str | None) -> Artifact:
         """The program in the language, fused but not made for any target."""
@@ -241,6 +252,7 @@ class Program:
             context.progress = chosen.progress
             graph = self.source_graph.clone()
             default_pipeline(target, lower_hardmax=self._options.lower_hardmax).run(graph, context)
+            graph.metadata["dmlc.ledger"] = ledger_json(context.ledger)
             self._lowered[target.name] = _Lowered(graph, context)
         return self._lowered[target.name]
 

@@ -1,0 +1,105 @@
+"""The rules that users can name: read off the pipelines, described, chosen and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dmlc
+from dmlc.diagnostics import DmlcError
+from dmlc.passes.inventory import all_rules, chosen_rules, pass_names
+from dmlc.passes.manager import CLASSES
+
+RULES = {rule.name: rule for rule in all_rules()}
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
+def test_every_rule_reads_well(rule: object) -> None:
+    facts = RULES[rule.name]  # type: ignore[attr-defined]
+    assert facts.rewrite_class in CLASSES
+    assert facts.summary, f"{facts.kind} needs a docstring"
+    assert len(facts.summary) < 140
+    assert facts.summary.endswith("."), facts.summary
+    assert "``" not in facts.summary
+    assert facts.passes
+
+
+def test_what_is_in_the_list() -> None:
+    assert {"fold", "cse", "dce", "merge-nested-reductions", "lower-hardmax", "widen-dtype"} <= set(RULES)
+    assert RULES["move-nothing"].passes[:2] == ("fold-constants", "canonicalize-reduce")
+    assert RULES["merge-nested-reductions"].depends
+    assert not RULES["sort-axes"].depends
+    needed = {rule.name for rule in all_rules() if not rule.optional}
+    assert {"lower-hardmax", "lower-rank", "widen-dtype"} <= needed
+    assert not needed & {"fold", "cse", "dce", "merge-nested-reductions", "move-nothing"}
+    assert "infer-shapes" in pass_names()
+    assert "infer-shapes" not in RULES
+
+
+def test_each_name_is_one_rule() -> None:
+    """A rule and another pass of its name would make --skip-rule mean two things."""
+    for name, rule in RULES.items():
+        assert name not in pass_names() or rule.passes == (name,)
+
+
+def test_names_are_checked() -> None:
+    assert chosen_rules((), None) == (frozenset(), None)
+    assert chosen_rules(["cse"], ["fold"]) == (frozenset({"cse"}), frozenset({"fold"}))
+    assert chosen_rules("cse", ())[1] == frozenset()
+    for skip, only, text in (
+        (["csee"], None, 'did you mean "cse"?'),
+        ((), ["merge-nested-reduction"], 'did you mean "merge-nested-reductions"?'),
+        (["canonicalize-reduce"], None, "it is a pass; its rules are"),
+        (["qqq"], None, "--list-rules"),
+        (["lower-hardmax"], None, "cannot be skipped"),
+    ):
+        with pytest.raises(DmlcError, match=r"E0556") as caught:
+            chosen_rules(skip, only)
+        assert caught.value.exit_code == 2
+        assert text in str(caught.value)
+
+
+PROGRAM = """\
+model m(x: f32[2, 3], y: f64[2, 3]) -> (a, b, c) {
+    s = reduce_sum(reduce_sum(x, axes=[0]), axes=[1])
+    unused = exp(x)
+    return s + abs(x), s * abs(x), hardmax(y, axes=[0, 1])
+}
+"""
+
+
+def fired(tmp_path: Path, **options: object) -> set[str]:
+    path = tmp_path / "m.dml"
+    path.write_text(PROGRAM)
+    program = dmlc.compile(path, **options)
+    program.to_onnx()
+    return {entry.rule for entry in program.ledger}
+
+
+def test_rules_are_left_out_and_left_alone(tmp_path: Path) -> None:
+    everything = fired(tmp_path)
+    assert {"merge-nested-reductions", "cse", "dce", "lower-hardmax"} <= everything
+    for rule in ("merge-nested-reductions", "cse", "dce"):
+        assert fired(tmp_path, skip_rules=[rule]) == everything - {rule}
+    needed = {name for name in everything if not RULES[name].optional}
+    assert fired(tmp_path, only_rules=[]) == needed
+    assert fired(tmp_path, only_rules=["cse"]) == needed | {"cse"}
+    assert fired(tmp_path, only_rules=["cse", "dce"], skip_rules=["cse"]) == needed | {"dce"}
+
+
+def test_the_ledger_of_cse_and_dce_names_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "m.dml"
+    path.write_text(PROGRAM)
+    ledger = {entry.rule: entry for entry in dmlc.compile(path).ledger}
+    assert (ledger["cse"].before, ledger["cse"].after) == (("abs", "abs"), ("abs",))
+    assert (ledger["dce"].before, ledger["dce"].after) == (("exp unused",), ())
+    assert ledger["dce"].text == "1 unused node removed"
+
+
+def test_progress_names_the_passes(tmp_path: Path) -> None:
+    path = tmp_path / "m.dml"
+    path.write_text(PROGRAM)
+    steps: list[str] = []
+    program = dmlc.compile(path, progress=steps.append)
+    assert steps == [name for name, _, _ in program.timings]

@@ -117,7 +117,7 @@ class NodeReader:
                 value.name = name
                 self.scope.define(name, value)
         known = KNOWERS.get(proto.op_type)
-        if known is not None and len(node.results) == 1:
+        if known is not None and len(node.results) == 1 and not node.results[0].type.dtype.is_float:
             self._learn(reading, known(reading), node)
 
     def _learn(self, reading: Reading, known: Known | None, node: Node) -> None:

@@ -54,9 +54,7 @@ def says_flattened(graph: Graph) -> bool:
 
 def _fits(node: Node, opset: int) -> bool:
     proto: NodeProto = node.origin.proto
-    return fits(proto, node.origin.version, opset) or fits(
-        proto, node.origin.version, opset, known_of(node, proto.input)
-    )
+    return fits(proto, node.origin.version, opset, known_of(node, proto.input))
 
 
 def _carried(graph: Graph) -> Iterator[Node]:

@@ -24,13 +24,13 @@ def in_order(nodes: Sequence[NodeProto], known: Collection[str]) -> Iterator[tup
                 raise fail(codes.BROKEN_MODEL, f"two values are named {name}", help="names must be unique in a graph")
             made.add(name)
     seen: set[str] = set()
-    waiting: dict[int, set[str]] = {}
-    for number, node in enumerate(nodes):
-        needs = {n for n in needed(node) if n in made and n not in seen and n}
-        if needs:
-            waiting[number] = needs
+    sorted_already = True
+    for node in nodes:
+        for name in node.input if not node.attribute else needed(node):
+            if name in made and name not in seen and name:
+                sorted_already = False
         seen.update(node.output)
-    if not waiting:
+    if sorted_already:
         yield from enumerate(nodes)
         return
     maker = {name: number for number, node in enumerate(nodes) for name in node.output if name}
@@ -47,7 +47,7 @@ def used_names(graph: GraphProto) -> set[str]:
     """The names that some node, a graph inside one, or an output uses."""
     used = {info.name for info in graph.output}
     for node in graph.node:
-        used.update(needed(node))
+        used.update(node.input if not node.attribute else needed(node))
     used.discard("")
     return used
 

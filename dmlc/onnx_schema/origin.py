@@ -48,7 +48,9 @@ def known_of(node: Node, names: Sequence[str]) -> Known:
         if isinstance(place, Tensor):
             data[name] = place
         elif place is not None:
-            value = node.operand(place)
+            value = node.operands[place]
+            if value is None:
+                continue
             values[name] = value
             tensor = constant_of(value)
             if tensor is not None:

@@ -27,7 +27,11 @@ def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
 
 
 def _stretch(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str) -> Dim:
-    if a == b or call.dims.is_one(b):
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    if call.dims.is_one(b):
         return a
     if call.dims.is_one(a):
         return b

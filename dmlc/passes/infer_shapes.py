@@ -30,6 +30,8 @@ class InferShapes(Pass):
     def run(self, graph: Graph, context: PassContext) -> bool:
         changed = graph.opset != context.opset
         graph.opset = context.opset
+        if graph.dims.least == 0:
+            return changed  # an imported model was typed when it was read, with its dims bound
         checked: set[_Signature] = set()
         for node in graph:
             try:

@@ -102,6 +102,12 @@ def _no_broadcast(draft: Draft) -> None:
         raise Unmovable("it may broadcast, which came with opset 8")
 
 
+def _mod_down(draft: Draft) -> None:
+    text = draft.type_text(draft.input(0))
+    if not draft.get("fmod", 0) and (text is None or not text.startswith(("tensor(int", "tensor(uint"))):
+        raise Unmovable("the floored remainder of floats came with opset 28")
+
+
 def _constant_down(draft: Draft) -> None:
     for name, dtype in _VALUES.items():
         value = draft.pop(name)
@@ -130,6 +136,7 @@ ROWS: tuple[Row, ...] = (
     Row("AveragePool", 19, _HANGING, _pool, _pool),
     Row("Cast", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
     Row("CastLike", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
+    Row("Mod", 28, "fmod=0 takes floats too", down=_mod_down),
     Row("Scan", 9, _SCAN, never(_SCAN), never(_SCAN)),
     Row("Scatter", 11, "ScatterElements took its place", becomes="ScatterElements"),
     Row("Constant", 12, "numbers and texts may be given without a tensor", down=_constant_down),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from onnx import NodeProto
+from onnx.defs import onnx_opset_version
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import targets as codes
@@ -17,28 +18,32 @@ from dmlc.ops.select import HARDMAX
 
 
 def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
-    """``wanted`` where all carried nodes fit it, else the highest below it that they fit, not under ``lowest``.
+    """``wanted`` where all carried nodes fit it; else the highest below it that they fit, not under ``lowest``; else the
+    lowest above it, for a model must not be refused because a target is behind.
 
     Where the user ``asked`` for it, nothing else will do. Raises ``DmlcError`` E0501, which names a node.
     """
     carried = list(_carried(graph))
-    guilty = ""
-    for opset in range(wanted, lowest - 1, -1):
-        misfit = next((n for n in carried if not _fits(n, opset)), None)
-        if misfit is None:
-            if opset != wanted:
-                graph.notes.append(f"opset {opset}, not {wanted}: {guilty} has no equal there")
+    guilty = _misfit(carried, wanted)
+    if guilty is None:
+        return wanted
+    proto = guilty.origin.proto
+    label = f"node {proto.name or proto.output[0]} ({proto.op_type})"
+    newest = max(onnx_opset_version(), graph.origin.versions.get("", 1))
+    for opset in () if asked else (*range(wanted - 1, lowest - 1, -1), *range(wanted + 1, newest + 1)):
+        if _misfit(carried, opset) is None:
+            graph.notes.append(f"opset {opset}, not {wanted}: {label} has no equal there")
             return opset
-        proto = misfit.origin.proto
-        guilty = guilty or f"node {proto.name or proto.output[0]} ({proto.op_type})"
-        if asked:
-            break
     version = graph.origin.versions.get("", 1)
     raise fail(
         codes.NEEDS_OPSET,
-        f"{guilty} of opset {version} has no equal at opset {wanted}",
+        f"{label} of opset {version} has no equal at opset {wanted}",
         help="ask for another opset (--opset N), or export the model anew",
     )
+
+
+def _misfit(carried: Sequence[Node], opset: int) -> Node | None:
+    return next((node for node in carried if not _fits(node, opset)), None)
 
 
 def says_flattened(graph: Graph) -> bool:

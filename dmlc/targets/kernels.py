@@ -21,6 +21,7 @@ class KernelTable:
         self.source: str = data["source"]
         self._types: dict[tuple[str, str, int], frozenset[DType]] = {}
         self._inserted: set[tuple[str, str, int]] = set()
+        self._last = max(last for rows in data["operators"].values() for _, last, _ in rows)
         for op, rows in data["operators"].items():
             for first, last, parameters in rows:
                 for parameter, names in parameters.items():
@@ -35,8 +36,10 @@ class KernelTable:
         """The element types of the operator's type parameter at a model opset; empty where it has no kernel.
 
         With ``inserted`` also f16 where ONNX Runtime computes it in f32 with casts of its own. It takes out such casts
-        between two nodes, so that what lies between is not rounded to f16.
+        between two nodes, so that what lies between is not rounded to f16. Kernels stay: what the last opset of the
+        table has, later ones have.
         """
+        opset = min(opset, self._last)
         found = self._types.get((op, parameter, opset), _NONE)
         return found | {f16} if inserted and (op, parameter, opset) in self._inserted else found
 

@@ -450,3 +450,31 @@ def test_a_hardmax_over_several_axes_keeps_the_opset_that_says_it_in_one_node() 
     assert (operators(out), out.opset_import[0].version) == (["Hardmax"], 11)
     assert dmlc.compile(m, opset=13).opset == 13
     np.testing.assert_array_equal(run(dmlc.compile(m, opset=13).to_onnx(), {"x": x})[0], run(m, {"x": x})[0])
+
+
+def test_a_model_ahead_of_the_target_keeps_an_opset_that_says_it() -> None:
+    m = model(
+        [node("Swish", ["x"], ["s"]), node("ReduceMax", ["s", "a1"], ["m"]), node("ReduceMax", ["m", "a0"], ["y"])],
+        [info("x", [2, 3])],
+        [info("y", None)],
+        [weight("a0", [0], np.int64), weight("a1", [1], np.int64)],
+        opset=24,
+        ir=10,
+    )
+    program = dmlc.compile(m)
+    assert program.opset == 24
+    assert operators(program.to_onnx()) == ["Swish", "ReduceMax"]
+    assert any("opset 24, not 21" in sentence for sentence in program.artifact("onnx").report)
+    np.testing.assert_allclose(run(program.to_onnx(), {"x": X})[0], run(m, {"x": X})[0], rtol=2e-6)
+
+
+@pytest.mark.parametrize(("dtype", "op", "opset"), [(np.int8, "Add", 13), (np.int32, "Max", 11), (np.uint8, "Min", 11)])
+def test_types_that_came_later_are_widened_at_an_older_opset(dtype: Any, op: str, opset: int) -> None:
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    m = model([node(op, ["a", "b"], ["y"])], [info("a", [3], kind), info("b", [3], kind)], [info("y", [3], kind)])
+    out = dmlc.compile(m, target="onnx", opset=opset).to_onnx()
+    onnx.checker.check_model(out)
+    a, b = np.array([1, 2, 100], dtype), np.array([3, 1, 27], dtype)
+    np.testing.assert_array_equal(
+        run(out, {"a": a, "b": b})[0], {"Add": a + b, "Max": np.maximum(a, b), "Min": np.minimum(a, b)}[op]
+    )

@@ -105,7 +105,7 @@ def _check_rank(node: Node, target: Target) -> None:
 def _model(emitter: Emitter, graph: Graph, target: Target, opset: int) -> ModelProto:
     origin: ModelOrigin | None = graph.origin
     model = ModelProto(
-        ir_version=min(_IR_VERSION[opset], target.ir_version),
+        ir_version=min(_IR_VERSION.get(opset, target.ir_version), target.ir_version),
         producer_name="dmlc",
         producer_version=__version__,
         graph=emitter.proto,

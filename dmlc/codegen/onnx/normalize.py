@@ -73,9 +73,12 @@ def _scaled(emitter: Emitter, x: str, axes: Sequence[int], epsilon: float, home:
     return emitter.op("Div", [x, root])
 
 
-def _affine_matches(node: Node, axis: int) -> bool:
-    """Whether scale and bias have the very shape of the normalized axes, as the fused operators want them."""
+def _fits_one_node(emitter: Emitter, node: Node, axis: int) -> bool:
+    """Whether scale and bias have the very shape of the normalized axes, as the fused operators want them, and these
+    hold an element: ONNX Runtime's kernels refuse an empty group."""
     group = node.operand(0).shape[axis:]
+    if any(emitter.graph.dims.promises_empty(d) for d in group):
+        return False
     return all(v is None or v.shape == group for v in node.operands[1:])
 
 
@@ -84,7 +87,7 @@ def layer_norm(emitter: Emitter, node: Node) -> str:
     """ONNX's operator from opset 17 on. ONNX Runtime's CPU provider takes f16 and computes it in f32."""
     a, dtype = node.attributes_as(n.NormAttributes), node.result.type.dtype
     # The operator's epsilon is an f32, which f64 would notice.
-    if emitter.opset >= 17 and dtype is not f64 and _affine_matches(node, a.axis):
+    if emitter.opset >= 17 and dtype is not f64 and _fits_one_node(emitter, node, a.axis):
         operands = [emitter.of(v) for v in node.operands]
         return emitter.op("LayerNormalization", operands, axis=a.axis, epsilon=a.epsilon)
     axes, home = tuple(range(a.axis, node.result.type.rank)), in_f32(dtype)
@@ -102,7 +105,7 @@ def rms_norm(emitter: Emitter, node: Node) -> str:
     ONNX's own from opset 23 on, and parts below."""
     a, dtype = node.attributes_as(n.NormAttributes), node.result.type.dtype
     kernels = emitter.kernels
-    if dtype is not f64 and _affine_matches(node, a.axis):
+    if dtype is not f64 and _fits_one_node(emitter, node, a.axis):
         operands = [emitter.of(v) for v in node.operands]
         own = "SimplifiedLayerNormalization"
         if emitter.target.own_schemas and kernels is not None and dtype in kernels.dtypes(own, emitter.opset):

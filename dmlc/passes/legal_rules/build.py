@@ -65,7 +65,7 @@ class LegalRule(Rule[Match]):
         self.facts = facts
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if node.origin is not None or (self.keeps_promise and graph.dims.least == 0):
+        if (node.origin is not None and not _is_lowered(node, graph)) or (self.keeps_promise and graph.dims.least == 0):
             return None
         return Match(node) if self.wants(node, graph) else None
 
@@ -79,6 +79,15 @@ class LegalRule(Rule[Match]):
     def make(self, node: Node, make: Maker) -> Value:
         """What takes the place of the only result."""
         raise NotImplementedError
+
+
+#: From here on a lower opset takes what a higher one does, but for types that the language lacks.
+_WIDE_OPSET = 20
+
+
+def _is_lowered(node: Node, graph: Graph) -> bool:
+    """Whether a node of a model is said at an older opset, which may not take its type."""
+    return bool(graph.opset < min(node.origin.version, _WIDE_OPSET))
 
 
 def dtype_of(node: Node) -> DType:

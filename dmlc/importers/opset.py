@@ -29,12 +29,12 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
         return wanted
     proto = guilty.origin.proto
     label = f"node {proto.name or proto.output[0]} ({proto.op_type})"
-    newest = max(onnx_opset_version(), graph.origin.versions.get("", 1))
+    newest: int = max(onnx_opset_version(), graph.origin.versions.get("", 1))
     for opset in () if asked else (*range(wanted - 1, lowest - 1, -1), *range(wanted + 1, newest + 1)):
         if _misfit(carried, opset) is None:
             graph.notes.append(f"opset {opset}, not {wanted}: {label} has no equal there")
             return opset
-    version = graph.origin.versions.get("", 1)
+    version: int = graph.origin.versions.get("", 1)
     raise fail(
         codes.NEEDS_OPSET,
         f"{label} of opset {version} has no equal at opset {wanted}",

@@ -11,6 +11,8 @@ from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.reduce_rules import (
     AbsorbMove,
     DropEmptyReduction,
+    DropFlatten,
+    DropTranspose,
     DropUnitAxes,
     LowerRank,
     MergeNested,
@@ -38,6 +40,7 @@ class CanonicalizeReduce(Pass):
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         rules: list[Rule[Any]] = [SortAxes(), DropEmptyReduction(), DropUnitAxes(), MergeNested(), AbsorbMove()]
+        rules += [DropTranspose(), DropFlatten(self.max_rank)]
         if self.max_rank is not None:
             rules.append(LowerRank(self.max_rank))
         return [*rules, *MOVE_RULES]

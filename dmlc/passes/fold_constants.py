@@ -9,6 +9,7 @@ from dmlc.ir import Graph
 from dmlc.passes.fold_rules import (
     MOVE_RULES,
     CastChain,
+    DropExpand,
     Evaluate,
     Idempotent,
     InlineBranch,
@@ -44,6 +45,7 @@ class FoldConstants(Pass):
             Inverse(),
             Idempotent(),
             InlineBranch(),
+            DropExpand(),
             *MOVE_RULES,
         ]
 

@@ -7,6 +7,7 @@ from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
+from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
@@ -30,4 +31,13 @@ def fusions(max_rank: int | None) -> tuple[Pass, ...]:
 
     Dead and equal nodes go first, so that "used once" is true where it can be.
     """
-    return (InferShapes(), Dce(), FoldConstants(), Cse(), FoldConv(), CanonicalizeReduce(max_rank=max_rank))
+    return (
+        InferShapes(),
+        Dce(),
+        FoldConstants(),
+        Cse(),
+        FoldConv(),
+        CanonicalizeReduce(max_rank=max_rank),
+        FuseLayerNorm(),
+        Dce(),
+    )

@@ -477,6 +477,33 @@ def test_a_mean_that_lies_along_another_axis() -> None:
     untouched(built(crossed, (8, 8)), "keepdims=false")
 
 
+def test_the_mean_of_another_value() -> None:
+    """What is left is an RMS normalization of the difference."""
+    b = Building()
+    x, z = b.input("x", (2, 8)), b.input("z", (2, 8))
+    c = b(b2.SUB, x, mean(b, z))
+    graph = b.done(b(b2.DIV, c, deviation(b, c)))
+    check_numbers(STEP, graph, exact=False)
+    assert names(graph) == ["reduce_mean", "sub", "rms_norm"]
+
+
+@pytest.mark.parametrize("which", ["value", "axes", "scale"])
+def test_another_mean_taken_out_last(which: str) -> None:
+    b = Building()
+    x, z = b.input("x", (8, 8)), b.input("z", (8, 8))
+    s = inverse(b, b(b2.ADD, mean(b, b(b2.POW, centred(b, x), b.constant(2.0))), b.constant(1e-5)))
+    m = mean(b, z if which == "value" else x, 0 if which == "axes" else 1)
+    t = b(b2.MUL, s, b.constant(GAMMA)) if which == "scale" else s
+    untouched(b.done(b(b2.SUB, b(b2.MUL, x, s), b(b2.MUL, m, t))))
+
+
+def test_a_product_of_a_higher_rank() -> None:
+    b = Building()
+    c = centred(b, b.input("x", (8,)))
+    graph = b.done(b(b2.MUL, c, b(b2.DIV, b.constant([[1.0]]), deviation(b, c))))
+    untouched(graph, "the product has another shape")
+
+
 @pytest.mark.parametrize("which", ["mean", "variance", "centred"])
 def test_what_is_used_elsewhere_stays(which: str) -> None:
     """A mean that is an output leaves the rest to an RMS normalization, which is one node where the target has it."""

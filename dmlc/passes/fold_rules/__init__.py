@@ -3,6 +3,7 @@
 from dmlc.passes.fold_rules.arithmetic import CastChain, Idempotent, Inverse, NeutralOperand, SameCast
 from dmlc.passes.fold_rules.branch import InlineBranch
 from dmlc.passes.fold_rules.evaluate import Evaluate
+from dmlc.passes.fold_rules.expands import DropExpand
 from dmlc.passes.fold_rules.moves import ReshapeChain, StandStill, TransposeChain
 
 #: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
@@ -11,6 +12,7 @@ MOVE_RULES = (StandStill(), ReshapeChain(), TransposeChain())
 __all__ = [
     "MOVE_RULES",
     "CastChain",
+    "DropExpand",
     "Evaluate",
     "Idempotent",
     "InlineBranch",

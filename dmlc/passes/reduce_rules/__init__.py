@@ -1,8 +1,19 @@
 """The rules of ``canonicalize-reduce``, one idea a file."""
 
 from dmlc.passes.reduce_rules.axes import DropEmptyReduction, DropUnitAxes, SortAxes
+from dmlc.passes.reduce_rules.flattened import DropFlatten
 from dmlc.passes.reduce_rules.keepdims import AbsorbMove
 from dmlc.passes.reduce_rules.merge import MergeNested
 from dmlc.passes.reduce_rules.rank import LowerRank
+from dmlc.passes.reduce_rules.transposed import DropTranspose
 
-__all__ = ["AbsorbMove", "DropEmptyReduction", "DropUnitAxes", "LowerRank", "MergeNested", "SortAxes"]
+__all__ = [
+    "AbsorbMove",
+    "DropEmptyReduction",
+    "DropFlatten",
+    "DropTranspose",
+    "DropUnitAxes",
+    "LowerRank",
+    "MergeNested",
+    "SortAxes",
+]

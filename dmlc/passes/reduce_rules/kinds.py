@@ -22,6 +22,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM,
     REDUCE_SUM_SQUARE,
 )
+from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.targets import Target
 
@@ -76,6 +77,13 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
     # The absolute value of an inner sum that wrapped is not that of the whole sum, whatever the target does.
     wraps = target.name in WRAPPING_TARGETS and not (outer is REDUCE_L1 and dtype.kind == "int")
     return EXACT if wraps or stays_in_range(outer, inner, axes, graph) else RANGE
+
+
+def order_class(node: Node) -> str:
+    """The class of reducing the same elements in another order."""
+    if node.op in _EXACT_MERGES or node.op in (ARGMAX, ARGMIN) or not node.operand(0).type.dtype.is_float:
+        return EXACT
+    return REASSOCIATES
 
 
 def stays_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> bool:

@@ -1,0 +1,42 @@
+"""``fuse-layer-norm``: layer and RMS normalizations that are written out become one node each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.fold_rules import TransposeChain
+from dmlc.passes.layer_norm_rules import (
+    Ability,
+    AbsorbBias,
+    AbsorbScale,
+    SplitLayerNorm,
+    WrittenLayerNorm,
+    WrittenRmsNorm,
+)
+from dmlc.passes.manager import RANGE, Pass, PassContext
+from dmlc.passes.rewrite import Rule, rewrite
+
+
+@dataclass(frozen=True)
+class FuseLayerNorm(Pass):
+    """Where the target has the operators at the opset that is emitted.
+
+    The normalized value is found first, with a scale of ones; factors and terms along its axes then join it. A layer
+    normalization that cannot be one node (below opset 17) is an RMS normalization of what is centred already.
+    """
+
+    name: ClassVar[str] = "fuse-layer-norm"
+    summary: ClassVar[str] = "Make one node of layer and RMS normalizations that are written out."
+    rewrite_class: ClassVar[str] = RANGE
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        ability = Ability.of(context)
+        fusing = (WrittenLayerNorm, WrittenRmsNorm, SplitLayerNorm, AbsorbScale, AbsorbBias)
+        return [*[rule(ability) for rule in fusing], TransposeChain()]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        if context.target.kernels is None:
+            return False
+        return rewrite(graph, self.rules(context), context)

@@ -1,0 +1,187 @@
+"""What a normalization is multiplied by or added to along its own axes becomes its scale or bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dmlc.ir import Array, Graph, Node, Operation, Tensor, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.binary import ADD, MUL, SUB
+from dmlc.ops.choose import CAST
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
+from dmlc.passes.layer_norm_rules.ability import Ability
+from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+
+
+@dataclass(slots=True, eq=False)
+class Affine(Match):
+    """``path`` are the moves and casts that lead from ``norm`` to the root, ``other`` is the root's other operand."""
+
+    norm: Node | None = None
+    path: tuple[Node, ...] = ()
+    other: Value | None = None
+    negated: bool = False
+
+    @property
+    def found(self) -> tuple[Node, Value]:
+        assert self.norm is not None and self.other is not None
+        return self.norm, self.other
+
+
+class _Absorb(Rule[Affine]):
+    """What both rules share."""
+
+    rewrite_class = REASSOCIATES
+    norms: ClassVar[tuple[Operation, ...]]
+    #: Which operand of the normalization it becomes.
+    place: ClassVar[int]
+
+    def __init__(self, ability: Ability) -> None:
+        self.ability = ability
+
+    def match(self, node: Node, graph: Graph) -> Affine | None:
+        if not node.result.type.dtype.is_float:
+            return None
+        for i in (0, 1):
+            if node.op is SUB and i == 1:
+                break
+            other = node.operand(1 - i)
+            path = self._path(node.operand(i))
+            if path is None:
+                continue
+            norm, *moves = path
+            axis, group = _group(norm)
+            # A residual has the rank of what is normalized, so that it is not taken for a bias.
+            if constant_of(other) is None and (moves or axis == 0 or other.shape != group or node.op is SUB):
+                continue
+            if self.ability.why_not(norm.op, norm.result.type.dtype) is not None:
+                return None
+            return Affine(node, tuple(path), norm, tuple(moves), other, negated=node.op is SUB)
+        return None
+
+    def _path(self, value: Value) -> list[Node] | None:
+        """The normalization and what moves or casts it on the way to ``value``."""
+        path: list[Node] = []
+        node = value.producer
+        while node is not None and len(path) < 3:
+            path.append(node)
+            if node.op in self.norms:
+                return path[::-1]
+            if node.op is CAST:
+                if (node.operand(0).type.dtype, node.result.type.dtype) != (f32, f16):
+                    return None
+            elif node.op is not TRANSPOSE:
+                return None
+            node = node.operand(0).producer
+        return None
+
+    def check(self, match: Affine, graph: Graph) -> Miss | None:
+        norm, other = match.found
+        for node in match.consumed:
+            miss = used_elsewhere(node.result)
+            if miss is not None:
+                return miss
+        if match.root.result.shape != (match.path[-1] if match.path else norm).result.shape:
+            return Miss("it stretches {0}", (norm.result.type,), other)
+        axis, group = _group(norm)
+        if not all(isinstance(d, int) for d in group):
+            return Miss("the normalized sizes [{0}] are not known", (", ".join(map(str, group)),), norm.operand(0))
+        for value in norm.operands[1:]:
+            if value is not None and value.shape != group:
+                return Miss("{0} is stretched by the normalization already", (value.type,), value)
+        have = norm.operands[self.place] if len(norm.operands) > self.place else None
+        if have is not None and not self._is_neutral(have) and None in (constant_of(have), constant_of(other)):
+            return Miss("it has one already, and not both are constants", (), have)
+        if constant_of(other) is not None and _aligned(match, graph) is None:
+            return Miss("{0} varies along an axis before {1}, the first normalized one", (other.type, axis), other)
+        return None
+
+    def _is_neutral(self, value: Value) -> bool:
+        """Ones for a scale, zeros for a bias."""
+        tensor = constant_of(value)
+        return tensor is not None and bool(np.all(tensor.array == 2 - self.place))
+
+    def build(self, match: Affine, rewriter: Rewriter) -> Sequence[Value]:
+        norm, other = match.found
+        group = _group(norm)[1]
+        dtype = norm.result.type.dtype
+        operands = [*norm.operands, *[None] * (self.place + 1 - len(norm.operands))]
+        old = operands[self.place]
+        have = constant_of(old)
+        neutral = old is None or self._is_neutral(old)
+        if not (neutral and not match.negated and other.shape == group and other.type.dtype is dtype):
+            aligned = _aligned(match, rewriter.graph)
+            assert aligned is not None
+            array = np.broadcast_to(aligned, [d for d in group if isinstance(d, int)]).astype(dtype.numpy)
+            if match.negated:
+                array = -array
+            if have is not None and not neutral:
+                with np.errstate(all="ignore"):
+                    array = have.array * array if self.place == 1 else have.array + array
+            other = rewriter.add(CONSTANT, [], ConstantAttributes(value=Tensor(array)))
+        operands[self.place] = other
+        out = rewriter.add(norm.op, operands, norm.attributes)
+        for node in match.path:
+            out = rewriter.add(node.op, [out], node.attributes)
+        return [out]
+
+
+class AbsorbScale(_Absorb):
+    """``layer_norm`` or ``rms_norm`` times a constant along its axes becomes the same with that ``scale``.
+
+    Also through a transpose or a cast to f16 behind it: one rounding less.
+    """
+
+    name = "absorb-norm-scale"
+    roots = (MUL,)
+    norms = (LAYER_NORM, RMS_NORM)
+    place = 1
+
+    def match(self, node: Node, graph: Graph) -> Affine | None:
+        match = super().match(node, graph)
+        if match is not None and len(match.found[0].operands) > 2 and match.found[0].operands[2] is not None:
+            return None  # a bias is added in between
+        return match
+
+
+class AbsorbBias(_Absorb):
+    """``layer_norm`` plus a constant along its axes becomes the same with that ``bias``.
+
+    Also through a transpose or a cast to f16 behind it: one rounding less.
+    """
+
+    name = "absorb-norm-bias"
+    roots = (ADD, SUB)
+    norms = (LAYER_NORM,)
+    place = 2
+
+
+def _group(norm: Node) -> tuple[int, tuple[object, ...]]:
+    axis = norm.attributes_as(NormAttributes).axis
+    return axis, norm.operand(0).shape[axis:]
+
+
+def _aligned(match: Affine, graph: Graph) -> Array | None:
+    """The constant as it lies along the normalized axes; None where it varies along others."""
+    norm, other = match.found
+    tensor = constant_of(other)
+    assert tensor is not None
+    axis, rank = norm.attributes_as(NormAttributes).axis, norm.result.type.rank
+    shape = (1,) * (rank - len(tensor.type.shape)) + tensor.array.shape
+    if len(shape) != rank:
+        return None
+    order = list(range(rank))
+    for node in match.path:
+        if node.op is TRANSPOSE:
+            order = [order[a] for a in node.attributes_as(TransposeAttributes).perm]
+    # Axis j of the result is axis order[j] of the normalization.
+    back = [order.index(a) for a in range(rank)]
+    array = tensor.array.reshape(shape).transpose(back)
+    return array.reshape(array.shape[axis:]) if all(d == 1 for d in array.shape[:axis]) else None

@@ -1,0 +1,75 @@
+"""A transpose before a reduction goes into its axes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dmlc.ir import Graph, Node, Value
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.reduce import REDUCTIONS
+from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.manager import PassContext
+from dmlc.passes.reduce_rules.kinds import order_class
+from dmlc.passes.reduce_rules.moves import reshape_ones
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+
+_SELECTIONS = (ARGMAX, ARGMIN)
+
+
+@dataclass(slots=True, eq=False)
+class _Found(Match):
+    """``axes`` of the transpose's operand in the order of the reduction, ``kept`` the others in the result's order."""
+
+    axes: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
+
+
+class DropTranspose(Rule[_Found]):
+    """A reduction (or argmax, argmin) of a transpose becomes one over the axes before it, where the others keep order.
+
+    Sums of floats may be added in another order (``reassociates``); max, min and selections are ``exact``, for an index
+    over several axes counts them in the order that they have.
+    """
+
+    name = "drop-transpose-before-reduction"
+    roots = (*REDUCTIONS, *_SELECTIONS)
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not TRANSPOSE:
+            return None
+        attributes: Any = node.attributes
+        perm = inner.attributes_as(TransposeAttributes).perm
+        if not attributes.axes:
+            return None
+        axes = tuple([perm[a] for a in attributes.axes])
+        kept = tuple([p for i, p in enumerate(perm) if i not in attributes.axes])
+        return _Found(node, (inner,), axes, kept)
+
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        shape = match.consumed[0].operand(0).shape
+        moving = [a for a in match.kept if shape[a] != 1]
+        if moving != sorted(moving):
+            return Miss("the kept axes come out permuted, as {0}: a transpose must remain", (list(match.kept),))
+        if match.root.op in _SELECTIONS and list(match.axes) != sorted(match.axes):
+            return Miss("the index counts the axes in the order {0}", (list(match.axes),))
+        return used_elsewhere(match.consumed[0].result)
+
+    def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
+        return order_class(match.root)
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        attributes: Any = root.attributes
+        x = match.consumed[0].operand(0)
+        record = dataclasses.replace(attributes, axes=tuple(sorted(match.axes)), keepdims=False)
+        if attributes.keepdims:
+            kept = dataclasses.replace(record, keepdims=True)
+            types, _ = rewriter.graph.infer(root.op, [x], kept)
+            if types[0].shape == root.result.shape:
+                record = kept
+        made = rewriter.add(root.op, [x], record)
+        return [reshape_ones(rewriter, made, root.result.shape)]

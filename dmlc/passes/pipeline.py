@@ -8,10 +8,12 @@ from dmlc.passes.dce import Dce
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
+from dmlc.passes.fuse_softmax import FuseSoftmax
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import Pass, PassManager
+from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.targets import Target
 
 
@@ -39,5 +41,8 @@ def fusions(max_rank: int | None) -> tuple[Pass, ...]:
         FoldConv(),
         CanonicalizeReduce(max_rank=max_rank),
         FuseLayerNorm(),
+        FuseSoftmax(),
+        RecognizeReduce(),
+        CanonicalizeReduce(max_rank=max_rank),
         Dce(),
     )

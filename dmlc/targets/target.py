@@ -15,7 +15,8 @@ class Target:
 
     ``kernels`` names the kernel table that nodes are made legal for (None: no table). ``own_schemas`` says whether
     operators that only ONNX Runtime declares may be emitted, ``native_f16`` whether f16 is computed as f16 wherever the
-    schema takes it. ``max_rank`` is the most axes a tensor may have.
+    schema takes it. ``max_rank`` is the most axes a tensor may have. ``distrusts`` are ONNX operators that its
+    provider computes wrongly, so that they are written out.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Target:
     own_schemas: bool = False
     native_f16: bool = False
     max_rank: int | None = None
+    distrusts: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -50,4 +52,5 @@ def target_names() -> tuple[str, ...]:
 
 def load_target(name: str) -> Target:
     """The target of that name. Raises ``KeyError``."""
-    return Target(name=name, **_rows()[name])
+    row = _rows()[name]
+    return Target(name=name, **{**row, "distrusts": tuple(row.get("distrusts", ()))})

@@ -23,7 +23,7 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     origin: NodeOrigin = node.origin
     proto = origin.proto
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
-        if not unchanged(proto, origin.version, emitter.opset):
+        if proto.op_type in emitter.target.distrusts or not unchanged(proto, origin.version, emitter.opset):
             return False
         _write(emitter, node, proto, _inputs(emitter, node, origin), emit_nodes)
         return True

@@ -1,0 +1,26 @@
+"""``fuse-softmax``: softmax and its logarithm become the operations that they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.manager import RANGE, Pass, PassContext
+from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.softmax_rules import DifferenceFromLogSumExp, LogOfSoftmax, SoftmaxOfTranspose, WrittenOut
+
+
+@dataclass(frozen=True)
+class FuseSoftmax(Pass):
+    """Without the maximum taken out, and for the logarithm of a softmax, the class is ``range``."""
+
+    name: ClassVar[str] = "fuse-softmax"
+    summary: ClassVar[str] = "Fuse softmax and log-softmax that are written out."
+    rewrite_class: ClassVar[str] = RANGE
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        return [WrittenOut(), LogOfSoftmax(), DifferenceFromLogSumExp(), SoftmaxOfTranspose()]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)

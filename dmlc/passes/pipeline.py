@@ -8,6 +8,7 @@ from dmlc.passes.dce import Dce
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
+from dmlc.passes.fuse_selection import FuseSelection
 from dmlc.passes.fuse_softmax import FuseSoftmax
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
@@ -43,6 +44,7 @@ def fusions(max_rank: int | None) -> tuple[Pass, ...]:
         FuseLayerNorm(),
         FuseSoftmax(),
         RecognizeReduce(),
+        FuseSelection(),
         CanonicalizeReduce(max_rank=max_rank),
         Dce(),
     )

@@ -40,7 +40,7 @@ class DropFlatten(Rule[_Found]):
         old, new = inner.operand(0).shape, inner.result.shape
         if len(old) <= len(new) or (self.max_rank is not None and len(old) > self.max_rank):
             return None
-        groups = _groups(old, new)
+        groups = axis_groups(old, new)
         return _Found(node, (inner,), None if groups is None else _merged(groups, axes))
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
@@ -62,7 +62,7 @@ class DropFlatten(Rule[_Found]):
         return [reshape_ones(rewriter, made, target)]
 
 
-def _groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
+def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
     """For each new axis the old ones (first, last + 1) that it was made of; None where axes were split or regrouped."""
     out: list[tuple[int, int]] = []
     start = 0

@@ -33,7 +33,7 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     for opset in () if asked else (*range(wanted - 1, lowest - 1, -1), *range(wanted + 1, newest + 1)):
         if _misfit(carried, opset) is None:
             graph.notes.append(f"opset {opset}, not {wanted}: {label} has no equal there")
-            return opset
+            return int(opset)
     version: int = graph.origin.versions.get("", 1)
     raise fail(
         codes.NEEDS_OPSET,

@@ -51,8 +51,8 @@ class PassContext:
 
     Of the rules, those in ``skip_rules`` are left out, and where ``only_rules`` is given, all but those; passes without
     which nothing can be emitted are no rules. ``verify`` checks the graph's invariants and each pass's claim after it
-    ran. ``properties`` are what the passes that ran have ensured. ``after_pass`` is called with each pass's name and the
-    graph, to dump its text; ``progress`` with each pass's name before it runs.
+    ran. ``properties`` are what the passes that ran have ensured. ``after_pass`` is called with each pass's name and
+    the graph, to dump its text; ``progress`` with each pass's name before it runs.
     """
 
     target: Target

@@ -7,6 +7,7 @@ from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
+from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.fuse_selection import FuseSelection
 from dmlc.passes.fuse_softmax import FuseSoftmax
@@ -42,6 +43,7 @@ def fusions(max_rank: int | None) -> tuple[Pass, ...]:
         FoldConv(),
         CanonicalizeReduce(max_rank=max_rank),
         FuseLayerNorm(),
+        FuseInstanceNorm(),
         FuseSoftmax(),
         RecognizeReduce(),
         FuseSelection(),

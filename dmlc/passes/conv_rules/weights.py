@@ -16,7 +16,7 @@ from dmlc.passes.rewrite import Rewriter
 
 @dataclass(frozen=True, slots=True)
 class Conv:
-    """``weight`` is [outputs, inputs / groups, ...], ``bias`` has an element for each output; None where it is absent."""
+    """``weight`` is [outputs, inputs / groups, ...], ``bias`` has an element for each output, if there is one."""
 
     node: Node
     weight: Tensor

@@ -1,50 +1,71 @@
-"""What stands at the place of the maximum is the maximum."""
+"""The element at the index of the largest one is the largest one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dmlc.ir import DType, Graph, Node, Value
-from dmlc.ir.dtype import i64, u64
-from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
+from dmlc.ir import Graph, Node, Value
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
-from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import made_by
+from dmlc.passes.reduce_rules.moves import reshape_ones
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.selection_rules.goal import Goal
+from dmlc.passes.selection_rules.views import name_of, through_index_cast
 
-#: ReduceMax of these is wrong on ONNX Runtime's CPU provider above 2^31, where ArgMax is right (its issue 32475).
-WRONG_ORDER: tuple[DType, ...] = (i64, u64)
+_EXTREME = {ARGMAX: REDUCE_MAX, ARGMIN: REDUCE_MIN}
 
 
-class GatheredExtreme(Rule[Match]):
-    """gather_elements(x, argmax(x)) becomes reduce_max(x), and with argmin reduce_min(x).
+@dataclass(slots=True, eq=False)
+class _Found(Match):
+    """``search`` is the argmax or argmin."""
 
-    ``reassociates``, though every number is the same: which of them wins beside a NaN is unspecified.
+    search: Node | None = None
+
+
+class GatherAtArg(Rule[_Found]):
+    """gather_elements(x) at argmax(x) becomes reduce_max(x), at argmin(x) reduce_min(x).
+
+    Exact: among equal elements it does not matter which is gathered, but for the sign of a zero, which is unspecified;
+    so is which value wins where a NaN is among them (both the argmax and reduce_max leave it open).
     """
 
-    name = "gathered-extreme"
-    roots = (GATHER_ELEMENTS,)
-    rewrite_class = REASSOCIATES
+    name = "gather-at-arg"
+    roots = (GATHER_ELEMENTS, GATHER)
 
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand(1), ARGMAX, ARGMIN)
-        return None if inner is None else Match(node, (inner,))
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
 
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        (inner,) = match.consumed
-        arg, axis = inner.attributes_as(ArgAttributes), match.root.attributes_as(IndexAttributes).axis
-        if inner.operand(0) is not match.root.operand(0):
-            return Miss("it reads another tensor than {0} searches", (inner.op.name,))
-        if arg.axes != (axis,) or not arg.keepdims:
-            return Miss("it reads along axis {0}, the index is over {1}", (axis, list(arg.axes)))
-        dtype = inner.operand(0).type.dtype
-        if dtype in WRONG_ORDER:
-            return Miss("ONNX Runtime's maximum of {0} is wrong where two share their high half", (dtype,))
-        return used_elsewhere(inner.result)
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        seen: list[Node] = []
+        search = made_by(through_index_cast(node.operand(1), seen), ARGMAX, ARGMIN)
+        if search is None:
+            return None
+        if node.op is GATHER and node.operand(0).type.rank != 1:
+            return None
+        return _Found(node, (*seen, search), search)
 
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        (inner,) = match.consumed
-        op = REDUCE_MAX if inner.op is ARGMAX else REDUCE_MIN
-        record = ReduceAttributes(axes=inner.attributes_as(ArgAttributes).axes, keepdims=True)
-        return [rewriter.add(op, [inner.operand(0)], record)]
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        root, search = match.root, match.search
+        assert search is not None
+        a, axis = search.attributes_as(ArgAttributes), root.attributes_as(IndexAttributes).axis
+        x, other = search.operand(0), root.operand(0)
+        if x is not other:
+            return Miss("{0} is gathered, and the index is of {1}", (name_of(other), name_of(x)), other)
+        if a.axes != (axis,):
+            return Miss("the index counts along {0}, and axis {1} is gathered", (list(a.axes), axis), search.result)
+        for node in match.consumed:
+            miss = used_elsewhere(node.result)
+            if miss is not None:
+                return miss
+        return self.goal.why_no_extreme(x.type.dtype)
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        root, search = match.root, match.search
+        assert search is not None
+        a = search.attributes_as(ArgAttributes)
+        record = ReduceAttributes(axes=a.axes, keepdims=a.keepdims)
+        found = rewriter.add(_EXTREME[search.op], [search.operand(0)], record)
+        return [reshape_ones(rewriter, found, root.result.shape)]

@@ -40,7 +40,7 @@ class _Found(Match):
 
 
 class WrittenOut(Rule[_Found]):
-    """exp(x - max(x)) / sum(exp(x - max(x))) becomes softmax(x), (x - m) - log(sum(exp(x - m))) log_softmax(x).
+    """exp(x - m) / sum(exp(x - m)) becomes softmax(x), (x - m) - log(sum(exp(x - m))) becomes log_softmax(x).
 
     ``reassociates`` with the maximum taken out. Without it powers may overflow to NaN where softmax does not: ``range``.
     """

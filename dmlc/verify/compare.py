@@ -1,0 +1,237 @@
+"""Two results, output by output: the same, within a class of rewrites, or different and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Array
+from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES
+
+SAME, WITHIN, DIFFERENT = "exact", "within", "different"
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The largest errors over the elements that are finite on both sides; ``ulp`` in units in the last place."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    ulp: float = 0.0
+
+    def worst(self, other: Errors) -> Errors:
+        return Errors(
+            max(self.absolute, other.absolute), max(self.relative, other.relative), max(self.ulp, other.ulp)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first element, in row-major order, that is not within the class; ``index`` is None where the outputs
+    have no common elements. ``count`` of ``size`` elements are not."""
+
+    what: str
+    index: tuple[int, ...] | None = None
+    a: Any = None
+    b: Any = None
+    count: int = 1
+    size: int = 1
+
+    def __str__(self) -> str:
+        if self.index is None:
+            return self.what
+        place = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
+        return f"{self.what} at {place}: {show(self.a)} became {show(self.b)} ({self.count} of {self.size} elements)"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One output: ``status`` is ``exact``, ``within`` or ``different``; ``zeros`` counts zeros of another sign,
+    which are equal. ``places`` marks the elements that are not within the class."""
+
+    name: str
+    status: str
+    errors: Errors = Errors()
+    difference: Difference | None = None
+    zeros: int = 0
+    places: Any = None
+
+
+def classes(allowed: str | Iterable[str]) -> frozenset[str]:
+    """The classes with those that they include. Raises ``ValueError`` for a name that is none."""
+    found = frozenset([allowed] if isinstance(allowed, str) else allowed) | {EXACT}
+    unknown = found - {EXACT, REASSOCIATES, RANGE}
+    if unknown:
+        raise ValueError(f"there is no class of rewrites {', '.join(sorted(unknown))}")
+    return found | {REASSOCIATES} if RANGE in found else found
+
+
+def compare(
+    outputs_a: Mapping[str, Any],
+    outputs_b: Mapping[str, Any],
+    allowed: str | Iterable[str] = REASSOCIATES,
+    *,
+    kinds: Mapping[str, str] | None = None,
+) -> dict[str, Comparison]:
+    """How each output of ``b`` differs from that of ``a``, under the classes that are allowed.
+
+    Integers, booleans and texts are equal or different. Floats are equal where they are the same number (all NaN are
+    one, -0 is 0); where a class allows it also within the tolerance of their dtype, but NaN and infinities stay where
+    they are. ``kinds`` names the dtype of outputs that are handed over in a wider one (``bfloat16``). Lists (a
+    sequence), mappings and None (an absent optional) are compared part by part.
+    """
+    chosen = classes(allowed)
+    out: dict[str, Comparison] = {}
+    for name in [*outputs_a, *(n for n in outputs_b if n not in outputs_a)]:
+        if name not in outputs_a or name not in outputs_b:
+            side = "the original" if name not in outputs_a else "the result"
+            out[name] = Comparison(name, DIFFERENT, difference=Difference(f"{side} has no such output"))
+        else:
+            kind = (kinds or {}).get(name)
+            out[name] = compare_values(name, outputs_a[name], outputs_b[name], chosen, kind)
+    return out
+
+
+def compare_values(
+    name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None = None, slack: Any = None
+) -> Comparison:
+    """One output. ``slack`` is what each element may be apart beyond the tolerance."""
+    if isinstance(a, (list, tuple, Mapping)) or isinstance(b, (list, tuple, Mapping)) or a is None or b is None:
+        return _compare_parts(name, a, b, allowed)
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind in "OUS" and b.dtype.kind in "OUS":
+        a, b = a.astype(object), b.astype(object)
+    if a.dtype != b.dtype:
+        return Comparison(name, DIFFERENT, difference=Difference(f"dtype {a.dtype} became {b.dtype}"))
+    if a.shape != b.shape:
+        shapes = f"shape {list(a.shape)} became {list(b.shape)}"
+        return Comparison(name, DIFFERENT, difference=Difference(shapes))
+    if a.dtype.kind == "c":
+        part = np.float32 if a.dtype == np.complex64 else np.float64
+        a, b = (np.ascontiguousarray(x).reshape(*x.shape, 1).view(part) for x in (a, b))
+    if a.dtype.kind == "f":
+        return _compare_floats(name, a, b, allowed, kind or a.dtype.name, slack)
+    unequal = np.asarray(a != b, dtype=bool)
+    if not unequal.any():
+        return Comparison(name, SAME)
+    return Comparison(name, DIFFERENT, _integer_errors(a, b), _first("values differ", unequal, a, b), places=unequal)
+
+
+def _integer_errors(a: Array, b: Array) -> Errors:
+    if a.dtype.kind not in "iu":
+        return Errors()
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    apart = np.abs(wide_a - wide_b)
+    return Errors(float(apart.max()), float((apart / np.maximum(np.abs(wide_a), 1)).max()))
+
+
+def _compare_floats(name: str, a: Array, b: Array, allowed: frozenset[str], kind: str, slack: Any) -> Comparison:
+    with np.errstate(all="ignore"):
+        equal = (a == b) | (np.isnan(a) & np.isnan(b))
+        zeros = int((equal & (a == 0) & (np.signbit(a) != np.signbit(b))).sum())
+        if equal.all():
+            return Comparison(name, SAME, zeros=zeros)
+        finite = np.isfinite(a) & np.isfinite(b)
+        errors = _errors(a, b, finite & ~equal, kind)
+        outside = ~equal
+        if REASSOCIATES in allowed:
+            bound = TOLERANCES[kind].bound(a.astype(np.float64))
+            apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+            if slack is not None:
+                bound = bound + slack
+            # the difference of two finite f64 may overflow; then they are apart
+            outside = ~equal & ~(finite & (apart <= bound))
+    if not outside.any():
+        return Comparison(name, WITHIN, errors, zeros=zeros)
+    return Comparison(name, DIFFERENT, errors, _first(_what(a, b, outside), outside, a, b), zeros, outside)
+
+
+def _what(a: Array, b: Array, outside: Array) -> str:
+    place = tuple(np.argwhere(outside)[0])
+    if np.isfinite(a[place]) and np.isfinite(b[place]):
+        return "values differ"
+    return "NaN or infinity at another place"
+
+
+def _errors(a: Array, b: Array, places: Array, kind: str) -> Errors:
+    """Over the places; the relative error is against the original's element."""
+    if not places.any():
+        return Errors()
+    x, y = a[places], b[places]
+    wide = np.float64 if x.dtype != np.float64 else np.longdouble
+    apart = np.abs(x.astype(wide) - y.astype(wide))
+    size = np.abs(x.astype(wide))
+    relative = np.where(size > 0, apart / np.where(size > 0, size, 1), np.inf)
+    if kind == "bfloat16":
+        # handed over as f32, whose numbers next to each other are 2^16 times as dense
+        steps = _steps(x, y) / 65536
+    else:
+        steps = _steps(x, y)
+    return Errors(float(apart.max()), float(relative.max()), float(steps.max()))
+
+
+def _steps(x: Array, y: Array) -> Array:
+    """How many numbers of the dtype lie between two, plus one: the error in units in the last place."""
+    bits = {2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
+
+    def order(v: Array) -> Array:
+        raw = np.ascontiguousarray(v).view(bits).astype(np.longdouble)
+        lowest = np.longdouble(np.iinfo(bits).min)
+        return np.asarray(np.where(raw < 0, lowest - raw, raw))
+
+    return np.asarray(np.abs(order(x) - order(y)).astype(np.float64))
+
+
+def _first(what: str, places: Array, a: Array, b: Array) -> Difference:
+    index = tuple(int(i) for i in np.argwhere(places)[0])
+    return Difference(what, index, _plain(a[index]), _plain(b[index]), int(places.sum()), places.size)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def show(value: Any) -> str:
+    """A value in a message: enough digits to tell two apart."""
+    return f"{value:.9g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
+
+
+def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str]) -> Comparison:
+    """A sequence, a map or an absent optional."""
+    if a is None or b is None:
+        if a is b:
+            return Comparison(name, SAME)
+        return Comparison(name, DIFFERENT, difference=Difference("present on one side only"))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        keys = sorted(a, key=repr)
+        if keys != sorted(b, key=repr):
+            return Comparison(name, DIFFERENT, difference=Difference(f"keys {keys} became {sorted(b, key=repr)}"))
+        pairs = [(a[key], b[key]) for key in keys]
+    elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
+        pairs = list(zip(a, b, strict=True))
+    else:
+        text = f"{_extent(a)} became {_extent(b)}"
+        return Comparison(name, DIFFERENT, difference=Difference(text))
+    return _joined(name, [compare_values(name, x, y, allowed) for x, y in pairs])
+
+
+def _extent(value: Any) -> str:
+    return f"{len(value)} parts" if isinstance(value, (list, tuple, Mapping)) else "a tensor"
+
+
+def _joined(name: str, parts: list[Comparison]) -> Comparison:
+    errors = Errors()
+    for part in parts:
+        errors = errors.worst(part.errors)
+    zeros = sum(part.zeros for part in parts)
+    for number, part in enumerate(parts):
+        if part.difference is not None:
+            found = part.difference
+            index = None if found.index is None else (number, *found.index)
+            moved = Difference(f"part {number}: {found.what}", index, found.a, found.b, found.count, found.size)
+            return Comparison(name, DIFFERENT, errors, moved, zeros)
+    status = SAME if all(part.status == SAME for part in parts) else WITHIN
+    return Comparison(name, status, errors, zeros=zeros)

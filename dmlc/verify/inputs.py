@@ -1,0 +1,123 @@
+"""Seeded inputs for a model's interface, made of the patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dmlc.ir import Condition, Dim, ForeignType, evaluate
+from dmlc.ir.dim import Interval
+from dmlc.verify.patterns import PATTERNS, Pattern, fill
+from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
+
+#: Arrays (or lists of them, for a sequence) by input name.
+Feeds: TypeAlias = dict[str, Any]
+
+#: How many assignments of sizes the inputs go through.
+SIZES = 4
+
+
+class NoInputs(Exception):
+    """No data can be made up; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """One input: ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``; ``limit`` is set for an index into
+    something of that size; a ``length`` asks for a list of that many tensors."""
+
+    name: str
+    kind: str
+    shape: tuple[Dim, ...]
+    limit: Dim | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What is fed. ``least`` is the smallest size of a dim without bounds, ``widest`` the largest magnitude of
+    integers where all of them would do harm."""
+
+    inputs: tuple[InputSpec, ...]
+    bounds: Mapping[str, Interval] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    least: int = 1
+    widest: int | None = None
+
+    def bindings(self, seed: int) -> list[Binding]:
+        """Sizes for the free dims, more than are needed. Raises ``NoInputs``."""
+        shapes = [spec.shape for spec in self.inputs]
+        found = list(islice(size_candidates(shapes, self.bounds, self.conditions, seed, least=self.least), 20))
+        if not found:
+            raise NoInputs(f"no sizes were found that keep {', '.join(map(str, self.conditions))}")
+        return found
+
+    def empty_bindings(self, usual: Binding) -> list[Binding]:
+        """``usual`` with a dim that may be 0 being 0."""
+        shapes = [spec.shape for spec in self.inputs]
+        return list(empty_candidates(shapes, self.bounds, self.conditions, usual, least=self.least))
+
+
+def interface_of(signature: Any, limits: Mapping[str, Dim] | None = None) -> Interface:
+    """The interface that a signature says: ``inputs`` (name and type), and where it has them ``bounds``,
+    ``conditions`` and the names of ``optional`` inputs. Raises ``NoInputs`` for a type that has no data."""
+    if isinstance(signature, Interface):
+        return signature
+    specs = []
+    for name, type_ in signature.inputs:
+        if name in getattr(signature, "optional", ()):
+            continue
+        if isinstance(type_, ForeignType):
+            raise NoInputs(f"input {name} is no tensor of a dtype that numbers are made up for")
+        specs.append(InputSpec(name, type_.dtype.long_name, tuple(type_.shape), (limits or {}).get(name)))
+    bounds = dict(getattr(signature, "bounds", {}))
+    return Interface(tuple(specs), bounds, tuple(getattr(signature, "conditions", ())))
+
+
+def breaking_inputs(
+    signature: Any,
+    count: int,
+    seed: int,
+    *,
+    limits: Mapping[str, Dim] | None = None,
+    bindings: Sequence[Binding] | None = None,
+) -> list[Feeds]:
+    """``count`` inputs for a model, the same for the same seed; a larger count only adds some.
+
+    ``signature`` is an ``Interface``, or has ``inputs``, ``bounds``, ``conditions`` and ``optional``. ``limits`` are
+    the sizes that inputs are indices into. Raises ``NoInputs`` where no sizes or no data are found.
+    """
+    interface = interface_of(signature, limits)
+    if bindings is None:
+        chosen = interface.bindings(seed)[:SIZES]
+        chosen += interface.empty_bindings(chosen[0])[:1]
+    else:
+        chosen = list(bindings)
+    return [feeds_of(interface, chosen, number, seed) for number in range(count)]
+
+
+def pattern_of(number: int) -> Pattern:
+    """The pattern of an input's first operand."""
+    return PATTERNS[number % len(PATTERNS)]
+
+
+def feeds_of(interface: Interface, bindings: Sequence[Binding], number: int, seed: int) -> Feeds:
+    """Input number ``number``. In the first round all operands have one pattern, later ones mix them."""
+    turn = number // len(PATTERNS)
+    binding = bindings[(number + turn) % len(bindings)] if number else bindings[0]
+    out: Feeds = {}
+    for place, spec in enumerate(interface.inputs):
+        rng = np.random.default_rng([seed, number, place])
+        pattern = PATTERNS[(number + turn * place) % len(PATTERNS)]
+        shape = tuple([evaluate(size, binding) for size in spec.shape])
+        limit = None if spec.limit is None else evaluate(spec.limit, binding)
+        arrays = [
+            fill(pattern, spec.kind, shape, rng, limit, interface.widest)
+            for _ in range(1 if spec.length is None else spec.length)
+        ]
+        out[spec.name] = arrays[0] if spec.length is None else arrays
+    return out

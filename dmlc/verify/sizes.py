@@ -1,0 +1,102 @@
+"""Sizes for free dims: small ones, different ones, equal ones, larger ones where nothing smaller fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+
+import numpy as np
+
+from dmlc.ir import Condition, Dim, dim_names, evaluate
+from dmlc.ir.dim import Bound, Interval
+
+#: One assignment of sizes to names.
+Binding = dict[str, int]
+
+#: Inputs of more elements than this are not made up for sizes that only might fit.
+_MOST_ELEMENTS = 1 << 22
+_EQUAL = (3, 1, 2, 4, 8, 16, 32, 64, 128, 224, 256, 512)
+_RANDOM = 400
+
+
+def size_candidates(
+    shapes: Sequence[tuple[Dim, ...]],
+    bounds: Mapping[str, Interval],
+    conditions: Sequence[Condition],
+    seed: int,
+    *,
+    least: int = 1,
+) -> Iterator[Binding]:
+    """Assignments that keep the bounds and the relations, the most telling ones first; one for no free dims."""
+    names = _names(shapes)
+    spans = {name: _span(name, bounds.get(name, (least, inf)), conditions) for name in names}
+    seen: set[tuple[int, ...]] = set()
+    for wanted in _wanted(names, spans, _leading(shapes), np.random.default_rng([seed, 7])):
+        binding = {name: int(min(max(wanted[name], spans[name][0]), spans[name][1])) for name in names}
+        key = tuple(binding.values())
+        if key not in seen and _fits(binding, shapes, conditions):
+            seen.add(key)
+            yield binding
+
+
+def empty_candidates(
+    shapes: Sequence[tuple[Dim, ...]],
+    bounds: Mapping[str, Interval],
+    conditions: Sequence[Condition],
+    usual: Binding,
+    *,
+    least: int = 1,
+) -> Iterator[Binding]:
+    """``usual`` with one dim that may be 0 being 0, one after the other."""
+    for name in _names(shapes):
+        binding = {**usual, name: 0}
+        if bounds.get(name, (least, inf))[0] <= 0 and _fits(binding, shapes, conditions):
+            yield binding
+
+
+def _names(shapes: Sequence[tuple[Dim, ...]]) -> list[str]:
+    return list(dict.fromkeys(name for shape in shapes for size in shape for name in sorted(dim_names(size))))
+
+
+def _span(name: str, bound: Interval, conditions: Sequence[Condition]) -> Interval:
+    """The declared bounds, tightened by the relations that hold the dim against a number."""
+    low, high = bound
+    for condition in conditions:
+        left, right = condition.left, condition.right
+        if condition.relation == "<=" and isinstance(left, int) and str(right) == name:
+            low = max(low, left)
+        elif condition.relation == "<=" and isinstance(right, int) and str(left) == name:
+            high = min(high, right)
+    return low, high
+
+
+def _leading(shapes: Sequence[tuple[Dim, ...]]) -> set[str]:
+    """The names of first axes: batches, mostly, which stay small while the others grow."""
+    return {str(shape[0]) for shape in shapes if len(shape) > 1}
+
+
+def _wanted(
+    names: list[str], spans: Mapping[str, Interval], leading: set[str], rng: np.random.Generator
+) -> Iterator[Mapping[str, Bound]]:
+    lows = {name: max(spans[name][0], 1) for name in names}
+    yield {name: max(lows[name], 2) + i % 3 for i, name in enumerate(names)}
+    for size in _EQUAL:
+        yield {name: size if name not in leading or size < 8 else 2 for name in names}
+    yield {name: lows[name] + 1 for name in names}
+    for attempt in range(_RANDOM):
+        reach = 4 + attempt // 4 + 2 ** (attempt // 40)
+        yield {name: lows[name] + int(rng.integers(0, reach)) for name in names}
+
+
+def _fits(binding: Binding, shapes: Sequence[tuple[Dim, ...]], conditions: Sequence[Condition]) -> bool:
+    total = 0
+    try:
+        for shape in shapes:
+            sizes = [evaluate(size, binding) for size in shape]
+            if any(size < 0 for size in sizes):
+                return False
+            total += int(np.prod(sizes, dtype=object))
+        held = all(c.holds(evaluate(c.left, binding), evaluate(c.right, binding)) for c in conditions)
+    except (KeyError, ZeroDivisionError):
+        return False
+    return held and (not binding or total <= _MOST_ELEMENTS)

@@ -1,0 +1,47 @@
+"""How far two results of one function may be apart, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dmlc.verify.patterns import FLOATS
+
+EXACT, REASSOCIATES, RANGE = "exact", "reassociates", "range"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """``|a - b| <= relative * |a| + scaled * (the largest finite |a| of the output) + least``."""
+
+    relative: float
+    scaled: float
+    least: float
+    reason: str
+
+    def bound(self, a: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        """The largest difference for each element; ``a`` is finite or NaN where nothing is to be compared."""
+        finite = a[np.isfinite(a)]
+        top = float(np.abs(finite).max()) if finite.size else 0.0
+        with np.errstate(all="ignore"):
+            return np.asarray(self.relative * np.abs(a) + (self.scaled * top + self.least))
+
+
+def _of(kind: str, relative: int, scaled: int, why: str) -> Tolerance:
+    limits = FLOATS[kind]
+    reason = f"{relative} units of {kind} in the last place of the element, {scaled} of the largest element: {why}"
+    return Tolerance(relative * limits.eps, scaled * limits.eps, 16 * limits.smallest, reason)
+
+
+_SUMS = "a sum of n terms in another order moves by up to n / 2 units of its largest partial sum"
+_NARROW = "intermediate results may be rounded to the narrow type or kept in f32"
+
+#: For rewrites that reassociate, by kind. What exceeds them is held against how much the original itself moves
+#: when its inputs move in their last places.
+TOLERANCES: dict[str, Tolerance] = {
+    "float16": _of("float16", 8, 4, _NARROW),
+    "bfloat16": _of("bfloat16", 8, 2, _NARROW),
+    "float32": _of("float32", 1024, 16, _SUMS),
+    "float64": _of("float64", 1024, 16, _SUMS),
+}

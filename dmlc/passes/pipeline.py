@@ -9,7 +9,7 @@ from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
 from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
-from dmlc.passes.fuse_selection import FuseSelection
+from dmlc.passes.fuse_select import FuseSelection
 from dmlc.passes.fuse_softmax import FuseSoftmax
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
-from dmlc.passes.selection_rules import (
+from dmlc.passes.select_rules import (
     DropMonotone,
     FlattenedSelection,
     GatheredExtreme,

@@ -16,6 +16,7 @@ from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 #: A larger constant is not searched for ones or zeros.
@@ -39,7 +40,10 @@ class _Replace(Rule[Replaced]):
 
 
 class NeutralOperand(_Replace):
-    """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and, of integers, ``x + 0`` become ``x``."""
+    """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and ``x + 0`` become ``x``.
+
+    ``exact``, but for a sum of floats and zeros whose sign makes +0 of -0, which is ``reassociates``.
+    """
 
     name = "neutral-operand"
     roots = (MUL, DIV, POW, ADD, SUB)
@@ -53,6 +57,16 @@ class NeutralOperand(_Replace):
         return None
 
 
+    def class_of(self, match: Replaced, graph: Graph, context: PassContext) -> str:
+        op, value = match.root.op, match.value
+        if op not in (ADD, SUB) or not match.root.result.type.dtype.is_float:
+            return EXACT
+        other = match.root.operand(1) if value is match.root.operand(0) else match.root.operand(0)
+        data = constant_of(other)
+        assert data is not None
+        return EXACT if bool((np.signbit(data.array) == (op is ADD)).all()) else REASSOCIATES
+
+
 _COMMUTATIVE = frozenset((MUL, ADD))
 
 
@@ -63,9 +77,7 @@ def _is_neutral(op: Operation, value: Value) -> bool:
     array = data.array
     if op is not ADD and op is not SUB:
         return bool((array == 1).all())
-    if array.dtype.kind != "f":
-        return not array.any()
-    return not array.any() and bool((np.signbit(array) == (op is ADD)).all())
+    return not array.any()
 
 
 class SameCast(_Replace):

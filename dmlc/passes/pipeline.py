@@ -7,6 +7,7 @@ from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
+from dmlc.passes.fuse_dot import FuseDot
 from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.fuse_select import FuseSelection
@@ -46,6 +47,7 @@ def fusions(max_rank: int | None) -> tuple[Pass, ...]:
         FuseInstanceNorm(),
         FuseSoftmax(),
         RecognizeReduce(),
+        FuseDot(),
         FuseSelection(),
         CanonicalizeReduce(max_rank=max_rank),
         Dce(),

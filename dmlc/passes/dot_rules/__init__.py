@@ -1,0 +1,5 @@
+"""The rules of ``fuse-dot``."""
+
+from dmlc.passes.dot_rules.outer import MatmulFromSum
+
+__all__ = ["MatmulFromSum"]

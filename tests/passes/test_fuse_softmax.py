@@ -81,7 +81,7 @@ def test_the_logarithm_too() -> None:
 )  # fmt: skip
 def test_near_misses(nodes: Nodes, weights: Any, words: str) -> None:
     m = model(nodes, axis=[-1], **weights)
-    program = check(m, [n for n in (o.op_type for o in _sorted(m).graph.node)])
+    program = check(m, [n.op_type for n in _sorted(m).graph.node])
     assert words in reasons(program, "written-out-softmax")
 
 

@@ -42,7 +42,8 @@ class _Found(Match):
 class WrittenOut(Rule[_Found]):
     """exp(x - m) / sum(exp(x - m)) becomes softmax(x), (x - m) - log(sum(exp(x - m))) becomes log_softmax(x).
 
-    ``reassociates`` with the maximum taken out. Without it powers may overflow to NaN where softmax does not: ``range``.
+    ``reassociates`` with the maximum m taken out. Without it powers may overflow to NaN, which softmax does not:
+    ``range``.
     """
 
     name = "written-out-softmax"

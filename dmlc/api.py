@@ -96,6 +96,8 @@ def _imported(
     graph = importers.import_model(model, folder=folder, binding=binding)
     lowest = options.target.min_opset
     opset = importers.choose_opset(graph, options.opset, lowest, asked=asked)
+    if opset < lowest:
+        return Program(graph, replace(options, opset=opset, only_rules=frozenset()), model)
     program = Program(graph, replace(options, opset=opset), model)
     own = graph.origin.versions.get("", 1)
     if not asked and lowest <= own < opset and importers.says_flattened(graph):

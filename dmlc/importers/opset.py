@@ -19,7 +19,8 @@ from dmlc.ops.select import HARDMAX
 
 def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     """``wanted`` where all carried nodes fit it; else the highest below it that they fit, not under ``lowest``; else the
-    lowest above it, for a model must not be refused because a target is behind.
+    lowest above it, for a model must not be refused because a target is behind; else the model's own, at which nothing
+    can be rewritten.
 
     Where the user ``asked`` for it, nothing else will do. Raises ``DmlcError`` E0501, which names a node.
     """
@@ -35,6 +36,9 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
             graph.notes.append(f"opset {opset}, not {wanted}: {label} has no equal there")
             return int(opset)
     version: int = graph.origin.versions.get("", 1)
+    if not asked:
+        graph.notes.append(f"opset {version}, and nothing is rewritten: {label} has no equal at a later one")
+        return version
     raise fail(
         codes.NEEDS_OPSET,
         f"{label} of opset {version} has no equal at opset {wanted}",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import onnx
 
     from dmlc.runtime.weights import Placement
+    from dmlc.verify import Verdict
 
 #: What can be compiled: a path, a text with its name, a graph of the builder.
 ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto"
@@ -275,6 +276,20 @@ class Program:
         except MemoryError as error:
             help = "feed smaller arrays, or make smaller ones"
             raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory to run: {error}", help=help) from None
+
+    def verify(self, inputs: int, *, seed: int = 0) -> Verdict:
+        """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
+
+        An imported model is run beside it on ONNX Runtime's CPU provider without optimizations; a program is computed
+        by the reference. What may differ is what the classes that were allowed say. See ``docs/verify.md``.
+        """
+        from dmlc.verify import verify_graph, verify_models
+
+        model, allowed = self.to_onnx(), sorted(self._options.allowed)
+        folder = self.artifact("onnx").folder
+        if self.source_model is not None:
+            return verify_models(self.source_model, model, inputs=inputs, seed=seed, allowed=allowed, folder=folder)
+        return verify_graph(self.source_graph, model, inputs=inputs, seed=seed, allowed=allowed, folder=folder)
 
     def default_backend(self) -> str:
         """Where ``run`` runs when it is not told."""

@@ -132,8 +132,8 @@ def _same(a: Path, b: Path) -> bool:
 def _verify(args: argparse.Namespace, console: Console, program: api.Program) -> bool:
     """Whether the result is what SRC is, within what was allowed; the verdict is shown."""
     verdict = program.verify(args.verify, seed=args.verify_seed)
-    console.say(verdict.text)
-    return bool(verdict.ok)
+    console.say(verdict.to_text())
+    return verdict.ok
 
 
 def _write(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> int:

@@ -10,13 +10,14 @@ from dmlc.passes.fold_conv import FoldConv
 from dmlc.passes.fuse_dot import FuseDot
 from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
-from dmlc.passes.fuse_select import FuseSelection
+from dmlc.passes.fuse_selection import FuseSelection
 from dmlc.passes.fuse_softmax import FuseSoftmax
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import Pass, PassManager
 from dmlc.passes.recognize_reduce import RecognizeReduce
+from dmlc.passes.share_reductions import ShareReductions
 from dmlc.targets import Target
 
 
@@ -50,5 +51,6 @@ def fusions(max_rank: int | None) -> tuple[Pass, ...]:
         FuseDot(),
         FuseSelection(),
         CanonicalizeReduce(max_rank=max_rank),
+        ShareReductions(),
         Dce(),
     )

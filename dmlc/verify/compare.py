@@ -23,9 +23,7 @@ class Errors:
     ulp: float = 0.0
 
     def worst(self, other: Errors) -> Errors:
-        return Errors(
-            max(self.absolute, other.absolute), max(self.relative, other.relative), max(self.ulp, other.ulp)
-        )
+        return Errors(max(self.absolute, other.absolute), max(self.relative, other.relative), max(self.ulp, other.ulp))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import Condition, Dim, ForeignType, evaluate
+from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
 from dmlc.ir.dim import Interval
 from dmlc.verify.patterns import PATTERNS, Pattern, fill
 from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
@@ -28,13 +28,21 @@ class NoInputs(Exception):
 @dataclass(frozen=True, slots=True)
 class InputSpec:
     """One input: ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``; ``limit`` is set for an index into
-    something of that size; a ``length`` asks for a list of that many tensors."""
+    something of that size; a ``length`` asks for a list of that many tensors. What divides has no zeros where it is
+    ``nonzero``; ``value`` is the only integer that works. An ``optional`` input is fed from time to time."""
 
     name: str
     kind: str
     shape: tuple[Dim, ...]
     limit: Dim | None = None
     length: int | None = None
+    nonzero: bool = False
+    value: int | None = None
+    optional: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind.startswith(("int", "uint"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,15 @@ class Interface:
         """``usual`` with a dim that may be 0 being 0."""
         shapes = [spec.shape for spec in self.inputs]
         return list(empty_candidates(shapes, self.bounds, self.conditions, usual, least=self.least))
+
+    def tamed(self) -> list[Interface]:
+        """This interface, then with integers that more models take: 0 and 1, only 0, only 1."""
+        out = [self]
+        if any(spec.is_integer for spec in self.inputs):
+            for limit, value in ((2, None), (1, None), (None, 1)):
+                specs = [replace(s, limit=limit, value=value) if s.is_integer else s for s in self.inputs]
+                out.append(replace(self, inputs=tuple(specs)))
+        return out
 
 
 def interface_of(signature: Any, limits: Mapping[str, Dim] | None = None) -> Interface:
@@ -105,19 +122,39 @@ def pattern_of(number: int) -> Pattern:
     return PATTERNS[number % len(PATTERNS)]
 
 
-def feeds_of(interface: Interface, bindings: Sequence[Binding], number: int, seed: int) -> Feeds:
-    """Input number ``number``. In the first round all operands have one pattern, later ones mix them."""
+def feeds_of(interface: Interface, bindings: Sequence[Binding], number: int, seed: int, draw: int = 0) -> Feeds:
+    """Input number ``number``, drawn once more for each ``draw``. In the first round all operands have one pattern,
+    later rounds mix them."""
     turn = number // len(PATTERNS)
-    binding = bindings[(number + turn) % len(bindings)] if number else bindings[0]
+    binding = bindings[(number + turn + draw) % len(bindings)] if number + draw else bindings[0]
+    chosen = [PATTERNS[(number + turn * place) % len(PATTERNS)] for place in range(len(interface.inputs))]
+    has_nan = any(pattern.has_nan for pattern in chosen)
     out: Feeds = {}
     for place, spec in enumerate(interface.inputs):
-        rng = np.random.default_rng([seed, number, place])
-        pattern = PATTERNS[(number + turn * place) % len(PATTERNS)]
-        shape = tuple([evaluate(size, binding) for size in spec.shape])
-        limit = None if spec.limit is None else evaluate(spec.limit, binding)
-        arrays = [
-            fill(pattern, spec.kind, shape, rng, limit, interface.widest)
-            for _ in range(1 if spec.length is None else spec.length)
-        ]
+        if spec.optional and (number + draw) % 3 != 1:
+            continue
+        # a NaN beside numbers out of range would leave open which of the two a difference comes from
+        pattern = PATTERNS[0] if has_nan and not chosen[place].has_nan else chosen[place]
+        rng = np.random.default_rng([seed, number, place, draw])
+        arrays = [_array(spec, pattern, binding, rng, interface.widest) for _ in range(spec.length or 1)]
         out[spec.name] = arrays[0] if spec.length is None else arrays
     return out
+
+
+def _array(spec: InputSpec, pattern: Pattern, binding: Binding, rng: np.random.Generator, widest: int | None) -> Array:
+    shape = tuple([evaluate(size, binding) for size in spec.shape])
+    if spec.value is not None:
+        return np.full(shape, spec.value, np.dtype(spec.kind))
+    limit = None if spec.limit is None else evaluate(spec.limit, binding)
+    array = fill(pattern, spec.kind, shape, rng, limit, widest)
+    return np.where(array == 0, 1, array).astype(array.dtype) if spec.nonzero and spec.is_integer else array
+
+
+def shapes(feeds: Feeds) -> dict[str, list[int]]:
+    """The shape of each array that is fed; of a list of them that of the first."""
+    return {n: list(np.shape(value[0] if isinstance(value, list) else value)) for n, value in feeds.items()}
+
+
+def elements(feeds: Feeds) -> int:
+    """How many elements are fed."""
+    return sum(np.size(part) for value in feeds.values() for part in (value if isinstance(value, list) else [value]))

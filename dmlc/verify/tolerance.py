@@ -20,7 +20,9 @@ class Tolerance:
     least: float
     reason: str
 
-    def bound(self, a: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def bound(
+        self, a: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+    ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         """The largest difference for each element; ``a`` is finite or NaN where nothing is to be compared."""
         finite = a[np.isfinite(a)]
         top = float(np.abs(finite).max()) if finite.size else 0.0

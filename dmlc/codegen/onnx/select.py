@@ -8,36 +8,56 @@ from dmlc.codegen.onnx.emitter import FAR, Emitter
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Dim, Node, Shape, product
+from dmlc.ir import Dim, DType, Node, Shape, product
 from dmlc.ir.dtype import i64
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes, TopKAttributes
 
 
 @lowers(ARGMAX, ARGMIN)
 def arg(emitter: Emitter, node: Node) -> str:
-    """One axis is ArgMax as it stands. Neighbouring axes are one axis after a reshape, which moves nothing; others
-    are brought together by a transpose."""
+    """One axis is ArgMax as it stands. ONNX has no node for several (TopK takes one axis too, MaxPool counts over the
+    whole tensor): neighbouring ones become one by a reshape, which moves nothing; others are brought together by a
+    transpose."""
     a, x = node.attributes_as(ArgAttributes), node.operand(0)
     op_type = "ArgMax" if node.op is ARGMAX else "ArgMin"
     name, shape, axes = emitter.of(x), x.shape, _without_ones(x.shape, a.axes)
     if len(axes) == 1 and len(a.axes) == 1:
         index = _search(emitter, op_type, name, shape[axes[0]], axes[0], a.ties, a.keepdims)
         return emitter.cast(index, a.dtype, have=i64)
-    first, last = axes[0], axes[-1]
-    if any(i not in axes and shape[i] != 1 for i in range(first, last)):
+    blocks = [(axes[0], axes[-1]), (a.axes[0], a.axes[-1])]
+    if any(i not in axes and shape[i] != 1 for i in range(axes[0], axes[-1])):
         kept = [i for i in range(x.type.rank) if i not in axes]
         name = emitter.op("Transpose", [name], perm=(*kept, *axes))
         shape = tuple([shape[i] for i in (*kept, *axes)])
-        first, last = len(kept), x.type.rank - 1
+        blocks = [(len(kept), x.type.rank - 1)]
+    first, last, keep = _block(shape, blocks, node.result.shape)
     size = product(shape[first : last + 1])
-    merged: Shape = (*shape[:first], size, *shape[last + 1 :])
-    name = emitter.reshape(name, shape, merged, x.type.dtype)
-    # With one axis of size 1 left in the place of the merged ones, often nothing remains to be reshaped.
-    found = (*merged[:first], *merged[first + 1 :])
-    keep = found != node.result.shape and (*merged[:first], 1, *merged[first + 1 :]) == node.result.shape
+    name = _merge(emitter, name, shape, first, last, x.type.dtype)
     index = _search(emitter, op_type, name, size, first, a.ties, keep)
     index = emitter.cast(index, a.dtype, have=i64)
-    return index if keep else emitter.reshape(index, found, node.result.shape, a.dtype)
+    return emitter.reshape(index, _left(shape, first, last, keep), node.result.shape, a.dtype)
+
+
+def _block(shape: Shape, blocks: Sequence[tuple[int, int]], target: Shape) -> tuple[int, int, bool]:
+    """The block of axes to merge, and whether to keep it as size 1: so that nothing remains to be reshaped, if such a
+    choice is there. The blocks differ by axes of size 1 at their ends."""
+    for first, last in blocks:
+        for keep in (False, True):
+            if _left(shape, first, last, keep) == target:
+                return first, last, keep
+    return *blocks[0], False
+
+
+def _left(shape: Shape, first: int, last: int, keep: bool) -> Shape:
+    return (*shape[:first], *((1,) if keep else ()), *shape[last + 1 :])
+
+
+def _merge(emitter: Emitter, name: str, shape: Shape, first: int, last: int, dtype: DType) -> str:
+    """The axes ``first`` to ``last`` as one. Flatten needs no sizes, so it serves where they are not known."""
+    merged: Shape = (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :])
+    if first == 1 and first < last == len(shape) - 1 and not all(isinstance(d, int) for d in merged):
+        return emitter.op("Flatten", [name], axis=1)
+    return emitter.reshape(name, shape, merged, dtype)
 
 
 def _without_ones(shape: Shape, axes: Sequence[int]) -> tuple[int, ...]:

@@ -26,7 +26,9 @@ def top_k(r: Reading) -> Found:
     """A ``k`` that is computed while running is carried, as is one whose results may come in any order."""
     axis = r.axis(r.integer("axis", -1), r.x.type.rank)
     known = (r.integer("k", 0),) if r.opset < 10 else r.ints(1)
-    if axis is None or known is None or len(known) != 1 or known[0] < 1 or not r.integer("sorted", 1):
+    if axis is None or known is None or len(known) != 1 or known[0] < 1:
+        return None
+    if known[0] > 1 and not r.integer("sorted", 1):
         return None
     order = "largest" if r.integer("largest", 1) else "smallest"
     return Made(TOP_K, [r.x], TopKAttributes(k=known[0], axis=axis, order=order, dtype=i64))

@@ -1,0 +1,106 @@
+"""A search along an axis that a reshape merged of neighbours is one over those axes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dmlc.ir import Graph, Node, OpError, Value, product
+from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE, ReshapeAttributes
+from dmlc.ops.rules import reduced_shape
+from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
+from dmlc.passes.reduce_rules.flattened import axis_groups
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.selection_rules.goal import Goal
+
+_MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)
+
+
+@dataclass(slots=True, eq=False)
+class _Found(Match):
+    """``first`` to ``last`` are the axes that were merged."""
+
+    first: int = 0
+    last: int = 0
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return tuple(range(self.first, self.last + 1))
+
+
+class ArgOfFlattened(Rule[_Found]):
+    """argmax (argmin) along an axis that a reshape merged of neighbours becomes a multi-axis argmax of their tensor.
+
+    Exact: the index is row-major over the axes, as the reshape lays them out. ONNX has no search over several axes in
+    one node, so ONNX code keeps a reshape (nothing moves, and DirectML dispatches nothing for it) and one ArgMax; text
+    and NumPy code say one operation. It does not fire where ONNX would have to compute a shape for that reshape.
+    """
+
+    name = "arg-of-flattened"
+    roots = (ARGMAX, ARGMIN)
+
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        inner = node.operand(0).producer
+        axes = node.attributes_as(ArgAttributes).axes
+        if inner is None or inner.op is not RESHAPE or len(axes) != 1:
+            return None
+        old, new = inner.operand(0).shape, inner.result.shape
+        limit = self.goal.target.max_rank
+        if len(old) <= len(new) or (limit is not None and len(old) > limit):
+            return None
+        groups = axis_groups(old, new)
+        if groups is None:
+            return None
+        first, end = groups[axes[0]]
+        if end - first < 2 or 0 in old:
+            return None
+        others = [end - start for i, (start, end) in enumerate(groups) if i != axes[0]]
+        if any(size != 1 for size in others):
+            return None
+        return _Found(node, (inner,), first, end - 1)
+
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        root, inner = match.root, match.consumed[0]
+        x = inner.operand(0)
+        if root.attributes_as(ArgAttributes).keepdims and not _is_moved_on(root, x, match.axes):
+            return Miss("the result keeps the merged axis as size 1, which would cost a move", (), root.result)
+        try:
+            graph.infer(root.op, [x], dataclasses.replace(root.attributes_as(ArgAttributes), axes=match.axes))
+        except OpError:
+            return Miss("an axis of {0} may be empty", (x.type,), x)
+        if self.goal.has_kernels and not _is_one_move(graph, x, match.first, match.last):
+            return Miss("the merged shape of {0} would have to be computed", (x.type,), x)
+        return used_elsewhere(inner.result)
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        root, x = match.root, match.consumed[0].operand(0)
+        a = root.attributes_as(ArgAttributes)
+        made = rewriter.add(root.op, [x], dataclasses.replace(a, axes=match.axes))
+        if made.shape != root.result.shape:
+            made = rewriter.add(RESHAPE, [made], ReshapeAttributes(shape=root.result.shape))
+        return [made]
+
+
+def _is_moved_on(root: Node, x: Value, axes: tuple[int, ...]) -> bool:
+    """Whether the only user gives the result the shape that the multi-axis search has by itself."""
+    users = root.result.users
+    if len(users) != 1 or users[0].op not in _MOVES:
+        return False
+    return users[0].result.shape == reduced_shape(x.shape, axes, True)
+
+
+def _is_one_move(graph: Graph, x: Value, first: int, last: int) -> bool:
+    """Whether ONNX merges the axes in one node: sizes before them are copied, one size after that is left to -1."""
+    shape = x.shape
+    if last == len(shape) - 1 and first <= 1:
+        return True  # Flatten, or a reshape to one axis
+    rest = (product(shape[first : last + 1]), *shape[last + 1 :])
+    unknown = [d for d in rest if not isinstance(d, int)]
+    if len(unknown) > 1:
+        return False
+    known = product([*shape[:first], *[d for d in rest if isinstance(d, int)]])
+    return not unknown or graph.dims.interval(known)[0] >= 1

@@ -1,0 +1,122 @@
+"""What keeps the order of numbers does not move their maximum; most of it rounds, so that new ties arise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dmlc.ir import DType, Graph, Node, Value
+from dmlc.ops.choose import CAST
+from dmlc.ops.elementwise import EXP, LOG, SIGMOID, SQRT, TANH
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
+from dmlc.passes.manager import RANGE
+from dmlc.passes.patterns import made_by
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.selection_rules.goal import Goal
+from dmlc.passes.selection_rules.views import is_search, why_kept_alive
+
+_GROUPED = (SOFTMAX, LOG_SOFTMAX)
+_RISING = (EXP, LOG, SQRT, SIGMOID, TANH)
+
+
+@dataclass(slots=True, eq=False)
+class _Found(Match):
+    """``inner`` is the node before the search."""
+
+    inner: Node | None = None
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    """The axes that a search goes over."""
+    if node.op is TOP_K:
+        return (node.attributes_as(TopKAttributes).axis,)
+    attributes: Any = node.attributes
+    axes: tuple[int, ...] = attributes.axes
+    return axes
+
+
+def _search_anew(match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    """The search in what its operand was made from. Of a top_k only the indices are used."""
+    assert match.inner is not None
+    root = match.root
+    made = rewriter.add_node(root.op, [match.inner.operand(0)], root.attributes)
+    return [root.results[0], made.results[1]] if root.op is TOP_K else made.results
+
+
+class SearchOfRising(Rule[_Found]):
+    """argmax (or top_k indices) of softmax, log_softmax, exp, log, sqrt, sigmoid or tanh becomes that of their operand.
+
+    Equal only where no two numbers become one by rounding, overflow or saturation (argmax(exp([100, 200])) is 0) and
+    none becomes NaN: ``range``. Small results, which underflow first, are not searched: no argmin, no smallest.
+    """
+
+    name = "search-of-rising"
+    roots = (ARGMAX, TOP_K)
+    rewrite_class = RANGE
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        inner = made_by(node.operand(0), *_GROUPED, *_RISING)
+        return None if inner is None or not is_search(node) else _Found(node, (inner,), inner)
+
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        root, inner = match.root, match.inner
+        assert inner is not None
+        if root.op is TOP_K and root.attributes_as(TopKAttributes).order == "smallest":
+            return Miss("small results of {0} underflow to one number", (inner.op.name,))
+        if inner.op in _GROUPED and not set(_axes(root)) <= set(_axes(inner)):
+            text = "the search goes over {0}, and {1} keeps the order only along {2}"
+            return Miss(text, (list(_axes(root)), inner.op.name, list(_axes(inner))), inner.result)
+        return why_kept_alive(inner.result)
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        return _search_anew(match, rewriter)
+
+
+class SearchOfWider(Rule[_Found]):
+    """argmax, argmin or top_k indices of a cast to a wider type become that of what is cast.
+
+    Exact: the wider type has every number, in the same order; NaN stays NaN. Where the target compares the narrower
+    type as it is; on ONNX Runtime's CPU provider floats only, for integers are searched slower there.
+    """
+
+    name = "search-of-wider"
+    roots = (ARGMAX, ARGMIN, TOP_K)
+
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        inner = made_by(node.operand(0), CAST)
+        if inner is None or not is_search(node):
+            return None
+        narrow = inner.operand(0).type.dtype
+        return _Found(node, (inner,), inner) if _is_within(narrow, inner.result.type.dtype) else None
+
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        assert match.inner is not None
+        dtype = match.inner.operand(0).type.dtype
+        if not self.goal.takes(_NAMES[match.root.op.name], dtype):
+            return Miss("{0} is not searched as it is on {1}", (dtype, self.goal.target.name))
+        if self.goal.is_cpu and not dtype.is_float:
+            return Miss("integers are searched slower than floats on ONNX Runtime's CPU provider")
+        return why_kept_alive(match.inner.result)
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        return _search_anew(match, rewriter)
+
+
+_NAMES = {"argmax": "ArgMax", "argmin": "ArgMin", "top_k": "TopK"}
+_MANTISSA = {16: 11, 32: 24, 64: 53}
+
+
+def _is_within(narrow: DType, wide: DType) -> bool:
+    """Whether ``wide`` has every number of ``narrow``."""
+    if narrow.kind == "bool" or wide.kind == "bool" or narrow is wide:
+        return False
+    if narrow.is_float:
+        return wide.is_float and wide.bits >= narrow.bits
+    if wide.is_float:
+        return _MANTISSA[wide.bits] >= narrow.bits - (narrow.kind == "int")
+    return int(wide.lowest) <= int(narrow.lowest) and int(narrow.highest) <= int(wide.highest)

@@ -1,0 +1,76 @@
+"""Spellings that the rules about selections share."""
+
+from __future__ import annotations
+
+from dmlc.ir import DType, Graph, Node, Value
+from dmlc.ops.binary import DIV, MUL, SUB
+from dmlc.ops.choose import CAST
+from dmlc.ops.elementwise import NEG
+from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K
+from dmlc.passes.patterns import Seen, both_ways, made_by, scalar_of
+from dmlc.passes.reduce_rules.kinds import magnitude
+from dmlc.passes.rewrite import Miss, used_elsewhere
+
+#: Searches for the other end.
+OTHER_END = {ARGMAX: ARGMIN, ARGMIN: ARGMAX}
+OTHER_ORDER = {"largest": "smallest", "smallest": "largest"}
+
+
+def through_index_cast(value: Value, seen: Seen) -> Value:
+    """The index that a cast to another type of 32 or 64 bits converts; it is in range, so none of them loses it."""
+    node = made_by(value, CAST)
+    if node is None or not (_holds_an_index(node.operand(0).type.dtype) and _holds_an_index(value.type.dtype)):
+        return value
+    seen.append(node)
+    return node.operand(0)
+
+
+def _holds_an_index(dtype: DType) -> bool:
+    return dtype.is_integer and dtype.bits >= 32
+
+
+def negation_of(value: Value, seen: Seen) -> Value | None:
+    """``x`` where the value is ``-x``, ``0 - x``, ``x * -1`` or ``x / -1``. Of zeros the sign may differ."""
+    node = made_by(value, NEG, SUB, MUL, DIV)
+    if node is None:
+        return None
+    x = node.operand(0) if node.op is NEG else _negated(node)
+    if x is None or x.type != value.type:  # a constant of many axes would stretch it
+        return None
+    seen.append(node)
+    return x
+
+
+def _negated(node: Node) -> Value | None:
+    a, b = node.operand(0), node.operand(1)
+    if node.op is SUB:
+        return b if scalar_of(a) == 0 else None
+    if node.op is DIV:
+        return a if scalar_of(b) == -1 else None
+    return next((x for x, c in both_ways(node) if scalar_of(c) == -1), None)
+
+
+def why_order_may_not_turn(x: Value, graph: Graph) -> Miss | None:
+    """The reason why negating ``x`` might not turn its order around: the lowest integer negates to itself."""
+    dtype = x.type.dtype
+    if dtype.is_float or (dtype.kind == "int" and magnitude(x, graph) <= int(dtype.highest)):
+        return None
+    return Miss("it is not proved that {0} is above {1}, which negates to itself", (name_of(x), dtype.lowest), x)
+
+
+def is_search(node: Node) -> bool:
+    """Whether the node only asks where an extreme is: argmax, argmin, or a top_k whose values nobody uses."""
+    return node.op in OTHER_END or (node.op is TOP_K and not node.results[0].uses)
+
+
+def why_kept_alive(value: Value) -> Miss | None:
+    """The reason why a search that no longer reads the value saves nothing: others than searches read it too."""
+    if all(is_search(user) for user in value.users):
+        return None
+    return used_elsewhere(value)
+
+
+def name_of(value: Value) -> str:
+    if value.name:
+        return value.name
+    return "an input" if value.producer is None else f"the result of {value.producer.op.name}"

@@ -1,0 +1,250 @@
+"""Why two results differ where neither is wrong: NaN in a selection, numbers beyond a dtype's range.
+
+Everything here looks at what the models computed on their way, not at how they were compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Array
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.trace import Step, float_feeds
+
+#: Which element wins where a NaN is among them is unspecified; ONNX Runtime's own kernels depend on the order.
+SELECTIONS = frozenset(
+    {
+        *("argmax", "argmin", "topk", "hardmax", "reducemax", "reducemin", "max", "min", "clip", "relu"),
+        *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression"),
+    }
+)
+#: What NaN and numbers out of range become is unspecified.
+_TO_INTEGER = frozenset({"cast", "castlike", "quantizelinear", "dynamicquantizelinear"})
+#: Elementwise functions that are not defined for all numbers.
+_PARTIAL = frozenset({"log", "sqrt", "pow", "asin", "acos", "acosh", "atanh", "div", "mod", "reciprocal"})
+#: Functions whose finite results may be far larger than their operands.
+_STEEP = frozenset(
+    {"exp", "pow", "reduceprod", "cumprod", "sinh", "cosh", "reducelogsumexp", "softplus", "softmax", "div", "cast"}
+)
+#: Functions that make 0 of a number other than 0 where it is too small.
+_VANISHING = frozenset(
+    {"exp", "softmax", "sigmoid", "mul", "div", "pow", "cast", "reducesumsquare", "reducel2", "reducemean", "matmul"}
+)
+#: What is computed over nothing: kernels give what they like.
+_REDUCTIONS = ("reduce", "argm", "topk", "global", "softmax", "logsoftmax", "hardmax", "cum")
+#: Where ONNX Runtime from 1.31 saturates integers that wrap elsewhere.
+_SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", "sum", "mean"})
+
+
+# --- NaN
+
+
+def nan_selected(steps: Sequence[Step]) -> bool:
+    """Whether a NaN reached an operator that selects."""
+    return any(({step.op} | step.inner) & SELECTIONS and any(map(_has_nan, step.floats())) for step in steps)
+
+
+def cast_out_of_range(steps: Sequence[Step]) -> bool:
+    """Whether a float became an integer that has no such value."""
+    for step in steps:
+        target = step.results[0] if step.results else None
+        if step.op in _TO_INTEGER and target is not None and target.dtype.kind in "iu":
+            limits = np.iinfo(target.dtype)
+            for x in step.floats():
+                with np.errstate(all="ignore"):
+                    inside = (x.astype(np.float64) > float(limits.min) - 1) & (x.astype(np.float64) < limits.max + 1.0)
+                if not inside.all():
+                    return True
+    return False
+
+
+def _has_nan(x: Array) -> bool:
+    return bool(np.isnan(x).any())
+
+
+def reduced_nothing(steps: Sequence[Step]) -> bool:
+    """Whether a reduction had no elements at all: there ONNX Runtime's kernels do not even agree on the shape."""
+    return any(
+        step.op.startswith(_REDUCTIONS) and any(x is not None and not x.size for x in step.operands[:1])
+        for step in steps
+    )
+
+
+# --- integers
+
+
+def divided_by_zero(steps: Sequence[Step]) -> bool:
+    """Whether integers were divided by zero."""
+    for step in steps:
+        numbers = step.integers()
+        if step.op in ("div", "mod", "floordiv") and len(numbers) == 2 and bool((numbers[1] == 0).any()):
+            return True
+    return False
+
+
+def integers_overflowed(steps: Sequence[Step]) -> bool:
+    """Whether a sum or a product of integers may have left the dtype's range."""
+    return any(_leaves_range(step, numbers) for step in steps if (numbers := step.integers()))
+
+
+def _leaves_range(step: Step, numbers: list[Array]) -> bool:
+    sizes = [np.abs(x.astype(np.float64)) for x in numbers]
+    with np.errstate(all="ignore"):
+        if step.op in _SUMS:
+            largest = max(float(x.sum()) for x in sizes)
+        elif step.op == "reducesumsquare":
+            largest = float((sizes[0] ** 2).sum())
+        elif step.op in ("reduceprod", "cumprod"):
+            largest = float(np.maximum(sizes[0], 1).prod())
+        elif step.op in ("matmul", "matmulinteger", "gemm", "einsum"):
+            tops = [float(x.max(initial=0)) for x in sizes]
+            largest = reduce(lambda a, b: a * b, tops) * max(x.size for x in sizes)
+        elif step.op == "pow":
+            top = float(sizes[0].max(initial=0))
+            largest = float(np.power(top, sizes[-1].max(initial=0))) if len(sizes) > 1 else np.inf
+        else:
+            return False
+    return largest > float(np.iinfo(numbers[0].dtype).max)
+
+
+# --- floats
+
+
+class Range:
+    """How the floats of some steps left the range of their dtypes, the places where that began.
+
+    ``overflowed``: finite operands gave an infinity, because the number was too large. ``undefined``: the function has
+    no value there (a logarithm of a negative number; a division by 0, unless the 0 is what a smaller number became).
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        found = {kind for step in steps for kind in _departures(step)}
+        self.overflowed = "overflowed" in found
+        vanished = "pole" in found and any(map(_vanished, steps))
+        self.overflowed |= vanished
+        self.undefined = "undefined" in found or ("pole" in found and not vanished)
+
+
+def _departures(step: Step) -> set[str]:
+    out = set()
+    operands = list(step.floats())
+    for result in step.made():
+        wild = ~np.isfinite(result)
+        if not wild.any():
+            continue
+        if step.op in _PARTIAL:
+            out |= _of_elements(step, operands, result, wild)
+        elif all(np.isfinite(x).all() for x in operands) and operands:
+            if step.op == "reducelogsum":
+                finite_or_large = bool((result[wild] > 0).all())
+                out.add("undefined" if np.isnan(result).any() else "overflowed" if finite_or_large else "pole")
+            else:
+                is_overflow = not np.isnan(result).any() or step.op in _STEEP or _is_near(operands)
+                out.add("overflowed" if is_overflow else "undefined")
+    return out
+
+
+def _of_elements(step: Step, operands: list[Array], result: Array, wild: Array) -> set[str]:
+    """Where a partial function of finite elements gave something infinite or NaN."""
+    try:
+        spread = np.broadcast_arrays(result, *operands)[1:]
+    except ValueError:
+        return {"undefined"}
+    if not spread:
+        return set()
+    wild = wild & np.logical_and.reduce([np.isfinite(x) for x in spread])
+    at_zero = np.zeros_like(wild)
+    if step.op in ("log", "div", "reciprocal", "mod"):
+        at_zero = np.asarray(spread[-1] == 0)
+    elif step.op == "pow":
+        at_zero = np.asarray(spread[0] == 0)
+    undefined = (np.isnan(result) | np.asarray(step.op == "atanh")) & ~at_zero
+    kinds = {"pole": at_zero, "undefined": undefined, "overflowed": ~at_zero & ~undefined}
+    return {kind for kind, places in kinds.items() if (wild & places).any()}
+
+
+def _vanished(step: Step) -> bool:
+    """Whether numbers other than 0 gave a 0, because it was too small."""
+    operands = list(step.floats())
+    for result in step.made() if step.op in _VANISHING and operands else ():
+        zero = result == 0
+        if step.op in ("exp", "softmax", "sigmoid"):
+            if zero.any():
+                return True
+        elif zero.all() and all(x.any() for x in operands):
+            return True
+        else:
+            try:
+                nonzero = [np.asarray(x != 0) for x in np.broadcast_arrays(result, *operands)[1:]]
+            except ValueError:
+                continue
+            if (zero & np.logical_and.reduce(nonzero)).any():
+                return True
+    return False
+
+
+def _is_near(arrays: Sequence[Array]) -> bool:
+    """Whether squares of such numbers, all together, leave the range."""
+    for x in arrays:
+        top = float(np.abs(x.astype(np.float64)).max(initial=0))
+        with np.errstate(all="ignore"):
+            if np.square(np.float64(top)) * x.size > float(np.finfo(x.dtype).max):
+                return True
+    return False
+
+
+def at_the_limit(steps: Sequence[Step]) -> bool:
+    """Whether the finite numbers are so large that a sum of them may overflow in one order and not in another."""
+    for step in steps:
+        for x in (*step.floats(), *step.made()):
+            finite = np.abs(x[np.isfinite(x)].astype(np.float64))
+            with np.errstate(all="ignore"):
+                if float(finite.max(initial=0)) * max(x.size, 2) > float(np.finfo(x.dtype).max):
+                    return True
+    return False
+
+
+def underflowed(steps: Sequence[Step], feeds: Feeds) -> bool:
+    """Whether the inputs are so small that their squares lose digits, and something did become denormal or zero."""
+    fed = float_feeds(feeds)
+    for x in fed:
+        finite = np.abs(x[np.isfinite(x)].astype(np.float64))
+        if float(finite.max(initial=0)) > float(np.sqrt(np.float64(np.finfo(x.dtype).tiny))):
+            return False
+    return bool(fed) and any(_is_denormal(x) for step in steps for x in (*step.floats(), *step.made()))
+
+
+def _is_denormal(x: Array) -> bool:
+    size = np.abs(x)
+    return bool(((size > 0) & (size < np.finfo(x.dtype).tiny)).any())
+
+
+def left_range(a: Any, b: Any, places: Array, first: Sequence[Step], second: Sequence[Step], feeds: Feeds) -> str:
+    """Why floats differ at ``places``, where that is only because partial results left the range; else nothing.
+
+    ``first`` are the original's steps, ``second`` the result's.
+    """
+    if any(map(_has_nan, float_feeds(feeds))):
+        return ""
+    original = Range(first)
+    if original.undefined:
+        return ""
+    a_wild, b_wild = ~np.isfinite(a[places]), ~np.isfinite(b[places])
+    if a_wild.all():
+        return "the original's partial results overflowed or are infinite"
+    result = Range(second)
+    only_result = not original.overflowed and at_the_limit(first)
+    if original.overflowed or only_result:
+        if b_wild[~a_wild].any():
+            fits = result.overflowed and not result.undefined
+        else:
+            fits = original.overflowed
+        if fits:
+            return "partial results overflowed in " + ("the original" if original.overflowed else "the result only")
+    if not a_wild.any() and not b_wild.any() and underflowed([*first, *second], feeds):
+        return "partial results underflowed"
+    return ""

@@ -1,0 +1,324 @@
+"""The check itself: both sides run on the same inputs, what differs is judged, and everything is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Dim, substitute
+from dmlc.verify import causes
+from dmlc.verify.compare import DIFFERENT, WITHIN, Comparison, Errors, classes, compare, compare_values
+from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
+from dmlc.verify.sizes import Binding
+from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
+from dmlc.verify.trace import NotVerifiable, RunFailed, Side, Step
+from dmlc.verify.unstable import Instability
+from dmlc.verify.verdict import (
+    BEYOND,
+    EQUAL,
+    NOT_VERIFIED,
+    OVERFLOWED,
+    RANDOM,
+    STATUSES,
+    UNSPECIFIED,
+    Found,
+    OutputReport,
+    Verdict,
+)
+
+#: Small inputs of small models are drawn this often.
+_DRAWS, _SMALL_NODES, _SMALL_ELEMENTS = 8, 64, 4096
+_ORDER = (EXACT, REASSOCIATES, RANGE)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted of one output."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    errors: Errors = Errors()
+    zeros: int = 0
+    found: Found | None = None
+
+    def report(self, name: str) -> OutputReport:
+        counts = tuple((status, self.counts[status]) for status in STATUSES if self.counts[status])
+        return OutputReport(name, counts, self.errors, tuple(self.reasons.items()), self.found, self.zeros)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is fed: an interface and sizes that the original runs on."""
+
+    interface: Interface
+    bindings: list[Binding]
+
+
+def verify_sides(
+    original: Callable[[], Side], result: Callable[[], Side], *, inputs: int, seed: int, allowed: str | Iterable[str]
+) -> Verdict:
+    """The verdict on two sides, which are made here so that one that cannot be made is a verdict too.
+
+    Raises ``ValueError`` for an unknown class, or where no input is asked for.
+    """
+    chosen = classes(allowed)
+    if inputs < 1:
+        raise ValueError(f"at least one input is verified, not {inputs}")
+    blank = Verdict(NOT_VERIFIED, tuple([name for name in _ORDER if name in chosen]), seed, inputs)
+    try:
+        left = original()
+    except NotVerifiable as error:
+        return replace(blank, reason=f"the original: {error}")
+    try:
+        right = result()
+    except NotVerifiable as error:
+        return replace(blank, status=DIFFERENT, reason=f"the result: {error}")
+    problem = _interface_problem(left, right)
+    if problem:
+        return replace(blank, status=DIFFERENT, reason=problem)
+    try:
+        plan = _plan(left, right, seed)
+    except (NoInputs, NotVerifiable) as error:
+        return replace(blank, reason=str(error))
+    return _Check(left, right, plan, chosen, blank).verdict()
+
+
+def _interface_problem(left: Side, right: Side) -> str:
+    for what, a, b in (
+        ("inputs", left.input_names, right.input_names),
+        ("outputs", left.output_names, right.output_names),
+    ):
+        if a != b:
+            return f"the {what} {', '.join(a) or '(none)'} became {', '.join(b) or '(none)'}"
+    types_a, types_b = getattr(left, "types", {}), getattr(right, "types", {})
+    for name in left.input_names:
+        if name in types_a and name in types_b and types_a[name] != types_b[name]:
+            return f"input {name} was {types_a[name]}, is {types_b[name]}"
+    return ""
+
+
+# --- sizes that work
+
+
+def _plan(left: Side, right: Side, seed: int) -> _Plan:
+    """Sizes, ranks and integers that the original runs on. Raises ``NoInputs`` with its last message."""
+    message = ""
+    for interface in left.interfaces():
+        narrowed = _narrowed(interface, right)
+        for tamed in narrowed.tamed():
+            bindings = []
+            for binding in tamed.bindings(seed):
+                failure = _failure(left, tamed, binding, seed)
+                message = message or failure
+                if not failure:
+                    bindings.append(binding)
+                if len(bindings) == SIZES:
+                    break
+            if bindings:
+                empties = [b for b in tamed.empty_bindings(bindings[0]) if not _failure(left, tamed, b, seed)]
+                return _Plan(tamed, bindings + empties[:1])
+    raise NoInputs(f"the original ran with none of the sizes that were tried: {message}")
+
+
+def _failure(left: Side, interface: Interface, binding: Binding, seed: int) -> str:
+    try:
+        left.run(feeds_of(interface, [binding], 0, seed))
+    except RunFailed as error:
+        return str(error)
+    return ""
+
+
+def _narrowed(interface: Interface, right: Side) -> Interface:
+    """The interface with the sizes that are free in the original and fixed in the result (``--bind``)."""
+    try:
+        others = {spec.name: spec for spec in right.interfaces()[0].inputs}
+    except NoInputs:
+        return interface
+    fixed: dict[str, Dim] = {}
+    for spec in interface.inputs:
+        other = others.get(spec.name)
+        if other is not None and len(other.shape) == len(spec.shape):
+            for size, there in zip(spec.shape, other.shape, strict=True):
+                if not isinstance(size, int) and size.name is not None and isinstance(there, int):
+                    fixed[size.name] = there
+    if not fixed:
+        return interface
+    specs = []
+    for spec in interface.inputs:
+        shape = tuple([substitute(size, fixed) for size in spec.shape])
+        limit = None if spec.limit is None else substitute(spec.limit, fixed)
+        specs.append(replace(spec, shape=shape, limit=limit))
+    conditions = tuple(
+        [replace(c, left=substitute(c.left, fixed), right=substitute(c.right, fixed)) for c in interface.conditions]
+    )
+    return replace(interface, inputs=tuple(specs), conditions=conditions)
+
+
+# --- inputs, one after the other
+
+
+class _Check:
+    def __init__(self, left: Side, right: Side, plan: _Plan, allowed: frozenset[str], blank: Verdict) -> None:
+        self.left, self.right, self.plan, self.allowed, self.blank = left, right, plan, allowed, blank
+        self.kinds = {**left.kinds, **right.kinds}
+        self.tallies = {name: _Tally() for name in left.output_names}
+        self.skipped: list[tuple[int, str, str]] = []
+        self.failures: list[str] = []
+        self.case: Feeds | None = None
+        self.ran = 0
+
+    def verdict(self) -> Verdict:
+        first = feeds_of(self.plan.interface, self.plan.bindings, 0, self.blank.seed)
+        is_small = self.left.size <= _SMALL_NODES and elements(first) <= _SMALL_ELEMENTS
+        for number in range(self.blank.inputs):
+            self._input(number, _DRAWS if is_small else 1)
+        reports = tuple(tally.report(name) for name, tally in self.tallies.items())
+        found = replace(self.blank, ran=self.ran, outputs=reports, skipped=tuple(self.skipped), case=self.case)
+        if self.failures or any(report.status == DIFFERENT for report in reports):
+            return replace(found, status=DIFFERENT, reason=self.failures[0] if self.failures else "")
+        if not self.ran:
+            return replace(found, reason=f"the original runs on no input: {self.skipped[0][2]}")
+        if reports and all(report.status == RANDOM for report in reports):
+            return replace(found, reason="the original gives other numbers every time")
+        exact = all(report.status == EXACT for report in reports)
+        return replace(found, status=EQUAL if exact else WITHIN)
+
+    def _input(self, number: int, draws: int) -> None:
+        """One input, drawn several times where that costs little; for each output the worst draw counts."""
+        worst: dict[str, tuple[str, str]] = {}
+        messages = []
+        for draw in range(draws):
+            feeds = feeds_of(self.plan.interface, self.plan.bindings, number, self.blank.seed, draw)
+            case = _Case(number, feeds, self)
+            try:
+                found = case.run()
+            except RunFailed as error:
+                messages.append(str(error))
+                continue
+            for name, judged in found.items():
+                worst[name] = max(worst.get(name, judged), judged, key=lambda pair: STATUSES.index(pair[0]))
+        if len(messages) == draws:
+            self.skipped.append((number, pattern_of(number).name, messages[0]))
+            return
+        self.ran += 1
+        for name, (status, reason) in worst.items():
+            tally = self.tallies.setdefault(name, _Tally())
+            tally.counts[status] += 1
+            if reason:
+                tally.reasons[reason] += 1
+
+
+class _Case:
+    """One draw of an input, what the original makes of it, and what more is asked where an output differs."""
+
+    def __init__(self, number: int, feeds: Feeds, check: _Check) -> None:
+        self.number, self.feeds, self._check = number, feeds, check
+        self.pattern = pattern_of(number).name
+        self.a: dict[str, Any] = {}
+        self._again: dict[str, Any] | None = None
+        self._instability: Instability | None = None
+
+    def run(self) -> dict[str, tuple[str, str]]:
+        """The status of each output and the reason of an excuse. Raises ``RunFailed`` where nothing is compared."""
+        check = self._check
+        self.a = check.left.run(self.feeds)
+        try:
+            b = check.right.run(self.feeds)
+        except RunFailed as error:
+            self._result_failed(str(error))
+            return {}
+        out = {}
+        for name, comparison in compare(self.a, b, check.allowed, kinds=check.kinds).items():
+            status, reason = comparison.status, ""
+            if status == DIFFERENT:
+                status, reason = self.judge(comparison, b.get(name))
+            out[name] = (status, reason)
+            self._note(comparison, status)
+        return out
+
+    def _note(self, comparison: Comparison, status: str) -> None:
+        tally = self._check.tallies.setdefault(comparison.name, _Tally())
+        tally.zeros += comparison.zeros
+        if status == WITHIN:
+            tally.errors = tally.errors.worst(comparison.errors)
+        if status == DIFFERENT and tally.found is None:
+            assert comparison.difference is not None
+            tally.found = Found(self.number, self.pattern, shapes(self.feeds), comparison.difference)
+            self._check.case = self._check.case or self.feeds
+
+    def _result_failed(self, message: str) -> None:
+        """The result cannot run on what the original runs on: a difference, unless nothing defines the original.
+
+        Raises ``RunFailed`` in that case.
+        """
+        check = self._check
+        steps = [_traced(check.left, self.feeds, name) for name in check.left.output_names]
+        if any(found is not None and causes.divided_by_zero(found) for found in steps):
+            raise RunFailed("an integer is divided by zero")
+        check.case = check.case or self.feeds
+        check.failures.append(f"the result fails on input {self.number} ({self.pattern}): {message}")
+
+    def judge(self, comparison: Comparison, b: Any) -> tuple[str, str]:
+        """The status of an output that differs, and why it is no failure."""
+        name, a = comparison.name, self.a.get(comparison.name)
+        if self._is_random(name, a):
+            return RANDOM, "the original gives other numbers each time it runs"
+        first, second = _traced(self._check.left, self.feeds, name), _traced(self._check.right, self.feeds, name)
+        if first is not None:
+            for status, reason in self._causes(comparison, a, b, first, second):
+                if reason:
+                    return status, reason
+        if REASSOCIATES in self._check.allowed and self._moves_itself(comparison, a, b):
+            return WITHIN, "the original moves as far when its inputs move in their last places"
+        if RANGE in self._check.allowed and not self._is_plain(first):
+            return BEYOND, "the precondition of a rewrite of class range does not hold"
+        return DIFFERENT, ""
+
+    def _causes(
+        self, comparison: Comparison, a: Any, b: Any, first: list[Step], second: list[Step] | None
+    ) -> Iterable[tuple[str, str]]:
+        if causes.nan_selected(first) and (second is None or causes.nan_selected(second)):
+            yield UNSPECIFIED, "a NaN reaches a selection in both"
+        if causes.cast_out_of_range(first):
+            yield UNSPECIFIED, "a float that no integer holds is cast"
+        if not self._check.left.defines_empty and causes.reduced_nothing(first):
+            yield UNSPECIFIED, "a reduction over nothing, which ONNX does not define"
+        if causes.integers_overflowed(first):
+            yield OVERFLOWED, "a sum of integers overflows, which wraps or saturates by runtime"
+        places = comparison.places
+        if REASSOCIATES in self._check.allowed and places is not None and np.asarray(a).dtype.kind == "f":
+            yield OVERFLOWED, causes.left_range(a, b, places, first, second or [], self.feeds)
+
+    def _is_random(self, name: str, a: Any) -> bool:
+        if self._again is None:
+            try:
+                self._again = self._check.left.run(self.feeds)
+            except RunFailed:
+                self._again = {}
+        again = self._again.get(name)
+        return name in self._again and compare_values(name, a, again, frozenset({EXACT})).status == DIFFERENT
+
+    def _moves_itself(self, comparison: Comparison, a: Any, b: Any) -> bool:
+        """Whether the original's own result moves as far under changes of its inputs that rounding could make."""
+        if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or comparison.name not in self.a:
+            return False
+        if self._instability is None:
+            self._instability = Instability(self._check.left, self.feeds, [self._check.blank.seed, self.number])
+        return self._instability.explains(comparison, a, b, self._check.kinds.get(comparison.name))
+
+    def _is_plain(self, first: list[Step] | None) -> bool:
+        """Whether nothing about the input is special, so that a precondition on values should hold."""
+        turn_is_first = pattern_of(self.number).is_plain
+        wild = any(not np.isfinite(x).all() for step in first or () for x in step.made())
+        return turn_is_first and not wild
+
+
+def _traced(side: Side, feeds: Feeds, name: str) -> list[Step] | None:
+    try:
+        return side.trace(feeds, name)
+    except (RunFailed, NotVerifiable, KeyError):
+        return None

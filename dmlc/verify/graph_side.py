@@ -1,0 +1,152 @@
+"""A graph by the references of its operations, one node after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmlc.diagnostics import DmlcError
+from dmlc.ir import Array, Dim, DimExpr, ForeignType, Graph, Node, Value, evaluate
+from dmlc.ops import index
+from dmlc.ops.binary import DIV, FLOORDIV, MOD
+from dmlc.ops.choose import CAST
+from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.verify.inputs import Feeds, InputSpec, Interface, NoInputs
+from dmlc.verify.onnx_interface import WIDEST
+from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
+
+_LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
+_DIVISIONS = (DIV, FLOORDIV, MOD)
+_MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
+
+
+class GraphSide:
+    """The meaning of a graph. Raises ``NotVerifiable`` where an operation has no reference."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
+        self.output_names = tuple(name for name, _ in graph.outputs)
+        self.kinds: dict[str, str] = {}
+        self.size = len(graph)
+        self.defines_empty = True
+        for node in graph:
+            if node.op.reference is None:
+                name = getattr(node.attributes, "full_name", node.op.name)
+                raise NotVerifiable(f"{name} has no reference: only ONNX Runtime knows it")
+
+    def interfaces(self) -> list[Interface]:
+        graph = self._graph
+        limits, divisors = _uses(graph)
+        specs = []
+        for value in graph.inputs:
+            if value in graph.defaults:
+                continue
+            if isinstance(value.type, ForeignType):
+                raise NoInputs(f"input {value.name} is no tensor of a dtype that numbers are made up for")
+            kind, name = value.type.dtype.long_name, value.name or ""
+            specs.append(InputSpec(name, kind, value.shape, limits.get(value), nonzero=value in divisors))
+        divides = any(node.op in _DIVISIONS and node.operand(0).type.dtype.is_integer for node in graph)
+        widest = WIDEST if divides else None
+        bounds, conditions = dict(graph.dims.bounds), tuple(graph.conditions)
+        return [Interface(tuple(specs), bounds, conditions, graph.dims.least, widest)]
+
+    def run(self, feeds: Feeds) -> dict[str, Any]:
+        values = self._evaluate(feeds, keep=False)
+        return {name: values[value] for name, value in self._graph.outputs}
+
+    def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
+        values = self._evaluate(feeds, keep=True)
+        target = dict(self._graph.outputs)[output]
+        wanted: set[Value] = set()
+        pending = [target]
+        while pending:
+            value = pending.pop()
+            if value not in wanted:
+                wanted.add(value)
+                pending += [v for v in (value.producer.operands if value.producer else ()) if v is not None]
+        return [
+            Step(
+                op_key(getattr(node.attributes, "op_type", node.op.name)),
+                tuple([None if v is None else values[v] for v in node.operands]),
+                tuple([values[v] for v in node.results]),
+            )
+            for node in self._graph
+            if not wanted.isdisjoint(node.results)
+        ]
+
+    def _evaluate(self, feeds: Feeds, *, keep: bool) -> dict[Value, Array]:
+        """All values, or without ``keep`` those that are outputs. Raises ``RunFailed``."""
+        graph = self._graph
+        values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
+        binding = _binding(graph, values)
+        waiting = {value: len(value.uses) for value in values}
+        for node in graph:
+            results = _results(node, [None if v is None else values[v] for v in node.operands], binding)
+            for value, array in zip(node.results, results, strict=True):
+                values[value], waiting[value] = array, len(value.uses)
+            for operand in () if keep else node.operands:
+                if operand is not None:
+                    waiting[operand] -= 1
+                    if not waiting[operand]:
+                        del values[operand]
+        return values
+
+
+def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
+    """The sizes of the dims in what is fed."""
+    out: dict[str, int] = {}
+    for value in graph.inputs:
+        for size, got in zip(value.shape, values[value].shape, strict=True):
+            if isinstance(size, DimExpr) and size.name is not None:
+                out[size.name] = got
+    return out
+
+
+def _results(node: Node, operands: list[Array | None], binding: dict[str, int]) -> tuple[Array, ...]:
+    assert node.op.reference is not None
+    attributes = node.attributes.substitute(binding) if node.attributes.dims() else node.attributes
+    try:
+        with np.errstate(all="ignore"):
+            found = node.op.reference(attributes, *operands)
+    except (DmlcError, ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError) as error:
+        raise RunFailed(f"{node.op.name}: {error}") from None
+    results = found if isinstance(found, tuple) else (found,)
+    for value, array in zip(node.results, results, strict=True):
+        shape = tuple([evaluate(size, binding) for size in value.shape])
+        if array.dtype != value.type.dtype.numpy or array.shape != shape:
+            raise RunFailed(f"the reference of {node.op.name} gives {array.dtype}{list(array.shape)}, not {value.type}")
+    return results
+
+
+def _uses(graph: Graph) -> tuple[dict[Value, Dim], set[Value]]:
+    """The inputs that are indices, with the size of what they index, and those that divide."""
+    limits: dict[Value, Dim] = {}
+    divisors: set[Value] = set()
+    for node in graph:
+        if node.op in _LOOK_UPS:
+            size = node.operand(0).shape[node.attributes_as(index.IndexAttributes).axis]
+            for value in _sources(node.operand(1)):
+                old = limits.get(value)
+                smaller = old is not None and graph.dims.at_most(old, size)
+                limits[value] = old if old is not None and smaller else size
+        elif node.op in _DIVISIONS:
+            divisors |= _sources(node.operand(1))
+    return limits, divisors
+
+
+def _sources(value: Value) -> set[Value]:
+    """The inputs whose elements arrive here."""
+    out: set[Value] = set()
+    pending, seen = [value], set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if current.producer is None:
+            out.add(current)
+        elif current.producer.op in _MOVES:
+            pending += [v for v in current.producer.operands if v is not None]
+    return out

@@ -1,0 +1,95 @@
+"""The doors: two ONNX models, or a graph and what it was compiled to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dmlc.ir import Graph
+from dmlc.verify.check import verify_sides
+from dmlc.verify.graph_side import GraphSide
+from dmlc.verify.inputs import Feeds, Interface, NoInputs
+from dmlc.verify.patterns import PATTERNS
+from dmlc.verify.tolerance import EXACT, REASSOCIATES
+from dmlc.verify.trace import RunFailed, Side, Step
+from dmlc.verify.verdict import Verdict
+
+if TYPE_CHECKING:
+    from dmlc.verify.onnx_side import ModelSource
+
+#: Code that runs on arrays by name, such as a program's NumPy code.
+Runner: TypeAlias = "Callable[[Feeds], dict[str, Any]]"
+
+#: Every pattern once.
+DEFAULT_INPUTS = len(PATTERNS)
+#: What a compilation may do by default.
+DEFAULT_CLASSES = (EXACT, REASSOCIATES)
+
+
+def verify_models(
+    original: ModelSource,
+    result: ModelSource,
+    *,
+    inputs: int = DEFAULT_INPUTS,
+    seed: int = 0,
+    allowed: str | Iterable[str] = DEFAULT_CLASSES,
+    folder: Path | None = None,
+) -> Verdict:
+    """Whether ``result`` computes what ``original`` does, on ONNX Runtime's CPU provider without optimizations.
+
+    Each is a model or its path; ``folder`` is where the external data lies of one that is given as a model. ``allowed``
+    are the classes of rewrites that may have been applied. Raises ``ValueError`` for an unknown class.
+    """
+    from dmlc.verify.onnx_side import OnnxSide
+
+    return verify_sides(
+        lambda: OnnxSide(original, folder), lambda: OnnxSide(result, folder), inputs=inputs, seed=seed, allowed=allowed
+    )
+
+
+def verify_graph(
+    graph: Graph,
+    result: ModelSource | Runner,
+    *,
+    inputs: int = DEFAULT_INPUTS,
+    seed: int = 0,
+    allowed: str | Iterable[str] = DEFAULT_CLASSES,
+    folder: Path | None = None,
+) -> Verdict:
+    """Whether ``result`` computes what ``graph`` means by the references of its operations.
+
+    ``result`` is an ONNX model, its path, or a function of arrays by name. Kernels and references round in their own
+    ways, so floats are compared within the tolerance whatever is ``allowed``.
+    """
+    from dmlc.verify.onnx_side import OnnxSide
+
+    def right() -> Side:
+        return _Code(graph, result) if callable(result) else OnnxSide(result, folder)
+
+    chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
+    return verify_sides(lambda: GraphSide(graph), right, inputs=inputs, seed=seed, allowed=chosen)
+
+
+class _Code:
+    """Code that was generated for a graph; nobody can look into it."""
+
+    def __init__(self, graph: Graph, function: Runner) -> None:
+        self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
+        self.output_names = tuple(name for name, _ in graph.outputs)
+        self.kinds: dict[str, str] = {}
+        self.size = len(graph)
+        self.defines_empty = True
+        self._function = function
+
+    def interfaces(self) -> list[Interface]:
+        raise NoInputs("generated code says nothing of its inputs")
+
+    def run(self, feeds: Feeds) -> dict[str, Any]:
+        try:
+            return self._function(feeds)
+        except Exception as error:  # whatever the code raises, it did not run
+            raise RunFailed(f"{type(error).__name__}: {error}") from None
+
+    def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
+        return None

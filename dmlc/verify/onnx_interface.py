@@ -1,0 +1,202 @@
+"""What an ONNX model is fed: types, sizes, which integers are indices, which divide."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
+
+from dmlc.ir import Dim, symbol
+from dmlc.ir.dim import floordiv
+from dmlc.verify.inputs import InputSpec, Interface, NoInputs
+
+#: The place of the indices and of the data among the inputs of operators that look something up.
+_LOOK_UPS = {"Gather": (1, 0), "GatherElements": (1, 0), "ScatterElements": (1, 0), "Scatter": (1, 0)}
+_ND_LOOK_UPS = {"GatherND": (1, 0), "ScatterND": (1, 0)}
+#: What hands its elements on as they are.
+_MOVES = {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand", "Flatten", "Slice", "Concat"}
+#: Ranks to try where the model says none.
+_RANKS = (2, 4, 3, 1)
+#: Integers of models that divide integers stay below this.
+WIDEST = 1_000_000
+
+
+def kind_of(elem_type: int) -> str:
+    """How data for an element type is made: what NumPy lacks is fed as a wider type that is cast in the model."""
+    if elem_type == TensorProto.STRING:
+        return "string"
+    name = TensorProto.DataType.Name(elem_type).lower()
+    if name.startswith(("bfloat", "float4", "float8")):
+        return "bfloat16"
+    if elem_type in (TensorProto.INT4, TensorProto.UINT4) or name in ("int2", "uint2"):
+        return "uint8" if name.startswith("u") else "int8"
+    return str(np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)))
+
+
+def is_exotic(elem_type: int) -> bool:
+    """Whether NumPy lacks the element type."""
+    name: str = TensorProto.DataType.Name(elem_type).lower()
+    return name.startswith(("bfloat", "float4", "float8", "int4", "uint4", "int2", "uint2"))
+
+
+def required_inputs(graph: GraphProto, ir_version: int) -> tuple[list[ValueInfoProto], list[ValueInfoProto]]:
+    """The inputs that must be fed, and those with a default. Before IR version 4 an initializer cannot be fed."""
+    held = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    needed = [info for info in graph.input if info.name not in held]
+    return needed, [info for info in graph.input if info.name in held] if ir_version >= 4 else []
+
+
+def interfaces(model: ModelProto) -> list[Interface]:
+    """What may be fed: one interface, or several where a rank is not known. Raises ``NoInputs``."""
+    graph = model.graph
+    needed, optional = required_inputs(graph, model.ir_version)
+    indices, divisors = _uses(graph)
+    unranked = [info.name for info in needed if not _tensor_type(info).HasField("shape")]
+    widest = WIDEST if any(node.op_type in ("Div", "Mod") for node in _nodes(graph)) else None
+    out = []
+    for ranks in [(rank,) * len(unranked) for rank in _RANKS] if unranked else [()]:
+        rank_of = dict(zip(unranked, ranks, strict=True))
+        specs = [_spec(info, rank_of, indices, divisors) for info in needed]
+        specs += [spec for info in optional if (spec := _optional_spec(info)) is not None]
+        out.append(Interface(tuple(specs), least=0, widest=widest))
+    return out
+
+
+def _spec(info: ValueInfoProto, ranks: dict[str, int], indices: dict[str, Dim], divisors: set[str]) -> InputSpec:
+    tensor = _tensor_type(info)
+    name = info.name
+    if name in ranks:
+        shape: tuple[Dim, ...] = tuple([symbol(f"{name}.{axis}") for axis in range(ranks[name])])
+    else:
+        shape = shape_of(tensor, name)
+    length = 2 if info.type.HasField("sequence_type") else None
+    kind = kind_of(tensor.elem_type)
+    return InputSpec(name, kind, shape, indices.get(name), length, name in divisors)
+
+
+def _optional_spec(info: ValueInfoProto) -> InputSpec | None:
+    """An input with a default is overridden where it holds floats of a known shape; integers may be axes or shapes."""
+    tensor = info.type.tensor_type
+    shape = shape_of(tensor, info.name)
+    if kind_of(tensor.elem_type) not in ("float16", "float32", "float64") or not all(isinstance(d, int) for d in shape):
+        return None
+    return InputSpec(info.name, kind_of(tensor.elem_type), shape, optional=True)
+
+
+def _tensor_type(info: ValueInfoProto) -> TypeProto.Tensor:
+    """The tensor that is fed, alone, in a sequence or as an optional. Raises ``NoInputs``."""
+    found = info.type
+    if found.HasField("optional_type"):
+        found = found.optional_type.elem_type
+    if found.HasField("sequence_type"):
+        found = found.sequence_type.elem_type
+    if not found.HasField("tensor_type"):
+        which = found.WhichOneof("value") or "of no known type"
+        raise NoInputs(f"input {info.name} is {which.replace('_type', '')}: no data is made up for it")
+    return found.tensor_type
+
+
+def shape_of(tensor: TypeProto.Tensor, name: str) -> tuple[Dim, ...]:
+    """The sizes; one without a name is called after the input and its axis."""
+    out: list[Dim] = []
+    for axis, dim in enumerate(tensor.shape.dim):
+        if dim.HasField("dim_value"):
+            out.append(dim.dim_value)
+        else:
+            out.append(_expression(dim.dim_param) if dim.dim_param else symbol(f"{name}.{axis}"))
+    return tuple(out)
+
+
+def _expression(text: str) -> Dim:
+    """Exporters write ``past + 1`` as the name of a size; what is no such expression is a name."""
+    try:
+        return _evaluate(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+        return symbol(text)
+
+
+def _evaluate(tree: ast.expr) -> Dim:
+    if isinstance(tree, ast.Name):
+        return symbol(tree.id)
+    if isinstance(tree, ast.Constant) and type(tree.value) is int:
+        return tree.value
+    if isinstance(tree, ast.BinOp):
+        left, right = _evaluate(tree.left), _evaluate(tree.right)
+        if isinstance(tree.op, ast.Add):
+            return left + right
+        if isinstance(tree.op, ast.Sub):
+            return left - right
+        if isinstance(tree.op, ast.Mult):
+            return left * right
+        if isinstance(tree.op, ast.FloorDiv):
+            return floordiv(left, right)
+    raise ValueError
+
+
+# --- what integers are used for
+
+
+def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _nodes(inner)
+
+
+def _uses(graph: GraphProto) -> tuple[dict[str, Dim], set[str]]:
+    """The inputs that are indices, with the size of what they index, and those that divide."""
+    makers = {name: node for node in graph.node for name in node.output if name}
+    shapes = {t.name: tuple(t.dims) for t in graph.initializer}
+    for info in (*graph.input, *graph.value_info):
+        if info.type.HasField("tensor_type") and info.type.tensor_type.HasField("shape"):
+            shapes.setdefault(info.name, shape_of(info.type.tensor_type, info.name))
+    fed = {info.name for info in graph.input}
+    indices: dict[str, Dim] = {}
+    divisors: set[str] = set()
+    for node in graph.node:
+        if node.op_type in ("Div", "Mod") and len(node.input) == 2:
+            divisors |= _sources(node.input[1], makers, fed)
+        place = _LOOK_UPS.get(node.op_type) or _ND_LOOK_UPS.get(node.op_type)
+        if place is None or len(node.input) <= max(place):
+            continue
+        shape = shapes.get(node.input[place[1]])
+        limit = _limit(node.op_type, shape, _axis(node))
+        for name in _sources(node.input[place[0]], makers, fed):
+            old = indices.get(name)
+            smaller = isinstance(old, int) and isinstance(limit, int) and old < limit
+            indices[name] = old if old is not None and smaller else limit
+    return indices, divisors
+
+
+def _axis(node: NodeProto) -> int:
+    return next((a.i for a in node.attribute if a.name == "axis"), 0)
+
+
+def _limit(op_type: str, shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+    """The size that is indexed; 1, so that all indices are 0, where it is not known."""
+    if not shape:
+        return 1
+    if op_type in _ND_LOOK_UPS:
+        known = [d for d in shape if isinstance(d, int)]
+        return min(known) if len(known) == len(shape) else 1
+    return shape[axis] if -len(shape) <= axis < len(shape) else 1
+
+
+def _sources(name: str, makers: dict[str, NodeProto], fed: set[str]) -> set[str]:
+    """The inputs whose elements arrive here."""
+    out: set[str] = set()
+    pending, seen = [name], set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in fed:
+            out.add(value)
+        node = makers.get(value)
+        if node is not None and node.op_type in _MOVES:
+            pending += list(node.input) if node.op_type == "Concat" else list(node.input[:1])
+    return out

@@ -1,0 +1,81 @@
+"""What a model computed on its way to an output: the material for the cause of a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dmlc.ir import Array
+from dmlc.verify.inputs import Feeds, Interface
+
+
+class RunFailed(Exception):
+    """The model could not run on an input; the message is the runtime's."""
+
+
+class NotVerifiable(Exception):
+    """The model cannot be run at all; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node that ran: ``op`` in lower case without underscores, so that ``ReduceMax`` of ONNX and ``reduce_max`` of
+    the language are one; ``inner`` are the operators of graphs that it runs. What is no number is None."""
+
+    op: str
+    operands: tuple[Array | None, ...]
+    results: tuple[Array | None, ...]
+    inner: frozenset[str] = frozenset()
+
+    def floats(self) -> Iterator[Array]:
+        """The operands of a float dtype."""
+        return _floats(self.operands)
+
+    def made(self) -> Iterator[Array]:
+        """The results of a float dtype."""
+        return _floats(self.results)
+
+    def integers(self) -> list[Array]:
+        """The operands of an integer dtype."""
+        return [x for x in self.operands if x is not None and x.dtype.kind in "iu"]
+
+
+def _floats(arrays: Iterable[Array | None]) -> Iterator[Array]:
+    return (x for x in arrays if x is not None and x.dtype.kind == "f")
+
+
+def op_key(name: str) -> str:
+    """The form of an operator's name that ``Step.op`` has."""
+    return name.replace("_", "").lower()
+
+
+class Side(Protocol):
+    """One of the two that are compared."""
+
+    #: The names that are fed, those with a default left out, and the names that come out, both in order.
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    #: The dtypes of outputs that are handed over in a wider one.
+    kinds: dict[str, str]
+    #: How many nodes it has.
+    size: int
+    #: Whether results over nothing mean something.
+    defines_empty: bool
+
+    def interfaces(self) -> list[Interface]:
+        """What may be fed; several where the rank of an input is not known. Raises ``NoInputs``."""
+
+    def run(self, feeds: Feeds) -> dict[str, Any]:
+        """The outputs by name. Raises ``RunFailed``, ``NotVerifiable``."""
+
+    def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
+        """The steps that the output depends on, in order; None where they cannot be seen. Raises ``RunFailed``."""
+
+
+def float_feeds(feeds: Feeds) -> list[Array]:
+    """The fed arrays of a float dtype."""
+    arrays = [part for value in feeds.values() for part in (value if isinstance(value, list) else [value])]
+    return [x for x in arrays if isinstance(x, np.ndarray) and x.dtype.kind == "f"]

@@ -1,0 +1,172 @@
+"""What a verification found: records, as JSON, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors, show
+from dmlc.verify.inputs import Feeds
+
+#: Differences that are reported and are no failure, from the mildest: results that nothing defines, results that
+#: differ because partial results left the dtype's range, results beyond a precondition that the user allowed.
+UNSPECIFIED, OVERFLOWED, BEYOND, RANDOM = "unspecified", "overflowed", "beyond the precondition", "not deterministic"
+STATUSES = (SAME, WITHIN, UNSPECIFIED, OVERFLOWED, RANDOM, BEYOND, DIFFERENT)
+
+EQUAL, NOT_VERIFIED = "equal", "not verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first difference of an output: the number of the input, how it looks, its shapes, and where."""
+
+    input: int
+    pattern: str
+    shapes: Mapping[str, list[int]]
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReport:
+    """One output over all inputs: how many got each status, the largest errors of those within the class, why
+    differences were excused, and the first that was not."""
+
+    name: str
+    counts: tuple[tuple[str, int], ...]
+    errors: Errors = Errors()
+    reasons: tuple[tuple[str, int], ...] = ()
+    found: Found | None = None
+    zeros: int = 0
+
+    @property
+    def status(self) -> str:
+        """The worst status of any input."""
+        return max((status for status, _ in self.counts), key=STATUSES.index, default=SAME)
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"name": self.name, "status": self.status, "inputs": dict(self.counts)}
+        errors = self.errors
+        out["largest_error"] = {"absolute": errors.absolute, "relative": errors.relative, "ulp": errors.ulp}
+        out["zeros_of_another_sign"] = self.zeros
+        out["reasons"] = dict(self.reasons)
+        if self.found is not None:
+            first = self.found.difference
+            out["first_difference"] = {
+                "input": self.found.input,
+                "pattern": self.found.pattern,
+                "shapes": dict(self.found.shapes),
+                "what": first.what,
+                "index": None if first.index is None else list(first.index),
+                "original": first.a,
+                "result": first.b,
+                "elements": first.count,
+                "of": first.size,
+            }
+        return out
+
+    def lines(self) -> list[str]:
+        """The output in the text form; its first line starts with the name."""
+        parts = [f"{status} on {count}" for status, count in self.counts]
+        text = f"{self.name}: {', '.join(parts) or 'not compared'}"
+        if dict(self.counts).get(WITHIN):
+            errors = self.errors
+            ulp = f", {errors.ulp:.3g} units in the last place" if errors.ulp else ""
+            text += f"; largest error {errors.absolute:.3g}, relative {errors.relative:.3g}{ulp}"
+        out = [text]
+        if self.found is not None:
+            found = self.found
+            sizes = ", ".join(f"{name} {size}" for name, size in found.shapes.items())
+            out.append(f"    input {found.input} ({found.pattern}; {sizes}): {found.difference}")
+        out += [f"    {reason} ({_times(count, 'input')})" for reason, count in self.reasons]
+        if self.zeros:
+            out.append(f"    {_times(self.zeros, 'zero')} of another sign, which are equal")
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The result of a verification. It is ``ok`` where something was compared and nothing is different.
+
+    ``status`` is ``equal`` (bit for bit, on every input), ``within`` (the allowed classes), ``different`` or
+    ``not verified``; ``reason`` says why where no output does. ``skipped`` are the inputs that the original itself
+    cannot run on: number, pattern, message. ``case`` is the input of the first difference.
+    """
+
+    status: str
+    allowed: tuple[str, ...]
+    seed: int
+    inputs: int
+    ran: int = 0
+    outputs: tuple[OutputReport, ...] = ()
+    skipped: tuple[tuple[int, str, str], ...] = ()
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    case: Feeds | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return self.status in (EQUAL, WITHIN)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "status": self.status,
+            "ok": self.ok,
+            "allowed": list(self.allowed),
+            "seed": self.seed,
+            "inputs": {"asked": self.inputs, "ran": self.ran, "skipped": len(self.skipped)},
+            "reason": self.reason,
+            "outputs": [output.to_json() for output in self.outputs],
+            "skipped": [{"input": n, "pattern": p, "message": m} for n, p, m in self.skipped],
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """Lines for people; the last one is the verdict."""
+        out = [line for output in self.outputs for line in output.lines()]
+        for message, count in Counter(message for _, _, message in self.skipped).items():
+            out.append(f"skipped {_times(count, 'input')}, the original fails: {message}")
+        out += [f"note: {note}" for note in self.notes]
+        out.append(self.headline())
+        return "\n".join(out) + "\n"
+
+    def headline(self) -> str:
+        """One line."""
+        ran = f"on {_times(self.ran, 'input')}, seed {self.seed}"
+        if self.status == NOT_VERIFIED:
+            return f"not verified: {self.reason}"
+        if self.status == EQUAL:
+            return f"equal {ran}"
+        if self.status == WITHIN:
+            return f"equal within {self.allowed[-1]} {ran}"
+        parts = [
+            f"{output.name} on {dict(output.counts)[DIFFERENT]} of {_times(self.ran, 'input')}"
+            for output in self.outputs
+            if output.status == DIFFERENT
+        ]
+        seed = f", seed {self.seed}" if parts else ""
+        return f"different: {'; '.join(filter(None, [self.reason, *parts]))}{seed}"
+
+
+def _times(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+__all__ = [
+    "BEYOND",
+    "DIFFERENT",
+    "EQUAL",
+    "NOT_VERIFIED",
+    "OVERFLOWED",
+    "RANDOM",
+    "SAME",
+    "STATUSES",
+    "UNSPECIFIED",
+    "WITHIN",
+    "Found",
+    "OutputReport",
+    "Verdict",
+    "show",
+]

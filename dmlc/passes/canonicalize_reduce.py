@@ -10,12 +10,15 @@ from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.reduce_rules import (
     AbsorbMove,
+    DropCasts,
     DropEmptyReduction,
+    DropExpanded,
     DropFlatten,
     DropTranspose,
     DropUnitAxes,
     LowerRank,
     MergeNested,
+    SinkTranspose,
     SortAxes,
 )
 from dmlc.passes.rewrite import Rule, rewrite
@@ -40,7 +43,7 @@ class CanonicalizeReduce(Pass):
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         rules: list[Rule[Any]] = [SortAxes(), DropEmptyReduction(), DropUnitAxes(), MergeNested(), AbsorbMove()]
-        rules += [DropTranspose(), DropFlatten(self.max_rank)]
+        rules += [DropTranspose(), SinkTranspose(), DropFlatten(self.max_rank), DropExpanded(), DropCasts()]
         if self.max_rank is not None:
             rules.append(LowerRank(self.max_rank))
         return [*rules, *MOVE_RULES]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
-from dmlc.passes.dot_rules import MatmulFromSum
+from dmlc.passes.dot_rules import EINSUM_SINCE, EinsumFromSum, MatmulFromSum, MatmulFromWeightedSum
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
@@ -14,14 +14,18 @@ from dmlc.passes.rewrite import Rule, rewrite
 
 @dataclass(frozen=True)
 class FuseDot(Pass):
-    """Where the product would hold more elements than its factors."""
+    """Where that is cheaper on the target: no product is written that is larger than its factors, fewer dispatches,
+    or fewer nodes for the same ones."""
 
     name: ClassVar[str] = "fuse-dot"
-    summary: ClassVar[str] = "Make matrix products of sums over products that stretch both factors."
+    summary: ClassVar[str] = "Make matrix products of sums over products, where they are cheaper."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        return [MatmulFromSum(), *MOVE_RULES]
+        rules: list[Rule[Any]] = [MatmulFromSum(), MatmulFromWeightedSum()]
+        if context.target.name == "directml" and context.opset >= EINSUM_SINCE:
+            rules.append(EinsumFromSum())
+        return [*rules, *MOVE_RULES]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)

@@ -492,8 +492,21 @@ def test_reshapes_of_reshapes_become_one() -> None:
     y = b(RESHAPE, b(UNSQUEEZE, b(RESHAPE, x, shape=["n", 2, 3]), axes=[0]), shape=[3, "n", 2])
     graph = b.done(y, b(SQUEEZE, b(SQUEEZE, b(UNSQUEEZE, x, axes=[0, 2, 3]), axes=[0]), axes=[1]))
     check_numbers(PASS, graph, binding={"n": 2})
-    assert names(graph) == ["reshape", "unsqueeze", "squeeze"]
-    assert [n.attributes.axes for n in graph if n.op is SQUEEZE] == [(0, 2)]
+    assert names(graph) == ["reshape", "unsqueeze"]
+    assert [n.attributes.axes for n in graph if n.op is UNSQUEEZE] == [(1,)]
+
+
+def test_squeezes_and_unsqueezes_that_no_single_one_says_stay() -> None:
+    b = Building(n=(1, 5))
+    x = b.input("x", (1, "n", 6))
+    graph = b.done(b(UNSQUEEZE, b(SQUEEZE, x, axes=[0]), axes=[2]))
+    check_numbers(PASS, graph, binding={"n": 2})
+    assert names(graph) == ["squeeze", "unsqueeze"]
+    maybe = Building(n=(1, 5))
+    y = maybe.input("x", ("n", 6))
+    graph = maybe.done(maybe(UNSQUEEZE, maybe(SQUEEZE, y, axes=[0]), axes=[1]))  # n is 1 by a condition only
+    check_numbers(PASS, graph, binding={"n": 1})
+    assert names(graph) == ["squeeze", "unsqueeze"]
 
 
 @pytest.mark.parametrize("back", ["reshape", "squeeze", "unsqueeze"])

@@ -1,4 +1,4 @@
-"""``fuse-dot``: sums over products that stretch both factors, their near misses, their numbers."""
+"""``fuse-dot``: sums of products that are cheaper as one operator, their near misses, their numbers."""
 
 from __future__ import annotations
 
@@ -6,40 +6,75 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fusion_helpers import check, model, node, reasons
-from onnx import TensorProto
+from fusion_helpers import check, classes, model, node, operators, reasons
+from onnx import TensorProto, helper, numpy_helper
+
+import dmlc
 
 RNG = np.random.default_rng(3)
 
 
-def product(shape: Any, other: Any, axis: int, **options: Any) -> Any:
+def product(shape: Any, other: Any, axis: int | list[int], **options: Any) -> Any:
+    """The sum of an input times a weight of shape ``other``."""
     total = node("ReduceSum", ["p", "a"], ["y"], keepdims=options.pop("keepdims", 0))
+    factors = ["w", "x"] if options.pop("swapped", False) else ["x", "w"]
     w = RNG.standard_normal(other).astype(np.float32)
-    return model([node("Mul", ["x", "w"], ["p"]), total], shape, w=w, a=[axis], **options)
+    return model([node("Mul", factors, ["p"]), total], shape, w=w, a=np.atleast_1d(axis), **options)
 
 
+def two_inputs(shape: Any, other: Any, axis: int, dtype: int = TensorProto.FLOAT, **attributes: Any) -> Any:
+    nodes = [node("Mul", ["x", "z"], ["p"]), node("ReduceSum", ["p", "a"], ["y"], keepdims=0, **attributes)]
+    infos = [helper.make_tensor_value_info(name, dtype, s) for name, s in (("x", shape), ("z", other))]
+    out = helper.make_tensor_value_info("y", dtype, None)
+    graph = helper.make_graph(nodes, "g", infos, [out], [numpy_helper.from_array(np.array([axis]), "a")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+# --- matmul-from-sum
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
 @pytest.mark.parametrize("keepdims", [0, 1])
 @pytest.mark.parametrize(
     ("shape", "other", "axis", "want"),
     [
-        ((3, 4, 1), (4, 5), 1, ["Reshape", "MatMul"]),
-        ((3, 1, 4), (5, 4), 2, ["Reshape", "Transpose", "MatMul"]),
-        ((2, 3, 1, 4), (2, 1, 5, 4), 3, None),
-        ((1, 4, 3), (5, 4, 1), 1, None),
-        ((2, 3, 4, 1), (4, 5), 2, None),
-        ((2, 3, 1, 4), (5, 4), 3, None),
+        ((3, 4, 1), (4, 5), 1, ["Squeeze", "MatMul"]),
+        ((3, 1, 4), (5, 4), 2, ["Squeeze", "MatMul"]),  # the weight is transposed here, not in the model
+        ((2, 3, 1, 4), (2, 1, 5, 4), 3, ["Squeeze", "MatMul"]),
+        ((1, 4, 3), (5, 4, 1), 1, ["Squeeze", "MatMul"]),
+        ((2, 3, 4, 1), (4, 5), 2, ["Squeeze", "MatMul"]),
+        ((2, 3, 1, 4), (5, 4), 3, ["Squeeze", "MatMul"]),
         ((4, 2, 1, 3, 1), (4, 1, 5, 1, 6), 0, None),
     ],
 )
-def test_a_contraction_is_a_matmul(shape: Any, other: Any, axis: int, want: list[str] | None, keepdims: int) -> None:
-    import dmlc
+def test_a_contraction_is_a_matmul(
+    shape: Any, other: Any, axis: int, want: list[str] | None, keepdims: int, target: str
+) -> None:
+    for swapped in (False, True):
+        m = product(shape, other, axis, keepdims=keepdims, swapped=swapped)
+        found = operators(dmlc.compile(m, target=target))
+        assert "MatMul" in found and "Mul" not in found and "ReduceSum" not in found
+        if want is not None:
+            assert found == (want if not keepdims else [*want, "Unsqueeze"])
+        program = check(m, found, target=target)
+        assert classes(program)["matmul-from-sum"] == "reassociates"
 
-    m = product(shape, other, axis, keepdims=keepdims)
-    found = [n.op_type for n in dmlc.compile(m).to_onnx().graph.node]
-    assert "MatMul" in found and "Mul" not in found and "ReduceSum" not in found
-    if want is not None and not keepdims:
-        assert found == want
-    check(m, found)
+
+def test_factors_that_were_unsqueezed_for_it_need_no_move() -> None:
+    nodes = [
+        node("Unsqueeze", ["x", "two"], ["u"]),
+        node("Unsqueeze", ["w", "zero"], ["v"]),
+        node("Mul", ["u", "v"], ["p"]),
+        node("ReduceSum", ["p", "a"], ["y"], keepdims=0),
+    ]
+    m = model(nodes, ("N", 4), w=np.ones((4, 5), np.float32), a=[1], two=[2], zero=[0])
+    program = check(m, ["MatMul"], shape=(3, 4))
+    assert {"matmul-from-sum"} <= set(classes(program))
+
+
+def test_exact_leaves_the_sum() -> None:
+    found = operators(dmlc.compile(product((3, 4, 1), (4, 5), 1), exact=True))
+    assert found == ["Mul", "ReduceSum"]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +83,13 @@ def test_a_contraction_is_a_matmul(shape: Any, other: Any, axis: int, want: list
         ((3, 4), (3, 4), 1, "no larger than its factors"),
         ((3, 4), (4,), 1, "no larger than its factors"),
         ((3, 1), (1, 4), 1, "not over one that both factors have"),
+        ((3, 1, 8), (1, 5, 8), 1, "not over one that both factors have"),
         ((2, 3, 4, 1), (4, 5), 3, "not over one that both factors have"),
+        ((3, 4, 1, 6), (4, 5, 6), [1, 3], "over axes [1, 3]"),
     ],
 )
-def test_near_misses(shape: Any, other: Any, axis: int, words: str) -> None:
-    program = check(product(shape, other, axis), ["Mul", "ReduceSum"])
+def test_near_misses(shape: Any, other: Any, axis: Any, words: str) -> None:
+    program = check(product(shape, other, axis), ["Mul", "ReduceSum"], target="onnx")
     assert words in reasons(program, "matmul-from-sum")
 
 
@@ -63,3 +100,120 @@ def test_integers_and_products_that_are_used_stay() -> None:
     used = model([node("Mul", ["x", "w"], ["p"]), node("ReduceSum", ["p", "a"], ["y"])], (3, 4, 1),
                  outputs=("y", "p"), w=np.ones((4, 5), np.float32), a=[1])  # fmt: skip
     assert "p is used 2 times" in reasons(check(used, ["Mul", "ReduceSum"]), "matmul-from-sum")
+
+
+def test_symbolic_rows_and_columns() -> None:
+    program = dmlc.compile(two_inputs(("N", 4, 1), (1, 4, "M"), 1), target="onnx")
+    assert "MatMul" in operators(program)
+    x = RNG.standard_normal((3, 4, 1)).astype(np.float32)
+    z = RNG.standard_normal((1, 4, 5)).astype(np.float32)
+    got = program.run({"x": x, "z": z}, "cpu")["y"]
+    np.testing.assert_allclose(got, (x * z).sum(1), rtol=1e-5, atol=1e-6)
+    one = program.run({"x": x[:1], "z": z[:, :, :1]}, "cpu")["y"]
+    np.testing.assert_allclose(one, (x[:1] * z[:, :, :1]).sum(1), rtol=1e-5, atol=1e-6)
+
+
+# --- matmul-from-weighted-sum
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "other", "axis", "keepdims", "want"),
+    [
+        ((2, 4, 5), (4, 1), 1, 0, ["MatMul"]),
+        ((2, 4, 5), (4, 1), 1, 1, ["MatMul"]),
+        ((4, 5), (4, 1), 0, 0, ["MatMul"]),
+        ((4, 5), (4, 1), 0, 1, ["MatMul"]),
+        ((2, 4, 5), (2, 4, 1), 1, 0, ["MatMul", "Squeeze"]),
+        ((2, 4, 5), (2, 4, 1), 1, 1, ["MatMul"]),
+        ((2, 3, 4, 5), (3, 4, 1), 2, 1, ["MatMul"]),
+        ((2, 4, 1), (2, 4, 5), 1, 1, ["Reshape", "MatMul"]),
+        ((4, 1), (2, 4, 5), 1, 0, ["Squeeze", "MatMul"]),
+        ((1, 4, 1), (2, 4, 5), 1, 0, ["Squeeze", "MatMul"]),
+    ],
+)
+def test_a_weighted_sum_of_rows_is_a_vector_times_a_matrix(
+    shape: Any, other: Any, axis: int, keepdims: int, want: list[str], swapped: bool, target: str
+) -> None:
+    m = product(shape, other, axis, keepdims=keepdims, swapped=swapped)
+    program = check(m, want, target=target)
+    assert classes(program)["matmul-from-weighted-sum"] == "reassociates"
+
+
+@pytest.mark.parametrize(
+    ("shape", "other", "axis"),
+    [
+        ((2, 5, 4), (4,), 2),  # a matrix times a column, which is slower
+        ((2, 4, 5), (2, 1, 1), 0),  # the summed axis is not beside the columns
+        ((2, 4, 5), (4, 1), 2),  # summed over what only one factor has
+        ((2, 4, 5), (4, 5), 1),
+    ],
+)
+def test_other_weighted_sums_stay(shape: Any, other: Any, axis: int) -> None:
+    program = check(product(shape, other, axis), ["Mul", "ReduceSum"], target="onnx")
+    assert "matmul-from-weighted-sum" not in classes(program)
+
+
+def test_weights_of_a_symbolic_batch() -> None:
+    program = dmlc.compile(two_inputs(("B", "T", 1), ("B", "T", 6), 1))
+    assert operators(program).count("MatMul") == 1 and "Mul" not in operators(program)
+    for batch, time in ((2, 3), (1, 4), (3, 1)):
+        x = RNG.standard_normal((batch, time, 1)).astype(np.float32)
+        z = RNG.standard_normal((batch, time, 6)).astype(np.float32)
+        got = program.run({"x": x, "z": z}, "cpu")["y"]
+        np.testing.assert_allclose(got, (x * z).sum(1), rtol=1e-5, atol=1e-6)
+
+
+# --- einsum-from-sum
+
+
+@pytest.mark.parametrize(("axis", "equation"), [(1, "ab,ab->a"), (0, "ab,ab->b"), ([0, 1], "ab,ab->")])
+def test_dot_products_are_one_operator_on_directml(axis: Any, equation: str) -> None:
+    program = check(product((3, 8), (3, 8), axis), ["Einsum"])
+    (made,) = program.to_onnx().graph.node
+    assert helper.get_node_attr_value(made, "equation") == equation.encode()
+    assert classes(program) == {"einsum-from-sum": "reassociates"}
+
+
+def test_dot_products_of_symbolic_batches() -> None:
+    program = dmlc.compile(two_inputs(("B", 8), ("B", 8), 1))
+    assert operators(program) == ["Einsum"]
+    x, z = RNG.standard_normal((2, 3, 8)).astype(np.float32)
+    np.testing.assert_allclose(program.run({"x": x, "z": z}, "cpu")["y"], (x * z).sum(1), rtol=1e-5)
+
+
+def test_dot_products_stay_where_einsum_is_no_better() -> None:
+    for target in ("cpu", "onnx"):
+        check(product((3, 8), (3, 8), 1), ["Mul", "ReduceSum"], target=target)
+    assert "Einsum" not in dmlc.compile(product((3, 8), (3, 8), 1)).to_numpy()
+    kept = check(product((3, 8), (3, 8), 1, keepdims=1), ["Mul", "ReduceSum"])
+    assert "keeps its axes" in reasons(kept, "einsum-from-sum")
+    stretched = check(product((3, 8), (8,), 1), ["Mul", "ReduceSum"])
+    assert "stretches a factor, [3, 8] or [1, 8]" in reasons(stretched, "einsum-from-sum")
+    half = dmlc.compile(two_inputs((3, 8), (3, 8), 1, TensorProto.FLOAT16))
+    assert "Einsum" not in operators(half)
+    old = dmlc.compile(product((3, 8), (3, 8), 1), opset=11)
+    assert operators(old) == ["Mul", "ReduceSum"]
+
+
+def test_a_sum_of_squares_is_no_dot_product() -> None:
+    m = model([node("Mul", ["x", "x"], ["p"]), node("ReduceSum", ["p", "a"], ["y"], keepdims=0)], (3, 8), a=[1])
+    check(m, ["ReduceSumSquare"])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinities_stay_in_their_rows(value: float) -> None:
+    x = np.ones((3, 8), np.float32)
+    x[1, 2] = value
+    for m in (product((3, 8), (3, 8), 1), outer_products()):
+        program = dmlc.compile(m)
+        plain = dmlc.compile(m, only_rules=["dce"])
+        np.testing.assert_allclose(program.run({"x": x}, "cpu")["y"], plain.run({"x": x}, "cpu")["y"], rtol=1e-5)
+
+
+def outer_products() -> Any:
+    """x[3, 8] times w[8, 4] as a sum of outer products."""
+    w = np.abs(RNG.standard_normal((8, 4))).astype(np.float32)
+    nodes = [node("Unsqueeze", ["x", "two"], ["u"]), node("Mul", ["u", "w"], ["p"])]
+    return model([*nodes, node("ReduceSum", ["p", "a"], ["y"], keepdims=0)], (3, 8), w=w, a=[1], two=[2])

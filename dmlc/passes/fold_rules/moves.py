@@ -22,6 +22,7 @@ from dmlc.ops.move import (
     SliceAttributes,
     TransposeAttributes,
 )
+from dmlc.passes.reduce_rules.moves import ones_between, reshape_ones
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 
@@ -65,7 +66,7 @@ class Chain(Match):
 
 
 class ReshapeChain(Rule[Chain]):
-    """A reshape, squeeze or unsqueeze of one becomes a single reshape, or nothing at all."""
+    """A reshape, squeeze or unsqueeze of one becomes a single one, or nothing at all."""
 
     name = "reshape-chain"
     roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
@@ -76,9 +77,11 @@ class ReshapeChain(Rule[Chain]):
             return None
         if inner.operand(0).type == node.result.type:
             return Chain(node, (inner,), back=True)
-        # Squeezes and unsqueezes of symbolic shapes are plainer than the reshape they would become.
-        same = inner.op is node.op is SQUEEZE
-        return Chain(node, (inner,)) if same or RESHAPE in (inner.op, node.op) else None
+        if inner.op is node.op is SQUEEZE or RESHAPE in (inner.op, node.op):
+            return Chain(node, (inner,))
+        # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one of their own.
+        ones = ones_between(graph, inner.operand(0).shape, node.result.shape)
+        return None if ones is None or all(ones) else Chain(node, (inner,))
 
     def build(self, match: Chain, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
@@ -90,6 +93,8 @@ class ReshapeChain(Rule[Chain]):
             left = [a for a in range(x.type.rank) if a not in first]
             both = sorted({*first, *(left[a] for a in root.attributes_as(AxesAttributes).axes)})
             return [rewriter.add(SQUEEZE, [x], AxesAttributes(axes=tuple(both)))]
+        if RESHAPE not in (root.op, inner.op):
+            return [reshape_ones(rewriter, x, root.result.shape)]
         return [rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=root.result.shape))]
 
 

@@ -1,27 +1,32 @@
-"""A reduction over an axis that a reshape made of several is one over those."""
+"""A reduction over axes that a reshape made is one over those it made them of."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dmlc.ir import Graph, Node, Shape, Value, product
-from dmlc.ops.move import RESHAPE
+from dmlc.ir import Dim, Graph, Node, Shape, Value, product
+from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
-from dmlc.ops.rules import reduced_shape
-from dmlc.passes.manager import PassContext
+from dmlc.passes.manager import EXACT, PassContext
+from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import order_class
-from dmlc.passes.reduce_rules.moves import reshape_ones
+from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+
+_MOVES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):
+    """``axes`` of what was reshaped; ``same_order`` where nothing but axes of size 1 was added or dropped."""
+
     axes: tuple[int, ...] | None = None
+    same_order: bool = False
 
 
 class DropFlatten(Rule[_Found]):
-    """A reduction over an axis that a reshape merged of neighbours becomes a multi-axis reduction of what was reshaped.
+    """A reduction of a reshape becomes one over the axes before it: those that were merged, split or moved.
 
     Sums of floats may be added in another order (``reassociates``), the others are ``exact``.
     """
@@ -35,31 +40,79 @@ class DropFlatten(Rule[_Found]):
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes
-        if inner is None or inner.op is not RESHAPE or not axes:
+        if inner is None or inner.op not in _MOVES or not axes:
             return None
         old, new = inner.operand(0).shape, inner.result.shape
-        if len(old) <= len(new) or (self.max_rank is not None and len(old) > self.max_rank):
+        if self.max_rank is not None and len(old) > self.max_rank:
             return None
-        groups = axis_groups(old, new)
-        return _Found(node, (inner,), None if groups is None else _merged(groups, axes))
+        if all(is_unit(graph, new[a]) for a in axes):
+            return None  # which is no reduction
+        found = segments(graph, old, new)
+        if found is None:
+            return _Found(node, (inner,))
+        same_order = all(len(before) == len(after) == 1 for before, after in found)
+        return _Found(node, (inner,), _before(found, axes), same_order)
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
         if match.axes is None:
             types = (inner.operand(0).type, inner.result.type)
-            return Miss("the reshape from {0} to {1} does more than merge axes that are reduced", types)
+            return Miss("the reshape from {0} to {1} does more than regroup axes that are reduced", types)
         return used_elsewhere(inner.result)
 
     def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
-        return order_class(match.root)
+        return EXACT if match.same_order else order_class(match.root)
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         assert match.axes is not None
         root, x = match.root, match.consumed[0].operand(0)
-        target = root.result.shape
-        keepdims = reduced_shape(x.shape, match.axes, True) == target
-        made = rewriter.add(root.op, [x], ReduceAttributes(axes=match.axes, keepdims=keepdims))
-        return [reshape_ones(rewriter, made, target)]
+        return [reduce_to(rewriter, root.op, x, ReduceAttributes(axes=match.axes, keepdims=False), root.result.shape)]
+
+
+Segment = tuple[list[int], list[int]]
+
+
+def segments(graph: Graph, old: Shape, new: Shape) -> list[Segment] | None:
+    """The axes in the shortest runs that hold the same elements before and after; axes of size 1 are in none.
+
+    A run of one axis on both sides is that axis. None where there are no such runs, or no elements.
+    """
+    if 0 in old or 0 in new:
+        return None
+    before = [a for a, size in enumerate(old) if not is_unit(graph, size)]
+    after = [a for a, size in enumerate(new) if not is_unit(graph, size)]
+    # Products of sizes from the left: where both sides have the same one, a run ends. Of polynomials, equal products
+    # after equal products mean equal factors between.
+    ends = {size: place + 1 for place, size in enumerate(_running([new[a] for a in after]))}
+    out: list[Segment] = []
+    first = start = 0
+    for place, size in enumerate(_running([old[a] for a in before])):
+        end = ends.get(size)
+        if end is not None:
+            out.append((before[first : place + 1], after[start:end]))
+            first, start = place + 1, end
+    return out if first == len(before) and start == len(after) else None
+
+
+def _running(sizes: Sequence[Dim]) -> list[Dim]:
+    out: list[Dim] = []
+    total: Dim = 1
+    for size in sizes:
+        total = total * size
+        out.append(total)
+    return out
+
+
+def _before(found: Sequence[Segment], axes: Sequence[int]) -> tuple[int, ...] | None:
+    """The axes before the reshape that are reduced; None where a run is only partly so, or is kept in another form."""
+    out: list[int] = []
+    for before, after in found:
+        gone = [a in axes for a in after]
+        if all(gone):
+            out.extend(before)
+        elif any(gone) or not len(before) == len(after) == 1:
+            return None
+    return tuple(out)
 
 
 def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
@@ -78,10 +131,3 @@ def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
         out.append((start, last))
         start = last
     return out if start == len(old) else None
-
-
-def _merged(groups: Sequence[tuple[int, int]], axes: Sequence[int]) -> tuple[int, ...] | None:
-    """The old axes that are reduced; None where a kept axis was made of several."""
-    if any(last - first > 1 for i, (first, last) in enumerate(groups) if i not in axes):
-        return None
-    return tuple(sorted([old for a in axes for old in range(*groups[a])]))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_MEAN, REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes
-from dmlc.ops.rules import reduced_shape
 from dmlc.passes.manager import PassContext
+from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import MERGES, merge_class
-from dmlc.passes.reduce_rules.moves import Origin, follow, reshape_ones
+from dmlc.passes.reduce_rules.moves import Origin, follow
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 _KINDS = frozenset(REDUCTIONS)
@@ -69,9 +69,7 @@ class MergeNested(Rule[Nested]):
     def build(self, match: Nested, rewriter: Rewriter) -> Sequence[Value]:
         op = MERGES[match.root.op, match.inner.op]
         x, target = match.inner.operand(0), match.root.result.shape
-        keepdims = reduced_shape(x.shape, match.axes, True) == target
-        merged = rewriter.add(op, [x], ReduceAttributes(axes=match.axes, keepdims=keepdims))
-        return [reshape_ones(rewriter, merged, target)]
+        return [reduce_to(rewriter, op, x, ReduceAttributes(axes=match.axes, keepdims=False), target)]
 
 
 _WHY_NOT = {

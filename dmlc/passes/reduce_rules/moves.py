@@ -48,13 +48,11 @@ def _follow_reshape(graph: Graph, old: Shape, new: Shape, origins: Sequence[Orig
     return [None if is_unit(graph, d) else next(rest)[1] for d in new]
 
 
-def reshape_ones(rewriter: Rewriter, value: Value, target: Shape) -> Value:
-    """The value in a shape that differs from its own only by axes of size 1, by the plainest move."""
-    graph = rewriter.graph
+def ones_between(graph: Graph, shape: Shape, target: Shape) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The axes of size 1 that go from ``shape``, and those of ``target`` that come; None where more differs."""
     removed: list[int] = []
     added: list[int] = []
     i = j = 0
-    shape = value.shape
     while i < len(shape) or j < len(target):
         if i < len(shape) and j < len(target) and shape[i] == target[j]:
             i, j = i + 1, j + 1
@@ -65,11 +63,19 @@ def reshape_ones(rewriter: Rewriter, value: Value, target: Shape) -> Value:
             added.append(j)
             j += 1
         else:
-            raise AssertionError(f"{shape} and {target} differ by more than axes of size 1")
+            return None
+    return tuple(removed), tuple(added)
+
+
+def reshape_ones(rewriter: Rewriter, value: Value, target: Shape) -> Value:
+    """The value in a shape that differs from its own only by axes of size 1, by the plainest move."""
+    found = ones_between(rewriter.graph, value.shape, target)
+    assert found is not None, f"{value.shape} and {target} differ by more than axes of size 1"
+    removed, added = found
     if removed and added:
         return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=target))
     if removed:
-        return rewriter.add(SQUEEZE, [value], AxesAttributes(axes=tuple(removed)))
+        return rewriter.add(SQUEEZE, [value], AxesAttributes(axes=removed))
     if added:
-        return rewriter.add(UNSQUEEZE, [value], NewAxesAttributes(axes=tuple(added)))
+        return rewriter.add(UNSQUEEZE, [value], NewAxesAttributes(axes=added))
     return value

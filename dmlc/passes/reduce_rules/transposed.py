@@ -9,11 +9,11 @@ from typing import Any
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.reduce import REDUCTIONS
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCTIONS, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import PassContext
-from dmlc.passes.reduce_rules.kinds import order_class
-from dmlc.passes.reduce_rules.moves import reshape_ones
+from dmlc.passes.reduce_rules.fit import reduce_to
+from dmlc.passes.reduce_rules.kinds import MERGES, order_class
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 _SELECTIONS = (ARGMAX, ARGMIN)
@@ -65,11 +65,44 @@ class DropTranspose(Rule[_Found]):
         root = match.root
         attributes: Any = root.attributes
         x = match.consumed[0].operand(0)
-        record = dataclasses.replace(attributes, axes=tuple(sorted(match.axes)), keepdims=False)
+        record = dataclasses.replace(attributes, axes=tuple(sorted(match.axes)))
+        return [reduce_to(rewriter, root.op, x, record, root.result.shape)]
+
+
+class SinkTranspose(Rule[Match]):
+    """A transpose between two reductions that merge goes after both, where the axes that stay come out permuted.
+
+    Sums of floats may be added in another order (``reassociates``), the others are ``exact``.
+    """
+
+    name = "sink-transpose-between-reductions"
+    roots = REDUCTIONS
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not TRANSPOSE or not node.attributes_as(ReduceAttributes).axes:
+            return None
+        below = inner.operand(0).producer
+        return Match(node, (inner,)) if below is not None and (node.op, below.op) in MERGES else None
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        between = match.consumed[0]
+        if match.root.op is REDUCE_MEAN and match.root.result.type.dtype.is_integer:
+            return Miss("integer means truncate, so the mean of means may differ from the mean")
+        return used_elsewhere(between.result) or used_elsewhere(between.operand(0))
+
+    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+        return order_class(match.root)
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, between = match.root, match.consumed[0]
+        attributes = root.attributes_as(ReduceAttributes)
+        perm = between.attributes_as(TransposeAttributes).perm
+        axes = tuple(sorted([perm[a] for a in attributes.axes]))
+        record = dataclasses.replace(attributes, axes=axes)
+        made = rewriter.add(root.op, [between.operand(0)], record)
         if attributes.keepdims:
-            kept = dataclasses.replace(record, keepdims=True)
-            types, _ = rewriter.graph.infer(root.op, [x], kept)
-            if types[0].shape == root.result.shape:
-                record = kept
-        made = rewriter.add(root.op, [x], record)
-        return [reshape_ones(rewriter, made, root.result.shape)]
+            return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=perm))]
+        left = [a for a in range(len(perm)) if a not in axes]
+        kept = tuple([left.index(p) for p in perm if p not in axes])
+        return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=kept))]

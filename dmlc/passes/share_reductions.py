@@ -1,0 +1,104 @@
+"""``share-reductions``: what is reduced twice over the same axes is reduced once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dmlc.ir import Graph, Node, Tensor, Value, product
+from dmlc.ir.dtype import f16
+from dmlc.ops.binary import DIV
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCTIONS
+from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext
+from dmlc.passes.reduce_rules.moves import reshape_ones
+from dmlc.passes.rewrite import Match, Rewriter, node_name
+
+_SHARED = frozenset((*REDUCTIONS, ARGMAX, ARGMIN))
+
+
+@dataclass(frozen=True)
+class ShareReductions(Pass):
+    """Runs last of the fusions: a value that is shared is no longer taken over by a pattern that it stands in.
+
+    ``exact`` where two reductions differ in ``keepdims`` only: the second becomes a move of axes of size 1.
+    ``reassociates`` where a mean stands beside a sum: it becomes the sum divided by the number of elements. Only of f32
+    and f64, for a sum of f16 may overflow where the mean, which is accumulated in f32, does not.
+    """
+
+    name: ClassVar[str] = "share-reductions"
+    summary: ClassVar[str] = "Compute a reduction once where only keepdims differs, and a mean from the sum beside it."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+    optional: ClassVar[bool] = True
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        if not context.wants(self.name):
+            return False
+        summed = self._with_both(graph) if REASSOCIATES in context.allowed else frozenset()
+        seen: dict[Any, Value] = {}
+        changed = False
+        for node in graph:
+            if node.op not in _SHARED:
+                continue
+            attributes: Any = node.attributes
+            if node.op is REDUCE_MEAN and (node.operand(0), attributes.axes) in summed:
+                self._divide(graph, node, seen, context)
+                changed = True
+                continue
+            first = seen.setdefault(_key(node), node.result)
+            if first is not node.result:
+                self._replace(graph, node, first, context)
+                changed = True
+        return changed
+
+    def _with_both(self, graph: Graph) -> frozenset[Any]:
+        """What is both summed and averaged, over axes of a known number of elements."""
+        found: dict[Any, set[Any]] = {}
+        for node in graph:
+            if node.op is REDUCE_SUM or node.op is REDUCE_MEAN:
+                x, axes = node.operand(0), node.attributes.axes  # type: ignore[attr-defined]
+                dtype = x.type.dtype
+                if dtype.is_float and dtype is not f16 and _count(x, axes):
+                    found.setdefault((x, axes), set()).add(node.op)
+        return frozenset([key for key, ops in found.items() if len(ops) == 2])
+
+    def _divide(self, graph: Graph, node: Node, seen: dict[Any, Value], context: PassContext) -> None:
+        rewriter = Rewriter(graph, self.name, Match(node))
+        x, attributes = node.operand(0), node.attributes
+        key = _key(node, REDUCE_SUM)
+        total = seen.get(key)
+        if total is None:
+            total = seen[key] = rewriter.add(REDUCE_SUM, [x], attributes)
+        total = reshape_ones(rewriter, total, node.result.shape)
+        count = Tensor(np.asarray(_count(x, attributes.axes), x.type.dtype.numpy))  # type: ignore[attr-defined]
+        mean = rewriter.add(DIV, [total, rewriter.add(CONSTANT, (), ConstantAttributes(value=count))])
+        self._finish(graph, node, mean, rewriter, context, REASSOCIATES, "mean beside the sum")
+
+    def _replace(self, graph: Graph, node: Node, first: Value, context: PassContext) -> None:
+        rewriter = Rewriter(graph, self.name, Match(node))
+        value = reshape_ones(rewriter, first, node.result.shape)
+        self._finish(graph, node, value, rewriter, context, EXACT, f"{node.op.name} computed twice")
+
+    def _finish(
+        self, graph: Graph, node: Node, value: Value, rewriter: Rewriter, context: PassContext, how: str, text: str
+    ) -> None:
+        before = node_name(node)
+        graph.replace_all_uses(node.result, value)
+        graph.erase(node)
+        after = tuple([node_name(made) for made in rewriter.made])
+        context.record(self.name, how, text, node.spans, (before,), after)
+
+
+def _key(node: Node, op: Any = None) -> Any:
+    attributes: Any = node.attributes
+    return (op or node.op, node.operand(0), replace(attributes, keepdims=True))
+
+
+def _count(x: Value, axes: tuple[int, ...]) -> int | None:
+    """How many elements are reduced to one, where that is known, is not 0, and the dtype holds it."""
+    count = product([x.shape[a] for a in axes])
+    most = 2 ** (1 + int(np.finfo(x.type.dtype.numpy).nmant))
+    return count if isinstance(count, int) and 0 < count <= most else None

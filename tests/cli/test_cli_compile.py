@@ -290,6 +290,9 @@ def test_nothing_is_written_where_verifying_finds_a_difference(
     class Verdict:
         text = "y: largest error 1 ulp"
 
+        def to_text(self) -> str:
+            return self.text
+
     asked: list[tuple[int, int]] = []
 
     def verify(self: object, number: int, *, seed: int) -> Verdict:

@@ -29,7 +29,7 @@ from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.choose import CAST, CLIP
 from dmlc.ops.elementwise import EXP
 from dmlc.ops.index import IOTA, ONE_HOT
-from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, MEAN_VARIANCE_NORM, SOFTMAX
 from dmlc.ops.reduce import (
     REDUCE_L1,

@@ -93,7 +93,7 @@ class DropExpanded(Rule[_Found]):
             return EXACT
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES
-        return EXACT if context.target.name in WRAPPING_TARGETS else RANGE
+        return EXACT if context.target.family in WRAPPING_TARGETS else RANGE
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         root, x = match.root, match.consumed[0].operand(0)

@@ -107,10 +107,9 @@ def _before(found: Sequence[Segment], axes: Sequence[int]) -> tuple[int, ...] | 
     """The axes before the reshape that are reduced; None where a run is only partly so, or is kept in another form."""
     out: list[int] = []
     for before, after in found:
-        gone = [a in axes for a in after]
-        if all(gone):
+        if all(a in axes for a in after):
             out.extend(before)
-        elif any(gone) or not len(before) == len(after) == 1:
+        elif not len(before) == len(after) == 1:
             return None
     return tuple(out)
 

@@ -75,7 +75,7 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
     if dtype.is_float:
         return REASSOCIATES
     # The absolute value of an inner sum that wrapped is not that of the whole sum, whatever the target does.
-    wraps = target.name in WRAPPING_TARGETS and not (outer is REDUCE_L1 and dtype.kind == "int")
+    wraps = target.family in WRAPPING_TARGETS and not (outer is REDUCE_L1 and dtype.kind == "int")
     return EXACT if wraps or stays_in_range(outer, inner, axes, graph) else RANGE
 
 

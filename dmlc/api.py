@@ -25,15 +25,18 @@ from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, LedgerEntry
 from dmlc.passes.pipeline import fusions
 from dmlc.runtime import files
 from dmlc.runtime.feeds import bounds_text
+from dmlc.runtime.fixed_sessions import FixedSessions
 from dmlc.runtime.numpy_code import NumpyCode
 from dmlc.runtime.random_feeds import random_feeds
 from dmlc.runtime.reference import evaluate
 from dmlc.runtime.session import Session, has_directml
-from dmlc.targets import Target, load_target, target_names
+from dmlc.targets import Target, load_target, session_advice, target_names
+from dmlc.targets.directml import feature_levels, least_feature_level
 
 if TYPE_CHECKING:
     import onnx
 
+    from dmlc.codegen.onnx.placement import Placement as Report
     from dmlc.runtime.weights import Placement
     from dmlc.verify import Verdict
 
@@ -44,13 +47,6 @@ Backend: TypeAlias = Literal["dml", "cpu", "numpy", "reference"]
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
 #: What can be emitted, by the suffix of the file it is saved in; longer suffixes first.
 SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
-#: DML_FEATURE_LEVEL of DirectML.h 1.15.4.
-FEATURE_LEVELS: tuple[str, ...] = (
-    *("1.0", "2.0", "2.1", "3.0", "3.1", "4.0", "4.1", "5.0"),
-    *("5.1", "5.2", "6.0", "6.1", "6.2", "6.3", "6.4"),
-)
-#: What ONNX Runtime's DirectML execution provider asks a device for (DMLCreateDevice1).
-_LEAST_FEATURE_LEVEL = "5.0"
 
 
 def compile(
@@ -141,12 +137,14 @@ class Program:
         self._options = options
         self._lowered: dict[str, _Lowered] = {}
         self._runners: dict[str, Callable[[Mapping[str, Any]], dict[str, Array]]] = {}
+        self._placements: dict[str, Report] = {}
+        self._written: Artifact | None = None
         self.source_graph = graph
         self.source_model = source_model
         self.signature: Signature = signature_of(graph)
-        lowered = self._lower(options.target)
-        if options.strict and lowered.context.diagnostics:
-            raise DmlcError(lowered.context.diagnostics)
+        self._lower(options.target)
+        if options.strict and self.diagnostics:
+            raise DmlcError(self.diagnostics)
 
     @property
     def target(self) -> Target:
@@ -172,8 +170,34 @@ class Program:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The warnings."""
-        return tuple(self._lower(self.target).context.diagnostics)
+        """The warnings: those of the passes and, for a target with a provider, the nodes that land on the CPU."""
+        found = tuple(self._lower(self.target).context.diagnostics)
+        if self.target.provider is None:
+            return found
+        from dmlc.codegen.onnx.placement_advice import diagnose
+
+        return found + tuple(d for _, d, _ in diagnose(self.placement()) if d.severity == "warning")
+
+    def placement(self, feature_level: str | None = None) -> Report:
+        """Where each node of the emitted ONNX model runs, and why; worked out when it is first asked for.
+
+        Raises ``ValueError`` for a target without a provider.
+        """
+        from dmlc.codegen.onnx.placement import placement
+
+        level = feature_level or self.target.feature_level or ""
+        if level not in self._placements:
+            types = _types(self.graph)
+            self._placements[level] = placement(self.to_onnx(), self.target, feature_level=level, types=types)
+        return self._placements[level]
+
+    def require_sound(self) -> None:
+        """Raises ``DmlcError`` E0591, E0592 where a node would fail or give wrong numbers on the target."""
+        if self.target.provider is None or not self.placement().fails:
+            return
+        from dmlc.codegen.onnx.placement_advice import diagnose
+
+        raise DmlcError([d for _, d, _ in diagnose(self.placement()) if d.severity == "error"])
 
     @property
     def timings(self) -> tuple[tuple[str, float, bool], ...]:
@@ -183,9 +207,11 @@ class Program:
     # --- code
 
     def artifact(self, kind: str) -> Artifact:
-        """The emitted code: ``onnx`` or ``numpy``. Raises ``DmlcError``."""
+        """The emitted code: ``onnx``, ``numpy``, ``dml`` or ``dxdispatch`` (as saved last). Raises ``DmlcError``."""
         if kind == "dml":
             return self._text(None)
+        if kind == "dxdispatch":
+            return self._written or self._dispatches(f"{self.signature.name}.dxdispatch")
         lowered = self._lower(self._target_of(kind))
         if kind not in lowered.artifacts:
             lowered.artifacts[kind] = _emit(kind, lowered, self.opset)
@@ -206,7 +232,7 @@ class Program:
         if kind == "onnx":
             data: bytes = self.to_onnx().SerializeToString(deterministic=True)
             return data
-        text: str = self.artifact(kind).payload
+        text: str = (self._dispatches(None) if kind == "dxdispatch" else self.artifact(kind)).payload
         return text.encode("utf-8")
 
     def save(self, path: str | os.PathLike[str], *, kind: str | None = None, weights: Placement | None = None) -> None:
@@ -229,6 +255,8 @@ class Program:
             if artifact.arrays:
                 files.write_bytes(beside, files.npz_bytes(artifact.arrays))
             files.write_bytes(path, artifact.payload.encode("utf-8"))
+        elif kind == "dxdispatch":
+            self._save_dispatches(path)
         else:
             files.write_bytes(path, self.to_bytes(kind))
 
@@ -236,11 +264,32 @@ class Program:
         """The program in the language, fused but not made for any target."""
         from dmlc.codegen import dml
 
+        return dml.emit(self._fused(None), weights)
+
+    def _dispatches(self, folder: str | None) -> Artifact:
+        """DirectML's operators as DxDispatch runs them, which take what ONNX cannot say; data lies in ``folder``."""
+        from dmlc.codegen import dxdispatch
+
+        return dxdispatch.emit(self._fused(dxdispatch.MAX_RANK), folder, self.target.feature_level)
+
+    def _save_dispatches(self, path: Path) -> None:
+        from dmlc.codegen import dxdispatch
+        from dmlc.runtime import dxdispatch_files
+
+        folder = dxdispatch_files.folder_of(path)
+        artifact = self._dispatches(folder)
+        defaults = {value.name or "": tensor.array for value, tensor in self.source_graph.defaults.items()}
+        inputs = dxdispatch.input_files(artifact.signature, folder)
+        dxdispatch_files.write(artifact, path, inputs, lambda: {**defaults, **self.random_feeds(0)})
+        self._written = artifact
+
+    def _fused(self, max_rank: int | None) -> ir.Graph:
+        """A copy of the program after the passes whose result is still a program of the language."""
         graph = self.source_graph.clone()
         options = self._options
         context = PassContext(load_target("numpy"), self.opset, options.allowed, options.skip_rules, options.only_rules)
-        PassManager(fusions(None)).run(graph, context)
-        return dml.emit(graph, weights)
+        PassManager(fusions(max_rank)).run(graph, context)
+        return graph
 
     def _target_of(self, kind: str) -> Target:
         """NumPy code is made for NumPy whatever the target is, and ONNX for ONNX where the target is NumPy."""
@@ -256,6 +305,9 @@ class Program:
             graph = self.source_graph.clone()
             default_pipeline(target, lower_hardmax=self._options.lower_hardmax).run(graph, context)
             graph.metadata["dmlc.ledger"] = ledger_json(context.ledger)
+            if target.provider is not None:
+                dims = {name for value in graph.inputs for size in value.shape for name in ir.dim_names(size)}
+                graph.metadata[session_advice.KEY] = session_advice.session_advice(dims)
             self._lowered[target.name] = _Lowered(graph, context)
         return self._lowered[target.name]
 
@@ -309,6 +361,9 @@ class Program:
         if backend not in BACKENDS:
             help = did_you_mean(backend, BACKENDS) or f"it is one of {', '.join(BACKENDS)}"
             raise fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
+        if backend == "dml" and self.target.provider is not None:
+            advice = self.graph.metadata.get(session_advice.KEY)
+            return FixedSessions(self.artifact("onnx"), backend, session_advice.free_dimensions(advice)).run
         return Session(self.artifact("onnx"), backend).run
 
     def __repr__(self) -> str:
@@ -335,7 +390,7 @@ def _emit(kind: str, lowered: _Lowered, opset: int) -> Artifact:
         from dmlc.codegen import numpy as numpy_code
 
         return numpy_code.emit(lowered.graph)
-    raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx or numpy")
+    raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")
 
 
 # --- what the user asked for
@@ -345,15 +400,18 @@ def _target(name: str, feature_level: str | None) -> Target:
     if name not in target_names():
         help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
         raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help, exit_code=2)
-    if feature_level is not None:
-        if feature_level not in FEATURE_LEVELS:
-            help = f"levels are {' '.join(FEATURE_LEVELS)}"
-            message = f"there is no DirectML feature level {feature_level}"
-            raise fail(codes.UNKNOWN_CHOICE, message, help=help, exit_code=2)
-        if name == "directml" and FEATURE_LEVELS.index(feature_level) < FEATURE_LEVELS.index(_LEAST_FEATURE_LEVEL):
-            message = f"ONNX Runtime needs DirectML feature level {_LEAST_FEATURE_LEVEL}, not {feature_level}"
-            raise fail(codes.FEATURE_LEVEL, message)
-    return load_target(name)
+    target = load_target(name)
+    if feature_level is None:
+        return target
+    levels, least = feature_levels(), least_feature_level()
+    if feature_level not in levels:
+        message = f"there is no DirectML feature level {feature_level}"
+        raise fail(codes.UNKNOWN_CHOICE, message, help=f"levels are {' '.join(levels)}", exit_code=2)
+    if target.provider is None:  # no session is made there; DxDispatch's JSON asks for the level
+        return replace(target, feature_level=feature_level)
+    if levels.index(feature_level) < levels.index(least):
+        raise fail(codes.FEATURE_LEVEL, f"ONNX Runtime needs DirectML feature level {least}, not {feature_level}")
+    return replace(target, feature_level=feature_level)
 
 
 def _opset(target: Target, opset: int | None) -> int:
@@ -447,6 +505,12 @@ def _bound(graph: ir.Graph, binding: Mapping[str, int]) -> ir.Graph:
             labels = [Label(span)] if span else []
             raise fail(codes.BAD_BINDING, f"{given} breaks {condition}", *labels, help=condition.why)
     return out
+
+
+def _types(graph: ir.Graph) -> dict[str, ir.TensorType]:
+    """The types of the graph's named values."""
+    values = [*graph.inputs, *[value for node in graph for value in node.results]]
+    return {value.name: value.type for value in values if value.name}
 
 
 def _index_limits(graph: ir.Graph) -> dict[str, ir.Dim]:

@@ -1,7 +1,7 @@
-"""Compile a program or a model and write ONNX or NumPy code.
+"""Compile a program or a model and write ONNX, NumPy code, DxDispatch JSON or a program.
 
-OUT's suffix decides the form (.onnx .py .dml), or --emit does. Without -o an .onnx file is written beside a .dml
-program; for an .onnx model -o is required.
+OUT's suffix decides the form (.onnx .py .dxdispatch.json .dml), or --emit does. Without -o an .onnx file is written
+beside a .dml program; for an .onnx model -o is required.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
     source = open_source(args)
     with console.progress(args.source) as progress:
         progress("reading")
-        program = compile_source(args, source=source, for_numpy=kind == "numpy", progress=progress)
+        program = compile_source(args, source=source, for_numpy=kind in ("numpy", "dxdispatch"), progress=progress)
         progress("making code")
         if kind != "dml":  # whose weights go into a file as it is written
             program.artifact(kind)
+        if kind == "onnx":
+            program.require_sound()
         progress("verifying")
         same = args.verify is None or _verify(args, console, program)
         progress("writing")
@@ -187,12 +189,13 @@ def _report(
     where = "stdout" if output == STDOUT else output
     if args.dry_run:
         where = "dry run" if output == STDOUT else f"{output} (dry run, not written)"
-    console.say(f"{where}: {program.signature.name} for {program.target.name}, {', '.join(facts)}")
+    target = "directml" if kind == "dxdispatch" else program.target.name
+    console.say(f"{where}: {program.signature.name} for {target}, {', '.join(facts)}")
     fields: dict[str, Any] = {
         "output": output if output != STDOUT else "stdout",
         "written": not args.dry_run,
         "kind": kind,
-        "target": program.target.name,
+        "target": target,
         "opset": program.opset,
         "nodes": nodes,
         "bytes": size,

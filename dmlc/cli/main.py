@@ -20,6 +20,7 @@ VERBS = {
     "compile": "fuse and canonicalize a program or a model; write ONNX, NumPy code or text",
     "run": "run a program on data",
     "check": "say whether a program compiles, and write nothing",
+    "verify": "say whether a model computes what another one, or a program, says",
     "fmt": "lay out a program as the language page does",
     "explain": "explain an error code, or what the compiler did and did not do, and why",
     "inspect": "show a program's inputs, outputs, dims and nodes",

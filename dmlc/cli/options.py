@@ -12,9 +12,9 @@ def add_source(parser: argparse.ArgumentParser, *, optional: bool = False) -> No
     parser.add_argument("source", metavar="SRC", nargs="?" if optional else None, help=help)
 
 
-def add_report_options(parser: argparse.ArgumentParser) -> None:
+def add_report_options(parser: argparse.ArgumentParser, formats: tuple[str, ...] = ("text", "json")) -> None:
     group = parser.add_argument_group("report")
-    group.add_argument("--format", choices=("text", "json"), default="text", help="json goes to stdout as one document")
+    group.add_argument("--format", choices=formats, default="text", help="json goes to stdout as one document")
     group.add_argument("-q", "--quiet", action="store_true", help="no messages but errors")
     group.add_argument("-v", "--verbose", action="store_true", help="more messages; a traceback for a bug in dmlc")
 

@@ -44,8 +44,8 @@ def compile_source(
     """The program of SRC under the options of the command line. Raises ``DmlcError``.
 
     ``source`` is what ``open_source`` gave, where it is compiled twice. ``for_numpy`` compiles for NumPy whatever
-    ``--target`` says: what ONNX cannot express does not matter there. ``as_written`` lets no rule fire but those that
-    the target cannot do without.
+    ``--target`` says: what ONNX cannot express does not matter there, nor in DxDispatch's JSON. ``as_written`` lets
+    no rule fire but those that the target cannot do without.
     """
     return api.compile(
         open_source(args) if source is None else source,

@@ -1,23 +1,32 @@
-"""List the targets, or show one: what it is, its opsets, and where the facts come from."""
+"""List the targets, show one, or print the rows of its tables for an operator."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+from typing import Any
 
 from dmlc.cli.console import Console, UsageError, table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
 from dmlc.targets import Target, load_target, target_names
+from dmlc.targets.directml import OperatorRow, feature_levels, level_key, operator_rows
+from dmlc.targets.provider import Provider, ProviderRow, provider
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="a target")
+    parser.add_argument(
+        "--op", metavar="NAME", help="print what the target's tables say of an operator: argmax, ArgMax"
+    )
+    parser.add_argument("--feature-level", metavar="5.0", help="only the rows that hold at this DirectML feature level")
     add_report_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.name is None:
+        if args.op is not None:
+            raise UsageError("--op needs a target: dmlc targets directml --op argmax")
         targets = [load_target(name) for name in target_names()]
         rows = [["target", "opset", "opsets", "what it is"]]
         rows += [[t.name, str(t.opset), f"{t.min_opset} to {t.max_opset}", t.summary] for t in targets]
@@ -28,6 +37,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
         near = did_you_mean(args.name, target_names())
         raise UsageError(f"there is no target {args.name}; {near or 'dmlc targets lists them'}")
     target = load_target(args.name)
+    if args.feature_level is not None:
+        if args.feature_level not in feature_levels():
+            levels = " ".join(feature_levels())
+            raise UsageError(f"there is no DirectML feature level {args.feature_level}; levels are {levels}")
+        target = dataclasses.replace(target, feature_level=args.feature_level)
+    if args.op is not None:
+        return _operator(args, console, target)
     console.result(_page(target))
     console.document({"target": dataclasses.asdict(target)})
     return 0
@@ -38,6 +54,126 @@ def _page(target: Target) -> str:
         ["what it is", target.summary],
         ["ONNX opset", f"{target.opset}; with --opset {target.min_opset} to {target.max_opset}"],
         ["ONNX IR version", str(target.ir_version)],
-        ["source", target.source],
+        ["source", f"{target.source} ({target.date})"],
     ]
+    if target.provider is not None:
+        found = provider(target.provider)
+        kernels = sum(len(row.kernels) for row in found.rows.values())
+        rows.append(["feature level", f"{target.feature_level} of DirectML"])
+        rows.append(
+            ["tables", f"{len(found.rows)} ONNX operators, {kernels} kernels; {len(operator_rows())} DirectML rows"]
+        )
     return f"{target.name}\n" + table(rows, "  ")
+
+
+# --- one operator
+
+
+def _operator(args: argparse.Namespace, console: Console, target: Target) -> int:
+    if target.provider is None:
+        raise UsageError(f"target {target.name} has no operator tables; directml has")
+    found = provider(target.provider)
+    rows = [row for row in found.rows.values() if _plain(row.op) == _plain(args.op)]
+    names = {name for row in rows for name in row.directml}
+    wanted = _plain(args.op)
+    tables = [
+        r for r in operator_rows().values() if r.name in names or wanted in map(_plain, (r.name, r.name.split(".")[0]))
+    ]
+    if not rows and not tables:
+        candidates = [row.op for row in found.rows.values()] + list(operator_rows())
+        near = did_you_mean(args.op, candidates)
+        raise UsageError(f"the tables have no operator {args.op}; {near or 'names are those of ONNX and DirectML'}")
+    level = args.feature_level
+    console.result(
+        "".join(_kernels_text(row, found, target) for row in rows) + "".join(_table_text(t, level) for t in tables)
+    )
+    console.document(
+        {
+            "target": target.name,
+            "operators": [_row_json(row) for row in rows],
+            "directml": [_table_json(t, level) for t in tables],
+        }
+    )
+    return 0
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _kernels_text(row: ProviderRow, found: Provider, target: Target) -> str:
+    ranges = ", ".join(f"{first} to {last}" for first, last in row.opsets) or "none"
+    becomes = f"; becomes {' + '.join(row.directml)}" if row.directml else ""
+    label = f"{row.domain}.{row.op}" if row.domain else row.op
+    lines = [["since", "types", "constant operands", "onnxruntime"]]
+    for kernel in row.kernels:
+        types = "; ".join(f"{name}: {_types(names)}" for name, names in kernel.types.items())
+        constant = ", ".join(map(str, sorted(kernel.constant))) or "-"
+        lines.append([str(kernel.since), types, constant, f"{kernel.release or '1.15'} on"])
+    text = f"{label}: opsets {ranges}{becomes}\n" + table(lines, "  ") + f"  source: {found.cite} ({found.date})\n"
+    for failure in found.failures:
+        if row.op in failure.operators:
+            text += f"  {failure.effect}: {failure.what}; instead: {failure.repair} ({failure.source})\n"
+    return text
+
+
+def _types(names: frozenset[str]) -> str:
+    return " ".join(sorted(names))
+
+
+def _shown(row: OperatorRow, level: str | None) -> list[tuple[str, Any]]:
+    if level is None:
+        return list(row.levels)
+    return [(since, tensors) for since, tensors in row.levels if tensors is row.at(level)]
+
+
+def _table_text(row: OperatorRow, level: str | None) -> str:
+    lines = [["level", "tensor", "axes", "types"]]
+    for since, tensors in _shown(row, level):
+        for name, cell in tensors.items():
+            ranks = str(cell.least) if cell.least == cell.most else f"{cell.least} to {cell.most}"
+            lines.append([f"{since} on", name, ranks, _types(cell.types)])
+    if level is not None and level_key(level) < level_key(row.introduced):
+        return f"DirectML {row.name}: from feature level {row.introduced} on, not at {level}\n  source: {row.source}\n"
+    measured = f"  measured: {row.measured}\n" if row.measured else ""
+    return (
+        f"DirectML {row.name}: from feature level {row.introduced} on\n"
+        + table(lines, "  ")
+        + f"  source: {row.source}\n{measured}"
+    )
+
+
+def _row_json(row: ProviderRow) -> dict[str, Any]:
+    return {
+        "operator": row.op,
+        "domain": row.domain,
+        "opsets": [list(pair) for pair in row.opsets],
+        "directml": list(row.directml),
+        "kernels": [
+            {
+                "since": kernel.since,
+                "types": {name: sorted(types) for name, types in kernel.types.items()},
+                "constant": sorted(kernel.constant),
+                "release": kernel.release or "1.15",
+            }
+            for kernel in row.kernels
+        ],
+    }
+
+
+def _table_json(row: OperatorRow, level: str | None) -> dict[str, Any]:
+    return {
+        "operator": row.name,
+        "introduced": row.introduced,
+        "source": row.source,
+        "levels": [
+            {
+                "level": since,
+                "tensors": {
+                    name: {"ranks": [cell.least, cell.most], "types": sorted(cell.types)}
+                    for name, cell in tensors.items()
+                },
+            }
+            for since, tensors in _shown(row, level)
+        ],
+    }

@@ -18,7 +18,7 @@ from dmlc.ops.select import HARDMAX
 
 
 def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
-    """``wanted`` where all carried nodes fit it; else the highest below it that they fit, not under ``lowest``; else the
+    """``wanted`` where all carried nodes fit it; else the highest below that they fit, not under ``lowest``; else the
     lowest above it, for a model must not be refused because a target is behind; else the model's own, at which nothing
     can be rewritten.
 

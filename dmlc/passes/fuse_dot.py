@@ -23,7 +23,7 @@ class FuseDot(Pass):
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         rules: list[Rule[Any]] = [MatmulFromSum(), MatmulFromWeightedSum()]
-        if context.target.name == "directml" and context.opset >= EINSUM_SINCE:
+        if context.target.family == "directml" and context.opset >= EINSUM_SINCE:
             rules.append(EinsumFromSum())
         return [*rules, *MOVE_RULES]
 

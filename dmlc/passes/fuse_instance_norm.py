@@ -6,30 +6,55 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
-from dmlc.passes.instance_norm_rules import AbsorbChannelBias, AbsorbChannelScale, GroupNorm, WrittenInstanceNorm
+from dmlc.passes.fold_rules.moves import TransposeChain
+from dmlc.passes.instance_norm_rules import (
+    AbsorbChannelBias,
+    AbsorbChannelScale,
+    GroupAffine,
+    GroupNorm,
+    GroupsOfOne,
+    LowerGroupNorm,
+    RootOfStatistic,
+    ScaledStatistic,
+    SplitInstanceNorm,
+    WrittenInstanceNorm,
+)
 from dmlc.passes.layer_norm_rules.ability import Ability
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 
 #: GroupNormalization has a scale for each channel from here on.
 _GROUP_NORM_OPSET = 21
+#: BatchNormalization takes any rank, and has no other results, from here on.
+_BATCH_NORM_OPSET = 9
 
 
 @dataclass(frozen=True)
 class FuseInstanceNorm(Pass):
-    """NumPy code cannot say these operators, so it keeps them written out."""
+    """NumPy code cannot say these operators, so it keeps them written out.
+
+    A variance that stays written out, since it is divided by one less or epsilon is added to its root, is tidied.
+    """
 
     name: ClassVar[str] = "fuse-instance-norm"
     summary: ClassVar[str] = "Fuse instance and group normalizations that are written out."
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
+        halves = context.target.native_f16
+        statistics: list[Rule[Any]] = [ScaledStatistic(halves=halves), RootOfStatistic(halves=halves)]
         if context.target.name == "numpy":
-            return []
-        rules: list[Rule[Any]] = [WrittenInstanceNorm(Ability.of(context)), AbsorbChannelScale(), AbsorbChannelBias()]
+            return statistics
+        ability = Ability.of(context)
+        absorb: list[Rule[Any]] = [AbsorbChannelScale(), AbsorbChannelBias()]
+        rules: list[Rule[Any]] = [WrittenInstanceNorm(ability), SplitInstanceNorm(ability), *absorb, GroupsOfOne()]
+        if context.target.name != "onnx":
+            rules.append(LowerGroupNorm())
         if context.target.name == "onnx" and context.opset >= _GROUP_NORM_OPSET:
             rules.append(GroupNorm())
-        return rules
+        elif context.opset >= _BATCH_NORM_OPSET:
+            rules.append(GroupAffine())
+        return [*rules, TransposeChain(), *statistics]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)

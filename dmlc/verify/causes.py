@@ -119,6 +119,7 @@ class Range:
 
     ``overflowed``: finite operands gave an infinity, because the number was too large. ``undefined``: the function has
     no value there (a logarithm of a negative number; a division by 0, unless the 0 is what a smaller number became).
+    ``has_poles``: of those some that may give infinities.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -126,7 +127,8 @@ class Range:
         self.overflowed = "overflowed" in found
         vanished = "pole" in found and any(map(_vanished, steps))
         self.overflowed |= vanished
-        self.undefined = "undefined" in found or ("pole" in found and not vanished)
+        self.has_poles = "pole" in found and not vanished
+        self.undefined = "undefined" in found or self.has_poles
 
 
 def _departures(step: Step) -> set[str]:
@@ -139,9 +141,10 @@ def _departures(step: Step) -> set[str]:
         if step.op in _PARTIAL:
             out |= _of_elements(step, operands, result, wild)
         elif all(np.isfinite(x).all() for x in operands) and operands:
-            if step.op == "reducelogsum":
-                finite_or_large = bool((result[wild] > 0).all())
-                out.add("undefined" if np.isnan(result).any() else "overflowed" if finite_or_large else "pole")
+            if step.op == "reducelogsum":  # of negative sums, of overflows, of 0
+                values = result[wild]
+                kinds = {"undefined": np.isnan(values), "overflowed": values == np.inf, "pole": values == -np.inf}
+                out |= {kind for kind, places in kinds.items() if places.any()}
             else:
                 is_overflow = not np.isnan(result).any() or step.op in _STEEP or _is_near(operands)
                 out.add("overflowed" if is_overflow else "undefined")
@@ -223,28 +226,30 @@ def _is_denormal(x: Array) -> bool:
     return bool(((size > 0) & (size < np.finfo(x.dtype).tiny)).any())
 
 
-def left_range(a: Any, b: Any, places: Array, first: Sequence[Step], second: Sequence[Step], feeds: Feeds) -> str:
+def left_range(
+    a: Any, b: Any, places: Array, first: Sequence[Step], second: Sequence[Step] | None, feeds: Feeds
+) -> str:
     """Why floats differ at ``places``, where that is only because partial results left the range; else nothing.
 
-    ``first`` are the original's steps, ``second`` the result's.
+    ``first`` are the original's steps, ``second`` the result's, None where nobody can see them.
     """
     if any(map(_has_nan, float_feeds(feeds))):
         return ""
     original = Range(first)
-    if original.undefined:
-        return ""
     a_wild, b_wild = ~np.isfinite(a[places]), ~np.isfinite(b[places])
+    if (original.undefined and np.isnan(a[places]).any()) or (original.has_poles and a_wild.any()):
+        return ""
     if a_wild.all():
         return "the original's partial results overflowed or are infinite"
-    result = Range(second)
+    result = Range(second or ())
     only_result = not original.overflowed and at_the_limit(first)
     if original.overflowed or only_result:
         if b_wild[~a_wild].any():
-            fits = result.overflowed and not result.undefined
+            fits = second is None or (result.overflowed and (original.undefined or not result.undefined))
         else:
             fits = original.overflowed
         if fits:
             return "partial results overflowed in " + ("the original" if original.overflowed else "the result only")
-    if not a_wild.any() and not b_wild.any() and underflowed([*first, *second], feeds):
+    if not a_wild.any() and not b_wild.any() and underflowed([*first, *(second or ())], feeds):
         return "partial results underflowed"
     return ""

@@ -16,7 +16,7 @@ from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feed
 from dmlc.verify.sizes import Binding
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
 from dmlc.verify.trace import NotVerifiable, RunFailed, Side, Step
-from dmlc.verify.unstable import Instability
+from dmlc.verify.unstable import Instability, jumped_on
 from dmlc.verify.verdict import (
     BEYOND,
     EQUAL,
@@ -110,26 +110,34 @@ def _plan(left: Side, right: Side, seed: int) -> _Plan:
     for interface in left.interfaces():
         narrowed = _narrowed(interface, right)
         for tamed in narrowed.tamed():
-            bindings = []
-            for binding in tamed.bindings(seed):
-                failure = _failure(left, tamed, binding, seed)
-                message = message or failure
-                if not failure:
-                    bindings.append(binding)
-                if len(bindings) == SIZES:
-                    break
+            bindings, failures = _working(left, tamed, tamed.bindings(seed), seed, SIZES)
+            message = message or (failures[0] if failures else "")
             if bindings:
-                empties = [b for b in tamed.empty_bindings(bindings[0]) if not _failure(left, tamed, b, seed)]
-                return _Plan(tamed, bindings + empties[:1])
+                empties = _working(left, tamed, tamed.empty_bindings(bindings[0])[:1], seed, 1)[0]
+                return _Plan(tamed, bindings + empties)
     raise NoInputs(f"the original ran with none of the sizes that were tried: {message}")
 
 
-def _failure(left: Side, interface: Interface, binding: Binding, seed: int) -> str:
-    try:
-        left.run(feeds_of(interface, [binding], 0, seed))
-    except RunFailed as error:
-        return str(error)
-    return ""
+def _working(
+    left: Side, interface: Interface, candidates: list[Binding], seed: int, wanted: int
+) -> tuple[list[Binding], list[str]]:
+    """The first of the sizes that the original runs with, and the messages of the others. Raises ``NoInputs`` where its
+    process ended twice before."""
+    out: list[Binding] = []
+    failures: list[str] = []
+    ended = 0
+    for binding in candidates:
+        try:
+            left.run(feeds_of(interface, [binding], 0, seed))
+            out.append(binding)
+        except RunFailed as error:
+            failures.append(str(error))
+            ended += error.ended
+        if ended == 2 and not out:
+            raise NoInputs(f"the original cannot be run: {failures[-1]}")
+        if len(out) == wanted or ended == 2:
+            break
+    return out, failures
 
 
 def _narrowed(interface: Interface, right: Side) -> Interface:
@@ -190,18 +198,23 @@ class _Check:
     def _input(self, number: int, draws: int) -> None:
         """One input, drawn several times where that costs little; for each output the worst draw counts."""
         worst: dict[str, tuple[str, str]] = {}
-        messages = []
+        messages, drawn = [], False
         for draw in range(draws):
             feeds = feeds_of(self.plan.interface, self.plan.bindings, number, self.blank.seed, draw)
             case = _Case(number, feeds, self)
             try:
                 found = case.run()
+                drawn = True
             except RunFailed as error:
                 messages.append(str(error))
+                if error.ended:
+                    break
                 continue
             for name, judged in found.items():
                 worst[name] = max(worst.get(name, judged), judged, key=lambda pair: STATUSES.index(pair[0]))
-        if len(messages) == draws:
+            if all(status == DIFFERENT for status, _ in found.values()):
+                break  # it cannot get worse; nothing is found where the result failed
+        if messages and not drawn:
             self.skipped.append((number, pattern_of(number).name, messages[0]))
             return
         self.ran += 1
@@ -220,7 +233,7 @@ class _Case:
         self.pattern = pattern_of(number).name
         self.a: dict[str, Any] = {}
         self._again: dict[str, Any] | None = None
-        self._instability: Instability | None = None
+        self._instability: dict[frozenset[str], Instability] = {}
 
     def run(self) -> dict[str, tuple[str, str]]:
         """The status of each output and the reason of an excuse. Raises ``RunFailed`` where nothing is compared."""
@@ -272,7 +285,7 @@ class _Case:
             for status, reason in self._causes(comparison, a, b, first, second):
                 if reason:
                     return status, reason
-        if REASSOCIATES in self._check.allowed and self._moves_itself(comparison, a, b):
+        if REASSOCIATES in self._check.allowed and self._moves_itself(comparison, a, b, first):
             return WITHIN, "the original moves as far when its inputs move in their last places"
         if RANGE in self._check.allowed and not self._is_plain(first):
             return BEYOND, "the precondition of a rewrite of class range does not hold"
@@ -285,13 +298,15 @@ class _Case:
             yield UNSPECIFIED, "a NaN reaches a selection in both"
         if causes.cast_out_of_range(first):
             yield UNSPECIFIED, "a float that no integer holds is cast"
+        if causes.divided_by_zero(first):
+            yield UNSPECIFIED, "an integer is divided by zero"
         if not self._check.left.defines_empty and causes.reduced_nothing(first):
             yield UNSPECIFIED, "a reduction over nothing, which ONNX does not define"
         if causes.integers_overflowed(first):
             yield OVERFLOWED, "a sum of integers overflows, which wraps or saturates by runtime"
         places = comparison.places
         if REASSOCIATES in self._check.allowed and places is not None and np.asarray(a).dtype.kind == "f":
-            yield OVERFLOWED, causes.left_range(a, b, places, first, second or [], self.feeds)
+            yield OVERFLOWED, causes.left_range(a, b, places, first, second, self.feeds)
 
     def _is_random(self, name: str, a: Any) -> bool:
         if self._again is None:
@@ -302,13 +317,15 @@ class _Case:
         again = self._again.get(name)
         return name in self._again and compare_values(name, a, again, frozenset({EXACT})).status == DIFFERENT
 
-    def _moves_itself(self, comparison: Comparison, a: Any, b: Any) -> bool:
+    def _moves_itself(self, comparison: Comparison, a: Any, b: Any, first: list[Step] | None) -> bool:
         """Whether the original's own result moves as far under changes of its inputs that rounding could make."""
         if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or comparison.name not in self.a:
             return False
-        if self._instability is None:
-            self._instability = Instability(self._check.left, self.feeds, [self._check.blank.seed, self.number])
-        return self._instability.explains(comparison, a, b, self._check.kinds.get(comparison.name))
+        fixed = jumped_on(first or [], self.feeds)
+        if fixed not in self._instability:
+            seed = [self._check.blank.seed, self.number]
+            self._instability[fixed] = Instability(self._check.left, self.feeds, seed, fixed)
+        return self._instability[fixed].explains(comparison, a, b, self._check.kinds.get(comparison.name))
 
     def _is_plain(self, first: list[Step] | None) -> bool:
         """Whether nothing about the input is special, so that a precondition on values should hold."""

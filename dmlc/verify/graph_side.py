@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,12 @@ class GraphSide:
         values = self._evaluate(feeds, keep=False)
         return {name: values[value] for name, value in self._graph.outputs}
 
+    def weights(self) -> dict[str, Array]:
+        return {}
+
+    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
+        return self.run(feeds)
+
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         values = self._evaluate(feeds, keep=True)
         target = dict(self._graph.outputs)[output]
@@ -66,11 +73,15 @@ class GraphSide:
             if value not in wanted:
                 wanted.add(value)
                 pending += [v for v in (value.producer.operands if value.producer else ()) if v is not None]
+        names = {value: f"% {number}" for number, value in enumerate(values)}
+        names.update({value: value.name or "" for value in self._graph.inputs})
         return [
             Step(
                 op_key(getattr(node.attributes, "op_type", node.op.name)),
                 tuple([None if v is None else values[v] for v in node.operands]),
                 tuple([values[v] for v in node.results]),
+                reads=tuple(["" if v is None else names[v] for v in node.operands]),
+                writes=tuple([names[v] for v in node.results]),
             )
             for node in self._graph
             if not wanted.isdisjoint(node.results)

@@ -18,7 +18,7 @@ from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
 Feeds: TypeAlias = dict[str, Any]
 
 #: How many assignments of sizes the inputs go through.
-SIZES = 4
+SIZES = 5
 
 
 class NoInputs(Exception):

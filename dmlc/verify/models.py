@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dmlc.ir import Graph
+from dmlc.ir import Array, Graph
 from dmlc.verify.check import verify_sides
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.inputs import Feeds, Interface, NoInputs
@@ -90,6 +90,12 @@ class _Code:
             return self._function(feeds)
         except Exception as error:  # whatever the code raises, it did not run
             raise RunFailed(f"{type(error).__name__}: {error}") from None
+
+    def weights(self) -> dict[str, Array]:
+        return {}
+
+    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
+        return self.run(feeds)
 
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         return None

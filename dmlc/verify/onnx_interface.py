@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -102,10 +103,12 @@ def shape_of(tensor: TypeProto.Tensor, name: str) -> tuple[Dim, ...]:
     """The sizes; one without a name is called after the input and its axis."""
     out: list[Dim] = []
     for axis, dim in enumerate(tensor.shape.dim):
-        if dim.HasField("dim_value"):
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
             out.append(dim.dim_value)
-        else:
-            out.append(_expression(dim.dim_param) if dim.dim_param else symbol(f"{name}.{axis}"))
+        elif re.search(r"\w", dim.dim_param):
+            out.append(_expression(dim.dim_param))
+        else:  # nothing, -1 or a question mark
+            out.append(symbol(f"{name}.{axis}"))
     return tuple(out)
 
 

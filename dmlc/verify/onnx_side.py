@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,18 +15,19 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from dmlc.ir import Array
 from dmlc.verify.inputs import Feeds, Interface
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
+from dmlc.verify.process import Session
 from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
 
 #: A model, or where it lies.
 ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
 
-#: Where external data of a model that is given as bytes lies (onnxruntime_session_options_config_keys.h).
-_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 #: What arrays of ONNX Runtime's names for types come as.
 _PLAIN_TYPES = re.compile(r"tensor\((float|float16|double|u?int(8|16|32|64)|bool)\)")
 _EXOTIC_TYPES = re.compile(r"tensor\((bfloat16|float[48]\w*|u?int[24])\)")
 #: Initializers up to this many bytes are read to be shown as operands.
 _KNOWN_BYTES = 1 << 16
+#: Weights are moved where all together have at most this many bytes.
+_MOVED_BYTES = 1 << 24
 
 
 class OnnxSide:
@@ -56,7 +58,9 @@ class OnnxSide:
         self.defines_empty = False
         self.types = {info.name: _type_text(info) for info in (*needed, *optional)}
         self._session, self._names = self._load(list(self.output_names))
-        self._traces: dict[str, tuple[Any, dict[str, str], list[NodeProto]]] = {}
+        self._weights: dict[str, Array] | None = None
+        self._open_session: tuple[Session, dict[str, str]] | None = None
+        self._traces: dict[str, tuple[Session, dict[str, str], list[NodeProto]]] = {}
 
     def interfaces(self) -> list[Interface]:
         return interfaces(self._model)
@@ -64,9 +68,28 @@ class OnnxSide:
     def run(self, feeds: Feeds) -> dict[str, Any]:
         return self._run(self._session, self._names, feeds)
 
+    def weights(self) -> dict[str, Array]:
+        if self._weights is None:
+            held = {tensor.name: tensor for tensor in self._model.graph.initializer}
+            for info in self._model.graph.input:
+                held.pop(info.name, None)
+            found = {name: tensor for name, tensor in held.items() if _is_weight(tensor)}
+            fits = sum(tensor.ByteSize() for tensor in found.values()) <= _MOVED_BYTES
+            self._weights = {n: np.asarray(numpy_helper.to_array(t)) for n, t in found.items()} if fits else {}
+        return self._weights
+
+    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
+        if not weights:
+            return self.run(feeds)
+        if self._open_session is None:
+            self._open_session = self._load(list(self.output_names), fed_weights=list(self.weights()))
+        return self._run(*self._open_session, {**feeds, **weights})
+
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         if output not in self._traces:
             nodes = _ancestors(self._model.graph, output)
+            if not nodes:
+                return []
             names = list(dict.fromkeys(name for node in nodes for name in node.output if name))
             self._traces[output] = (*self._load(names, only_numbers=True), nodes)
         session, fetched, nodes = self._traces[output]
@@ -80,47 +103,48 @@ class OnnxSide:
 
     # --- sessions
 
-    def _load(self, outputs: list[str], *, only_numbers: bool = False) -> tuple[Any, dict[str, str]]:
-        """A session that gives these values, and the name that each is fetched by."""
+    def _load(
+        self, outputs: list[str], *, only_numbers: bool = False, fed_weights: Sequence[str] = ()
+    ) -> tuple[Session, dict[str, str]]:
+        """A session that gives these values, and the name that each is fetched by. ``fed_weights`` can be replaced."""
         fed = {
             info.name: info.type.tensor_type.elem_type
             for info in self._model.graph.input
             if info.type.HasField("tensor_type") and is_exotic(info.type.tensor_type.elem_type)
         }
-        session = self._open(outputs, fed, {})
-        found = {value.name: value.type for value in session.get_outputs()}
+        session = self._open(outputs, fed, {}, fed_weights)
+        found = session.types
         exotic = {name: type_ for name, type_ in found.items() if _EXOTIC_TYPES.fullmatch(type_)}
         if exotic:
-            session = self._open(outputs, fed, exotic)
+            session = self._open(outputs, fed, exotic, fed_weights)
         names = {name: _cast_name(name) if name in exotic else name for name in outputs}
         if only_numbers:
             names = {n: f for n, f in names.items() if n in exotic or _PLAIN_TYPES.fullmatch(found.get(n, ""))}
         return session, names
 
-    def _open(self, outputs: list[str], fed: dict[str, int], exotic: dict[str, str]) -> Any:
+    def _open(
+        self, outputs: list[str], fed: dict[str, int], exotic: dict[str, str], fed_weights: Sequence[str]
+    ) -> Session:
         """A session; ``fed`` and ``exotic`` values are cast where they come in and go out."""
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 4
-        if self._folder is not None:
-            options.add_session_config_entry(_WEIGHTS_FOLDER, str(self._folder.absolute()))
         model = self._model
         if outputs != list(self.output_names) or fed or exotic:
             model = _adapted(self._model, outputs, fed, exotic)
+        if fed_weights:
+            model = _with_open_weights(model, fed_weights)
         try:
-            data = model.SerializeToString()
-            return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's exceptions have no common base class
+            return Session(model, None if self._folder is None else str(self._folder.absolute()))
+        except RunFailed as error:
             raise NotVerifiable(f"ONNX Runtime refuses the model: {_message(error)}") from None
+        except ValueError as error:  # a model of more than 2 GiB
+            raise NotVerifiable(f"the model cannot be handed to ONNX Runtime: {error}") from None
 
-    def _run(self, session: Any, names: dict[str, str], feeds: Feeds) -> dict[str, Any]:
+    def _run(self, session: Session, names: dict[str, str], feeds: Feeds) -> dict[str, Any]:
+        if not names:  # asked for nothing, ONNX Runtime gives all outputs
+            return {}
         try:
             results = session.run(list(names.values()), feeds)
-        except Exception as error:  # as above
-            raise RunFailed(_message(error)) from None
+        except RunFailed as error:
+            raise RunFailed(_message(error), ended=error.ended) from None
         return dict(zip(names, results, strict=True))
 
 
@@ -169,6 +193,23 @@ def _adapted(model: ModelProto, outputs: Sequence[str], fed: dict[str, int], exo
     del graph.output[:]
     graph.output.extend(kept)
     return out
+
+
+def _with_open_weights(model: ModelProto, names: Sequence[str]) -> ModelProto:
+    """The model with initializers that can be overridden: they are listed as inputs, from IR version 4 on."""
+    out = ModelProto()
+    out.CopyFrom(model)
+    out.ir_version = max(out.ir_version, 4)
+    held = {tensor.name: tensor for tensor in out.graph.initializer}
+    for name in names:
+        out.graph.input.append(helper.make_tensor_value_info(name, held[name].data_type, list(held[name].dims)))
+    return out
+
+
+def _is_weight(tensor: TensorProto) -> bool:
+    floats = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+    is_here = tensor.data_location != TensorProto.EXTERNAL
+    return tensor.data_type in floats and is_here and math.prod(tensor.dims) > 1
 
 
 def _fed_as(kind: str) -> str:
@@ -224,7 +265,8 @@ def _step(node: NodeProto, values: dict[str, Any]) -> Step:
         found = [values.get(name) for name in names]
         return tuple([x if isinstance(x, np.ndarray) and x.dtype.kind in "fiub" else None for x in found])
 
-    return Step(op_key(node.op_type), arrays(_inputs_of(node)), arrays(node.output), frozenset(_inner_ops(node)))
+    reads, writes = tuple(_inputs_of(node)), tuple(node.output)
+    return Step(op_key(node.op_type), arrays(reads), arrays(writes), frozenset(_inner_ops(node)), reads, writes)
 
 
 def _inner_ops(node: NodeProto) -> set[str]:

@@ -15,7 +15,7 @@ Binding = dict[str, int]
 
 #: Inputs of more elements than this are not made up for sizes that only might fit.
 _MOST_ELEMENTS = 1 << 22
-_EQUAL = (3, 1, 2, 4, 8, 16, 32, 64, 128, 224, 256, 512)
+_EQUAL = (3, 1, 17, 2, 4, 8, 16, 32, 64, 128, 224, 256, 512)
 _RANDOM = 400
 
 

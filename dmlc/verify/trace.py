@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,12 @@ from dmlc.verify.inputs import Feeds, Interface
 
 
 class RunFailed(Exception):
-    """The model could not run on an input; the message is the runtime's."""
+    """The model could not run on an input; the message is the runtime's. ``ended`` where its process did too, which
+    takes a while to come back."""
+
+    def __init__(self, message: str, *, ended: bool = False) -> None:
+        super().__init__(message)
+        self.ended = ended
 
 
 class NotVerifiable(Exception):
@@ -23,12 +28,15 @@ class NotVerifiable(Exception):
 @dataclass(frozen=True, slots=True)
 class Step:
     """One node that ran: ``op`` in lower case without underscores, so that ``ReduceMax`` of ONNX and ``reduce_max`` of
-    the language are one; ``inner`` are the operators of graphs that it runs. What is no number is None."""
+    the language are one; ``inner`` are the operators of graphs that it runs. What is no number is None. ``reads`` and
+    ``writes`` name the values; a fed one has the name of its input."""
 
     op: str
     operands: tuple[Array | None, ...]
     results: tuple[Array | None, ...]
     inner: frozenset[str] = frozenset()
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
 
     def floats(self) -> Iterator[Array]:
         """The operands of a float dtype."""
@@ -70,6 +78,12 @@ class Side(Protocol):
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         """The outputs by name. Raises ``RunFailed``, ``NotVerifiable``."""
+
+    def weights(self) -> dict[str, Array]:
+        """Its float constants of more than one element, where they can be replaced."""
+
+    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
+        """The outputs with other weights. Raises as ``run`` does."""
 
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         """The steps that the output depends on, in order; None where they cannot be seen. Raises ``RunFailed``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,65 @@ from dmlc.ir import Array
 from dmlc.verify.compare import WITHIN, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.tolerance import REASSOCIATES
-from dmlc.verify.trace import RunFailed, Side
+from dmlc.verify.trace import RunFailed, Side, Step
 
 #: How often the inputs are moved, by how many units in the last place at most, and how much further than that moves
 #: its results a rewrite may move them: its roundings are as many as the model's nodes, not one for each input.
 _TIMES, _UNITS, _FURTHER = 6, 2, 8
 
 
-class Instability:
-    """The original's results on inputs that are a little off. Equal numbers stay equal, whatever their sign, and 0
-    stays 0: ties in the inputs are no matter of rounding."""
+#: Functions that jump: no rounding can be promised behind them, but where their operands are not rounded.
+_JUMPS = frozenset(
+    {
+        *("argmax", "argmin", "topk", "hardmax", "round", "floor", "ceil", "sign", "cast", "mod", "fmod", "floordiv"),
+        *("greater", "less", "equal", "notequal", "greaterorequal", "lessorequal", "greaterequal", "lessequal"),
+        *("nonzero", "unique", "nonmaxsuppression", "quantizelinear", "isnan", "isinf", "onehot"),
+    }
+)
+#: Functions whose results are elements of their operands, or as exact as they are.
+_EXACT = frozenset(
+    {
+        *("identity", "reshape", "transpose", "squeeze", "unsqueeze", "flatten", "expand", "tile", "slice", "split"),
+        *("gather", "gatherelements", "gathernd", "scatterelements", "scatternd", "concat", "pad", "where", "compress"),
+        *("neg", "abs", "relu", "max", "min", "clip", "reducemax", "reducemin", "maxpool", "globalmaxpool"),
+        *("depthtospace", "spacetodepth", "reversesequence", "constant", "constantofshape", "full", "iota", "range"),
+    }
+)
 
-    def __init__(self, side: Side, feeds: Feeds, seed: list[int]) -> None:
+
+def jumped_on(steps: Sequence[Step], feeds: Feeds) -> frozenset[str]:
+    """The inputs and weights that a function that jumps sees as they are: ties and halves among them are no matter of
+    rounding."""
+    written = {name for step in steps for name in step.writes}
+    given = {name for step in steps for name in step.reads if name not in written}
+    exact: dict[str, frozenset[str]] = {name: frozenset([name]) for name in {*feeds, *given}}
+    out: frozenset[str] = frozenset()
+    for step in steps:
+        reads = [name for name in step.reads if name]
+        if not all(name in exact for name in reads):
+            continue
+        sources = frozenset().union(*(exact[name] for name in reads))
+        if step.op in _JUMPS or step.inner & _JUMPS:
+            out |= sources
+        if step.op in _JUMPS or step.op in _EXACT:
+            exact.update(dict.fromkeys(step.writes, sources))
+    return out
+
+
+class Instability:
+    """The original's results on inputs and weights that are a little off, but for those that are ``fixed``. 0 stays 0,
+    so that ties of zeros stay ties. Weights move because results inside of the model are rounded too."""
+
+    def __init__(self, side: Side, feeds: Feeds, seed: list[int], fixed: frozenset[str]) -> None:
         self._results: list[dict[str, Any]] = []
         rng = np.random.default_rng([*seed, 11])
+        weights = side.weights()
         for _ in range(_TIMES):
-            moved = _moved(feeds, rng)
-            if moved is None:
+            moved, moved_weights = _moved(feeds, rng, fixed), _moved(weights, rng, fixed)
+            if not moved and not moved_weights:
                 return
             try:
-                self._results.append(side.run(moved))
+                self._results.append(side.run_with({**feeds, **moved}, moved_weights))
             except RunFailed:
                 continue
 
@@ -46,24 +86,22 @@ class Instability:
         with np.errstate(all="ignore"):
             apart = [np.abs(other.astype(np.float64) - a.astype(np.float64)) for other in others]
             changed = [np.isfinite(other) != np.isfinite(a) for other in others]
-        slack = np.where(np.logical_or.reduce(changed), np.inf, _FURTHER * np.fmax.reduce(apart))
-        slack = np.nan_to_num(slack, nan=0.0, posinf=np.inf)
+        most = np.nan_to_num(np.fmax.reduce(apart), nan=0.0, posinf=np.inf)
+        # an element may stay where it is by chance, while those beside it move
+        slack = _FURTHER * np.maximum(most, np.median(most))
+        slack = np.where(np.logical_or.reduce(changed), np.inf, slack)
         found = compare_values(comparison.name, a, b, frozenset({REASSOCIATES}), kind, slack)
         return found.status == WITHIN
 
 
-def _moved(feeds: Feeds, rng: np.random.Generator) -> Feeds | None:
-    """Each number of a float input times 1 plus a few units in the last place, the same for the same magnitude."""
-    floats = {n: x for n, x in feeds.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size}
-    if not floats:
-        return None
-    magnitudes = np.unique(np.concatenate([np.abs(x).astype(np.float64).ravel() for x in floats.values()]))
-    units = rng.integers(-_UNITS, _UNITS + 1, magnitudes.size)
-    out = dict(feeds)
+def _moved(feeds: Mapping[str, Any], rng: np.random.Generator, fixed: frozenset[str]) -> Feeds:
+    """The float arrays that may move, each number times 1 plus a few units in the last place."""
+    moving = {n: x for n, x in feeds.items() if n not in fixed and isinstance(x, np.ndarray)}
+    floats = {n: x for n, x in moving.items() if x.dtype.kind == "f" and x.size}
+    out: Feeds = {}
     for name, x in floats.items():
         limits = np.finfo(x.dtype)
-        sizes = np.abs(x).astype(np.float64)
-        steps = units[np.searchsorted(magnitudes, sizes).clip(max=magnitudes.size - 1)]
+        steps = rng.integers(-_UNITS, _UNITS + 1, x.shape)
         with np.errstate(all="ignore"):
             moved = x.astype(np.longdouble) * (1 + steps * np.longdouble(limits.eps))
             inside = np.clip(moved, np.longdouble(limits.min), np.longdouble(limits.max)).astype(x.dtype)

@@ -132,7 +132,6 @@ def test_save(tmp_path: Path) -> None:
     for name, code, exit_code in (
         ("m.txt", "E0556", 2),
         ("m", "E0556", 2),
-        ("m.dxdispatch.json", "E0552", 1),
         ("no/such/m.onnx", "E0421", 2),
     ):
         with pytest.raises(dmlc.DmlcError) as caught:

@@ -159,13 +159,6 @@ def test_emit_wins_over_the_suffix(dmlc: Run) -> None:
     onnx.load_from_string(Path("model.bin").read_bytes())
 
 
-@pytest.mark.parametrize("argv", [["--emit", "dxdispatch"], ["-o", "x.dxdispatch.json"]])
-def test_what_is_not_available_yet(dmlc: Run, argv: list[str]) -> None:
-    code, _, err = dmlc("compile", "head.dml", *argv)
-    assert code == 1
-    assert "error[E0552]" in err
-
-
 def test_compile_to_stdout(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["compile", "head.dml", "-o", "-", "--emit", "onnx"]) == 0
     assert next(o.name for o in onnx.load_from_string(capfdbinary.readouterr().out).graph.output) == "best"
@@ -440,7 +433,7 @@ def test_ops(dmlc: Run) -> None:
 
 
 def test_targets(dmlc: Run) -> None:
-    assert [line.split()[0] for line in dmlc("targets")[1].splitlines()] == [
+    assert [line.split()[0] for line in dmlc("targets")[1].splitlines()][:5] == [
         "target", "directml", "cpu", "onnx", "numpy",
     ]  # fmt: skip
     assert "11 to 21" in dmlc("targets", "directml")[1]

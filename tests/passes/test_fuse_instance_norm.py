@@ -10,6 +10,8 @@ import pytest
 from fusion_helpers import check, classes, model, node, reasons
 from onnx import TensorProto
 
+import dmlc
+
 Nodes = list[onnx.NodeProto]
 RNG = np.random.default_rng(5)
 EPS = np.float32(1e-3)
@@ -54,6 +56,92 @@ def test_other_ranks(shape: tuple[int, ...]) -> None:
     check(model(nodes, shape, **affine((3, *[1] * len(axes)))), ["InstanceNormalization"])
 
 
+@pytest.mark.parametrize("shape", [(2, 4, 5, 3), (2, 7, 3), (1, 2, 3, 4, 3)])
+@pytest.mark.parametrize("kept", [(3,), (1, 3)])
+def test_channels_last_stand_between_transposes(shape: tuple[int, ...], kept: tuple[int, ...]) -> None:
+    nodes = [*core("n", tuple(range(1, len(shape) - 1))), *FULL[-2:]]
+    check(model(nodes, shape, **affine(kept)), ["Transpose", "InstanceNormalization", "Transpose"])
+
+
+def test_transposes_of_channels_last_meet_those_around() -> None:
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=[0, 2, 3, 1]),
+        *[n for n in core("n", (1, 2)) if n.op_type not in ("Sub", "ReduceMean") or n.output[0] == "v"],
+        *FULL[-2:-1],
+        node("Add", ["s", "b"], ["u"]),
+        node("Transpose", ["u"], ["y"], perm=[0, 3, 1, 2]),
+    ]
+    nodes[1:1] = [node("ReduceMean", ["t"], ["m"], axes=[1, 2], keepdims=1), node("Sub", ["t", "m"], ["d"])]
+    check(model(nodes, SHAPE, **affine((3,))), ["InstanceNormalization"])
+
+
+def test_sizes_need_not_be_known() -> None:
+    m = model(FULL, ("N", 3, "H", "W"), **affine())
+    for target in ("directml", "onnx"):
+        check(m, ["InstanceNormalization"], target=target, shape=SHAPE)
+
+
+def split(axes: tuple[int, ...] = (2, 3)) -> Nodes:
+    """x * s + (bias - mean * s), as TensorFlow's batch normalization writes it."""
+    return [
+        *core("y", axes)[:-1],
+        node("Reciprocal", ["r"], ["i"]),
+        node("Mul", ["i", "g"], ["ig"]),
+        node("Mul", ["x", "ig"], ["xs"]),
+        node("Mul", ["ig", "m"], ["ms"]),
+        node("Sub", ["b", "ms"], ["o"]),
+        node("Add", ["xs", "o"], ["y"]),
+    ]
+
+
+def test_a_split_normalization() -> None:
+    program = check(model(split(), SHAPE, **affine()), ["InstanceNormalization"])
+    assert classes(program)["fuse-split-instance-norm"] == "reassociates"
+    check(model(split((1, 2)), (2, 4, 5, 3), **affine((3,))), ["Transpose", "InstanceNormalization", "Transpose"])
+
+
+def test_a_split_normalization_of_two_inputs_stays() -> None:
+    nodes = split()
+    nodes[-2].input[1] = "mm"
+    nodes.insert(-2, node("Mul", ["ig", "v"], ["mm"]))
+    found = [n.op_type for n in dmlc.compile(model(nodes, SHAPE, **affine())).to_onnx().graph.node]
+    assert "InstanceNormalization" not in found
+    check(model(nodes, SHAPE, **affine()), found)
+
+
+def test_a_scale_below_and_a_bias_taken_off() -> None:
+    nodes = [*core("n"), node("Div", ["n", "g"], ["s"]), node("Sub", ["s", "b"], ["y"])]
+    weights = {**affine(), "g": np.array([0.5, -2, 3], np.float32).reshape(3, 1, 1)}
+    check(model(nodes, SHAPE, **weights), ["InstanceNormalization"])
+
+
+def test_a_scale_below_that_is_zero_stays() -> None:
+    nodes = [node("InstanceNormalization", ["x", "one", "zero"], ["n"]), node("Div", ["n", "g"], ["y"])]
+    weights = {"one": np.ones(3, np.float32), "zero": np.zeros(3, np.float32)}
+    m = model(nodes, SHAPE, g=np.array([1, 0, 2], np.float32).reshape(3, 1, 1), **weights)
+    program = check(m, ["InstanceNormalization", "Div"])
+    assert "divides by zero" in reasons(program, "absorb-channel-scale")
+
+
+def test_a_variance_of_moments_is_range() -> None:
+    nodes = [
+        node("ReduceMean", ["x"], ["m"], axes=[2, 3], keepdims=1),
+        node("Mul", ["x", "x"], ["xx"]),
+        node("ReduceMean", ["xx"], ["e2"], axes=[2, 3], keepdims=1),
+        node("Mul", ["m", "m"], ["mm"]),
+        node("Sub", ["e2", "mm"], ["v"]),
+        node("Sub", ["x", "m"], ["d"]),
+        *core("n")[-3:],
+        *FULL[-2:],
+    ]
+    m = model(nodes, SHAPE, **affine())
+    found = [n.op_type for n in dmlc.compile(m).to_onnx().graph.node]
+    assert "InstanceNormalization" not in found
+    feeds = [RNG.normal(size=SHAPE).astype(np.float32)]
+    program = check(m, ["InstanceNormalization"], allow=["range"], feeds=feeds)
+    assert classes(program)["fuse-instance-norm"] == "range"
+
+
 def test_an_instance_norm_takes_what_follows() -> None:
     nodes = [node("InstanceNormalization", ["x", "one", "zero"], ["n"], epsilon=1e-3), *FULL[-2:]]
     weights = {k: v for k, v in affine().items() if k != "eps"}
@@ -64,8 +152,6 @@ def test_an_instance_norm_takes_what_follows() -> None:
 @pytest.mark.parametrize("shape", [(4, 5), (2, 3, 1, 1), (5,)])
 def test_a_scale_along_other_axes_stays_outside(shape: tuple[int, ...]) -> None:
     """Over the last axes it is a layer normalization; for each batch it is no scale of any."""
-    import dmlc
-
     m = model(FULL, SHAPE, **{**affine(), "g": np.full(shape, 2, np.float32)})
     found = [n.op_type for n in dmlc.compile(m).to_onnx().graph.node]
     assert found in (["LayerNormalization", "Add"], ["LayerNormalization", "Mul", "Add"])
@@ -98,8 +184,6 @@ def test_a_scale_for_each_element_of_the_batch_stays() -> None:
     ],
 )
 def test_near_misses(nodes: Nodes, extra: Any) -> None:
-    import dmlc
-
     m = model(nodes, SHAPE, **affine(), **extra)
     found = [n.op_type for n in dmlc.compile(m).to_onnx().graph.node]
     assert "InstanceNormalization" not in found
@@ -113,50 +197,8 @@ def test_statistics_that_are_outputs_stay() -> None:
 
 
 def test_numpy_code_keeps_what_it_can_say() -> None:
-    import dmlc
-
     text = dmlc.compile(model(FULL, SHAPE, **affine()), target="numpy").to_numpy()
     assert "np.sqrt" in text
-
-
-# --- groups
-
-
-def grouped(inner: Any = 1.0, groups: int = 2, shape: Any = (0, 2, -1)) -> onnx.ModelProto:
-    nodes = [
-        node("Reshape", ["x", "to"], ["r"]),
-        node("InstanceNormalization", ["r", "one", "zero"], ["n"], epsilon=1e-3),
-        node("Shape", ["x"], ["sh"]),
-        node("Reshape", ["n", "sh"], ["back"]),
-        node("Mul", ["back", "g"], ["s"]),
-        node("Add", ["s", "b"], ["y"]),
-    ]
-    g, b = (RNG.normal(size=(4, 1, 1)).astype(np.float32) for _ in range(2))
-    one, zero = np.full(groups, inner, np.float32), np.zeros(groups, np.float32)
-    return model(nodes, (2, 4, 3, 3), to=np.array(shape), one=one, zero=zero, g=g, b=b)
-
-
-def test_a_group_norm_on_plain_onnx() -> None:
-    program = check(grouped(), ["GroupNormalization"], target="onnx")
-    assert classes(program)["fuse-group-norm"] == "reassociates"
-
-
-def test_on_directml_and_below_opset_21_it_stays() -> None:
-    kept = ["Reshape", "InstanceNormalization", "Reshape", "Mul", "Add"]
-    check(grouped(), kept)
-    check(grouped(), kept, target="onnx", opset=20)
-
-
-@pytest.mark.parametrize(
-    ("m", "words"),
-    [
-        (grouped(inner=2.0), "for each group"),
-        (grouped(groups=4, shape=(1, 4, -1)), "mix the batch"),
-    ],
-)
-def test_near_misses_of_groups(m: onnx.ModelProto, words: str) -> None:
-    program = check(m, ["Reshape", "InstanceNormalization", "Reshape", "Mul", "Add"], target="onnx")
-    assert words in reasons(program, "fuse-group-norm")
 
 
 def test_f64_has_no_kernel() -> None:

@@ -1,6 +1,17 @@
 """ONNX code: one lowering file a family; importing this package registers them all."""
 
-from dmlc.codegen.onnx import carried, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
+from dmlc.codegen.onnx import (
+    carried,
+    choose,
+    elementwise,
+    index,
+    matmul,
+    move,
+    normalize,
+    reduce,
+    scan,
+    select,
+)
 from dmlc.codegen.onnx.model import emit
 from dmlc.codegen.onnx.registry import LOWERINGS, lowers
 

@@ -1,5 +1,17 @@
 """Every code, a module a family; importing this package fills ``CODES``."""
 
-from dmlc.diagnostics.catalogue import bugs, builder, files, models, names, runs, shapes, syntax, targets
+from dmlc.diagnostics.catalogue import (
+    advice,
+    bugs,
+    builder,
+    dxdispatch,
+    files,
+    models,
+    names,
+    runs,
+    shapes,
+    syntax,
+    targets,
+)
 
-__all__ = ["bugs", "builder", "files", "models", "names", "runs", "shapes", "syntax", "targets"]
+__all__ = ["advice", "bugs", "builder", "dxdispatch", "files", "models", "names", "runs", "shapes", "syntax", "targets"]

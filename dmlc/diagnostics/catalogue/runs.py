@@ -163,13 +163,12 @@ $ dmlc compile head.dml --opset 21
 NOT_YET = declare(
     "E0552",
     "not available yet",
-    """The page of the language promises it, this version does not have it.""",
+    """What is asked for is no form that this version writes.""",
     example="""
-$ dmlc compile head.dml --emit dxdispatch
-error[E0552]: DxDispatch output is not available yet
+program.artifact("hlsl")
 """,
     fixed="""
-$ dmlc compile head.dml --emit onnx
+program.artifact("dxdispatch")
 """,
     program=False,
 )

@@ -157,3 +157,49 @@ $ dmlc compile model.dml -o model.onnx   # or write it out: 0.5 * x * (1 + erf(x
 """,
     program=False,
 )
+
+BAD_DATA = declare(
+    "E0590",
+    "a file of target data is broken",
+    """Targets, kernels and DirectML's tables are data files of the package. One of them, or one that was added for a
+    new target, does not hold what it must: the message names the file and what is wrong.""",
+    example="""
+$ dmlc targets
+error[E0590]: target data mine.json: opset must be said
+""",
+    fixed="""
+$ dmlc targets     # with "opset": 21 in mine.json
+""",
+    program=False,
+)
+
+SESSION_FAILS = declare(
+    "E0591",
+    "a node makes session creation fail on the target",
+    """The execution provider takes the node, and DirectML then refuses its types or its rank: the session is not
+    created (80070057), and nothing falls back to the CPU. The message names the operator of DirectML, the limit and
+    the row that says so.""",
+    example="""
+$ dmlc check mean_of_integers.onnx
+error[E0591]: ReduceMean node_0 fails: the provider takes integers here, and DirectML's REDUCE refuses them
+""",
+    fixed="""
+$ dmlc compile mean_of_integers.onnx -o fixed.onnx
+""",
+    program=False,
+)
+
+WRONG_NUMBERS = declare(
+    "E0592",
+    "a node gives wrong numbers on the target",
+    """The node runs on the execution provider and its result differs from what ONNX says: an empty operand leaves the
+    result unwritten, a cast from floats to bool truncates.""",
+    example="""
+$ dmlc check mask.onnx
+error[E0592]: Cast to_mask is wrong: made as a cast to u8 and a clip to 0..1: 0.25 and -3 become false
+""",
+    fixed="""
+$ dmlc compile mask.onnx -o fixed.onnx
+""",
+    program=False,
+)

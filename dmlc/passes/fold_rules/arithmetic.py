@@ -56,7 +56,6 @@ class NeutralOperand(_Replace):
             return Replaced(node, value=right)
         return None
 
-
     def class_of(self, match: Replaced, graph: Graph, context: PassContext) -> str:
         op, value = match.root.op, match.value
         if op not in (ADD, SUB) or not match.root.result.type.dtype.is_float:

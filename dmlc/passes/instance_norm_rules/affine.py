@@ -2,85 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from dmlc.ir import Array, Graph, Node, Value
-from dmlc.ops.binary import ADD, MUL
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OpaqueAttributes
-from dmlc.passes.instance_norm_rules.nodes import affine_of, channels, make_norm, norm_of
+from dmlc.passes.instance_norm_rules.nodes import affine_of, along, channels, make_norm, norm_of
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import both_ways
+from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):
+    """``norm`` is what is scaled, perhaps transposed by ``moved``; ``other`` is the root's other operand."""
+
+    norm: Node | None = None
+    moved: Node | None = None
     other: Value | None = None
+
+    @property
+    def parts(self) -> tuple[Node, Value]:
+        assert self.norm is not None and self.other is not None
+        return self.norm, self.other
+
+    @property
+    def axis(self) -> int:
+        """Where the channels are in the root's result."""
+        return 1 if self.moved is None else self.moved.attributes_as(TransposeAttributes).perm.index(1)
 
 
 class _Absorb(Rule[_Found]):
     rewrite_class = REASSOCIATES
-    is_scale: ClassVar[bool]
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
-        for value, other in both_ways(node):
-            norm = norm_of(value)
+        pairs: Iterator[tuple[Value, Value]] = iter([(node.operand(0), node.operand(1))])
+        for value, other in both_ways(node) if node.op in (MUL, ADD) else pairs:
+            moved = made_by(value, TRANSPOSE)
+            norm = norm_of(value if moved is None else moved.operand(0))
             if norm is not None and constant_of(other) is not None:
-                return _Found(node, (norm,), other)
+                return _Found(node, (norm,) if moved is None else (moved, norm), norm, moved, other)
         return None
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
-        (norm,) = match.consumed
-        assert match.other is not None
-        if _per_channel(norm, match.other) is None:
-            return Miss("{0} is not one number for each channel of {1}", (match.other.type, norm.operand(0).type))
-        if match.root.result.shape != norm.result.shape:
+        norm, other = match.parts
+        if _numbers(match) is None:
+            return Miss("{0} is not one number for each channel of {1}", (other.type, norm.operand(0).type))
+        if match.root.result.shape != match.consumed[0].result.shape:
             return Miss("it is stretched to {0}", (match.root.result.type,))
-        return used_elsewhere(norm.result)
+        if match.root.op is DIV and not np.all(_numbers(match)):
+            return Miss("it divides by zero")
+        return next((miss for node in match.consumed if (miss := used_elsewhere(node.result))), None)
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
-        (norm,) = match.consumed
-        assert match.other is not None
-        numbers = _per_channel(norm, match.other)
+        norm, _ = match.parts
+        numbers = _numbers(match)
         assert numbers is not None
         scale, bias = affine_of(norm)
+        op = match.root.op
         with np.errstate(all="ignore"):
-            scale, bias = (scale * numbers, bias * numbers) if self.is_scale else (scale, bias + numbers)
+            if op in (MUL, DIV):
+                scale, bias = (scale * numbers, bias * numbers) if op is MUL else (scale / numbers, bias / numbers)
+            else:
+                bias = bias + numbers if op is ADD else bias - numbers
         a = norm.attributes_as(OpaqueAttributes)
-        return [make_norm(rewriter, a.op_type, norm.operand(0), scale, bias, dict(a.attributes))]
+        out = make_norm(rewriter, a.op_type, norm.operand(0), scale, bias, dict(a.attributes))
+        return [out if match.moved is None else rewriter.add(TRANSPOSE, [out], match.moved.attributes)]
 
 
 class AbsorbChannelScale(_Absorb):
-    """InstanceNormalization(x) * c, with one c for each channel, becomes its scale. ``reassociates``."""
+    """InstanceNormalization(x) * c, or over c, with one c for each channel, becomes its scale. ``reassociates``."""
 
     name = "absorb-channel-scale"
-    roots = (MUL,)
-    is_scale = True
+    roots = (MUL, DIV)
 
 
 class AbsorbChannelBias(_Absorb):
-    """InstanceNormalization(x) + c, with one c for each channel, becomes its bias. ``reassociates``."""
+    """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``."""
 
     name = "absorb-channel-bias"
-    roots = (ADD,)
-    is_scale = False
+    roots = (ADD, SUB)
 
 
-def _per_channel(norm: Node, other: Value) -> Array | None:
+def _numbers(match: _Found) -> Array | None:
     """The numbers by channel; None where they vary along another axis."""
-    x, tensor = norm.operand(0), constant_of(other)
-    count, rank = channels(x), x.type.rank
-    assert tensor is not None
-    if count is None or tensor.type.rank > rank:
-        return None
-    if norm.operand(1).shape != (count,):
+    norm, other = match.parts
+    if norm.operand(1).shape != (channels(norm.operand(0)),):
         return None  # a scale for each group
-    shape = (*[1] * (rank - tensor.type.rank), *tensor.type.shape)
-    if any(size != 1 for axis, size in enumerate(shape) if axis != 1) or shape[1] not in (1, count):
-        return None
-    return np.broadcast_to(tensor.array.astype(np.float64).reshape(-1), (count,))
+    return along(match.consumed[0].result, match.axis, other)

@@ -3,54 +3,161 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Array, Graph, Node, Value
+from dmlc.ir.dtype import f32
+from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.move import RESHAPE
-from dmlc.ops.opaque import attribute_of, is_opaque
-from dmlc.passes.instance_norm_rules.nodes import GROUP, INSTANCE, affine_of, channels, make_norm, norm_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.instance_norm_rules.nodes import (
+    BATCH,
+    GROUP,
+    INSTANCE,
+    affine_of,
+    along,
+    carry,
+    channels,
+    is_reshape,
+    make_norm,
+    norm_of,
+    number,
+)
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import made_by, used_outside
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.patterns import both_ways, made_by, used_outside
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+
+
+def _grouped(node: Node) -> tuple[Node, Node] | None:
+    """The instance normalization, and the reshape before it, of what is reshaped back."""
+    inner = node.operand(0).producer if is_reshape(node) else None
+    if inner is None or not is_opaque(inner, INSTANCE) or len(inner.operands) != 3:
+        return None
+    before = inner.operand(0).producer
+    return (inner, before) if before is not None and is_reshape(before) else None
+
+
+def _why_no_groups(match: Match) -> Miss | None:
+    """Why it is no group normalization: groups of neighbouring channels, each for itself in each of the batch."""
+    before = match.consumed[1]
+    x, grouped = before.operand(0), before.result
+    if match.root.result.shape != x.shape:
+        return Miss("the second reshape does not undo the first")
+    count, groups = channels(x), channels(grouped)
+    if not count or not groups or count % groups:
+        return Miss("{0} are no groups of the channels of {1}", (grouped.type, x.type))
+    if grouped.shape[0] != x.shape[0]:
+        return Miss("the groups of {0} mix the batch of {1}", (grouped.type, x.type))
+    return used_outside(match.consumed, match.root)
+
+
+_CANCELS = (
+    "a group normalization is a GroupNormalization now: ONNX's definition of it, by which ONNX Runtime computes it, "
+    "takes its variance as E[x^2] - E[x]^2, which loses digits where a mean is far larger than the deviation"
+)
 
 
 class GroupNorm(Rule[Match]):
     """reshape(InstanceNormalization(reshape(x))) over groups of channels becomes a GroupNormalization.
 
-    ``reassociates``. Only for plain ONNX from opset 21 on: DirectML has no kernel for it.
+    ``reassociates``. Only for plain ONNX from opset 21 on: neither DirectML nor ONNX Runtime's CPU provider has a
+    kernel for it. What computes it decides how its variance is taken; the artifact's report says so.
     """
 
     name = "fuse-group-norm"
-    roots = (RESHAPE,)
+    roots = (RESHAPE, OPAQUE)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        norm = norm_of(node.operand(0))
-        before = made_by(norm.operand(0), RESHAPE) if norm is not None else None
-        if norm is None or before is None or not is_opaque(norm, INSTANCE):
-            return None
-        return Match(node, (norm, before))
+        found = _grouped(node)
+        return None if found is None or norm_of(found[0].result) is None else Match(node, found)
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
-        norm, before = match.consumed
-        x, grouped = before.operand(0), before.result
-        if match.root.result.shape != x.shape:
-            return Miss("the second reshape does not undo the first")
-        count, groups = channels(x), channels(grouped)
-        if count is None or groups is None or count % groups:
-            return Miss("{0} are no groups of the channels of {1}", (grouped.type, x.type))
-        if grouped.shape[0] != x.shape[0]:
-            return Miss("the groups of {0} mix the batch of {1}", (grouped.type, x.type))
-        scale, bias = affine_of(norm)
+        scale, bias = affine_of(match.consumed[0])
         if (scale != 1).any() or bias.any():
             return Miss("its inner scale and bias are for each group, not 1 and 0")
-        return used_outside(match.consumed, match.root)
+        return _why_no_groups(match)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         norm, before = match.consumed
         x = before.operand(0)
         count, groups = channels(x), channels(before.result)
         assert count is not None and groups is not None
+        if _CANCELS not in rewriter.graph.notes:
+            rewriter.graph.notes.append(_CANCELS)
         attributes = {"epsilon": attribute_of(norm, "epsilon", 1e-5), "num_groups": groups}
         return [make_norm(rewriter, GROUP, x, np.ones(count), np.zeros(count), attributes)]
+
+
+class GroupsOfOne(Rule[Match]):
+    """reshape(InstanceNormalization(reshape(x))) with a group for each channel becomes InstanceNormalization(x).
+
+    ``reassociates``: the same numbers are averaged, in another shape.
+    """
+
+    name = "fuse-groups-of-one"
+    roots = (RESHAPE, OPAQUE)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        found = _grouped(node)
+        if found is None:
+            return None
+        x, groups = found[1].operand(0), channels(found[1].result)
+        return Match(node, found) if groups is not None and x.type.rank > 2 and groups == channels(x) else None
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        return _why_no_groups(match)
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        norm, before = match.consumed
+        x = before.operand(0)
+        attributes = dict(norm.attributes_as(OpaqueAttributes).attributes)
+        return [carry(rewriter, INSTANCE, [x, *norm.operands[1:]], x.type, attributes)]
+
+
+@dataclass(slots=True, eq=False)
+class _Affine(Match):
+    """``x`` times ``scale`` plus ``bias``, one number for each channel."""
+
+    x: Value | None = None
+    scale: Array | None = None
+    bias: Array | None = None
+
+
+class GroupAffine(Rule[_Affine]):
+    """A group normalization's scale and bias for each channel, a Mul and an Add, become one BatchNormalization.
+
+    Its mean is 0, its variance 1 and its epsilon 0, so that only scale and bias are left of it. ``reassociates``: a
+    kernel may round product and sum once. For targets without GroupNormalization; f32 only, for f16 has no kernel.
+    """
+
+    name = "fuse-group-affine"
+    roots = (ADD,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _Affine | None:
+        for product, bias in both_ways(node):
+            scaled = made_by(product, MUL)
+            for x, scale in both_ways(scaled) if scaled is not None else ():
+                if scaled is None or x.producer is None or _grouped(x.producer) is None:
+                    continue
+                if not 3 <= x.type.rank <= 5 or x.type.dtype is not f32:
+                    return None
+                factors, terms = along(x, 1, scale), along(x, 1, bias)
+                return None if factors is None or terms is None else _Affine(node, (scaled,), x, factors, terms)
+        return None
+
+    def check(self, match: _Affine, graph: Graph) -> Miss | None:
+        assert match.x is not None and match.scale is not None and match.bias is not None
+        if not (np.isfinite(match.scale).all() and np.isfinite(match.bias).all()):
+            return Miss("its scale or bias is not finite", (), match.x)
+        return used_elsewhere(match.consumed[0].result)
+
+    def build(self, match: _Affine, rewriter: Rewriter) -> Sequence[Value]:
+        x, scale, bias = match.x, match.scale, match.bias
+        assert x is not None and scale is not None and bias is not None
+        numbers = [number(rewriter, a, f32) for a in (scale, bias, np.zeros(scale.shape), np.ones(scale.shape))]
+        return [carry(rewriter, BATCH, [x, *numbers], x.type, {"epsilon": 0.0})]

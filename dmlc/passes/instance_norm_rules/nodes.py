@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlc.ir import Array, DType, Node, Tensor, Value
+from dmlc.ir import Array, DType, Node, Tensor, TensorType, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.move import RESHAPE
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, is_opaque
 from dmlc.passes.rewrite import Rewriter
 
-INSTANCE, GROUP = "InstanceNormalization", "GroupNormalization"
+INSTANCE, GROUP, BATCH = "InstanceNormalization", "GroupNormalization", "BatchNormalization"
 
 
 def norm_of(value: Value) -> Node | None:
@@ -27,19 +28,45 @@ def affine_of(node: Node) -> tuple[Array, Array]:
     return scale.array.astype(np.float64), bias.array.astype(np.float64)
 
 
-def channels(x: Value) -> int | None:
-    """The size of axis 1, where it is known."""
-    size = x.shape[1] if x.type.rank > 1 else None
+def channels(x: Value, axis: int = 1) -> int | None:
+    """The size of the channels' axis, where it is known."""
+    size = x.shape[axis] if x.type.rank > axis else None
     return size if isinstance(size, int) else None
+
+
+def along(x: Value, axis: int, other: Value) -> Array | None:
+    """The numbers of a constant that goes along one axis of x only, one for each place there, in f64; else None."""
+    count, rank, tensor = channels(x, axis), x.type.rank, constant_of(other)
+    if count is None or tensor is None or tensor.type.rank > rank:
+        return None
+    shape = (*[1] * (rank - tensor.type.rank), *tensor.array.shape)
+    if any(size != 1 for i, size in enumerate(shape) if i != axis) or shape[axis] not in (1, count):
+        return None
+    return np.broadcast_to(tensor.array.astype(np.float64).reshape(-1), (count,))
+
+
+def is_reshape(node: Node | None) -> bool:
+    """Whether it is a reshape; one to the computed shape of another value is carried, and its type tells the shape."""
+    return node is not None and (node.op is RESHAPE or is_opaque(node, "Reshape"))
+
+
+def number(rewriter: Rewriter, array: Array, dtype: DType) -> Value:
+    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(np.asarray(array).astype(dtype.numpy))))
 
 
 def make_norm(
     rewriter: Rewriter, op_type: str, x: Value, scale: Array, bias: Array, attributes: dict[str, Plain]
 ) -> Value:
+    """The normalization of ``x`` with new constants."""
     dtype: DType = x.type.dtype
-    operands = [x]
-    for array in (scale, bias):
-        tensor = Tensor(np.asarray(array).astype(dtype.numpy))
-        operands.append(rewriter.add(CONSTANT, (), ConstantAttributes(value=tensor)))
-    record = OpaqueAttributes(op_type=op_type, types=(x.type,), attributes=tuple(sorted(attributes.items())))
+    return carry(
+        rewriter, op_type, [x, number(rewriter, scale, dtype), number(rewriter, bias, dtype)], x.type, attributes
+    )
+
+
+def carry(
+    rewriter: Rewriter, op_type: str, operands: list[Value | None], type: TensorType, attributes: dict[str, Plain]
+) -> Value:
+    """An ONNX node of one result."""
+    record = OpaqueAttributes(op_type=op_type, types=(type,), attributes=tuple(sorted(attributes.items())))
     return rewriter.add(OPAQUE, operands, record)

@@ -10,20 +10,16 @@ from dmlc.ir import Graph, Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.binary import ADD, DIV, MUL
 from dmlc.ops.choose import CAST, CastAttributes
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.passes.instance_norm_rules.nodes import INSTANCE, channels, make_norm
-from dmlc.passes.layer_norm_rules import WrittenLayerNorm
-from dmlc.passes.layer_norm_rules.core import Norm
+from dmlc.passes.layer_norm_rules import SplitLayerNorm, WrittenLayerNorm
+from dmlc.passes.layer_norm_rules.core import Norm, NormRule
 from dmlc.passes.patterns import used_outside
 from dmlc.passes.rewrite import Miss, Rewriter
 
 
-class WrittenInstanceNorm(WrittenLayerNorm):
-    """(x - mean) / sqrt(variance + epsilon) over all axes from the third on becomes an InstanceNormalization.
-
-    What is found is what ``fuse-layer-norm`` finds, and of the same classes. Scale and bias join it later.
-    """
-
-    name = "fuse-instance-norm"
+class _InstanceNorm(NormRule):
+    """What is found is what ``fuse-layer-norm`` finds; what is made of it is another operator."""
 
     def check(self, match: Norm, graph: Graph) -> Miss | None:
         deviation = match.deviation
@@ -34,10 +30,11 @@ class WrittenInstanceNorm(WrittenLayerNorm):
             return miss
         if not average.stands_in_place or match.x is None:
             return Miss("the mean stretches along another axis, or what is divided is something else", (), average.x)
-        rank = match.x.type.rank
-        if match.perm is not None or rank < 3 or match.axes != tuple(range(2, rank)):
-            return Miss("it is over axes {0} of {1}, not over all from the third on", (list(match.axes), match.x.type))
-        if channels(match.x) is None:
+        axis = _channel_axis(match)
+        if axis is None:
+            text = "it is over axes {0} of {1}, not over all but the first and that of the channels"
+            return Miss(text, (list(match.axes), match.x.type))
+        if channels(match.x, axis) is None:
             return Miss("the number of channels of {0} is not known", (match.x.type,), match.x)
         if match.dtype not in (f16, f32):
             return Miss("InstanceNormalization of {0} has no kernel", (match.dtype,))
@@ -46,17 +43,53 @@ class WrittenInstanceNorm(WrittenLayerNorm):
         return used_outside(match.consumed, match.root)
 
     def build(self, match: Norm, rewriter: Rewriter) -> Sequence[Value]:
-        x, dtype, deviation = match.x, match.dtype, match.deviation
-        assert x is not None and dtype is not None and deviation is not None
-        count = channels(x)
+        x, dtype, deviation, axis = match.x, match.dtype, match.deviation, _channel_axis(match)
+        assert x is not None and dtype is not None and deviation is not None and axis is not None
+        rank = x.type.rank
+        count = channels(x, axis)
         assert count is not None
+        if axis != 1:
+            x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=(0, axis, *range(1, axis))))
         if x.type.dtype is not dtype:
             x = rewriter.add(CAST, [x], CastAttributes(to=dtype))
         out = make_norm(rewriter, INSTANCE, x, np.ones(count), np.zeros(count), {"epsilon": deviation.epsilon})
         if out.type.dtype is not match.root.result.type.dtype:
             out = rewriter.add(CAST, [out], CastAttributes(to=match.root.result.type.dtype))
+        if axis != 1:
+            out = rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=(0, *range(2, rank), 1)))
         for value in match.above:
             out = rewriter.add(MUL, [out, value])
         for value in match.below:
             out = rewriter.add(DIV, [out, value])
         return [out if match.plus is None else rewriter.add(ADD, [out, match.plus])]
+
+
+class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
+    """(x - mean) / sqrt(variance + epsilon) over the spatial axes becomes an InstanceNormalization.
+
+    What is found is what ``fuse-layer-norm`` finds, and of the same classes. Scale and bias join it later. Where the
+    channels are the last axis, it stands between two transposes.
+    """
+
+    name = "fuse-instance-norm"
+
+
+class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
+    """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon) over spatial axes becomes an
+    InstanceNormalization.
+
+    Taking the mean out after the scale cancels where the mean is large; the fused node takes it out first.
+    """
+
+    name = "fuse-split-instance-norm"
+
+
+def _channel_axis(match: Norm) -> int | None:
+    """The axis that is neither the first nor normalized: the second, or the last."""
+    assert match.x is not None
+    rank = match.x.type.rank
+    if match.perm is not None or rank < 3:
+        return None
+    if match.axes == tuple(range(2, rank)):
+        return 1
+    return rank - 1 if match.axes == tuple(range(1, rank - 1)) else None

@@ -278,10 +278,12 @@ def _scale_follows(match: Norm, count: int) -> bool:
 
 
 def _per_channel(match: Norm) -> Miss | None:
-    """Over all axes from the third on, with a scale or bias for each channel, it is an instance normalization."""
+    """Over all axes but the first and that of the channels, with a scale or bias for each channel, it is an instance
+    normalization."""
     shape, root = match.shape, match.root.result
     rank = len(shape)
-    if rank < 3 or match.axes != tuple(range(2, rank)) or not isinstance(shape[1], int):
+    channel = 1 if match.axes == tuple(range(2, rank)) else rank - 1
+    if rank < 3 or sorted((0, channel, *match.axes)) != list(range(rank)) or not isinstance(shape[channel], int):
         return None
     assert match.x is not None and match.deviation is not None
     centred = match.deviation.spread.centred
@@ -291,14 +293,18 @@ def _per_channel(match: Norm) -> Miss | None:
         before = made_by(match.x if centred is None else centred.x, RESHAPE)
         if user.op is RESHAPE and before is not None and user.result.shape == before.operand(0).shape:
             return Miss("it stands between two reshapes, as in a group normalization", (), root)
-        if user.op in (MUL, ADD, SUB):
+        if user.op in (MUL, DIV, ADD, SUB):
             others += [v for v in user.operands if v is not None and v is not root]
     for value in others:
         if constant_of(value) is None:
             continue
         aligned = (1,) * (rank - value.type.rank) + value.shape
-        if len(aligned) == rank and aligned[1] != 1 and all(d == 1 for i, d in enumerate(aligned) if i != 1):
-            return Miss("scale or bias go along axis 1, as in an instance normalization", (), value)
+        if (
+            len(aligned) == rank
+            and aligned[channel] != 1
+            and all(d == 1 for i, d in enumerate(aligned) if i != channel)
+        ):
+            return Miss("scale or bias go along axis {0}, as in an instance normalization", (channel,), value)
     return None
 
 

@@ -32,6 +32,7 @@ from dmlc.ops.scan import CUMPROD, CUMSUM, ScanAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
 from dmlc.passes.legal_rules.build import LegalRule, Maker, around, dtype_of, groups
 from dmlc.passes.legal_rules.widen import NARROW
+from dmlc.passes.rewrite import Match
 
 
 class IntegerReduction(LegalRule):
@@ -66,13 +67,13 @@ class WrappingSum(LegalRule):
         if not dtype_of(node).is_integer:
             return False
         # Sums of numbers of 32 bits stay far below 2^53, so DirectML's own sum is exact on both.
-        return not (self.facts.target.name == "directml" and _is_narrow(node.operand(0)))
+        return not (self.facts.target.family == "directml" and _is_narrow(node.operand(0)))
 
     def make(self, node: Node, make: Maker) -> Value:
         a, x, dtype = node.attributes_as(ReduceAttributes), node.operand(0), dtype_of(node)
         if not a.axes:
             return x
-        if self.facts.target.name != "directml":
+        if self.facts.target.family != "directml":
             return make.reshape(_by_products(make, x, a.axes), node.result.shape)
         if dtype.bits <= 32:
             return make.cast(make(REDUCE_SUM, make.cast(x, i64), attributes=a), dtype)
@@ -235,6 +236,12 @@ class ExactMean(IntegerReduction):
 
     name = "exact-mean"
     roots = (REDUCE_MEAN,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if graph.dims.least == 0 and self.facts.target.family == "directml":
+            # DirectML's own refuses integers when the session is made, in an imported model too
+            return Match(node) if self.wants(node, graph) else None
+        return super().match(node, graph)
 
     def make(self, node: Node, make: Maker) -> Value:
         a, x, dtype = node.attributes_as(ReduceAttributes), node.operand(0), dtype_of(node)

@@ -1,0 +1,87 @@
+"""What a placement report found, as diagnostics: for the terminal, as SARIF 2.1.0, as GitHub's workflow commands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dmlc import __version__
+from dmlc.codegen.onnx.placement import Placement
+from dmlc.codegen.onnx.placement_advice import diagnose
+from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def diagnostics_of(
+    report: Placement, *, fix: str, strict: bool, locations: Mapping[str, str], source: Source
+) -> list[Diagnostic]:
+    """Each finding as a diagnostic with its place, where that is known; ``fix`` is a command that was tried."""
+    out = []
+    for name, diagnostic, effect in diagnose(report):
+        tried = fix and (effect in ("fails", "wrong") or (strict and effect == "cpu"))
+        help = (
+            f"{diagnostic.help}; this does: {fix}" if tried and diagnostic.help else fix if tried else diagnostic.help
+        )
+        labels = [Label(span, "this node") for span in (_span(locations.get(name), source),) if span]
+        out.append(Diagnostic(diagnostic.code, diagnostic.message, tuple(labels), help, diagnostic.notes))
+    return out
+
+
+def _span(location: str | None, source: Source) -> Span | None:
+    if not location:
+        return None
+    _, line, column = location.rsplit(":", 2)
+    return Span(source, int(line), int(column), int(line), int(column) + 1)
+
+
+def _text(diagnostic: Diagnostic) -> str:
+    parts = [diagnostic.message, f"help: {diagnostic.help}" if diagnostic.help else "", *diagnostic.notes]
+    return ". ".join(filter(None, parts))
+
+
+def sarif_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:
+    """One run of the tool."""
+    found = list(diagnostics)
+    used = sorted({d.code.id for d in found})
+    rules = [
+        {"id": id, "shortDescription": {"text": CODES[id].title}, "fullDescription": {"text": CODES[id].why}}
+        for id in used
+    ]
+    driver = {"name": "dmlc", "version": __version__, "rules": rules}
+    run = {"tool": {"driver": driver}, "results": [_sarif_result(source, d, used) for d in found]}
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[str, Any]:
+    span = diagnostic.span
+    place: dict[str, Any] = {"artifactLocation": {"uri": (span.source.name if span else source).replace("\\", "/")}}
+    if span:
+        place["region"] = {"startLine": span.line, "startColumn": span.column}
+    return {
+        "ruleId": diagnostic.code.id,
+        "ruleIndex": used.index(diagnostic.code.id),
+        "level": diagnostic.severity,
+        "message": {"text": _text(diagnostic)},
+        "locations": [{"physicalLocation": place}],
+    }
+
+
+def github_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:
+    """A workflow command a line."""
+    lines = []
+    for d in diagnostics:
+        span = d.span
+        fields = {"file": span.source.name if span else source, "line": span and span.line, "col": span and span.column}
+        told = [f"{key}={_property(str(value))}" for key, value in fields.items() if value]
+        lines.append(f"::{d.severity} {','.join([*told, f'title={_property(d.code.id)}'])}::{_escape(_text(d))}\n")
+    return "".join(lines)
+
+
+def _escape(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")

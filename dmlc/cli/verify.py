@@ -1,0 +1,82 @@
+"""Say whether a model computes what another one, or a program, says: both run on inputs built to break rewrites.
+
+A is the original: a .dml program, which is computed by the reference, or an .onnx model, which runs on ONNX Runtime's
+CPU provider without optimizations. B is the result: an .onnx model, or a program, which is compiled for that.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dmlc import api, importers, text
+from dmlc.cli.console import Console, UsageError
+from dmlc.cli.options import add_report_options
+from dmlc.cli.source import STDIN, read_source
+from dmlc.runtime import files
+from dmlc.verify import DEFAULT_INPUTS, Verdict, verify_graph, verify_models
+
+if TYPE_CHECKING:
+    import onnx
+
+_ONNX = ".onnx"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("original", metavar="A", help="a .dml program or an .onnx model; - reads a program from stdin")
+    parser.add_argument("result", metavar="B", help="an .onnx model or a .dml program")
+    parser.add_argument(
+        "--inputs", type=int, default=DEFAULT_INPUTS, metavar="N", help=f"how many inputs (default: {DEFAULT_INPUTS})"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="SEED", help="other inputs (default: 0)")
+    parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
+    classes = parser.add_mutually_exclusive_group()
+    classes.add_argument("--exact", action="store_true", help="every bit must be the same")
+    classes.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="range",
+        help="B may have rewrites that are equal only under a precondition on values",
+    )
+    add_report_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    if args.inputs < 1:
+        raise UsageError(f"--inputs is 1 or more, not {args.inputs}")
+    if args.seed < 0:
+        raise UsageError(f"a seed is 0 or more, not {args.seed}")
+    if set(args.allow) - {"exact", "reassociates", "range"}:
+        raise UsageError(f"there is no class of rewrites {args.allow[-1]}; classes are exact, reassociates, range")
+    with console.progress(f"verifying {args.result}"):
+        verdict = _verdict(args)
+    console.result(verdict.headline() if console.quiet else verdict.to_text())
+    console.document({"original": args.original, "result": args.result, **verdict.to_json()}, ok=verdict.ok)
+    return 0 if verdict.ok else 1
+
+
+def _verdict(args: argparse.Namespace) -> Verdict:
+    allowed = ("exact",) if args.exact else ("exact", "reassociates", *args.allow)
+    result = _result(args)
+    if Path(args.original).suffix.lower() == _ONNX:
+        return verify_models(_checked(args.original), result, inputs=args.inputs, seed=args.seed, allowed=allowed)
+    folder = None if args.original == STDIN else Path(args.original).parent
+    graph = text.load(read_source(args.original), folder=folder, model=args.model)
+    return verify_graph(graph, result, inputs=args.inputs, seed=args.seed, allowed=allowed)
+
+
+def _result(args: argparse.Namespace) -> Path | onnx.ModelProto:
+    if args.result == STDIN:
+        raise UsageError("B is a file, not stdin")
+    if Path(args.result).suffix.lower() == _ONNX:
+        return _checked(args.result)
+    return api.compile(args.result, target="onnx", model=args.model).to_onnx()
+
+
+def _checked(name: str) -> Path:
+    """The path of a model that can be read. Raises ``DmlcError``: E0420 (exit code 2), E0430."""
+    path = Path(name)
+    importers.read_model(path, files.read_bytes(path))
+    return path

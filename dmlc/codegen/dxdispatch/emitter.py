@@ -1,0 +1,247 @@
+"""A graph as the JSON file that Microsoft's DxDispatch runs, and the data that lies beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dmlc.codegen.artifact import Artifact, Signature, signature_of
+from dmlc.codegen.dxdispatch.builder import Builder, tensor_desc, whole
+from dmlc.codegen.dxdispatch.json_text import document, numbers, type_name
+from dmlc.codegen.dxdispatch.lowering import LOWERINGS, Call, static, view_of
+from dmlc.codegen.dxdispatch.table import newest_level
+from dmlc.codegen.dxdispatch.view import Buffer, View, packed
+from dmlc.diagnostics import Label, fail
+from dmlc.diagnostics.catalogue import dxdispatch as codes
+from dmlc.ir import FOREIGN, Array, Graph, Node, TensorType, Value, dim_names
+from dmlc.ir.dtype import bool_
+from dmlc.ops.constant import CONSTANT
+
+#: Constants up to this many elements are written in the file.
+_WRITTEN = 16
+_ODD = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def emit(graph: Graph, folder: str | None = None, feature_level: str | None = None) -> Artifact:
+    """The file's text, for a graph whose sizes are all known.
+
+    ``folder`` is where the data lies beside the file: inputs, larger constants (the artifact's ``arrays``, by path) and
+    what DxDispatch writes; without it all constants are written out. Raises ``DmlcError`` E0580 to E0583, E0503.
+    """
+    _check_sizes(graph)
+    build = Builder(feature_level or newest_level())
+    views: dict[Value, View] = {}
+    files = input_files(signature_of(graph), folder)
+    for value in graph.inputs:
+        views[value] = _input(value, files[value.name or ""], build)
+    for node in graph:
+        if node.op is not CONSTANT:
+            _lower(node, build, views)
+    build.node = None
+    outputs = [(name, _output(view_of(value, build, views), build)) for name, value in graph.outputs]
+    _name_buffers(outputs)
+    return _artifact(graph, build, [views[value] for value in graph.inputs], outputs, folder)
+
+
+def input_files(signature: Signature, folder: str | None) -> dict[str, str]:
+    """The ``.npy`` file of each input, relative to the JSON file."""
+    names = _unique([name for name, _ in signature.inputs], _file_name)
+    return {name: _path(folder, f"{file}.npy") for (name, _), file in zip(signature.inputs, names, strict=True)}
+
+
+# --- the graph
+
+
+def _check_sizes(graph: Graph) -> None:
+    """Raises ``DmlcError`` E0581 where a size is not known, E0580 for a type that DirectML has not."""
+    for value in graph.inputs:
+        if value.type.dtype is FOREIGN:
+            raise fail(codes.NO_OPERATOR, f"input {value.name} has a type that DirectML does not have")
+    names = {name: None for value in graph.inputs for size in value.shape for name in dim_names(size)}
+    if names:
+        help = "fix them: " + " ".join(f"--bind {name}={_example(graph, name)}" for name in names)
+        text = ", ".join(names)
+        raise fail(
+            codes.UNBOUND, f"DxDispatch's JSON holds fixed sizes, and these dims are not bound: {text}", help=help
+        )
+    for node in graph:
+        for result in node.results:
+            if not result.type.is_static:
+                message = f"DxDispatch's JSON holds fixed sizes, and {_title(node)} gives {result.type}"
+                raise fail(codes.UNBOUND, message, *map(Label, node.spans[:1]), help="its size depends on data")
+
+
+def _example(graph: Graph, name: str) -> int:
+    low, _ = graph.dims.bounds.get(name, (1, 1))
+    return max(1, int(low))
+
+
+def _title(node: Node) -> str:
+    kind = getattr(node.attributes, "full_name", "")
+    kind = f"onnx.{kind}" if kind else node.op.name
+    return f"node {node.name} ({kind})" if node.name else kind
+
+
+def _input(value: Value, file: str, build: Builder) -> View:
+    sizes = static(value)
+    if 0 in sizes:
+        type = TensorType(value.type.dtype, sizes)
+        labels = [Label(value.span)] if value.span else []
+        raise fail(codes.EMPTY, f"DirectML has no empty tensors, and {value.name} is {type}", *labels)
+    view = build.new(value.type.dtype, sizes)
+    view.buffer.name, view.buffer.file = value.name or "", file
+    return view
+
+
+def _lower(node: Node, build: Builder, views: dict[Value, View]) -> None:
+    build.node = node
+    lower = LOWERINGS.get(node.op)
+    if lower is None:
+        message = f"DxDispatch's JSON cannot say {_title(node)}: the language has no operation for it"
+        raise build.refuse(codes.NO_OPERATOR, message, "write it with the language's operations, or emit ONNX")
+    made = lower(Call(build, node, views))
+    for result, view in zip(node.results, made if isinstance(made, list) else [made], strict=True):
+        views[result] = view
+        if result.name and not view.buffer.name:
+            view.buffer.name = result.name
+
+
+def _output(view: View, build: Builder) -> View:
+    """The output as a whole buffer, which may be an input's or another output's too: it is printed and written.
+
+    Not that of a bool input: what type its file has is not known.
+    """
+    if whole(view) and not (view.buffer.file and view.dtype is bool_):
+        return view
+    return packed(build.copy(view).buffer, view.sizes)
+
+
+def _name_buffers(outputs: list[tuple[str, View]]) -> None:
+    """Outputs are called what they are; what has no name of its own counts."""
+    for name, view in outputs:
+        view.buffer.name = view.buffer.name or name
+
+
+# --- the file
+
+
+def _artifact(
+    graph: Graph, build: Builder, inputs: list[View], outputs: list[tuple[str, View]], folder: str | None
+) -> Artifact:
+    buffers = list(dict.fromkeys([*(view.buffer for view in inputs), *_bound(build), *(v.buffer for _, v in outputs)]))
+    names = dict(zip(buffers, _unique([_wanted(buffer) for buffer in buffers], str), strict=True))
+    arrays: dict[str, Array] = {}
+    resources = {names[buffer]: _resource(buffer, names[buffer], folder, arrays) for buffer in buffers}
+    dispatchables: dict[str, Any] = {}
+    commands: list[dict[str, Any]] = []
+    for place, dispatch in enumerate(build.dispatches, 1):
+        name = f"{place}_{dispatch.operator.lower()}"
+        desc = {key: _field(value, tensor_desc) for key, value in dispatch.fields.items()}
+        dispatchables[name] = {"type": f"DML_OPERATOR_{dispatch.operator}", "desc": _spelled(desc)}
+        bound = {k: v for k, v in dispatch.fields.items() if _views(v)}
+        bindings = {key: _field(value, lambda view: names[view.buffer]) for key, value in bound.items()}
+        commands.append({"type": "dispatch", "dispatchable": name, "bindings": bindings})
+    commands += _results(outputs, names, folder)
+    return Artifact(
+        kind="dxdispatch",
+        payload=document(resources, dispatchables, commands),
+        signature=signature_of(graph),
+        report=_report(inputs, commands),
+        arrays=arrays,
+    )
+
+
+def _bound(build: Builder) -> Iterable[Buffer]:
+    for dispatch in build.dispatches:
+        for value in dispatch.fields.values():
+            yield from (view.buffer for view in _views(value))
+
+
+def _views(value: Any) -> list[View]:
+    return [view for view in (value if isinstance(value, list) else [value]) if isinstance(view, View)]
+
+
+def _field(value: Any, say: Callable[[View], Any]) -> Any:
+    if isinstance(value, View):
+        return say(value)
+    return [say(view) for view in value] if isinstance(value, list) and _views(value) else value
+
+
+def _spelled(desc: dict[str, Any]) -> dict[str, Any]:
+    if "Function" in desc:
+        desc["Function"] = f"DML_REDUCE_FUNCTION_{desc['Function']}"
+    return desc
+
+
+def _wanted(buffer: Buffer) -> str:
+    return buffer.name or ("constant" if buffer.iota or buffer.data is not None else "t")
+
+
+def _resource(buffer: Buffer, name: str, folder: str | None, arrays: dict[str, Array]) -> dict[str, Any]:
+    """A buffer. A file of bools may say i1 or u1, so that only the file tells its type."""
+    data = buffer.data
+    if buffer.file:
+        typed = {} if buffer.dtype is bool_ else {"initialValuesDataType": type_name(buffer.dtype)}
+        return {**typed, "initialValues": {"sourcePath": buffer.file}}
+    values: Any = {"valueCount": buffer.count, "value": 0}
+    if buffer.iota:
+        values = {"valueCount": buffer.count, "valueStart": 0, "valueDelta": 1}
+    elif data is not None and (folder is None or data.size <= _WRITTEN):
+        values = numbers(data)
+    elif data is not None:
+        path = _path(folder, f"{_file_name(name)}.npy")
+        while path in arrays:
+            path = path.removesuffix(".npy") + "_.npy"
+        arrays[path] = data.view("u1") if data.dtype.kind == "b" else data
+        values = {"sourcePath": path}
+    return {"initialValuesDataType": type_name(buffer.dtype), "initialValues": values}
+
+
+def _results(outputs: list[tuple[str, View]], names: dict[Buffer, str], folder: str | None) -> list[dict[str, Any]]:
+    """Print each output and write it to a file."""
+    shown = dict.fromkeys(names[view.buffer] for _, view in outputs)
+    files = _unique([name for name, _ in outputs], _file_name)
+    written = [
+        {
+            "type": "writeFile",
+            "resource": names[view.buffer],
+            "targetPath": _path(folder, f"out/{file}.npy"),
+            "dimensions": list(view.sizes) or [1],
+        }
+        for (_, view), file in zip(outputs, files, strict=True)
+    ]
+    return [*[{"type": "print", "resource": name} for name in shown], *written]
+
+
+def _report(inputs: list[View], commands: list[dict[str, Any]]) -> tuple[str, ...]:
+    reads = [view.buffer.file for view in inputs]
+    writes = [command["targetPath"] for command in commands if command["type"] == "writeFile"]
+    dispatches = sum(command["type"] == "dispatch" for command in commands)
+    said = [f"{dispatches} dispatches; DxDispatch writes {', '.join(writes)}"]
+    return (*([f"DxDispatch reads {', '.join(reads)}"] if reads else []), *said)
+
+
+# --- names
+
+
+def _path(folder: str | None, name: str) -> str:
+    return name if folder is None else f"{folder}/{name}"
+
+
+def _file_name(name: str) -> str:
+    return _ODD.sub("_", name) or "_"
+
+
+def _unique(wanted: list[str], spell: Callable[[str], str]) -> list[str]:
+    """Names that differ, also where upper and lower case do not; a bare kind of buffer gets a number."""
+    taken: set[str] = set()
+    out = []
+    for name in map(spell, wanted):
+        found, count = name, 1
+        while found.lower() in taken:
+            count += 1
+            found = f"{name}_{count}"
+        taken.add(found.lower())
+        out.append(found)
+    return out

@@ -1,0 +1,67 @@
+"""How a lowering is declared, and what it sees of the node it lowers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from dmlc.codegen.dxdispatch.builder import Builder
+from dmlc.codegen.dxdispatch.view import Sizes, View
+from dmlc.ir import DType, Node, Operation, Value, evaluate
+from dmlc.ops.constant import constant_of
+
+
+class Call:
+    """One node, as its lowering sees it."""
+
+    __slots__ = ("attributes", "build", "node", "views")
+
+    def __init__(self, build: Builder, node: Node, views: dict[Value, View]) -> None:
+        self.build = build
+        self.node = node
+        self.attributes: Any = node.attributes
+        self.views = views
+
+    def view(self, index: int = 0) -> View:
+        """An operand as a tensor."""
+        return view_of(self.node.operand(index), self.build, self.views)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the first result."""
+        return static(self.node.results[0])
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the first result."""
+        return self.node.results[0].type.dtype
+
+
+def view_of(value: Value, build: Builder, views: dict[Value, View]) -> View:
+    """A value as a tensor; a constant is made when it is first asked for."""
+    if value not in views:
+        tensor = constant_of(value)
+        assert tensor is not None
+        views[value] = build.constant(tensor)
+    return views[value]
+
+
+def static(value: Value) -> Sizes:
+    return tuple(evaluate(size, {}) for size in value.shape)
+
+
+Lower: TypeAlias = Callable[[Call], "View | list[View]"]
+
+LOWERINGS: dict[Operation, Lower] = {}
+
+
+def lowers(*operations: Operation) -> Callable[[Lower], Lower]:
+    """Register the lowering of operations."""
+
+    def register(lower: Lower) -> Lower:
+        for operation in operations:
+            assert operation not in LOWERINGS, f"{operation.name} is lowered twice"
+            LOWERINGS[operation] = lower
+        return lower
+
+    return register

@@ -1,0 +1,182 @@
+"""Operations on each element, of one tensor or several."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlc.codegen.dxdispatch.builder import Builder
+from dmlc.codegen.dxdispatch.json_text import scalar_union, type_name
+from dmlc.codegen.dxdispatch.lowering import Call, lowers
+from dmlc.codegen.dxdispatch.view import View
+from dmlc.ir import DType, Operation
+from dmlc.ir.dtype import bool_
+from dmlc.ops import binary, choose, elementwise
+from dmlc.ops.constant import constant_of
+from dmlc.ops.literals import attribute_array
+
+_UNARY: dict[Operation, str] = {
+    elementwise.NEG: "ELEMENT_WISE_NEGATE",
+    elementwise.EXP: "ELEMENT_WISE_EXP",
+    elementwise.LOG: "ELEMENT_WISE_LOG",
+    elementwise.SQRT: "ELEMENT_WISE_SQRT",
+    elementwise.RECIPROCAL: "ELEMENT_WISE_RECIP",
+    elementwise.SIGN: "ELEMENT_WISE_SIGN",
+    elementwise.FLOOR: "ELEMENT_WISE_FLOOR",
+    elementwise.CEIL: "ELEMENT_WISE_CEIL",
+    elementwise.SIN: "ELEMENT_WISE_SIN",
+    elementwise.COS: "ELEMENT_WISE_COS",
+    elementwise.TANH: "ELEMENT_WISE_TANH",
+    elementwise.SIGMOID: "ACTIVATION_SIGMOID",
+    elementwise.ERF: "ELEMENT_WISE_ERF",
+}
+_BINARY: dict[Operation, str] = {
+    binary.ADD: "ELEMENT_WISE_ADD",
+    binary.SUB: "ELEMENT_WISE_SUBTRACT",
+    binary.MUL: "ELEMENT_WISE_MULTIPLY",
+    binary.DIV: "ELEMENT_WISE_DIVIDE",
+    binary.MOD: "ELEMENT_WISE_MODULUS_FLOOR",
+    binary.MIN: "ELEMENT_WISE_MIN",
+    binary.MAX: "ELEMENT_WISE_MAX",
+    binary.EQUAL: "ELEMENT_WISE_LOGICAL_EQUALS",
+    binary.LESS: "ELEMENT_WISE_LOGICAL_LESS_THAN",
+    binary.LESS_EQUAL: "ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL",
+    binary.GREATER: "ELEMENT_WISE_LOGICAL_GREATER_THAN",
+    binary.GREATER_EQUAL: "ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL",
+}
+_BITS: dict[Operation, str] = {binary.AND: "AND", binary.OR: "OR", binary.XOR: "XOR"}
+#: Integer powers up to this exponent are products, which wrap as the language says.
+_MOST_PRODUCTS = 64
+
+
+@lowers(*_UNARY)
+def _unary(c: Call) -> View:
+    return c.build.unary(_UNARY[c.node.op], c.view())
+
+
+@lowers(elementwise.ABS)
+def _abs(c: Call) -> View:
+    return absolute(c.build, c.view())
+
+
+def absolute(build: Builder, x: View) -> View:
+    """The absolute value, which an unsigned integer is already."""
+    return x if x.dtype.kind == "uint" else build.unary("ELEMENT_WISE_ABS", x)
+
+
+@lowers(elementwise.RELU)
+def _relu(c: Call) -> View:
+    x = c.view()
+    if x.dtype.is_float:
+        return c.build.unary("ACTIVATION_RELU", x)
+    return c.build.binary("ELEMENT_WISE_MAX", x, c.build.scalar(0, x.dtype))
+
+
+@lowers(elementwise.ROUND)
+def _round(c: Call) -> View:
+    return c.build.unary("ELEMENT_WISE_ROUND", c.view(), RoundingMode="DML_ROUNDING_MODE_HALVES_TO_NEAREST_EVEN")
+
+
+@lowers(elementwise.IS_NAN)
+def _is_nan(c: Call) -> View:
+    return c.build.unary("ELEMENT_WISE_IS_NAN", c.view(), bool_)
+
+
+@lowers(elementwise.IS_INF)
+def _is_inf(c: Call) -> View:
+    return c.build.unary("ELEMENT_WISE_IS_INFINITY", c.view(), bool_, InfinityMode="DML_IS_INFINITY_MODE_EITHER")
+
+
+@lowers(elementwise.NOT)
+def _not(c: Call) -> View:
+    kind = "LOGICAL" if c.dtype is bool_ else "BIT"
+    return c.build.unary(f"ELEMENT_WISE_{kind}_NOT", c.view())
+
+
+@lowers(*_BINARY)
+def _binary(c: Call) -> View:
+    return c.build.binary(_BINARY[c.node.op], c.view(0), c.view(1), c.dtype)
+
+
+@lowers(binary.NOT_EQUAL)
+def _not_equal(c: Call) -> View:
+    equal = c.build.binary("ELEMENT_WISE_LOGICAL_EQUALS", c.view(0), c.view(1), bool_)
+    return c.build.unary("ELEMENT_WISE_LOGICAL_NOT", equal)
+
+
+@lowers(*_BITS)
+def _bits(c: Call) -> View:
+    kind = "LOGICAL" if c.dtype is bool_ else "BIT"
+    return c.build.binary(f"ELEMENT_WISE_{kind}_{_BITS[c.node.op]}", c.view(0), c.view(1))
+
+
+@lowers(binary.FLOORDIV)
+def _floordiv(c: Call) -> View:
+    """Truncated quotients are one too large where the two remainders differ, and they differ by the divisor."""
+    build, a, b = c.build, c.view(0), c.view(1)
+    quotient = build.binary("ELEMENT_WISE_DIVIDE", a, b)
+    if a.dtype.is_float:
+        return build.unary("ELEMENT_WISE_FLOOR", quotient)
+    if a.dtype.kind == "uint":
+        return quotient
+    floored = build.binary("ELEMENT_WISE_MODULUS_FLOOR", a, b)
+    truncated = build.binary("ELEMENT_WISE_MODULUS_TRUNCATE", a, b)
+    excess = build.binary("ELEMENT_WISE_DIVIDE", build.binary("ELEMENT_WISE_SUBTRACT", floored, truncated), b)
+    return build.binary("ELEMENT_WISE_SUBTRACT", quotient, excess)
+
+
+@lowers(binary.POW)
+def _pow(c: Call) -> View:
+    build, base = c.build, c.view(0)
+    exponent = constant_of(c.node.operand(1))
+    if exponent is not None and exponent.size == 1:
+        power = exponent.array.reshape(-1)[0].item()
+        if power == int(power) and 0 <= power <= (2 if base.dtype.is_float else _MOST_PRODUCTS):
+            return _product(build, base, int(power)).broadcast(c.sizes)
+        if base.dtype.is_float:
+            return build.unary("ELEMENT_WISE_CONSTANT_POW", base, Exponent=float(power)).broadcast(c.sizes)
+    return build.elementwise("ELEMENT_WISE_POW", ("InputTensor", "ExponentTensor"), [base, c.view(1)], base.dtype)
+
+
+def _product(build: Builder, base: View, power: int) -> View:
+    """A whole power, by squaring."""
+    out = None
+    while power:
+        if power & 1:
+            out = base if out is None else build.binary("ELEMENT_WISE_MULTIPLY", out, base)
+        power >>= 1
+        if power:
+            base = build.binary("ELEMENT_WISE_MULTIPLY", base, base)
+    return build.scalar(1, base.dtype).broadcast(base.sizes) if out is None else out
+
+
+@lowers(choose.WHERE)
+def _where(c: Call) -> View:
+    return c.build.choose(c.view(0), c.view(1), c.view(2))
+
+
+@lowers(choose.CLIP)
+def _clip(c: Call) -> View:
+    x, a = c.view(), c.attributes
+    low = attribute_array(x.dtype.lowest if a.min is None else a.min, x.dtype, "min")
+    high = attribute_array(x.dtype.highest if a.max is None else a.max, x.dtype, "max")
+    if low > high:  # the language gives max then, DirectML says min
+        low = high
+    return clipped(c.build, x, low, high)
+
+
+def clipped(build: Builder, x: View, low: np.ndarray, high: np.ndarray) -> View:
+    """Between two bounds of the tensor's dtype."""
+    bounds = {name: scalar_union(value, x.dtype) for name, value in (("Min", low), ("Max", high))}
+    return build.unary("ELEMENT_WISE_CLIP1", x, MinMaxDataType=type_name(x.dtype), **bounds)
+
+
+def finite(build: Builder, x: View) -> View:
+    """Infinities of a float become its largest numbers."""
+    most = np.finfo(x.dtype.numpy).max
+    return clipped(build, x, np.array(-most), np.array(most))
+
+
+@lowers(choose.CAST)
+def _cast(c: Call) -> View:
+    to: DType = c.attributes.to
+    return c.build.cast(c.view(), to)

@@ -1,0 +1,67 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+from dmlc.codegen.dxdispatch.lowering import Call, lowers
+from dmlc.codegen.dxdispatch.lowerings.select import over_axes
+from dmlc.codegen.dxdispatch.view import View
+from dmlc.ir.dtype import bool_
+from dmlc.ops import normalize
+
+
+@lowers(normalize.SOFTMAX)
+def _softmax(c: Call) -> View:
+    return over_axes(c, "ACTIVATION_SOFTMAX1")
+
+
+@lowers(normalize.LOG_SOFTMAX)
+def _log_softmax(c: Call) -> View:
+    return over_axes(c, "ACTIVATION_LOG_SOFTMAX1")
+
+
+@lowers(normalize.MEAN_VARIANCE_NORM)
+def _mean_variance_norm(c: Call) -> View:
+    x, a = c.view(), c.attributes
+    out = c.build.new(x.dtype, x.sizes)
+    c.build.call(
+        "MEAN_VARIANCE_NORMALIZATION1",
+        InputTensor=x,
+        OutputTensor=out,
+        AxisCount=len(a.axes),
+        Axes=list(a.axes),
+        NormalizeVariance=a.variance,
+        Epsilon=float(a.epsilon),
+    )
+    return out
+
+
+@lowers(normalize.LAYER_NORM, normalize.RMS_NORM)
+def _affine_norm(c: Call) -> View:
+    """Scale and bias keep their sizes of 1. The operator that leaves the mean out is for RMS only."""
+    x, a = c.view(), c.attributes
+    tensors = {"InputTensor": x}
+    for i, name in enumerate(("ScaleTensor", "BiasTensor"), 1):
+        if i < len(c.node.operands) and c.node.operands[i] is not None:
+            tensors[name] = c.view(i).padded(x.rank)
+    out = c.build.new(x.dtype, x.sizes)
+    axes = list(range(a.axis, x.rank))
+    rms = c.node.op is normalize.RMS_NORM
+    c.build.call(
+        f"MEAN_VARIANCE_NORMALIZATION{2 if rms else 1}",
+        **tensors,
+        OutputTensor=out,
+        AxisCount=len(axes),
+        Axes=axes,
+        **({"UseMean": False, "UseVariance": True} if rms else {"NormalizeVariance": True}),
+        Epsilon=float(a.epsilon),
+    )
+    return out
+
+
+@lowers(normalize.LP_NORM)
+def _lp_norm(c: Call) -> View:
+    """Not LP_NORMALIZATION, whose page does not say what its epsilon does: a row of zeros is divided by 1 here."""
+    build, x, a = c.build, c.view(), c.attributes
+    norm = build.reduce(f"L{a.p}", x, (a.axis,))
+    is_zero = build.binary("ELEMENT_WISE_LOGICAL_EQUALS", norm, build.scalar(0, x.dtype), bool_)
+    return build.binary("ELEMENT_WISE_DIVIDE", x, build.choose(is_zero, build.scalar(1, x.dtype), norm))

@@ -1,0 +1,22 @@
+"""What DirectML's operators take: the tables of ``targets``, and those of operators that only this room uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from dmlc.targets.directml import OperatorRow, feature_levels, operator_rows, parse_operators
+from dmlc.targets.target import load_data
+
+_MORE = "dxdispatch_operators"
+
+
+@lru_cache(maxsize=1)
+def rows() -> Mapping[str, OperatorRow]:
+    """Every row by the operator's name without ``DML_OPERATOR_``. Raises ``DmlcError`` E0590."""
+    return {**parse_operators(load_data(_MORE), f"{_MORE}.json"), **operator_rows()}
+
+
+def newest_level() -> str:
+    """The feature level of the DirectML that DxDispatch brings along."""
+    return feature_levels()[-1]

@@ -1,0 +1,364 @@
+"""One node against the tables: its kernel, what DirectML says of it, and what is known to go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import NodeProto
+
+from dmlc.codegen.onnx.known import Known, Scope, attribute, names_of, parameters
+from dmlc.codegen.onnx.statistics import subgraphs
+from dmlc.targets import Target
+from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal
+from dmlc.targets.provider import COVERED_DOMAINS, Failure, Kernel, Provider, ProviderRow
+
+PROVIDER, CPU, FOLDED, UNKNOWN = "provider", "cpu", "folded", "unknown"
+#: Constants up to this size do not hold a node back from the CPU (onnxruntime, GetCpuPreferredNodes).
+_SMALL = 100
+_RANDOM = frozenset(
+    ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+)
+#: What gives a shape: their results lie on the CPU.
+_SHAPES = frozenset(("Shape", "Size"))
+
+#: Operators of ai.onnx.ml whose result is f32 of the operand's shape; onnx infers nothing for them.
+_FLOATS = frozenset(("Scaler", "Normalizer", "Imputer", "Binarizer"))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something to know before shipping.
+
+    ``effect`` is fails, wrong, cpu or unknown; ``operator`` is whose limit it is.
+    """
+
+    effect: str
+    operator: str
+    limit: str
+    source: str
+    repair: str = ""
+
+
+@dataclass(slots=True)
+class Looked:
+    """What the tables say of a node."""
+
+    where: str
+    why: str
+    source: str = ""
+    directml: tuple[str, ...] = ()
+    level: str | None = None
+    alone: str = ""
+    host: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A node and the types of its operands and results."""
+
+    proto: NodeProto
+    domain: str
+    opset: int
+    operands: list[Known]
+    results: list[Known]
+    scope: Scope
+
+    @property
+    def op(self) -> str:
+        return str(self.proto.op_type)
+
+    @property
+    def label(self) -> str:
+        return f"{self.domain}.{self.op}" if self.domain else self.op
+
+    @property
+    def values(self) -> list[Known]:
+        given = [v for v, name in zip(self.operands, self.proto.input, strict=True) if name]
+        return given + [v for v, name in zip(self.results, self.proto.output, strict=True) if name]
+
+
+def look_up(
+    proto: NodeProto, scope: Scope, table: Provider, target: Target, level: str, opsets: Mapping[str, int]
+) -> Looked:
+    """What becomes of a node; what is computed from constants alone joins the constants of the scope."""
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    opset = opsets.get(domain, 0)
+    types = [[scope.of(name) for name in names] for names in (proto.input, proto.output)]
+    if domain == "ai.onnx.ml" and proto.op_type in _FLOATS and types[1] and types[1][0].dtype is None:
+        types[1][0] = scope.types[proto.output[0]] = Known("f32", types[0][0].shape)
+    node = _Node(proto, domain, opset, types[0], types[1], scope)
+    if _is_folded(node):
+        scope.constant.update(proto.output)
+        _fold(node)
+        return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
+    row = table.row(domain, proto.op_type)
+    if row is None:
+        return _without_row(node, table)
+    kernel = row.kernel(opset, target.release)
+    if kernel is None:
+        return _no_kernel(node, row, table, target)
+    if proto.op_type in _SHAPES:
+        scope.on_cpu.update(proto.output)
+    elif not subgraphs(proto) and _prefers_cpu(node):
+        scope.on_cpu.update(proto.output)
+        return Looked(CPU, "ONNX Runtime keeps what is computed from shapes on the CPU", "GetCpuPreferredNodes")
+    return _on_provider(node, row, kernel, table, target, level)
+
+
+def _cite(table: Provider, node: _Node) -> str:
+    """The row that an answer comes from."""
+    return f"{table.cite}, row {node.label} ({table.date})"
+
+
+def _is_folded(node: _Node) -> bool:
+    """Whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
+    if subgraphs(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
+        return False
+    if node.op in _SHAPES and node.domain == "" and node.operands and node.operands[0].static:
+        return True
+    names = [name for name in node.proto.input if name]
+    return bool(names) and node.scope.constant.issuperset(names)
+
+
+def _fold(node: _Node) -> None:
+    """Keep the numbers of a shape that is known: axes and sizes come from it."""
+    shape = node.operands[0].shape if node.operands else None
+    if node.op == "Shape" and shape is not None and not node.proto.attribute:
+        node.scope.arrays[node.proto.output[0]] = np.asarray(shape, np.int64)
+
+
+def _prefers_cpu(node: _Node) -> bool:
+    scope = node.scope
+    names = [name for name in node.proto.input if name]
+    if not any(name in scope.on_cpu for name in names) or any(v.dtype == "f16" for v in node.values):
+        return False
+    return all(name in scope.on_cpu or name in scope.inputs or _is_small(name, scope) for name in names)
+
+
+def _is_small(name: str, scope: Scope) -> bool:
+    shape = scope.of(name).shape
+    return (
+        name in scope.constant
+        and shape is not None
+        and int(np.prod([s for s in shape if isinstance(s, int)])) <= _SMALL
+    )
+
+
+# --- no kernel
+
+
+def _without_row(node: _Node, table: Provider) -> Looked:
+    known = node.domain in COVERED_DOMAINS and (node.domain != "" or parameters("", node.op, max(node.opset, 1)))
+    if not known:
+        limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
+        finding = Finding("unknown", node.label, limit, _cite(table, node), "write it out as ONNX operators")
+        return Looked(UNKNOWN, limit, _cite(table, node), findings=[finding])
+    failure = next((f for f in table.failures_of(node.op) if node.op in f.operators), None)
+    if failure is not None:
+        return _on_cpu(node, failure.what, failure.source, failure.repair)
+    return _on_cpu(
+        node, f"the provider has no kernel for {node.label}", _cite(table, node), "write it out in other operators"
+    )
+
+
+def _on_cpu(node: _Node, why: str, source: str, repair: str) -> Looked:
+    return Looked(CPU, why, source, findings=[Finding("cpu", node.label, why, source, repair)])
+
+
+def _no_kernel(node: _Node, row: ProviderRow, table: Provider, target: Target) -> Looked:
+    first, last = table.known_opsets
+    if node.domain == "" and not first <= node.opset <= last:
+        why = f"the tables cover opsets {first} to {last}, not {node.opset}"
+        return Looked(
+            UNKNOWN, why, _cite(table, node), findings=[Finding("unknown", node.label, why, _cite(table, node))]
+        )
+    if not row.usable(node.opset):
+        ranges = ", ".join(f"{a} to {b}" for a, b in row.opsets) or "none"
+        why = f"the provider's kernels of {node.op} are for opsets {ranges}, not {node.opset}"
+        best = max((min(b, target.max_opset) for a, b in row.opsets if a <= target.max_opset), default=None)
+        return _on_cpu(node, why, _cite(table, node), f"opset {best}" if best else "write it out in other operators")
+    newest = row.kernel(node.opset)
+    since = newest.release if newest else "?"
+    why = f"the provider has this kernel of {node.op} since onnxruntime {since}, not in {target.release}"
+    return _on_cpu(node, why, _cite(table, node), f"opset {target.opset}, or onnxruntime {since}")
+
+
+# --- with a kernel
+
+
+def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str) -> Looked:
+    letters = _letters(node, row)
+    cause = _types_refused(node, kernel, letters, target)
+    failures = [f for f in table.failures_of(node.op) if _holds(f, node, kernel, letters)]
+    if cause is not None:
+        known = next((f for f in failures if f.effect == "cpu"), None)
+        effect, why = cause
+        if effect == UNKNOWN:
+            return Looked(
+                UNKNOWN, why, _cite(table, node), findings=[Finding("unknown", node.label, why, _cite(table, node))]
+            )
+        repair = known.repair if known else f"cast to {_nearest(node, kernel, letters)}"
+        return _on_cpu(
+            node, f"{why}{': ' + known.what if known else ''}", known.source if known else _cite(table, node), repair
+        )
+    for failure in failures:
+        if failure.effect == "cpu":
+            return _on_cpu(node, failure.what, failure.source, failure.repair)
+    why = "its kernel is the CPU's, registered for the provider" if row.host else f"kernel {kernel.since} of {row.op}"
+    out = Looked(PROVIDER, why, _cite(table, node), row.directml, host=row.host)
+    out.findings = [Finding(f.effect, node.label, f.what, f.source, f.repair) for f in failures]
+    _against_directml(node, row, out, level)
+    out.alone = _why_alone(node, row, kernel)
+    return out
+
+
+def _letters(node: _Node, row: ProviderRow) -> list[tuple[str, Known]]:
+    """(type parameter or type, value) of every operand and result that is there."""
+    found = parameters(node.domain, node.op, node.opset) if node.domain == "" else None
+    inputs, outputs, _ = found or (row.inputs, row.outputs, False)
+    pairs: list[tuple[str, Known]] = []
+    for letters, values, names in (
+        (inputs, node.operands, node.proto.input),
+        (outputs, node.results, node.proto.output),
+    ):
+        for index, (value, name) in enumerate(zip(values, names, strict=True)):
+            if name and letters:
+                pairs.append((letters[min(index, len(letters) - 1)], value))
+    return pairs
+
+
+def _types_refused(
+    node: _Node, kernel: Kernel, letters: list[tuple[str, Known]], target: Target
+) -> tuple[str, str] | None:
+    unknown = False
+    told = {letter for letter, value in letters if value.dtype is not None}
+    for letter, value in letters:
+        types = kernel.types.get(letter)
+        if types is None:
+            continue
+        if value.dtype is None:
+            unknown |= letter not in told
+        elif value.dtype not in types and value.dtype != "other":
+            return CPU, f"{node.op} takes {' '.join(sorted(types))} there, not {value.dtype}"
+    if unknown:
+        return UNKNOWN, f"the types of its operands are not known: {', '.join(v.text for _, v in letters)}"
+    if kernel.types_release and target.release and level_key(target.release) < level_key(kernel.types_release):
+        return UNKNOWN, f"its types are known from onnxruntime {kernel.types_release} on, not in {target.release}"
+    return None
+
+
+def _nearest(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> str:
+    for letter, value in letters:
+        types = kernel.types.get(letter)
+        if types is not None and value.dtype is not None and value.dtype not in types:
+            floats = value.dtype.startswith(("f", "b"))
+            order = ("f32", "f16") if floats else ("i64", "i32", "u32", "f32")
+            return next((t for t in order if t in types), " ".join(sorted(types)))
+    return "a type that it takes"
+
+
+def _holds(failure: Failure, node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> bool:
+    """Whether all that the failure names is the case."""
+    if failure.since and kernel.since not in failure.since:
+        return False
+    if failure.types is not None:
+        seen: dict[str, set[str | None]] = {}
+        for letter, value in letters:
+            seen.setdefault(letter, set()).add(value.dtype)
+        if not all(seen.get(letter, set()) & types for letter, types in failure.types.items()):
+            return False
+    if failure.ranks_over is not None and not any((v.rank or 0) > failure.ranks_over for v in node.values):
+        return False
+    if failure.empty and not (
+        any(v.empty for v in _data(node)) and any(v.static and not v.empty for v in node.results)
+    ):
+        return False
+    if failure.results_over is not None and sum(bool(n) for n in node.proto.output) <= failure.results_over:
+        return False
+    if failure.operands_over is not None and len(node.proto.input) <= failure.operands_over:
+        return False
+    return _attributes_hold(failure, node)
+
+
+def _data(node: _Node) -> list[Known]:
+    """The operands but empty constants, which say axes or a shape and are read on the CPU."""
+    named = zip(node.proto.input, node.operands, strict=True)
+    return [value for name, value in named if not (value.empty and name in node.scope.constant)]
+
+
+def _attributes_hold(failure: Failure, node: _Node) -> bool:
+    if any(attribute(node.proto, name) != value for name, value in (failure.attributes or {}).items()):
+        return False
+    for name, value in (failure.attributes_not or {}).items():
+        if attribute(node.proto, name) in (None, value):
+            return False
+    if any(text not in str(attribute(node.proto, name)) for name, text in (failure.contains or {}).items()):
+        return False
+    if not failure.negative:
+        return True
+    if failure.negative.startswith("i") and failure.negative[1:].isdecimal():
+        index = int(failure.negative[1:])
+        array = node.scope.arrays.get(node.proto.input[index]) if index < len(node.proto.input) else None
+        return array is not None and array.size > 0 and bool((array < 0).any())
+    numbers = attribute(node.proto, failure.negative)
+    return isinstance(numbers, (list, tuple)) and any(n < 0 for n in numbers)
+
+
+def _against_directml(node: _Node, row: ProviderRow, out: Looked, level: str) -> None:
+    """Ask DirectML's own tables."""
+    least = least_feature_level()
+    if not row.directml:
+        out.level = least
+        return
+    name = row.directml[0]
+    known = operator_rows().get(name)
+    if known is None or row.tensors is None:
+        return
+    tensors = {}
+    for tensor, slot in row.tensors.items():
+        value = _slot(node, slot)
+        if value is not None:
+            tensors[tensor] = (value.dtype, value.rank)
+    found = refusal(known, tensors, level)
+    if found is None:
+        if refusal(known, tensors, least) is None:
+            out.level = least
+        else:
+            out.level = max((first_level(known, tensors) or least, least), key=level_key)
+        return
+    if not any(f.effect == "fails" for f in out.findings):
+        repair = f"feature level {found.first_level}" if found.first_level else "another type"
+        out.findings.append(Finding("fails", found.operator, found.limit, found.source, repair))
+    out.level = found.first_level
+
+
+def _slot(node: _Node, slot: str) -> Known | None:
+    values = node.operands if slot[0] == "i" else node.results
+    if slot[0] not in "io" or not slot[1:].isdecimal() or int(slot[1:]) > 7:
+        return Known(slot)
+    return values[int(slot[1:])] if int(slot[1:]) < len(values) else None
+
+
+def _why_alone(node: _Node, row: ProviderRow, kernel: Kernel) -> str:
+    """Why the node joins no fused graph; empty where it does."""
+    if not row.graph or row.host:
+        return f"{node.op} has no graph support"
+    for index in sorted(kernel.constant):
+        if index < len(node.proto.input) and node.proto.input[index]:
+            name = node.proto.input[index]
+            if name not in node.scope.constant:
+                return f"operand {index} ({name}) is not constant"
+    if kernel.graph_inputs is not None and len(node.proto.input) != kernel.graph_inputs:
+        return f"in a graph it has {kernel.graph_inputs} operands, not {len(node.proto.input)}"
+    if any(value.shape is None for value in node.values):
+        return "a shape is not known"
+    open_sizes = names_of(node.values)
+    if open_sizes:
+        named = [name for name in open_sizes if not name.startswith(("?", "unk__"))]
+        return f"open sizes: {', '.join(named or open_sizes)}"
+    if any(value.empty for value in (*_data(node), *node.results)):
+        return "an empty dimension"
+    return ""

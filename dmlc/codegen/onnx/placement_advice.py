@@ -1,0 +1,26 @@
+"""A placement report as diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dmlc.codegen.onnx.placement import Placement
+from dmlc.diagnostics import Code, Diagnostic
+from dmlc.diagnostics.catalogue.advice import ON_CPU, UNKNOWN_NODE
+from dmlc.diagnostics.catalogue.targets import SESSION_FAILS, WRONG_NUMBERS
+
+_CODES: dict[str, tuple[Code, str]] = {
+    "fails": (SESSION_FAILS, "{op} {name} makes session creation fail: {limit}"),
+    "wrong": (WRONG_NUMBERS, "{op} {name} gives wrong numbers: {limit}"),
+    "cpu": (ON_CPU, "{op} {name} lands on the CPU: {limit}"),
+    "unknown": (UNKNOWN_NODE, "where {op} {name} runs is not known: {limit}"),
+}
+
+
+def diagnose(report: Placement) -> Iterator[tuple[str, Diagnostic, str]]:
+    """(node, diagnostic, effect) of each finding."""
+    for node, finding in report.findings:
+        code, text = _CODES[finding.effect]
+        message = text.format(op=node.op, name=node.name, limit=finding.limit)
+        notes = (f"source: {finding.source}",)
+        yield node.name, Diagnostic(code, message, help=finding.repair, notes=notes), finding.effect

@@ -1,0 +1,66 @@
+"""What lies beside a DxDispatch file: constants, which are ours, and inputs, which are the user's."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from dmlc.codegen.artifact import Artifact
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.ir import Array
+from dmlc.runtime import files
+from dmlc.runtime.feeds import FeedChecker
+
+SUFFIX = ".dxdispatch"
+
+
+def folder_of(path: Path) -> str:
+    """The folder beside a file that holds its data: ``head.dxdispatch`` for ``head.dxdispatch.json``."""
+    stem = path.name.removesuffix(".json").removesuffix(SUFFIX)
+    return stem + SUFFIX
+
+
+def write(
+    artifact: Artifact, path: Path, inputs: Mapping[str, str], make_up: Callable[[], Mapping[str, Array]]
+) -> None:
+    """Write the file, its constants, and every input that has no file yet, with what ``make_up`` gives.
+
+    ``inputs`` are the files of the inputs by name. An input that has a file is held against the model and stays.
+    Raises ``DmlcError``: E0421 (exit code 2), E0422, E0424, E0425.
+    """
+    there = {name: path.parent / file for name, file in inputs.items() if (path.parent / file).exists()}
+    types = dict(artifact.signature.inputs)
+    found = {name: _read(file, name, types[name].dtype.numpy) for name, file in there.items()}
+    missing = [name for name in inputs if name not in there]
+    made = make_up() if missing else {}
+    FeedChecker(artifact.signature).check({**{name: made[name] for name in missing}, **found})
+    for name in missing:
+        _save(path.parent / inputs[name], made[name])
+    for relative, array in artifact.arrays.items():
+        _save(path.parent / relative, array)
+    files.write_bytes(path, artifact.payload.encode("utf-8"))
+
+
+def _read(file: Path, name: str, wanted: np.dtype[np.generic]) -> Array:
+    """An input that is there; bools may be bytes. Raises ``DmlcError`` E0422 for what DxDispatch cannot read."""
+    array = files.load_array(file, None, name)
+    if not array.flags.c_contiguous:
+        message = f"{file} is in Fortran order, which DxDispatch does not read"
+        raise fail(codes.BAD_ARRAY_FILE, message, help="save np.ascontiguousarray(...) of it")
+    return array.astype(bool) if wanted.kind == "b" and array.dtype in (np.int8, np.uint8) else array
+
+
+def _save(file: Path, array: Array) -> None:
+    """One ``.npy`` file; bools as bytes, which is what DxDispatch's reader takes them for."""
+    try:
+        file.parent.mkdir(parents=False, exist_ok=True)
+    except OSError as error:
+        raise files.cannot("write", file.parent, error) from None
+    buffer = io.BytesIO()
+    plain = np.ascontiguousarray(array.view(np.uint8) if array.dtype.kind == "b" else array).reshape(array.shape)
+    np.lib.format.write_array(buffer, plain, allow_pickle=False)
+    files.write_bytes(file, buffer.getvalue())

@@ -1,0 +1,154 @@
+"""DirectML's own tables: which tensors each operator takes at which feature level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from dmlc.targets.schema import need, types_of
+from dmlc.targets.target import load_data
+
+_FILE, _LEVELS_FILE = "directml_operators", "feature_levels"
+#: DirectML has no type of its own for it (FACTS: bool is UINT8).
+_AS = {"bool": "u8"}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRow:
+    """What one tensor of an operator may be."""
+
+    least: int
+    most: int
+    types: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRow:
+    """An operator, or a function of REDUCE (``REDUCE.SUM``). ``levels`` are newest first; each holds from there on."""
+
+    name: str
+    introduced: str
+    source: str
+    levels: tuple[tuple[str, Mapping[str, TensorRow]], ...]
+    optional: frozenset[str] = frozenset()
+    measured: str = ""
+
+    def at(self, level: str) -> Mapping[str, TensorRow] | None:
+        """The tensors at a feature level; None where the operator does not exist yet."""
+        asked = level_key(level)
+        return next((tensors for since, tensors in self.levels if level_key(since) <= asked), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why DirectML does not take a tensor: the limit in words, the row that says so, the first level that would."""
+
+    operator: str
+    tensor: str
+    limit: str
+    source: str
+    first_level: str | None
+
+
+#: A tensor as a caller knows it: its element type and rank, None for what is not known.
+Tensor = tuple["str | None", "int | None"]
+
+
+@lru_cache(maxsize=64)
+def level_key(level: str) -> tuple[int, ...]:
+    """Feature levels in order. Raises ``ValueError`` for what is none."""
+    return tuple(map(int, level.split(".")))
+
+
+@lru_cache(maxsize=1)
+def _levels() -> tuple[tuple[str, ...], str]:
+    data = load_data(_LEVELS_FILE)
+    levels = [row.get("level") for row in data.get("levels", ())]
+    file = f"{_LEVELS_FILE}.json"
+    need(bool(levels) and all(isinstance(level, str) for level in levels), file, "levels are texts")
+    need(levels == sorted(levels, key=level_key), file, "levels are in order")
+    need(data.get("least") in levels, file, "least is one of the levels")
+    return tuple(levels), data["least"]
+
+
+def feature_levels() -> tuple[str, ...]:
+    """All of them, oldest first."""
+    return _levels()[0]
+
+
+def least_feature_level() -> str:
+    """What ONNX Runtime's execution provider asks a device for."""
+    return _levels()[1]
+
+
+def parse_operators(data: dict[str, Any], file: str = f"{_FILE}.json") -> dict[str, OperatorRow]:
+    """The rows of the document by name. Raises ``DmlcError`` E0590."""
+    need(isinstance(data.get("rows"), list), file, "rows is a list")
+    out: dict[str, OperatorRow] = {}
+    for row in data["rows"]:
+        base = row.get("operator")
+        need(isinstance(base, str), file, "a row has an operator")
+        need(bool(row.get("source")), file, f"{base}: a row has a source")
+        need(row.get("introduced") in feature_levels(), file, f"{base}: introduced is a feature level")
+        levels = tuple((level, _tensors(tensors, file, base)) for level, tensors in row.get("levels", ()))
+        keys = [level_key(level) for level, _ in levels if level in feature_levels()]
+        need(len(keys) == len(levels) > 0, file, f"{base}: levels are feature levels")
+        need(keys == sorted(keys, reverse=True), file, f"{base}: levels are newest first")
+        for function in row.get("functions", "").split() or [""]:
+            name = f"{base}.{function}" if function else base
+            need(name not in out, file, f"{name} has two rows")
+            optional = frozenset(row.get("optional", "").split())
+            out[name] = OperatorRow(name, row["introduced"], row["source"], levels, optional, row.get("measured", ""))
+    return out
+
+
+def _tensors(tensors: Any, file: str, base: str) -> dict[str, TensorRow]:
+    need(isinstance(tensors, dict) and bool(tensors), file, f"{base}: a level has tensors")
+    out = {}
+    for name, cells in tensors.items():
+        need(isinstance(cells, list) and len(cells) == 3, file, f"{base}.{name}: ranks and types")
+        least, most, types = cells
+        need(isinstance(least, int) and isinstance(most, int) and 0 < least <= most, file, f"{base}.{name}: ranks")
+        out[name] = TensorRow(least, most, types_of(types, file, f"{base}.{name}"))
+    return out
+
+
+@lru_cache(maxsize=1)
+def operator_rows() -> Mapping[str, OperatorRow]:
+    """Every row of the table. Raises ``DmlcError`` E0590."""
+    return parse_operators(load_data(_FILE))
+
+
+def refusal(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> Refusal | None:
+    """Why DirectML refuses the operator at the level with these tensors, or None.
+
+    What is not known of a tensor is not held against it. A rank below the least one is fine: ones are put before it.
+    """
+    found = _limit(row, tensors, level)
+    if found is None:
+        return None
+    tensor, limit = found
+    return Refusal(row.name, tensor, limit, row.source, first_level(row, tensors))
+
+
+def first_level(row: OperatorRow, tensors: Mapping[str, Tensor]) -> str | None:
+    """The first feature level at which DirectML takes these tensors; None where none does."""
+    return next((level for level in feature_levels() if _limit(row, tensors, level) is None), None)
+
+
+def _limit(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> tuple[str, str] | None:
+    allowed = row.at(level)
+    if allowed is None:
+        return "", f"{row.name} exists from feature level {row.introduced} on, not at {level}"
+    for name, (dtype, rank) in tensors.items():
+        cell = allowed.get(name)
+        if cell is None:
+            continue
+        if dtype is not None and _AS.get(dtype, dtype) not in cell.types:
+            listed = " ".join(sorted(cell.types))
+            return name, f"{name} of {row.name} takes {listed} at feature level {level}, not {dtype}"
+        if rank is not None and rank > cell.most:
+            return name, f"{name} of {row.name} takes up to {cell.most} axes at feature level {level}, not {rank}"
+    return None

@@ -1,0 +1,194 @@
+"""The kernels of an execution provider by ONNX operator, and what is known to go wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from dmlc.targets.directml import level_key
+from dmlc.targets.schema import need, types_of
+from dmlc.targets.target import load_data
+
+_EFFECTS = ("fails", "wrong", "cpu")
+#: The domains whose operators the tables cover in full: what is not listed has no kernel.
+COVERED_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "ai.onnx.training"))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel: the types by type parameter; ``constant`` are the inputs that must be initializers for a fused graph.
+
+    ``graph_inputs`` is the number of inputs that a node in a graph has, ``query`` the provider's own further check.
+    ``release`` is the first onnxruntime with the kernel, ``types_release`` with these types.
+    """
+
+    since: int
+    types: Mapping[str, frozenset[str]]
+    constant: frozenset[int] = frozenset()
+    graph_inputs: int | None = None
+    query: str = ""
+    release: str = ""
+    types_release: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRow:
+    """An ONNX operator: ``opsets`` are the ranges where a kernel of it matches, ``directml`` what it becomes.
+
+    ``tensors`` says which tensor of that DirectML operator is which operand (``i0``), result (``o0``), or type.
+    ``inputs`` and ``outputs`` are type parameters or types. ``graph`` is false where the node never joins a fused
+    graph, ``host`` true where the kernel is the CPU's, registered for the provider.
+    """
+
+    domain: str
+    op: str
+    opsets: tuple[tuple[int, int], ...]
+    kernels: tuple[Kernel, ...]
+    directml: tuple[str, ...] = ()
+    tensors: Mapping[str, str] | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    graph: bool = True
+    host: bool = False
+
+    def usable(self, opset: int) -> bool:
+        return any(first <= opset <= last for first, last in self.opsets)
+
+    def kernel(self, opset: int, release: str | None = None) -> Kernel | None:
+        """The kernel that takes a node of a model of this opset; None where none does, or not yet in the release."""
+        if self.domain == "" and not self.usable(opset):
+            return None
+        version = opset if self.domain == "" else 1
+        found = max((k for k in self.kernels if k.since <= version), key=lambda k: k.since, default=None)
+        if found is None or (release and found.release and level_key(found.release) > level_key(release)):
+            return None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something known to go wrong, and when: all that is given must hold. ``effect`` is fails, wrong or cpu.
+
+    ``attributes`` have these values, ``attributes_not`` are given and have others,
+    ``contains`` hold a text; ``negative`` names the attribute or
+    the constant operand (``i1``) that holds a number below 0.
+    """
+
+    id: str
+    operators: frozenset[str]
+    effect: str
+    what: str
+    repair: str
+    source: str
+    since: frozenset[int] = frozenset()
+    types: Mapping[str, frozenset[str]] | None = None
+    ranks_over: int | None = None
+    empty: bool = False
+    results_over: int | None = None
+    attributes: Mapping[str, object] | None = None
+    attributes_not: Mapping[str, object] | None = None
+    negative: str = ""
+    operands_over: int | None = None
+    contains: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The table of one execution provider. ``cite`` is its source in a few words."""
+
+    source: str
+    cite: str
+    date: str
+    known_opsets: tuple[int, int]
+    rows: Mapping[tuple[str, str], ProviderRow]
+    failures: tuple[Failure, ...]
+    _of: dict[str, tuple[Failure, ...]] = field(default_factory=dict)
+
+    def failures_of(self, op: str) -> tuple[Failure, ...]:
+        """What is known to go wrong with an operator, or with any; looked for once."""
+        if op not in self._of:
+            self._of[op] = tuple(f for f in self.failures if op in f.operators or "*" in f.operators)
+        return self._of[op]
+
+    def row(self, domain: str, op: str) -> ProviderRow | None:
+        return self.rows.get((domain, op))
+
+
+def parse_provider(data: dict[str, Any], file: str) -> Provider:
+    """The table of a document. Raises ``DmlcError`` E0590."""
+    for key in ("source", "cite", "date", "known_opsets", "rows", "failures"):
+        need(key in data, file, f"{key} must be said")
+    rows: dict[tuple[str, str], ProviderRow] = {}
+    for raw in data["rows"]:
+        row = _row(raw, file)
+        need((row.domain, row.op) not in rows, file, f"{row.op} has two rows")
+        rows[row.domain, row.op] = row
+    failures = tuple(_failure(raw, file) for raw in data["failures"])
+    first, last = data["known_opsets"]
+    return Provider(data["source"], data["cite"], data["date"], (first, last), rows, failures)
+
+
+def _row(raw: dict[str, Any], file: str) -> ProviderRow:
+    op = raw.get("op")
+    need(isinstance(op, str), file, "a row has an op")
+    need(isinstance(raw.get("kernels"), list) and bool(raw["kernels"]), file, f"{op}: a row has kernels")
+    need(all(len(pair) == 2 and pair[0] <= pair[1] for pair in raw.get("opsets", ())), file, f"{op}: opsets")
+    return ProviderRow(
+        domain=raw.get("domain", ""),
+        op=str(op),
+        opsets=tuple((first, last) for first, last in raw.get("opsets", ())),
+        kernels=tuple(_kernel(kernel, file, str(op)) for kernel in raw["kernels"]),
+        directml=tuple(raw.get("directml", ())),
+        tensors=raw.get("tensors"),
+        inputs=tuple(raw.get("inputs", ())),
+        outputs=tuple(raw.get("outputs", ())),
+        graph=raw.get("graph", True),
+        host=raw.get("host", False),
+    )
+
+
+def _kernel(raw: dict[str, Any], file: str, op: str) -> Kernel:
+    need(isinstance(raw.get("since"), int), file, f"{op}: a kernel has the version that it is for")
+    need(isinstance(raw.get("types"), dict), file, f"{op}: a kernel has types")
+    return Kernel(
+        since=raw["since"],
+        types={name: types_of(text, file, f"{op} {name}") for name, text in raw["types"].items()},
+        constant=frozenset(raw.get("constant", ())),
+        graph_inputs=raw.get("graph_inputs"),
+        query=raw.get("query", ""),
+        release=raw.get("release", ""),
+        types_release=raw.get("types_release", ""),
+    )
+
+
+def _failure(raw: dict[str, Any], file: str) -> Failure:
+    for key in ("id", "operators", "effect", "what", "repair", "source"):
+        need(bool(raw.get(key)), file, f"failure {raw.get('id')}: {key} must be said")
+    need(raw["effect"] in _EFFECTS, file, f"failure {raw['id']}: effect is one of {', '.join(_EFFECTS)}")
+    types = raw.get("types")
+    return Failure(
+        id=raw["id"],
+        operators=frozenset(raw["operators"].split()),
+        effect=raw["effect"],
+        what=raw["what"],
+        repair=raw["repair"],
+        source=raw["source"],
+        since=frozenset(raw.get("since", ())),
+        types=None if types is None else {n: types_of(t, file, raw["id"]) for n, t in types.items()},
+        ranks_over=raw.get("ranks_over"),
+        empty=raw.get("empty", False),
+        results_over=raw.get("results_over"),
+        attributes=raw.get("attributes"),
+        attributes_not=raw.get("attributes_not"),
+        negative=raw.get("negative", ""),
+        operands_over=raw.get("operands_over"),
+        contains=raw.get("contains"),
+    )
+
+
+@lru_cache(maxsize=4)
+def provider(name: str) -> Provider:
+    """The table of that name. Raises ``DmlcError`` E0590."""
+    return parse_provider(load_data(name), f"{name}.json")

@@ -1,0 +1,36 @@
+"""What a session that runs a model for a target should set: what a compiled model carries in its metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+#: The metadata key.
+KEY = "dmlc.session"
+_SCHEMA = 1
+
+
+def session_advice(dims: Iterable[str]) -> str:
+    """The advice for the DirectML provider as one line of JSON.
+
+    ``free_dimensions`` are the dims to fix by name (``add_free_dimension_override_by_name``): with an open size no
+    nodes are fused, and every new shape is compiled again. The provider demands sequential execution without a memory
+    pattern; of its options none is needed.
+    """
+    advice = {
+        "schema": _SCHEMA,
+        "provider": "DmlExecutionProvider",
+        "free_dimensions": sorted(dims),
+        "provider_options": {},
+        "session_options": {"enable_mem_pattern": False, "execution_mode": "ORT_SEQUENTIAL"},
+    }
+    return json.dumps(advice, ensure_ascii=False, separators=(",", ":"))
+
+
+def free_dimensions(advice: str | None) -> list[str]:
+    """The dims to fix; none where a model carries no advice that can be read."""
+    try:
+        data = json.loads(advice or "{}")
+        return [str(name) for name in data["free_dimensions"]] if data.get("schema") == _SCHEMA else []
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return []

@@ -1,0 +1,59 @@
+"""The process that ONNX Runtime runs in, so that a kernel that ends its process does not end ours.
+
+Requests and answers are pickles on stdin and stdout: ``(keys of sessions to forget, what, ...)``, and
+``("fine", answer)`` or ``("failed", text)``.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+#: Where external data of a model that is given as bytes lies (onnxruntime_session_options_config_keys.h).
+_WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer until the other side closes."""
+    import onnxruntime
+
+    sessions: dict[int, Any] = {}
+
+    def load(key: int, model: bytes, folder: str | None) -> dict[str, str]:
+        """Make a session; the ONNX Runtime types of its outputs."""
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        if folder is not None:
+            options.add_session_config_entry(_WEIGHTS_FOLDER, folder)
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        sessions[key] = session
+        return {value.name: value.type for value in session.get_outputs()}
+
+    def run(key: int, names: list[str], feeds: dict[str, Any]) -> list[Any]:
+        return list(sessions[key].run(names, feeds))
+
+    verbs: dict[str, Callable[..., Any]] = {"load": load, "run": run}
+    while True:
+        try:
+            gone, what, *arguments = pickle.load(requests)
+        except EOFError:
+            return
+        for key in gone:
+            sessions.pop(key, None)
+        try:
+            answer: tuple[str, Any] = ("fine", verbs[what](*arguments))
+        except Exception as error:  # onnxruntime's exceptions have no common base class
+            answer = ("failed", str(error) or type(error).__name__)
+        pickle.dump(answer, answers, protocol=5)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what kernels print must not come between the answers
+    serve(sys.stdin.buffer, answers)

@@ -1,0 +1,172 @@
+"""``dmlc check`` and ``dmlc targets --op``: the report, its forms, its exit codes, and fixes that work when typed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import dmlc
+from dmlc.cli.main import main
+
+TEXT = """\
+model m(x: f32[N, 4], d: f64[3]) -> (best, more) {
+    best = argmax(x, axes=[1])
+    more = d + 1.0
+    return best, more
+}
+"""
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    Path("m.dml").write_text(TEXT)
+    save("mean", helper.make_node("ReduceMean", ["x"], ["y"], name="avg"), TensorProto.INT32, [2, 3], [1, 1], 18)
+    save("late", helper.make_node("Transpose", ["x"], ["y"], name="turn"), TensorProto.FLOAT, [2, 3], [3, 2], 23)
+    save("good", helper.make_node("Exp", ["x"], ["y"]), TensorProto.FLOAT, ["N", 3], ["N", 3], 18)
+
+    def call(*argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(list(argv))
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+def save(name: str, node: onnx.NodeProto, dtype: int, shape: list, result: list, opset: int) -> None:
+    infos = [helper.make_tensor_value_info(n, dtype, s) for n, s in (("x", shape), ("y", result))]
+    graph = helper.make_graph([node], name, infos[:1], infos[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), f"{name}.onnx")
+
+
+def test_a_program(run: Run) -> None:
+    code, out, err = run("check", "m.dml")
+    assert code == 0
+    assert out.startswith("m.dml: m is fine for directml: 2 inputs, 2 outputs, ")
+    assert "ARGMAX" in out
+    assert "open sizes N: --bind fixes them" in out
+    assert "warning[W0601]" in err
+    assert "m.dml:3:" in err
+    assert run("check", "m.dml", "--strict")[0] == 1
+    assert "in a fused graph" in run("check", "m.dml", "--bind", "N=1")[1]
+
+
+def test_a_model_is_looked_at_as_it_is_and_the_fix_works_when_typed(run: Run) -> None:
+    code, out, err = run("check", "mean.onnx")
+    assert code == 1
+    assert "fails:" in out
+    assert "error[E0591]: ReduceMean avg" in err
+    assert "source: measured" in err
+    (command,) = re.findall(r"this does: (dmlc compile .*?)(?:;|$)", err, re.MULTILINE)
+    words = shlex.split(command)
+    assert main(words[1:]) == 0
+    fixed = words[words.index("-o") + 1]
+    assert run("check", fixed)[0] == 0
+    x = np.array([[-1, -2, -2], [5, 5, 6]], np.int32)
+    y = dmlc.compile(fixed, target="cpu").run({"x": x})["y"]
+    assert y.tolist() == [[1]]  # 11 / 6, toward zero
+
+
+def test_a_node_that_is_lost_at_a_newer_opset(run: Run) -> None:
+    code, out, _ = run("check", "late.onnx")
+    assert (code, "opsets 7 to 22, not 23" in out) == (0, True)
+    code, _, err = run("check", "late.onnx", "--strict")
+    assert code == 1
+    (command,) = re.findall(r"this does: (dmlc compile .*?)(?:;|$)", err, re.MULTILINE)
+    assert main(shlex.split(command)[1:]) == 0
+    assert run("check", "late.fixed.onnx", "--strict")[0] == 0
+
+
+def test_json(run: Run) -> None:
+    code, out, _ = run("check", "good.onnx", "--bind", "N=2", "--format", "json")
+    found = json.loads(out)
+    assert (code, found["ok"], found["partitions"], found["dispatches"], found["bytes"]) == (0, True, 1, 1, 48)
+    (node,) = found["nodes"]
+    assert node["directml"] == ["ELEMENT_WISE_EXP"]
+    assert (node["where"], node["first_feature_level"]) == ("provider", "5.0")
+    found = json.loads(run("check", "mean.onnx", "--format", "json")[1])
+    assert (found["ok"], found["diagnostics"][0]["code"]) == (False, "E0591")
+    assert found["nodes"][0]["findings"][0]["effect"] == "fails"
+
+
+def test_sarif(run: Run) -> None:
+    code, out, err = run("check", "m.dml", "--format", "sarif")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document["version"] == "2.1.0"
+    (result,) = document["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("W0601", "warning")
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("m.dml", 3)
+    (rule,) = document["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["id"] == "W0601"
+
+
+def test_github(run: Run) -> None:
+    code, out, _ = run("check", "mean.onnx", "--format", "github")
+    assert code == 1
+    assert out.startswith("::error file=mean.onnx,title=E0591::ReduceMean avg")
+    Path("bad.dml").write_text("model\n")
+    code, out, _ = run("check", "bad.dml", "--format", "github")
+    assert code == 1
+    assert out.startswith("::error file=bad.dml,line=1,")
+
+
+def test_feature_levels(run: Run) -> None:
+    Path("h.dml").write_text("model h(x: f32[2, 3]) -> (y) {\n    y = softmax(x)\n    return y\n}\n")
+    assert run("check", "h.dml", "--feature-level", "5.1")[0] == 0
+    code, out, _ = run("check", "h.dml", "--feature-level", "5.0")
+    assert (code, "ACTIVATION_SOFTMAX1 exists from feature level 5.1 on" in out) == (1, True)
+    code, _, err = run("check", "h.dml", "--feature-level", "3.0")
+    assert (code, "error[E0557]" in err) == (1, True)
+    code, _, err = run("check", "h.dml", "--feature-level", "7.5")
+    assert (code, "error[E0556]" in err) == (2, True)
+    code, _, err = run("check", "h.dml", "--target", "directx")
+    assert (code, "error[E0550]" in err) == (2, True)
+
+
+def test_an_older_onnxruntime(run: Run) -> None:
+    assert run("check", "good.onnx", "--target", "directml:ort-1.17")[0] == 0
+    assert run("compile", "m.dml", "--target", "directml:ort-1.17", "-o", "m.onnx")[0] == 0
+    assert onnx.load("m.onnx").opset_import[0].version == 18
+
+
+def test_targets_lists_and_prints_rows(run: Run) -> None:
+    out = run("targets")[1]
+    assert "directml:ort-1.17" in out
+    out = run("targets", "directml", "--op", "argmax")[1]
+    assert "ArgMax: opsets 7 to 28; becomes ARGMAX" in out
+    assert "4.1 on  InputTensor" in out
+    found = json.loads(run("targets", "directml", "--op", "top_k1", "--feature-level", "3.1", "--format", "json")[1])
+    (table,) = found["directml"]
+    assert [level["level"] for level in table["levels"]] == ["3.1"]
+    assert run("targets", "directml", "--op", "argmaxx")[0] == 2
+    assert run("targets", "cpu", "--op", "argmax")[0] == 2
+
+
+def test_warnings_of_compile(run: Run) -> None:
+    program = dmlc.compile("m.dml")
+    assert [d.code.id for d in program.diagnostics] == ["W0601"]
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile("m.dml", strict=True)
+    assert caught.value.diagnostics[0].code.id == "W0601"
+    assert dmlc.compile("m.dml", target="cpu").diagnostics == ()
+    advice = json.loads({p.key: p.value for p in program.to_onnx().metadata_props}["dmlc.session"])
+    assert (advice["schema"], advice["free_dimensions"]) == (1, ["N"])
+
+
+def test_compile_refuses_what_would_fail(run: Run) -> None:
+    save("rank", helper.make_node("Neg", ["x"], ["y"], name="deep"), TensorProto.FLOAT, [1] * 9, [1] * 9, 18)
+    code, _, err = run("compile", "rank.onnx", "-o", "out.onnx")
+    assert (code, err.startswith("error[E05")) == (1, True)
+    assert not Path("out.onnx").exists()

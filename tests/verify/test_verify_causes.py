@@ -1,0 +1,118 @@
+"""Causes: what the models computed on the way decides whether a difference is excused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dmlc.verify.causes import (
+    Range,
+    at_the_limit,
+    cast_out_of_range,
+    divided_by_zero,
+    integers_overflowed,
+    nan_selected,
+    reduced_nothing,
+    underflowed,
+)
+from dmlc.verify.trace import Step
+from dmlc.verify.unstable import jumped_on
+
+NAN, INF = np.nan, np.inf
+
+
+def f32(*values: float) -> np.ndarray[Any, Any]:
+    return np.array(values, np.float32)
+
+
+def i32(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.int32)
+
+
+def step(op: str, *operands: np.ndarray[Any, Any], gives: np.ndarray[Any, Any]) -> Step:
+    return Step(op, operands, (gives,))
+
+
+def test_nan_in_selections() -> None:
+    assert nan_selected([step("argmax", f32(1, NAN), gives=i32(1))])
+    assert not nan_selected([step("argmax", f32(1, 2), gives=i32(1))])
+    assert not nan_selected([step("exp", f32(NAN), gives=f32(NAN))])
+    assert nan_selected([Step("if", (f32(NAN),), (None,), frozenset({"reducemax"}))])
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "expected"),
+    [
+        (NAN, np.int32, True),
+        (3e9, np.int32, True),
+        (-3.5, np.uint8, True),
+        (-0.5, np.uint8, False),
+        (255.9, np.uint8, False),
+    ],
+)
+def test_casts(value: float, target: Any, expected: bool) -> None:
+    assert cast_out_of_range([step("cast", f32(value), gives=np.zeros(1, target))]) is expected
+
+
+def test_integers() -> None:
+    top = 2**31 - 1
+    assert integers_overflowed([step("reducesum", i32(top, 1), gives=i32(0))])
+    assert not integers_overflowed([step("reducesum", i32(top - 1, 1), gives=i32(0))])
+    assert not integers_overflowed([step("reducemax", i32(top, top), gives=i32(0))])
+    assert integers_overflowed([step("reduceprod", i32(2**16, 2**16), gives=i32(0))])
+    assert integers_overflowed([step("reducesumsquare", i32(2**16), gives=i32(0))])
+    assert divided_by_zero([step("div", i32(1), i32(0), gives=i32(0))])
+    assert not divided_by_zero([step("div", f32(1), f32(0), gives=f32(INF))])
+
+
+def test_reductions_over_nothing() -> None:
+    assert reduced_nothing([step("reducemean", np.zeros((0, 3), np.float32), gives=f32(0))])
+    assert not reduced_nothing([step("add", np.zeros((0, 3), np.float32), gives=f32(0))])
+
+
+@pytest.mark.parametrize(
+    ("steps", "overflowed", "undefined"),
+    [
+        ([step("exp", f32(100), gives=f32(INF))], True, False),
+        ([step("log", f32(-1), gives=f32(NAN))], False, True),
+        ([step("log", f32(0), gives=f32(-INF))], False, True),
+        ([step("exp", f32(-200), gives=f32(0)), step("log", f32(0), gives=f32(-INF))], True, False),
+        ([step("div", f32(1), f32(0), gives=f32(INF))], False, True),
+        ([step("div", f32(0), f32(0), gives=f32(NAN))], False, True),
+        ([step("div", f32(1e30), f32(1e-30), gives=f32(INF))], True, False),
+        ([step("sqrt", f32(4, -4), gives=f32(2, NAN))], False, True),
+        ([step("pow", f32(0), f32(-1), gives=f32(INF))], False, True),
+        ([step("pow", f32(1e30), f32(2), gives=f32(INF))], True, False),
+        ([step("sub", f32(INF), f32(INF), gives=f32(NAN))], False, False),
+        ([step("reducesum", f32(3e38, 3e38), gives=f32(INF))], True, False),
+        ([step("reducelogsum", f32(0, 0), gives=f32(-INF))], False, True),
+        ([step("layernormalization", f32(1, 1), gives=f32(NAN, NAN))], False, True),
+        ([step("layernormalization", f32(1e30, 1), gives=f32(NAN, NAN))], True, False),
+        ([step("exp", f32(1), gives=f32(2.7))], False, False),
+    ],
+)
+def test_where_the_range_is_left(steps: list[Step], overflowed: bool, undefined: bool) -> None:
+    found = Range(steps)
+    assert (found.overflowed, found.undefined) == (overflowed, undefined)
+
+
+def test_limits() -> None:
+    assert at_the_limit([step("reducesum", f32(3e38, 1), gives=f32(3e38))])
+    assert not at_the_limit([step("reducesum", f32(1e30, 1), gives=f32(1e30))])
+    tiny = f32(1e-40)
+    assert underflowed([step("mul", tiny, tiny, gives=f32(0))], {"x": tiny})
+    assert not underflowed([step("mul", tiny, tiny, gives=f32(0))], {"x": tiny, "y": f32(1)})
+
+
+def test_inputs_that_are_jumped_on_as_they_are() -> None:
+    moved = Step("transpose", (None,), (None,), reads=("x",), writes=("t",))
+    chosen = Step("argmax", (None,), (None,), reads=("t",), writes=("y",))
+    assert jumped_on([moved, chosen], {"x": f32(1)}) == {"x"}
+    rounded = Step("softmax", (None,), (None,), reads=("x",), writes=("t",))
+    assert jumped_on([rounded, chosen], {"x": f32(1)}) == frozenset()
+    against = Step("greater", (None, None), (None,), reads=("x", "t"), writes=("y",))
+    assert jumped_on([rounded, against], {"x": f32(1)}) == frozenset()
+    constant = Step("greater", (None, None), (None,), reads=("x", "weight"), writes=("y",))
+    assert jumped_on([constant], {"x": f32(1)}) == {"x", "weight"}

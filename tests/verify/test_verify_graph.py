@@ -1,0 +1,143 @@
+"""Programs: the meaning by the references against what they were compiled to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmlc
+from dmlc.diagnostics import Source
+from dmlc.ir import Graph
+from dmlc.text import load
+from dmlc.verify import verify_graph
+
+PROGRAMS = {
+    "selections": """
+dim N in 2..64
+model m(x: f32[N, 4], h: f16[2, 3, 4]) -> (a, b, v, i, o) {
+    a = argmax(x, axes=[1], ties=last)
+    b = argmin(x, axes=[0, 1])
+    v, i = top_k(x, k=3, axis=1)
+    o = hardmax(h, axes=[1, 2])
+    return a, b, v, i, o
+}
+""",
+    "reductions": """
+dim N in 0..8
+model m(x: f32[N, 4, 3], i: i32[4, 5]) -> (a, b, c, d, e) {
+    a = reduce_sum(reduce_sum(x, axes=[0]), axes=[1])
+    b = reduce_max(x, axes=[1, 2])
+    c = reduce_mean(i, axes=[0])
+    d = reduce_sum(i, axes=[1])
+    e = reduce_log_sum_exp(x, axes=[2])
+    return a, b, c, d, e
+}
+""",
+    "normalizations": """
+model m(x: f32[3, 8], s: f32[8]) -> (a, b, c, d) {
+    a = softmax(x, axes=[0, 1])
+    b = layer_norm(x, s, s)
+    c = rms_norm(x, s)
+    d = log_softmax(x)
+    return a, b, c, d
+}
+""",
+    "elements": """
+model m(x: f32[3, 4], i: i32[4], u: u8[4], k: u32[3], t: bool[4]) -> (a, b, c, d, e, f) {
+    a = where(t, x, 0 - x) |> clip(min=-1, max=2)
+    b = i / (i * 2 + 1)
+    c = u - 200
+    d = gather(x, k, axis=1)
+    e = round(x) as i32
+    f = i // 3 + i % 4
+    return a, b, c, d, e, f
+}
+""",
+}
+
+
+def graph_of(text: str) -> Graph:
+    return load(Source("m.dml", text))
+
+
+@pytest.mark.parametrize("target", ["directml", "onnx"])
+@pytest.mark.parametrize("case", PROGRAMS)
+def test_what_is_compiled_is_what_is_meant(case: str, target: str) -> None:
+    program = dmlc.compile(Source("m.dml", PROGRAMS[case]), target=target)
+    verdict = verify_graph(graph_of(PROGRAMS[case]), program.to_onnx(), inputs=30)
+    assert verdict.ok, verdict.to_text()
+    assert verdict.ran == 30
+
+
+@pytest.mark.parametrize("case", PROGRAMS)
+def test_generated_code_runs_too(case: str) -> None:
+    program = dmlc.compile(Source("m.dml", PROGRAMS[case]), target="numpy")
+    verdict = verify_graph(graph_of(PROGRAMS[case]), lambda feeds: program.run(feeds, backend="numpy"))
+    assert verdict.ok, verdict.to_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "output"),
+    [
+        ("ties=last", "ties=first", "a"),
+        ("argmin(x, axes=[0, 1])", "argmax(x, axes=[0, 1])", "b"),
+        ("k=3, axis=1)", "k=3, axis=1, order=smallest)", "v"),
+        ("hardmax(h, axes=[1, 2])", "hardmax(h, axes=[2])", "o"),
+    ],
+)
+def test_what_means_something_else_is_found(old: str, new: str, output: str) -> None:
+    text = PROGRAMS["selections"]
+    wrong = dmlc.compile(Source("m.dml", text.replace(old, new)), target="onnx").to_onnx()
+    verdict = verify_graph(graph_of(text), wrong)
+    assert verdict.status == "different"
+    assert {o.name for o in verdict.outputs if o.status == "different"} & {output}
+
+
+def test_code_that_fails_or_lies() -> None:
+    graph = graph_of("model m(x: f32[3]) -> (y) {\n    return x + 1\n}\n")
+
+    def fails(feeds: dict[str, Any]) -> dict[str, Any]:
+        raise RuntimeError("no")
+
+    verdict = verify_graph(graph, fails, inputs=3)
+    assert verdict.status == "different"
+    assert "RuntimeError: no" in verdict.reason
+    assert verify_graph(graph, lambda feeds: {"y": feeds["x"] + np.float32(1)}).status == "equal"
+    assert verify_graph(graph, lambda feeds: {"y": feeds["x"]}).status == "different"
+
+
+def test_operators_without_a_reference() -> None:
+    noise = graph_of("model m(x: f32[3]) -> (y) {\n    return onnx.RandomUniformLike(x)\n}\n")
+    verdict = verify_graph(noise, lambda feeds: {})
+    assert verdict.status == "not verified"
+    assert "has no reference" in verdict.reason
+    carried = PROGRAM = "model m(x: f32[3]) -> (y) {\n    return onnx.Softplus(x)\n}\n"
+    assert verify_graph(graph_of(carried), dmlc.compile(Source("m.dml", PROGRAM)).to_onnx()).ok
+
+
+def test_the_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from dmlc.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("head.dml").write_text(PROGRAMS["selections"])
+    Path("other.dml").write_text(PROGRAMS["selections"].replace("ties=last", "ties=first"))
+    assert main(["compile", "head.dml", "-q"]) == 0
+    assert main(["verify", "head.dml", "head.onnx", "--inputs", "8"]) == 0
+    assert "on 8 inputs, seed 0" in capsys.readouterr().out
+    assert main(["verify", "head.onnx", "other.dml", "--seed", "3"]) == 1
+    assert "different: a on" in capsys.readouterr().out
+    assert main(["verify", "head.onnx", "other.dml", "--format", "json"]) == 1
+    assert '"status": "different"' in capsys.readouterr().out
+    assert main(["verify", "head.onnx", "head.onnx", "--exact", "-q"]) == 0
+    assert capsys.readouterr().out == "equal on 24 inputs, seed 0\n"
+    assert main(["verify", "none.onnx", "head.onnx"]) == 2
+    assert main(["verify", "head.dml", "head.onnx", "--inputs", "0"]) == 2
+    assert main(["verify", "head.dml", "head.onnx", "--seed", "-1"]) == 2
+    assert main(["verify", "head.dml", "head.onnx", "--allow", "fast"]) == 2
+    assert main(["verify", "head.dml", "-"]) == 2
+    Path("text.onnx").write_text("no model")
+    assert main(["verify", "text.onnx", "head.onnx"]) == 1
+    assert "E0430" in capsys.readouterr().err

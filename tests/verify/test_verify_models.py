@@ -1,0 +1,260 @@
+"""Interfaces, inputs that do not work, models that do not run: what the verdict says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from model_pairs import BF16, BOOL, F32, F64, I32, I64, chain, floats, ints, model, node, reductions
+from onnx import TensorProto, helper, numpy_helper
+
+from dmlc.verify import verify_models
+from dmlc.verify.process import _PROCESS
+
+IDENTITY = chain("Identity")
+
+
+def test_the_same_seed_gives_the_same_verdict() -> None:
+    pair = reductions("ReduceSum", (1,), (0,)), reductions("ReduceSum", (0, 1))
+    assert verify_models(*pair, seed=5) == verify_models(*pair, seed=5)
+    assert verify_models(*pair, seed=5).to_json() == verify_models(*pair, seed=5).to_json()
+
+
+def test_json_and_text() -> None:
+    verdict = verify_models(IDENTITY, chain("Abs"), inputs=3, seed=2)
+    found = json.loads(json.dumps(verdict.to_json()))
+    assert (found["status"], found["ok"], found["seed"]) == ("different", False, 2)
+    assert found["inputs"] == {"asked": 3, "ran": 3, "skipped": 0}
+    first = found["outputs"][0]["first_difference"]
+    assert (first["input"], first["pattern"], first["of"]) == (0, "normal", 6)
+    assert first["original"] == -first["result"]
+    assert verdict.case is not None
+    assert verdict.case["x"][tuple(first["index"])] == np.float32(first["original"])
+    text = verdict.to_text()
+    assert text.splitlines()[-1] == "different: y on 3 of 3 inputs, seed 2"
+    assert "became" in text
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (model(node("Identity", ["x"], ["z"]), outputs=("z",)), "outputs y became z"),
+        (model(node("Identity", ["w"], ["y"]), inputs={"w": (F32, (2, 3))}), "inputs x became w"),
+        (chain("Identity", dtype=F64), "input x was float, is double"),
+        (chain("Identity", x=(3, 2)), "the result fails"),
+        (model(node("Nothing", ["x"], ["y"])), "the result: ONNX Runtime refuses"),
+    ],
+)
+def test_interfaces_that_changed(result: onnx.ModelProto, words: str) -> None:
+    verdict = verify_models(IDENTITY, result)
+    assert verdict.status == "different"
+    assert words in verdict.to_text()
+
+
+def test_the_order_of_outputs_counts() -> None:
+    nodes = [node("Neg", ["x"], ["a"]), node("Abs", ["x"], ["b"])]
+    verdict = verify_models(model(*nodes, outputs=("a", "b")), model(*nodes, outputs=("b", "a")))
+    assert "outputs a, b became b, a" in verdict.reason
+
+
+def test_an_original_that_cannot_run_is_not_verified() -> None:
+    broken = model(node("Nothing", ["x"], ["y"]))
+    verdict = verify_models(broken, broken)
+    assert (verdict.status, verdict.ok) == ("not verified", False)
+    assert "the original: ONNX Runtime refuses" in verdict.reason
+    never = model(node("Reshape", ["x", "s"], ["y"]), x=(2, 3), constants={"s": ints(5, 7)})
+    verdict = verify_models(never, never)
+    assert verdict.status == "not verified"
+    assert "none of the sizes" in verdict.reason
+
+
+def test_inputs_that_the_original_fails_on_are_skipped() -> None:
+    """A count of repeats that is not negative: many integers are none."""
+    nodes = [node("Div", ["c", "s"], ["y"]), node("ReduceSum", ["x", "a"], ["s"])][::-1]
+    constants = {"a": ints(0), "c": np.array([7], np.int32)}
+    division = model(*nodes, dtype=I32, x=(3,), constants=constants)
+    verdict = verify_models(division, division)
+    assert verdict.ok
+    assert verdict.skipped
+    assert verdict.ran + len(verdict.skipped) == 24
+    assert "division by zero" in verdict.to_text()
+
+
+def test_sizes_are_found() -> None:
+    """Reshape to rows of 4: only some sizes fit."""
+    rows = model(node("Reshape", ["x", "s"], ["y"]), x=("N", "M"), constants={"s": ints(-1, 4, 4)})
+    assert verify_models(rows, rows).status == "equal"
+    one = model(
+        node("Add", ["a", "b"], ["y"]),
+        inputs={"a": (F32, (None, "N")), "b": (F32, (None, "N + 0"))},
+    )
+    assert verify_models(one, one).status == "equal"
+
+
+def test_unknown_ranks_and_sizes_below_zero() -> None:
+    image = model(node("GlobalMaxPool", ["x"], ["y"]), x=None)
+    assert verify_models(image, image).ok
+    dynamic = chain("Identity", x=("?", "?"))
+    dynamic.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    assert verify_models(dynamic, dynamic).status == "equal"
+
+
+def test_a_bound_dim_has_the_size_of_the_result() -> None:
+    verdict = verify_models(chain("Identity", x=("N", 3)), chain("Identity", x=(5, 3)))
+    assert verdict.status == "equal"
+    other = model(node("Identity", ["x"], ["y"]), x=(5, "M"))
+    assert verify_models(chain("Identity", x=("N", 3)), other).status == "equal"
+
+
+def test_indices_stay_in_range() -> None:
+    inputs = {"table": (F32, (5, 2)), "i": (I64, ("N",))}
+    nodes = [node("Cast", ["i"], ["j"], to=I32), node("Gather", ["table", "j"], ["y"])]
+    gathered = model(*nodes, inputs=inputs)
+    verdict = verify_models(gathered, gathered)
+    assert verdict.status == "equal"
+    assert not verdict.skipped
+    weights = {"table": np.zeros((7, 2), np.float32)}
+    looked_up = model(*nodes, inputs={"i": (I64, (4,))}, constants=weights)
+    assert not verify_models(looked_up, looked_up).skipped
+
+
+def test_integers_that_are_shapes() -> None:
+    shaped = model(node("Expand", ["x", "s"], ["y"]), inputs={"x": (F32, (1, 1)), "s": (I64, (2,))})
+    verdict = verify_models(shaped, shaped)
+    assert verdict.ok, verdict.to_text()
+
+
+def test_types_that_numpy_lacks() -> None:
+    nodes = [node("Cast", ["x"], ["y"], to=BF16), node("Cast", ["x"], ["f"], to=TensorProto.FLOAT8E4M3FN)]
+    narrow = model(*nodes, outputs=("y", "f"), opset=19)
+    assert verify_models(narrow, narrow).status == "equal"
+    wrong = model(
+        node("Neg", ["x"], ["n"]), node("Cast", ["n"], ["y"], to=BF16), nodes[1], outputs=("y", "f"), opset=19
+    )
+    assert verify_models(narrow, wrong).status == "different"
+    fed = chain(("Cast", {"to": F32}), "Neg", ("Cast", {"to": BF16}), dtype=BF16)
+    assert verify_models(fed, fed).status == "equal"
+    assert verify_models(fed, chain("Identity", dtype=BF16)).status == "different"
+
+
+def test_strings_bools_sequences() -> None:
+    inputs = {"t": (TensorProto.STRING, (4,)), "b": (BOOL, (4,)), "x": (F32, (4,))}
+    nodes = [
+        node("Where", ["b", "t", "u"], ["y"]),
+        node("SequenceConstruct", ["x", "x"], ["s"]),
+    ]
+    words = {"u": np.array(["?"], object)}
+    texts = model(*nodes, inputs=inputs, constants=words, outputs=("y", "s"))
+    assert verify_models(texts, texts).status == "equal"
+    nodes[0] = node("Where", ["b", "u", "t"], ["y"])
+    assert verify_models(texts, model(*nodes, inputs=inputs, constants=words, outputs=("y", "s"))).status == "different"
+    listed = model(node("ConcatFromSequence", ["l"], ["y"], axis=0), inputs={})
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(F32, (2, 2)))
+    listed.graph.input.append(helper.make_value_info("l", kind))
+    assert verify_models(listed, listed).status == "equal"
+
+
+def test_a_folded_default_is_found() -> None:
+    """An initializer that is listed as an input can be overridden; a rewrite must not take it for a constant."""
+    fed = {"x": (F32, (2, 3)), "c": (F32, (3,))}
+    constants = {"c": np.ones(3, np.float32)}
+    open_default = model(node("Mul", ["x", "c"], ["y"]), inputs=fed, constants=constants)
+    assert verify_models(open_default, open_default).status == "equal"
+    folded = model(node("Identity", ["x"], ["y"]), inputs=fed, constants=constants)
+    assert verify_models(open_default, folded).status == "different"
+    for old in (open_default, folded):
+        old.ir_version = 3  # where nothing can be overridden
+    assert verify_models(open_default, folded).status == "equal"
+
+
+def test_control_flow_is_run_and_looked_into() -> None:
+    def branches(op: str) -> onnx.ModelProto:
+        def branch(name: str) -> onnx.GraphProto:
+            return helper.make_graph([node(op, ["x"], ["r"], keepdims=0)], name, [], [onnx.ValueInfoProto(name="r")])
+
+        choose = node("If", ["b"], ["y"], then_branch=branch("then"), else_branch=branch("else"))
+        return model(choose, inputs={"x": (F32, (2, 3)), "b": (BOOL, ())})
+
+    assert verify_models(branches("ReduceMax"), branches("ReduceMax")).status == "equal"
+    assert verify_models(branches("ReduceMax"), branches("ReduceMin")).status == "different"
+
+
+def test_external_data(tmp_path: Path) -> None:
+    weights = np.arange(12, dtype=np.float32).reshape(3, 4)
+    (tmp_path / "w.bin").write_bytes(weights.tobytes())
+    apart = model(node("MatMul", ["x", "w"], ["y"]), constants={"w": weights})
+    tensor = apart.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    path = tmp_path / "apart.onnx"
+    path.write_bytes(apart.SerializeToString())
+    inside = model(node("MatMul", ["x", "w"], ["y"]), constants={"w": weights})
+    assert verify_models(path, inside).status == "equal"
+    assert verify_models(apart, str(path), folder=tmp_path).status == "equal"
+    numpy_helper.to_array(inside.graph.initializer[0])
+    inside.graph.initializer[0].CopyFrom(numpy_helper.from_array(weights + 1, "w"))
+    assert verify_models(path, inside).status == "different"
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    assert "cannot be read" in verify_models(tmp_path / "none.onnx", IDENTITY).reason
+
+
+def test_a_kernel_that_ends_its_process_costs_an_input() -> None:
+    """The lowest integer divided by -1 is SIGFPE on x86."""
+    nodes = [node("Mul", ["x", "m"], ["p"]), node("Sub", ["p", "l"], ["low"]), node("Div", ["low", "d"], ["y"])]
+    constants = {
+        "m": np.array(0, np.int32),
+        "l": np.array(2**31 - 1, np.int32),
+        "d": np.array(-1, np.int32),
+    }
+    fine = model(*nodes, dtype=I32, constants=constants)
+    assert verify_models(fine, fine, inputs=1).ok
+    nodes.insert(2, node("Sub", ["low", "one"], ["lowest"]))
+    nodes[3] = node("Div", ["lowest", "d"], ["y"])
+    fatal = model(*nodes, dtype=I32, constants={**constants, "one": np.array(1, np.int32)})
+    verdict = verify_models(fatal, fatal, inputs=1)
+    if verdict.status == "not verified":  # on other processors it is defined
+        assert "ended its process" in verdict.reason
+        other = verify_models(fine, fatal, inputs=1)
+        assert other.status == "different"
+        assert "ended its process" in other.reason
+    assert verify_models(IDENTITY, IDENTITY).status == "equal"
+
+
+def test_a_run_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmlc.verify.process.TIME_LIMIT", 0.3)
+    body = helper.make_graph(
+        [node("Identity", ["c"], ["c2"]), node("Sin", ["v"], ["v2"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", I64, ()),
+            helper.make_tensor_value_info("c", BOOL, ()),
+            helper.make_tensor_value_info("v", F32, (2, 3)),
+        ],
+        [helper.make_tensor_value_info("c2", BOOL, ()), helper.make_tensor_value_info("v2", F32, (2, 3))],
+    )
+    constants = {"n": np.array(2**62, np.int64), "on": np.array(True)}
+    endless = model(node("Loop", ["n", "on", "x"], ["y"], body=body), constants=constants)
+    _PROCESS.start()
+    verdict = verify_models(endless, endless, inputs=1)
+    assert verdict.status == "not verified"
+    assert "took longer" in verdict.reason
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(ValueError, match="no class of rewrites"):
+        verify_models(IDENTITY, IDENTITY, allowed="fast")
+    with pytest.raises(ValueError, match="at least one"):
+        verify_models(IDENTITY, IDENTITY, inputs=0)
+
+
+def test_constants_alone() -> None:
+    fixed = model(node("Identity", ["c"], ["y"]), inputs={}, constants={"c": floats(1.0, 2.0)})
+    assert verify_models(fixed, fixed).status == "equal"
+    other = model(node("Identity", ["c"], ["y"]), inputs={}, constants={"c": floats(1.0, 3.0)})
+    assert verify_models(fixed, other).status == "different"

@@ -18,7 +18,7 @@ from dmlc.importers.order import in_order, used_names
 from dmlc.importers.scope import Scope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
-from dmlc.ir import DimTable, ForeignType, Graph, Region, Value
+from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.ops.opaque import OPAQUE, Held, OpaqueAttributes
 
@@ -109,11 +109,17 @@ class _Importer:
             if tensor.name in overridable:
                 value = scope.values[tensor.name]
                 assert value is not None
-                scope.graph.defaults[value] = stored(tensor, self.folder)
+                scope.graph.defaults[value] = self._default(tensor)
             else:
                 self._weight(scope, tensor)
         for sparse in source.sparse_initializer:
             scope.define_weight(sparse.values.name, lambda s=sparse: self._foreign(scope, s.values.name, s))  # type: ignore[misc]
+
+    def _default(self, tensor: TensorProto) -> Tensor:
+        """The data of an input that need not be fed; of a type that the language lacks it is only passed on."""
+        if tensor.data_type in DTYPE_OF:
+            return stored(tensor, self.folder)
+        return StoredTensor(ForeignType(), tensor, lambda: None)
 
     def _weight(self, scope: Scope, tensor: TensorProto) -> None:
         if tensor.data_type in DTYPE_OF:

@@ -14,7 +14,7 @@ from dmlc.importers import operators  # noqa: F401 (registers the readers)
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.known import KNOWERS
 from dmlc.importers.opaque import opaque_attributes, refined_types
-from dmlc.importers.registry import READERS, Data, Made, Reading, Same
+from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
 from dmlc.importers.scope import Known, Scope
 from dmlc.importers.types import UNKNOWN
 from dmlc.ir import FOREIGN, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
@@ -51,7 +51,7 @@ class NodeReader:
         version = self.versions.get(domain, 1)
         reading = Reading(self.scope, proto, inputs, version)
         if reader is not None and not any(v is not None and v.type.dtype is FOREIGN for v in inputs):
-            found = reader(reading)
+            found = _read(reader, reading)
             if isinstance(found, Made):
                 node = self._make(found)
                 if node is not None:
@@ -78,7 +78,8 @@ class NodeReader:
         known = self.scope.known(reading.x)
         if isinstance(known, tuple) and len(known) == 1:
             (known,) = known
-        return reading.attribute("then_branch" if known else "else_branch") if isinstance(known, int) else None
+        branch = reading.attribute("then_branch" if known else "else_branch") if isinstance(known, int) else None
+        return branch if branch is not None and len(branch.g.output) == len(reading.proto.output) else None
 
     def _find(self, proto: NodeProto, name: str) -> Value | None:
         if not name:
@@ -167,6 +168,14 @@ class NodeReader:
         known = KNOWERS.get(proto.op_type) if not domain else None
         if known is not None and len(node.results) == 1:
             self._learn(reading, known(reading), node)
+
+
+def _read(reader: Reader, reading: Reading) -> Found:
+    """What the reader finds; a node with too few inputs or attributes is passed on, for a runtime to refuse."""
+    try:
+        return reader(reading)
+    except (IndexError, ValueError):
+        return None
 
 
 def _is_pure(proto: NodeProto, domain: str, regions: list[Region]) -> bool:

@@ -34,7 +34,7 @@ class Cse(Pass):
         constants: dict[TensorType, Node | None] = {}
         changed = False
         for node in graph:
-            if not node.op.pure:
+            if not node.op.pure or node.regions:  # graphs inside nodes are not compared
                 continue
             tensor = getattr(node.attributes, "value", None)
             if isinstance(tensor, Tensor) and not self._compare(tensor.type, node, constants, seen):

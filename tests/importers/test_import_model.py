@@ -497,3 +497,53 @@ def test_a_model_that_no_later_opset_can_say_is_left_as_it_is() -> None:
     feeds = {"x": X.reshape(1, 1, 2, 3), "scales": np.array([1, 1, 2, 2], np.float32)}
     np.testing.assert_array_equal(run(program.to_onnx(), feeds)[0], run(m, feeds)[0])
     assert refused(m, opset=13).code.id == "E0501"
+
+
+def test_ifs_with_other_branches_are_not_one() -> None:
+    def pair(value: float) -> onnx.GraphProto:
+        constant = node("Constant", [], ["o"], value=weight("", np.float32(value)))
+        return helper.make_graph([constant], "b", [], [info("o", [])])
+
+    m = model(
+        [
+            node("If", ["c"], ["a"], then_branch=pair(1), else_branch=pair(2)),
+            node("If", ["c"], ["b"], then_branch=pair(3), else_branch=pair(4)),
+        ],
+        [info("c", [], BOOL)],
+        [info("a", None), info("b", None)],
+    )
+    for c in (True, False):
+        same(m, {"c": np.array(c)})
+
+
+def test_inlined_branches_may_have_nodes_of_one_name() -> None:
+    def branch(op: str) -> onnx.GraphProto:
+        return helper.make_graph([node(op, ["x"], ["o"], name="n")], "b", [], [info("o", None)])
+
+    m = model(
+        [
+            node("If", ["c"], ["y"], then_branch=branch("Softplus"), else_branch=branch("Neg")),
+            node("If", ["c"], ["z"], then_branch=branch("Softsign"), else_branch=branch("Neg")),
+        ],
+        [info("x", [2, 3])],
+        [info("y", None), info("z", None)],
+        [weight("c", True, bool)],
+    )
+    same(m, {"x": X})
+
+
+def test_a_default_of_a_type_that_the_language_lacks() -> None:
+    m = model(
+        [node("Gather", ["s", "i"], ["y"])],
+        [info("i", [2], INT64), info("s", [3], STRING)],
+        [info("y", None, STRING)],
+        [helper.make_tensor("s", STRING, [3], [b"a", b"b", b"c"])],
+    )
+    same(m, {"i": np.array([2, 0])})
+
+
+def test_functions_with_defaults_are_carried() -> None:
+    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "f": 1]>
+        g (float[2, 3] x) => (float[2, 3] w) { w = f.Soft(x) }
+        <domain: "f", opset_import: ["": 17]> Soft <ax: int = 0> (a) => (o) { o = Softmax <axis: int = @ax> (a) }""")
+    same(m, {"x": X}, opset=17)

@@ -133,3 +133,15 @@ def test_transposes_that_undo_each_other(op: str) -> None:
 def test_a_masked_row_stays_nan() -> None:
     masked = np.array([[-np.inf] * 4, [0, 1, 2, -np.inf], [0, 0, 0, 0]], np.float32)
     check(model(written(), axis=[-1]), ["Softmax"], feeds=[masked])
+
+
+@pytest.mark.parametrize("keeps", [(1, 0), (0, 1), (0, 0)])
+def test_a_dropped_axis_of_a_square_stretches_along_another(keeps: tuple[int, int]) -> None:
+    nodes = [
+        node("ReduceMax", ["x"], ["m"], axes=[1], keepdims=keeps[0]),
+        node("Sub", ["x", "m"], ["d"]),
+        node("Exp", ["d"], ["e"]),
+        node("ReduceSum", ["e", "axis"], ["s"], keepdims=keeps[1]),
+        node("Div", ["e", "s"], ["y"]),
+    ]
+    check(model(nodes, (3, 3), axis=[1]), ["ReduceMax", "Sub", "Exp", "ReduceSum", "Div"])

@@ -50,6 +50,8 @@ def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
 def _write(emitter: Emitter, node: Node, proto: NodeProto, inputs: Sequence[str], emit_nodes: EmitNodes) -> None:
     made = emitter.proto.node.add()
     made.CopyFrom(proto)
+    if proto.name:
+        made.name = emitter.passed_name(proto.name)
     del made.input[:], made.output[:]
     made.input.extend(inputs)
     made.output.extend(_outputs(emitter, node, proto))
@@ -96,6 +98,8 @@ def _write_moved(
     """The node in the form that it has at the emitted opset."""
     proto = NodeProto()
     proto.CopyFrom(origin.proto)
+    if proto.name:
+        proto.name = emitter.passed_name(proto.name)
     del proto.input[:], proto.output[:]
     proto.input.extend(inputs)
     proto.output.extend(_outputs(emitter, node, origin.proto))

@@ -52,6 +52,7 @@ class _Shared:
         self.report: dict[str, None] = {}
         self.domains: set[str] = set()
         self.node_names: set[str] = set()
+        self.passed_names: set[str] = set()
         self.reserved: set[str] = set()
         self.taken: set[str] = set()
         self.constants: dict[Tensor, str] = {}
@@ -280,6 +281,13 @@ class NodeWriter:
                 self.proto.value_info.append(value_info(final, type))
         pending.clear()
         self._made.clear()
+
+    def passed_name(self, name: str) -> str:
+        """The name of a node that is passed on: its own, but for the second node of that name."""
+        if name in self.shared.passed_names:
+            return self._node_name(name)
+        self.shared.passed_names.add(name)
+        return name
 
     def _node_name(self, wanted: str) -> str:
         """A name that no other node has: ONNX Runtime refuses two nodes of one name."""

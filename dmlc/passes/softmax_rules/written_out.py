@@ -136,10 +136,18 @@ def _reduction(value: Value, whole: Value, seen: Seen, ops: tuple[object, ...]) 
             step = beside
         mine.append(node)
         node = step.producer
-    if node is None or (mine and not _back_in_place(node, mine, value, whole)):
+    if node is None or not (_back_in_place(node, mine, value, whole) if mine else _stands_in_place(node)):
         return None
     seen.extend((*mine, node))
     return node
+
+
+def _stands_in_place(node: Node) -> bool:
+    """Whether the reduced axes are kept, or all are gone: else the result stretches along others of the same size."""
+    a = node.attributes
+    if not isinstance(a, ReduceAttributes):
+        return True
+    return not node.result.shape or node.result.shape == reduced_shape(node.operand(0).shape, a.axes, True)
 
 
 def _beside_lowest(node: Node) -> Value | None:

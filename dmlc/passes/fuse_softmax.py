@@ -6,9 +6,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
+from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
-from dmlc.passes.softmax_rules import DifferenceFromLogSumExp, LogOfSoftmax, SoftmaxOfTranspose, WrittenOut
+from dmlc.passes.softmax_rules import (
+    DifferenceFromLogSumExp,
+    LogOfSoftmax,
+    PowerOfLogSoftmax,
+    ShiftBeforeSoftmax,
+    SoftmaxOfReshape,
+    SoftmaxOfTranspose,
+    WrittenOut,
+)
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,16 @@ class FuseSoftmax(Pass):
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        return [WrittenOut(), LogOfSoftmax(), DifferenceFromLogSumExp(), SoftmaxOfTranspose()]
+        count = NodeCount(context)
+        return [
+            WrittenOut(count),
+            DifferenceFromLogSumExp(count),
+            LogOfSoftmax(count),
+            PowerOfLogSoftmax(count),
+            ShiftBeforeSoftmax(count),
+            SoftmaxOfTranspose(count),
+            SoftmaxOfReshape(count),
+        ]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
-from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.emitted import NodeCount
+from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.recognize_rules import (
+    DivideByNorm,
     LogOfSum,
     LogSumExp,
     MeanFromSum,
+    MeanOfParts,
+    NormalizeByNorm,
+    NormOfMagnitude,
     RootOfSquares,
     ShiftedLogSumExp,
+    SumFromMean,
     SumOfMagnitudes,
     SumOfSquares,
 )
@@ -25,14 +31,24 @@ class RecognizeReduce(Pass):
 
     name: ClassVar[str] = "recognize-reduce"
     summary: ClassVar[str] = "Recognize means, norms, sums of squares and log-sum-exp."
-    rewrite_class: ClassVar[str] = REASSOCIATES
+    rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        rules: list[Rule[Any]] = [MeanFromSum(), SumOfSquares(), SumOfMagnitudes(), RootOfSquares()]
-        if context.target.name in ("directml", "cpu"):
-            # there it is written out again: DirectML's own overflows, and on the CPU the parts are faster
-            return [*rules, LogOfSum()]
-        return [*rules, ShiftedLogSumExp(), LogSumExp(), LogOfSum()]
+        count = NodeCount(context)
+        return [
+            MeanFromSum(count),
+            MeanOfParts(count),
+            SumFromMean(count),
+            SumOfSquares(count),
+            SumOfMagnitudes(count),
+            NormOfMagnitude(count),
+            DivideByNorm(count),
+            RootOfSquares(count),
+            NormalizeByNorm(count),
+            ShiftedLogSumExp(count),
+            LogSumExp(count),
+            LogOfSum(count),
+        ]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)

@@ -202,12 +202,15 @@ def _is_near(arrays: Sequence[Array]) -> bool:
 
 def at_the_limit(steps: Sequence[Step]) -> bool:
     """Whether the finite numbers are so large that a sum of them may overflow in one order and not in another."""
-    for step in steps:
-        for x in (*step.floats(), *step.made()):
-            finite = np.abs(x[np.isfinite(x)].astype(np.float64))
-            with np.errstate(all="ignore"):
-                if float(finite.max(initial=0)) * max(x.size, 2) > float(np.finfo(x.dtype).max):
-                    return True
+    return any(_near_the_largest([*step.floats(), *step.made()]) for step in steps)
+
+
+def _near_the_largest(arrays: Sequence[Array]) -> bool:
+    for x in arrays:
+        finite = np.abs(x[np.isfinite(x)].astype(np.float64))
+        with np.errstate(all="ignore"):
+            if float(finite.max(initial=0)) * max(x.size, 2) > float(np.finfo(x.dtype).max):
+                return True
     return False
 
 
@@ -237,11 +240,13 @@ def left_range(
         return ""
     original = Range(first)
     a_wild, b_wild = ~np.isfinite(a[places]), ~np.isfinite(b[places])
+    result = Range(second or ())
+    if _near_the_largest(float_feeds(feeds)) and (original.overflowed or result.overflowed or second is None):
+        return "sums of the inputs overflow"
     if (original.undefined and np.isnan(a[places]).any()) or (original.has_poles and a_wild.any()):
         return ""
     if a_wild.all():
         return "the original's partial results overflowed or are infinite"
-    result = Range(second or ())
     only_result = not original.overflowed and at_the_limit(first)
     if original.overflowed or only_result:
         if b_wild[~a_wild].any():

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from fusion_helpers import check, classes, model, node, reasons
+from fusion_helpers import check, classes, model, node, operators, reasons
 from onnx import TensorProto
+
+import dmlc
 
 Nodes = list[onnx.NodeProto]
 SQUARES = {
@@ -32,10 +34,29 @@ def test_sums_of_squares_and_their_roots(square: str, keepdims: int) -> None:
     check(model(half, half=np.float32(0.5), **weights), ["ReduceL2"])
 
 
-def test_integers_too() -> None:
-    m = model([*SQUARES["x * x"], SUM], outputs=("s",), dtype=TensorProto.INT32, a=[1])
-    program = check(m, ["ReduceSumSquare"], target="onnx")
+@pytest.mark.parametrize("dtype", [TensorProto.INT32, TensorProto.INT64])
+@pytest.mark.parametrize("target", ["onnx", "directml", "cpu"])
+def test_integers_stay_where_they_may_overflow(dtype: int, target: str) -> None:
+    """A product wraps, and ONNX Runtime's sums of squares and magnitudes saturate from 1.31 on."""
+    numpy = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    big = 2 ** (numpy.itemsize * 4)
+    squares = np.array([[big, 3, big, 1]] * 3, numpy)
+    lowest = np.array([[np.iinfo(numpy).min, 5, 0, 0]] * 3, numpy)
+    m = model([*SQUARES["x * x"], SUM], outputs=("s",), dtype=dtype, a=[1])
+    program = check(m, ["Mul", "ReduceSum"], target=target, feeds=[squares])
+    assert "--allow range" in reasons(program, "sum-of-squares")
+    m = model([node("Abs", ["x"], ["q"]), SUM], outputs=("s",), dtype=dtype, a=[1])
+    check(m, ["Abs", "ReduceSum"], target=target, feeds=[lowest], exact=True)
+
+
+def test_integers_too_where_bounds_keep_them_in_range() -> None:
+    narrow = [node("Cast", ["x"], ["c"], to=TensorProto.INT32), node("Mul", ["c", "c"], ["q"]), SUM]
+    m = model(narrow, outputs=("s",), dtype=TensorProto.INT8, types={"s": TensorProto.INT32}, a=[1])
+    program = check(m, ["Cast", "ReduceSumSquare"], target="onnx")
     assert classes(program)["sum-of-squares"] == "exact"
+    m = model([*SQUARES["x * x"], SUM], outputs=("s",), dtype=TensorProto.INT32, a=[1])
+    program = check(m, ["ReduceSumSquare"], target="onnx", allow=["range"])
+    assert classes(program)["sum-of-squares"] == "range"
 
 
 def test_sums_of_magnitudes_and_logarithms() -> None:
@@ -143,3 +164,207 @@ def test_on_directml_the_operator_is_written_with_the_shift() -> None:
 def test_near_misses_of_log_sum_exp(nodes: Nodes, want: list[str]) -> None:
     weights = {"a": [1]} if any("a" in n.input for n in nodes) else {}
     check(model(nodes, **weights), want, target="onnx")
+
+
+# --- more spellings
+
+EXP = [node("Exp", ["d"], ["e"]), node("ReduceSum", ["e", "a"], ["s"], keepdims=1), node("Log", ["s"], ["l"])]
+EXP0 = [node("Exp", ["d"], ["e"]), node("ReduceSum", ["e", "a"], ["s"], keepdims=0), node("Log", ["s"], ["l"])]
+KEPT = node("ReduceMax", ["x"], ["m"], axes=[1], keepdims=1)
+
+
+def guarded(finite: Nodes, where: list[str]) -> Nodes:
+    return [
+        KEPT,
+        *finite,
+        node("Where", where, ["g"]),
+        node("Sub", ["x", "g"], ["d"]),
+        *EXP,
+        node("Add", ["l", "g"], ["y"]),
+    ]
+
+
+GUARDS = {
+    "not infinite and not NaN": guarded(
+        [node("IsInf", ["m"], ["i"]), node("IsNaN", ["m"], ["n"]), node("Or", ["i", "n"], ["o"]),
+         node("Not", ["o"], ["f"])], ["f", "m", "zero"]),
+    "of infinite size": guarded([node("Abs", ["m"], ["b"]), node("Equal", ["b", "inf"], ["i"])], ["i", "zero", "m"]),
+    "of finite size": guarded([node("Abs", ["m"], ["b"]), node("Less", ["b", "inf"], ["f"])], ["f", "m", "zero"]),
+}  # fmt: skip
+SHARED = [
+    node("ReduceMax", ["x"], ["m0"], axes=[1], keepdims=0),
+    node("Unsqueeze", ["m0", "a"], ["m"]),
+    node("Sub", ["x", "m"], ["d"]),
+    *EXP0,
+    node("Add", ["m0", "l"], ["y"]),
+]
+SQUEEZED = [
+    KEPT,
+    node("Sub", ["x", "m"], ["d"]),
+    *EXP,
+    node("Squeeze", ["l", "a"], ["l0"]),
+    node("Squeeze", ["m", "a"], ["m0"]),
+    node("Add", ["l0", "m0"], ["y"]),
+]
+OF_OPERATOR = [
+    KEPT,
+    node("Sub", ["x", "m"], ["d"]),
+    node("ReduceLogSumExp", ["d"], ["l"], axes=[1], keepdims=1),
+    node("Add", ["l", "m"], ["y"]),
+]
+
+
+def weights_of(nodes: Nodes) -> dict[str, Any]:
+    known = {"a": [1], "inf": np.float32(np.inf), "zero": np.float32(0), "one": np.float32(1)}
+    used = {name for n in nodes for name in n.input}
+    return {name: value for name, value in known.items() if name in used}
+
+
+@pytest.mark.parametrize("nodes", [*GUARDS.values(), SHARED, SQUEEZED, OF_OPERATOR])
+def test_more_spellings_of_the_shifted_form(nodes: Nodes) -> None:
+    program = check(model(nodes, **weights_of(nodes)), ["ReduceLogSumExp"], target="onnx")
+    assert classes(program)["shifted-log-sum-exp"] == "reassociates"
+
+
+@pytest.mark.parametrize("nodes", GUARDS.values(), ids=list(GUARDS))
+def test_a_guarded_maximum_keeps_its_infinities_on_directml(nodes: Nodes) -> None:
+    low = np.full((3, 4), -np.inf, np.float32)
+    high = np.array([[0, np.inf, 1, 2]] * 3, np.float32)
+    m = model(nodes, **weights_of(nodes))
+    program = dmlc.compile(m)
+    assert "ReduceLogSumExp" not in operators(program)
+    check(m, operators(program), feeds=[low, high])
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        guarded([node("Abs", ["m"], ["b"]), node("Less", ["b", "one"], ["f"])], ["f", "m", "zero"]),
+        guarded([node("IsInf", ["m"], ["i"])], ["i", "m", "zero"]),
+        [*SHARED[:-1], node("Sub", ["l", "m0"], ["y"])],
+        [*OF_OPERATOR[:-2], node("ReduceLogSumExp", ["d"], ["l"], axes=[0], keepdims=1), OF_OPERATOR[-1]],
+    ],
+    ids=["a guard of small numbers", "the guard the wrong way round", "taken out again", "over another axis"],
+)
+def test_more_near_misses_of_log_sum_exp(nodes: Nodes) -> None:
+    m = model(nodes, (3, 3), **weights_of(nodes))
+    program = dmlc.compile(m, target="onnx")
+    assert "shifted-log-sum-exp" not in classes(program)
+    check(m, operators(program), target="onnx")
+
+
+def test_a_sum_over_another_axis_whose_shape_fits_is_no_log_sum_exp() -> None:
+    """The maximum over one axis of a square, and the sum over the other, both without their axis."""
+    nodes = [*SHARED[:4], node("ReduceSum", ["e", "other"], ["s"], keepdims=0), *SHARED[5:]]
+    m = model(nodes, (3, 3), a=[1], other=[0])
+    program = dmlc.compile(m, target="onnx")
+    assert "shifted-log-sum-exp" not in classes(program)
+    check(m, operators(program), target="onnx")
+
+
+@pytest.mark.parametrize("seen", ["m", "d", "s"])
+def test_a_shifted_form_with_an_output_inside_stays(seen: str) -> None:
+    m = model(shifted(), outputs=("y", seen), a=[1])
+    program = dmlc.compile(m, target="onnx")
+    assert f"{seen} is used outside of the pattern too" in reasons(program, "shifted-log-sum-exp")
+    check(m, operators(program), target="onnx")
+
+
+@pytest.mark.parametrize("sign", ["Abs", "Neg"])
+@pytest.mark.parametrize("norm", ["ReduceL1", "ReduceL2", "ReduceSumSquare"])
+def test_signs_do_not_matter_to_norms(sign: str, norm: str) -> None:
+    nodes = [node(sign, ["x"], ["q"]), node(norm, ["q"], ["y"], axes=[1])]
+    program = check(model(nodes), [norm], exact=True)
+    assert classes(program)["norm-of-magnitude"] == "exact"
+    shared = model([*nodes[:-1], node(norm, ["q"], ["y"], axes=[1])], outputs=("y", "q"))
+    check(shared, [sign, norm])
+    check(model([node(sign, ["x"], ["q"]), node("ReduceMax", ["q"], ["y"], axes=[1])]), [sign, "ReduceMax"])
+
+
+@pytest.mark.parametrize(
+    ("scale", "number"), [("Mul", np.float32(0.25)), ("Div", np.float32(4)), ("Mul", np.full((1, 1), 0.25, np.float32))]
+)
+def test_a_sum_of_parts_is_a_mean(scale: str, number: Any) -> None:
+    nodes = [node(scale, ["x", "n"], ["p"]), node("ReduceSum", ["p", "a"], ["y"])]
+    check(model(nodes, n=number, a=[1]), ["ReduceMean"])
+    program = check(model(nodes, n=number, a=[0]), [scale, "ReduceSum"])
+    assert "is not the number of elements, 3" in reasons(program, "mean-of-parts")
+
+
+def test_a_mean_times_its_count_is_a_sum() -> None:
+    nodes = [node("ReduceMean", ["x"], ["p"], axes=[1]), node("Mul", ["n", "p"], ["y"])]
+    check(model(nodes, n=np.float32(4)), ["ReduceSum"])
+    program = check(model(nodes, n=np.float32(3)), ["ReduceMean", "Mul"])
+    assert "the factor 3 is not the number of elements, 4" in reasons(program, "sum-from-mean")
+    check(model(nodes, n=np.int32(4), dtype=TensorProto.INT32), ["ReduceMean", "Mul"], target="onnx")
+
+
+# --- x over its norm
+
+L2 = node("ReduceL2", ["x"], ["n"], axes=[1], keepdims=1)
+SQ = node("ReduceSumSquare", ["x"], ["q"], axes=[1], keepdims=1)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "want"),
+    [
+        ([L2, node("Reciprocal", ["n"], ["r"]), node("Mul", ["r", "x"], ["y"])], ["ReduceL2", "Div"]),
+        ([SQ, node("Pow", ["q", "minus"], ["r"]), node("Mul", ["x", "r"], ["y"])], ["ReduceL2", "Div"]),
+        ([SQ, node("Sqrt", ["q"], ["s"]), node("Reciprocal", ["s"], ["r"]), node("Mul", ["x", "r"], ["y"])],
+         ["ReduceL2", "Div"]),
+        ([SQ, node("Add", ["q", "eps"], ["p"]), node("Sqrt", ["p"], ["s"]), node("Reciprocal", ["s"], ["r"]),
+          node("Mul", ["x", "r"], ["y"])], ["ReduceSumSquare", "Add", "Sqrt", "Div"]),
+    ],
+)  # fmt: skip
+def test_times_the_inverse_of_a_norm_is_a_division(nodes: Nodes, want: list[str]) -> None:
+    known = {"minus": np.float32(-0.5), "eps": np.float32(1e-6)}
+    used = {name for n in nodes for name in n.input}
+    feeds = [np.array([[3, 4, 0, 0], [-1, 2, -2, 4], [1e-3, 0, 0, -2e-3]], np.float32), np.zeros((3, 4), np.float32)]
+    check(model(nodes, **{k: v for k, v in known.items() if k in used}), want, feeds=feeds)
+
+
+def test_an_inverse_that_is_no_norm_or_is_shared_stays() -> None:
+    check(model([node("Reciprocal", ["x"], ["r"]), node("Mul", ["r", "w"], ["y"])], w=np.full((3, 4), 3, np.float32)),
+          ["Reciprocal", "Mul"])  # fmt: skip
+    shared = [L2, node("Reciprocal", ["n"], ["r"]), node("Mul", ["r", "x"], ["y"]), node("Add", ["r", "x"], ["z"])]
+    program = check(model(shared, outputs=("y", "z")), ["ReduceL2", "Reciprocal", "Mul", "Add"])
+    assert "is used outside" in reasons(program, "divide-by-norm")
+
+
+@pytest.mark.parametrize("norm", ["ReduceL1", "ReduceL2"])
+def test_a_normalization_is_one_operator_only_where_range_is_allowed(norm: str) -> None:
+    """Over zeros the division gives NaN and the operator 0."""
+    nodes = [node(norm, ["x"], ["n"], axes=[1], keepdims=1), node("Div", ["x", "n"], ["y"])]
+    program = check(model(nodes), [norm, "Div"], feeds=[np.zeros((3, 4), np.float32)])
+    assert "--allow range" in reasons(program, "normalize-by-norm")
+    feeds = [np.array([[3, 4, 0, 0], [-1, 2, -2, 4], [1, 1, 1, 1]], np.float32)]
+    program = check(model(nodes), ["LpNormalization"], allow=["range"], feeds=feeds)
+    assert classes(program)["normalize-by-norm"] == "range"
+
+
+def test_a_norm_along_another_axis_is_no_normalization() -> None:
+    dropped = [node("ReduceL2", ["x"], ["n"], axes=[1], keepdims=0), node("Div", ["x", "n"], ["y"])]
+    feeds = [np.arange(1, 17, dtype=np.float32).reshape(4, 4)]
+    program = check(model(dropped, (4, 4)), ["ReduceL2", "Div"], allow=["range"], feeds=feeds)
+    assert "does not keep it" in reasons(program, "normalize-by-norm")
+    both = [node("ReduceL2", ["x"], ["n"], axes=[0, 1], keepdims=1), node("Div", ["x", "n"], ["y"])]
+    check(model(both, (4, 4)), ["ReduceL2", "Div"], allow=["range"], feeds=feeds)
+
+
+# --- what would cost more than it saves
+
+
+@pytest.mark.parametrize(
+    ("nodes", "alone"),
+    [
+        ([*SQUARES["x * x"], SUM], "ReduceSumSquare"),
+        ([node("Abs", ["x"], ["q"]), SUM], "ReduceL1"),
+        ([node("ReduceSum", ["x", "a"], ["t"], keepdims=1), node("Mul", ["t", "quarter"], ["s"])], "ReduceMean"),
+    ],
+)
+def test_half_precision_costs_casts_where_there_is_no_kernel(nodes: Nodes, alone: str) -> None:
+    quarter = {"quarter": np.float16(0.25)} if "quarter" in nodes[-1].input else {}
+    m = model(nodes, outputs=("s",), dtype=TensorProto.FLOAT16, a=[1], **quarter)
+    check(m, [alone], target="directml")
+    program = check(m, [n.op_type for n in nodes], target="cpu")
+    assert "would be 3 nodes" in " ".join(r.reason() for r in program.remarks)

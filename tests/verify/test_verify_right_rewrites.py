@@ -87,6 +87,10 @@ RIGHT: dict[str, tuple[ModelProto, ModelProto]] = {
         ),
         reductions("ReduceLogSumExp", (1,), x=(4, 9)),
     ),
+    "logarithm of a sum": (
+        model(node("ReduceSum", ["x", "a"], ["s"]), node("Log", ["s"], ["y"]), x=(3, 8), constants={"a": ints(1)}),
+        reductions("ReduceLogSum", (1,), x=(3, 8)),
+    ),
     "cancelled log-sum-exp": (
         model(node("ReduceLogSumExp", ["x"], ["s"]), node("Sub", ["x", "s"], ["y"]), x=(1, 5)),
         chain(("LogSoftmax", {"axis": 1}), x=(1, 5)),

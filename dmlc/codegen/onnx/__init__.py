@@ -11,6 +11,7 @@ from dmlc.codegen.onnx import (
     reduce,
     scan,
     select,
+    softmax,
 )
 from dmlc.codegen.onnx.model import emit
 from dmlc.codegen.onnx.registry import LOWERINGS, lowers
@@ -29,4 +30,5 @@ __all__ = [
     "reduce",
     "scan",
     "select",
+    "softmax",
 ]

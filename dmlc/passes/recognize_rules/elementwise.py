@@ -1,13 +1,14 @@
-"""An elementwise operation before or after a sum is part of another reduction."""
+"""An elementwise operation before or after a reduction is part of another reduction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ops.binary import POW
-from dmlc.ops.elementwise import ABS, LOG, SQRT
+from dmlc.ops.elementwise import ABS, LOG, NEG, SQRT
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
@@ -16,30 +17,62 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
     ReduceAttributes,
 )
-from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.emitted import NodeCount
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, made_by, root_of, square_of
+from dmlc.passes.reduce_rules.kinds import WRAPPING_TARGETS, magnitude
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 
-class _BeforeSum(Rule[Match]):
+class _Counted(Rule[Match]):
+    """A rule that fires where it saves nodes."""
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def no_gain(self, match: Match, becomes: Operation, reduction: Node, x: Value, graph: Graph) -> Miss | None:
+        axes = reduction.attributes_as(ReduceAttributes).axes
+        if not axes:
+            return Miss("it reduces over no axis")
+        return used_elsewhere(match.consumed[0].result) or self.count.no_gain(match, becomes, x, axes, graph)
+
+
+class _BeforeSum(_Counted):
     """A sum of elementwise results; ``consumed`` is the elementwise node."""
 
     roots = (REDUCE_SUM,)
+    rewrite_class = RANGE
     becomes: ClassVar[Operation]
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
-        if not match.root.attributes_as(ReduceAttributes).axes:
-            return Miss("it sums over no axis")
-        return used_elsewhere(match.consumed[0].result)
+        return self.no_gain(match, self.becomes, match.root, match.consumed[0].operand(0), graph)
+
+    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+        if match.root.result.type.dtype.is_float:
+            return REASSOCIATES
+        # An imported model for a target that wraps also runs on ONNX Runtime's CPU provider, whose kernels saturate.
+        wraps = context.target.family in WRAPPING_TARGETS and graph.dims.least > 0
+        return EXACT if wraps or _stays_in_range(self.becomes, match, graph) else RANGE
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         return [rewriter.add(self.becomes, [match.consumed[0].operand(0)], match.root.attributes)]
 
 
+def _stays_in_range(becomes: Operation, match: Match, graph: Graph) -> bool:
+    """Whether bounds prove that the sum of an integer's squares or magnitudes is what every target computes exactly."""
+    x = match.consumed[0].operand(0)
+    axes = match.root.attributes_as(ReduceAttributes).axes
+    high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
+    most = magnitude(x, graph)
+    each = most * most if becomes is REDUCE_SUM_SQUARE else most
+    return isfinite(high) and int(high) * each <= min(int(x.type.dtype.highest), 2**53)
+
+
 class SumOfSquares(_BeforeSum):
     """reduce_sum(x * x) becomes reduce_sum_square(x).
 
-    ``reassociates`` for floats; a square that overflows does so in both. Integers wrap alike (``exact``).
+    ``reassociates`` for floats; a square that overflows does so in both. Integers are ``exact`` where both wrap or
+    bounds prove that nothing overflows, else ``range``: a product wraps, a target's sum of squares may saturate.
     """
 
     name = "sum-of-squares"
@@ -49,12 +82,9 @@ class SumOfSquares(_BeforeSum):
         seen: Seen = []
         return Match(node, tuple(seen)) if square_of(node.operand(0), seen) is not None else None
 
-    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
-
 
 class SumOfMagnitudes(_BeforeSum):
-    """reduce_sum(abs(x)) becomes reduce_l1(x). ``reassociates`` for floats, ``exact`` for integers."""
+    """reduce_sum(abs(x)) becomes reduce_l1(x). ``reassociates`` for floats; integers as for sums of squares."""
 
     name = "sum-of-magnitudes"
     becomes = REDUCE_L1
@@ -63,20 +93,33 @@ class SumOfMagnitudes(_BeforeSum):
         inner = made_by(node.operand(0), ABS)
         return None if inner is None else Match(node, (inner,))
 
-    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if match.root.result.type.dtype.is_float else EXACT
+
+class NormOfMagnitude(_Counted):
+    """reduce_l1, reduce_l2 and reduce_sum_square of abs(x) or -x become those of x. ``exact``: signs do not matter."""
+
+    name = "norm-of-magnitude"
+    roots = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = made_by(node.operand(0), ABS, NEG)
+        return None if inner is None else Match(node, (inner,))
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        return self.no_gain(match, match.root.op, match.root, match.consumed[0].operand(0), graph)
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(match.root.op, [match.consumed[0].operand(0)], match.root.attributes)]
 
 
-class _AfterReduction(Rule[Match]):
+class _AfterReduction(_Counted):
     """An elementwise function of a reduction; ``consumed`` is the reduction."""
 
     rewrite_class = REASSOCIATES
     becomes: ClassVar[Operation]
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
-        if not match.consumed[0].attributes_as(ReduceAttributes).axes:
-            return Miss("it sums over no axis")
-        return used_elsewhere(match.consumed[0].result)
+        inner = match.consumed[0]
+        return self.no_gain(match, self.becomes, inner, inner.operand(0), graph)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         inner = match.consumed[0]

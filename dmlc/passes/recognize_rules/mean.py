@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import DType, Graph, Node, Value, product
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
+from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, scalar_of, stretches
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -18,10 +20,39 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):
+    """``number`` is what the elements are divided by (or, for a sum from a mean, multiplied with)."""
+
     number: float = 0.0
 
 
-class MeanFromSum(Rule[_Found]):
+class _Scaled(Rule[_Found]):
+    rewrite_class = REASSOCIATES
+    becomes: ClassVar[Operation] = REDUCE_MEAN
+    role: ClassVar[str] = "divisor"
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def parts(self, match: _Found) -> tuple[Node, Value]:
+        """The reduction and what it is of in the end."""
+        return match.consumed[0], match.consumed[0].operand(0)
+
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        reduction, x = self.parts(match)
+        axes = reduction.attributes_as(ReduceAttributes).axes
+        count: Dim = product([x.shape[a] for a in axes])
+        if not axes or not isinstance(count, int):
+            return Miss("the {0} {1:g} equals {2} only for some sizes", (self.role, match.number, count))
+        if count != match.number:
+            return Miss("the {0} {1:g} is not the number of elements, {2}", (self.role, match.number, count))
+        return used_elsewhere(match.consumed[0].result) or self.count.no_gain(match, self.becomes, x, axes, graph)
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        reduction, x = self.parts(match)
+        return [rewriter.add(self.becomes, [x], reduction.attributes)]
+
+
+class MeanFromSum(_Scaled):
     """reduce_sum(x) / n, or times 1 / n, becomes reduce_mean(x), where n is the number of elements in each group.
 
     ``reassociates``: a target may divide before it adds. Floats only: means of integers truncate.
@@ -29,39 +60,74 @@ class MeanFromSum(Rule[_Found]):
 
     name = "mean-from-sum"
     roots = (DIV, MUL)
-    rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
-        pairs = [(node.operand(0), node.operand(1))] if node.op is DIV else list(both_ways(node))
-        for value, other in pairs:
-            inner, number = made_by(value, REDUCE_SUM), scalar_of(other)
-            if inner is None or number is None or not number or not node.result.type.dtype.is_float:
-                continue
-            tensor = constant_of(other)
-            assert tensor is not None
-            if not stretches(other, value):
-                # 1 / n is rounded to the dtype: compared as that number, not as a quotient
-                return _Found(node, (inner,), float(number) if node.op is DIV else _count(float(number), tensor.dtype))
+        scaled = _scaled(node)
+        inner = made_by(scaled[0], REDUCE_SUM) if scaled is not None else None
+        return None if scaled is None or inner is None else _Found(node, (inner,), scaled[1])
+
+
+class MeanOfParts(_Scaled):
+    """reduce_sum(x / n), or of x times 1 / n, becomes reduce_mean(x), where n is the number of elements in each group.
+
+    ``reassociates``: the sum before the division is larger, and may overflow where the parts did not. Floats only.
+    """
+
+    name = "mean-of-parts"
+    roots = (REDUCE_SUM,)
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        inner = made_by(node.operand(0), DIV, MUL)
+        scaled = _scaled(inner) if inner is not None else None
+        return None if inner is None or scaled is None else _Found(node, (inner,), scaled[1])
+
+    def parts(self, match: _Found) -> tuple[Node, Value]:
+        scaled = _scaled(match.consumed[0])
+        assert scaled is not None
+        return match.root, scaled[0]
+
+
+class SumFromMean(_Scaled):
+    """reduce_mean(x) * n becomes reduce_sum(x), where n is the number of elements in each group.
+
+    ``reassociates``. Floats only: means of integers truncate.
+    """
+
+    name = "sum-from-mean"
+    roots = (MUL,)
+    becomes = REDUCE_SUM
+    role = "factor"
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        if not node.result.type.dtype.is_float:
+            return None
+        for value, other in both_ways(node):
+            inner, number = made_by(value, REDUCE_MEAN), scalar_of(other)
+            if inner is not None and number is not None and not stretches(other, value):
+                return _Found(node, (inner,), float(number))
         return None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
-        inner = match.consumed[0]
-        axes = inner.attributes_as(ReduceAttributes).axes
-        count = product([inner.operand(0).shape[a] for a in axes])
-        if not axes or not isinstance(count, int):
-            return Miss("the divisor {0:g} equals {1} only for some sizes", (match.number, count))
-        if count != match.number:
-            return Miss("the divisor {0:g} is not the number of elements, {1}", (match.number, count))
-        return used_elsewhere(inner.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
-        inner = match.consumed[0]
-        return [rewriter.add(REDUCE_MEAN, [inner.operand(0)], inner.attributes)]
+def _scaled(node: Node) -> tuple[Value, float] | None:
+    """``(x, n)`` where the node is ``x / n`` or ``x * (1 / n)`` with a constant that stretches nothing."""
+    if not node.result.type.dtype.is_float:
+        return None
+    pairs = [(node.operand(0), node.operand(1))] if node.op is DIV else list(both_ways(node))
+    for value, other in pairs:
+        number, tensor = scalar_of(other), constant_of(other)
+        if not number or tensor is None or constant_of(value) is not None or stretches(other, value):
+            continue
+        # 1 / n is rounded to the dtype: compared as that number, not as a quotient
+        return value, float(number) if node.op is DIV else _count(float(number), tensor.dtype)
+    return None
 
 
 def _count(factor: float, dtype: DType) -> float:
     """The whole number whose reciprocal in that dtype is the factor; 0 where there is none."""
     numpy = dtype.numpy
     with np.errstate(all="ignore"):
-        whole = round(1 / factor)
+        inverse = 1 / factor
+        if not np.isfinite(inverse):
+            return 0.0
+        whole = round(inverse)
         return float(whole) if whole > 0 and bool(numpy.type(1 / whole) == numpy.type(factor)) else 0.0

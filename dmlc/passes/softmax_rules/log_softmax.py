@@ -1,20 +1,43 @@
-"""The logarithm of softmax, in two operations."""
+"""Softmax and its logarithm, in two operations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import SUB
-from dmlc.ops.elementwise import LOG
+from dmlc.ops.binary import ADD, SUB
+from dmlc.ops.elementwise import EXP, LOG
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, ReduceAttributes
-from dmlc.passes.manager import RANGE, REASSOCIATES
-from dmlc.passes.patterns import made_by
+from dmlc.ops.reduce import REDUCE_MAX
+from dmlc.ops.rules import reduced_shape
+from dmlc.passes.emitted import NodeCount
+from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
+from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.softmax_rules.views import log_sum_exp_of, placed
 
 
-class LogOfSoftmax(Rule[Match]):
+class _OfSoftmax(Rule[Match]):
+    """An elementwise function of a softmax; ``consumed`` is the softmax."""
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        inner = match.consumed[0]
+        axes = inner.attributes_as(AxesAttributes).axes
+        op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
+        return used_elsewhere(inner.result) or self.count.no_gain(match, op, inner.operand(0), axes, graph)
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        inner = match.consumed[0]
+        op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
+        return [rewriter.add(op, [inner.operand(0)], inner.attributes)]
+
+
+class LogOfSoftmax(_OfSoftmax):
     """log(softmax(x)) becomes log_softmax(x).
 
     ``range``: where softmax underflows to 0 its logarithm is -inf, and the fused operation gives a number.
@@ -28,34 +51,99 @@ class LogOfSoftmax(Rule[Match]):
         inner = made_by(node.operand(0), SOFTMAX)
         return None if inner is None else Match(node, (inner,))
 
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        return used_elsewhere(match.consumed[0].result)
 
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        inner = match.consumed[0]
-        return [rewriter.add(LOG_SOFTMAX, [inner.operand(0)], inner.attributes)]
+class PowerOfLogSoftmax(_OfSoftmax):
+    """exp(log_softmax(x)) becomes softmax(x). ``reassociates``: neither overflows."""
 
-
-class DifferenceFromLogSumExp(Rule[Match]):
-    """x - reduce_log_sum_exp(x) becomes log_softmax(x). ``reassociates``."""
-
-    name = "difference-from-log-sum-exp"
-    roots = (SUB,)
+    name = "power-of-log-softmax"
+    roots = (EXP,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand(1), REDUCE_LOG_SUM_EXP)
-        if inner is None or inner.operand(0) is not node.operand(0):
+        inner = made_by(node.operand(0), LOG_SOFTMAX)
+        return None if inner is None else Match(node, (inner,))
+
+
+@dataclass(slots=True, eq=False)
+class _Difference(Match):
+    x: Value | None = None
+    axes: tuple[int, ...] = ()
+    shifted: bool = True
+
+
+class DifferenceFromLogSumExp(Rule[_Difference]):
+    """x - reduce_log_sum_exp(x) becomes log_softmax(x), also where the second is written out.
+
+    ``reassociates``; ``range`` where the second is written out without the maximum taken out, for its powers may
+    overflow.
+    """
+
+    name = "difference-from-log-sum-exp"
+    roots = (SUB, ADD)
+    rewrite_class = RANGE
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def match(self, node: Node, graph: Graph) -> _Difference | None:
+        seen: Seen = []
+        parts = difference_of(node.result, seen)
+        found = log_sum_exp_of(parts[1], seen) if parts is not None else None
+        if parts is None or found is None or found.x is not parts[0]:
             return None
-        return Match(node, (inner,))
+        inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
+        return _Difference(node, inside, found.x, found.axes, found.shifted)
 
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        inner = match.consumed[0]
-        a = inner.attributes_as(ReduceAttributes)
-        if not a.axes or (not a.keepdims and inner.result.type.rank):
+    def check(self, match: _Difference, graph: Graph) -> Miss | None:
+        assert match.x is not None
+        parts = difference_of(match.root.result, [])
+        assert parts is not None
+        if parts[1].shape != reduced_shape(match.x.shape, match.axes, True):
             return Miss("the logarithm of the sum does not keep its axes")
-        return used_elsewhere(inner.result)
+        outside = used_outside(match.consumed, match.root)
+        return outside or self.count.no_gain(match, LOG_SOFTMAX, match.x, match.axes, graph)
 
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        axes = match.consumed[0].attributes_as(ReduceAttributes).axes
-        return [rewriter.add(LOG_SOFTMAX, [match.root.operand(0)], AxesAttributes(axes=axes))]
+    def class_of(self, match: _Difference, graph: Graph, context: PassContext) -> str:
+        return REASSOCIATES if match.shifted else RANGE
+
+    def build(self, match: _Difference, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(LOG_SOFTMAX, [match.x], AxesAttributes(axes=match.axes))]
+
+
+@dataclass(slots=True, eq=False)
+class _Shifted(Match):
+    x: Value | None = None
+
+
+class ShiftBeforeSoftmax(Rule[_Shifted]):
+    """softmax(x - m) becomes softmax(x), and log_softmax alike, where m is the maximum over its axes.
+
+    ``reassociates``: softmax takes the maximum out by itself, and in f16 need not round the difference.
+    """
+
+    name = "shift-before-softmax"
+    roots = (SOFTMAX, LOG_SOFTMAX)
+    rewrite_class = REASSOCIATES
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def match(self, node: Node, graph: Graph) -> _Shifted | None:
+        seen: Seen = []
+        parts = difference_of(node.operand(0), seen)
+        peak = placed(parts[1], node.result.shape, REDUCE_MAX) if parts is not None else None
+        axes: Any = node.attributes_as(AxesAttributes).axes
+        if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
+            return None
+        return _Shifted(node, (*seen, *peak.nodes), parts[0])
+
+    def check(self, match: _Shifted, graph: Graph) -> Miss | None:
+        assert match.x is not None
+        if match.x.shape != match.root.result.shape:
+            return Miss("{0} is stretched", (match.x.type,), match.x)
+        axes = match.root.attributes_as(AxesAttributes).axes
+        outside = used_outside(match.consumed, match.root)
+        return outside or self.count.no_gain(match, match.root.op, match.x, axes, graph)
+
+    def build(self, match: _Shifted, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(match.root.op, [match.x], match.root.attributes)]

@@ -1,0 +1,113 @@
+"""How many ONNX nodes operations become: what a fusion asks that may cost more than it saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dmlc.ir import DType, Graph, Node, Operation, Value
+from dmlc.ir.dtype import f16, f64
+from dmlc.ops.constant import CONSTANT
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
+from dmlc.passes.legal_rules.table import NEEDS, Facts
+from dmlc.passes.manager import PassContext
+from dmlc.passes.rewrite import Match, Miss
+from dmlc.targets import kernel_table
+
+#: The casts around a node that is computed in a wider type.
+_CASTS = 2
+#: More than any pattern has: the operation cannot be computed in that dtype at all.
+_NEVER = 1000
+#: The nodes of a log-sum-exp with the maximum taken out and kept finite.
+_SHIFTED = 8
+
+
+class NodeCount:
+    """The nodes that a target's lowerings and its legal types make of an operation.
+
+    Where the target has no kernel table, all are one node.
+    """
+
+    def __init__(self, context: PassContext) -> None:
+        table = kernel_table(context.target)
+        self.target = context.target
+        self.opset = context.opset
+        self._facts = None if table is None else Facts(table, context.opset, context.target)
+
+    def of(self, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
+        """The nodes of a new ``op`` of ``x``; ``axes`` are those that it runs over, () where it has none."""
+        if op is CONSTANT:
+            return 0
+        if self._facts is None:
+            return 1
+        dtype, imported = x.type.dtype, graph.dims.least == 0
+        if imported and op is LOG_SOFTMAX and dtype is f64:
+            return _NEVER  # ONNX Runtime's kernel leaves -inf beside a +inf, where all is NaN
+        if op in (SOFTMAX, LOG_SOFTMAX):
+            count = self._softmax(op, x, axes, imported)
+        elif op is REDUCE_LOG_SUM_EXP and not (imported and self.target.name == "onnx"):
+            count = _SHIFTED
+        else:
+            count = 1
+        return count + self._casts(op, dtype)
+
+    def standing(self, nodes: Iterable[Node], graph: Graph) -> int:
+        """The nodes that these become as they stand. One of a model is written as it is, but where its opset or the
+        target does not have that form."""
+        total = 0
+        for node in nodes:
+            x = next((v for v in node.operands if v is not None), None)
+            attributes: Any = node.attributes
+            axes = getattr(attributes, "axes", ())
+            if x is None or node.op is CONSTANT:
+                total += node.op is not CONSTANT
+            elif node.origin is None:
+                total += self.of(node.op, x, axes, graph)
+            else:
+                total += self._respelled(node, x, axes) if self._facts is not None else 1
+        return total
+
+    def _respelled(self, node: Node, x: Value, axes: tuple[int, ...]) -> int:
+        """The nodes of a model's node, which gets no casts."""
+        from dmlc.onnx_schema.versions import unchanged  # loads onnx, which a model has loaded already
+
+        if node.op in (SOFTMAX, LOG_SOFTMAX):
+            return self._softmax(node.op, x, axes, True)
+        if node.op is REDUCE_LOG_SUM_EXP and self.target.name != "onnx":
+            origin: Any = node.origin
+            as_it_is = unchanged(origin.proto, origin.version, self.opset)
+            if not as_it_is or origin.proto.op_type in self.target.distrusts:
+                return _SHIFTED + _CASTS * (x.type.dtype is f16)
+        return 1
+
+    def _casts(self, op: Operation, dtype: DType) -> int:
+        if self._facts is None or op not in NEEDS:
+            return 0
+        home = self._facts.home(op, dtype)
+        return _NEVER if home is None else _CASTS * (home is not dtype)
+
+    def _softmax(self, op: Operation, x: Value, axes: tuple[int, ...], imported: bool) -> int:
+        """As ``codegen/onnx/softmax.py`` decides."""
+        sound = bool(axes) and (imported or not (op is LOG_SOFTMAX and x.type.dtype is f64))
+        if sound and axes == tuple(range(axes[0], x.type.rank)) and (self.opset < 13 or len(axes) == 1):
+            return 1
+        if sound and self.opset >= 13 and axes[-1] - axes[0] == len(axes) - 1:
+            return 1 if len(axes) == 1 else 3
+        parts = 5 if op is SOFTMAX else 6
+        return parts + _CASTS * (x.type.dtype is f16)
+
+    def no_gain(
+        self, match: Match, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph, *, more: int = 0
+    ) -> Miss | None:
+        """The reason against making ``op`` of ``x``, and ``more`` nodes, of a match where that are not fewer nodes."""
+        before = self.standing((match.root, *match.consumed), graph)
+        after = self.of(op, x, axes, graph) + more
+        if after < before:
+            return None
+        if after >= _NEVER:
+            return Miss("{0} of {1} has no kernel on {2} that is right", (op.name, x.type.dtype, self.target.name))
+        return Miss(
+            "on {0} {1} of {2} would be {3} nodes, no fewer than the {4} that stand here",
+            (self.target.name, op.name, x.type.dtype, after, before),
+        )

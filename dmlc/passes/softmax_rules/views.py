@@ -1,0 +1,252 @@
+"""Reductions as softmax and log-sum-exp use them: put back in the place of their axes, guarded, their logarithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, isinf
+
+from dmlc.ir import Node, Operation, Shape, Value
+from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MAX, NOT_EQUAL, OR
+from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import ABS, EXP, IS_INF, IS_NAN, LOG, NOT
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.rules import reduced_shape
+from dmlc.passes.patterns import Seen, both_ways, difference_of, made_by, scalar_of
+
+#: Moves that keep the elements in their order.
+RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A reduction that was looked for: ``x`` is what it is of, before a cast to a wider float. ``conditions`` are the
+    nodes that ask whether its results are finite."""
+
+    node: Node
+    x: Value
+    axes: tuple[int, ...]
+    path: tuple[Node, ...]
+    conditions: tuple[Node, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All that was looked through, and the reduction."""
+        return (*self.path, self.node, *self.conditions)
+
+    @property
+    def kept(self) -> Shape:
+        """The shape with the axes kept."""
+        return reduced_shape(self.x.shape, self.axes, True)
+
+
+def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] = ()) -> Found | None:
+    """The reduction whose elements, in their order, are those of the value.
+
+    Looked through are moves that keep the order, casts between floats, guards that change no finite number, an expand
+    (the caller asks where it leads), and ``through``. ``path`` are these nodes, the last first.
+    """
+    path: list[Node] = []
+    conditions: list[Node] = []
+    node = value.producer
+    while node is not None and node.op not in ops:
+        step = _step(node, through)
+        if step is None:
+            return None
+        path.append(node)
+        if node.op is WHERE:
+            conditions += _between(node.operand(0), step)
+        node = step.producer
+    if node is None:
+        return None
+    a, x = node.attributes_as(ReduceAttributes), node.operand(0)
+    casts = sum(n.op is CAST for n in path)
+    wide = made_by(x, CAST) if casts else None
+    if wide is not None and _widens(wide):
+        path.append(wide)
+        x = wide.operand(0)
+        casts -= 1
+    if not a.axes or casts or x.type.dtype is not value.type.dtype:
+        return None  # a cast to a narrower type on the way rounds
+    return Found(node, x, a.axes, tuple(path), tuple(conditions))
+
+
+def _widens(cast: Node) -> bool:
+    source, to = cast.operand(0).type.dtype, cast.result.type.dtype
+    return source.is_float and to.is_float and source.bits <= to.bits
+
+
+def _step(node: Node, through: Sequence[Operation]) -> Value | None:
+    if node.op in RESHAPES or node.op is EXPAND or node.op in through:
+        return node.operand(0)
+    if node.op is CAST:
+        x = node.operand(0)
+        return x if x.type.dtype.is_float and node.result.type.dtype.is_float else None
+    return _guarded(node)
+
+
+def _guarded(node: Node) -> Value | None:
+    """``x`` of max(-inf, x), and of where(isfinite(x), x, 0): what they are for every finite x."""
+    if node.op is MAX:
+        for x, other in both_ways(node):
+            if scalar_of(other) == -inf and x.shape == node.result.shape:
+                return x
+    if node.op is WHERE:
+        condition, yes, no = node.operand(0), node.operand(1), node.operand(2)
+        for x, other, picked in ((yes, no, True), (no, yes, False)):
+            if scalar_of(other) is not None and x.shape == node.result.shape and _if_finite(condition, x) is picked:
+                return x
+    return None
+
+
+def _between(condition: Value, x: Value) -> list[Node]:
+    """The nodes that make a condition of ``x``."""
+    out: dict[Node, None] = {}
+    pending = [condition]
+    while pending:
+        value = pending.pop()
+        node = value.producer
+        if value is x or node is None or node in out or constant_of(value) is not None:
+            continue
+        out[node] = None
+        pending.extend([v for v in node.operands if v is not None])
+    return list(out)
+
+
+def _if_finite(condition: Value, x: Value, depth: int = 6) -> bool | None:
+    """What a condition is for every finite ``x``; None where it is not known."""
+    node = condition.producer
+    if node is None or not depth:
+        return None
+    if node.op in (IS_INF, IS_NAN):
+        return False if _is_or_abs(node.operand(0), x) else None
+    if node.op is NOT:
+        inner = _if_finite(node.operand(0), x, depth - 1)
+        return None if inner is None else not inner
+    if node.op in (AND, OR):
+        sides = [_if_finite(v, x, depth - 1) for v in (node.operand(0), node.operand(1))]
+        decisive = node.op is OR
+        if decisive in sides:
+            return decisive
+        return None if None in sides else not decisive
+    return _compared(node, x)
+
+
+def _compared(node: Node, x: Value) -> bool | None:
+    """A comparison of a finite ``x``, or its magnitude, with an infinity."""
+    if node.op not in (EQUAL, NOT_EQUAL, LESS, GREATER):
+        return None
+    a, b = node.operand(0), node.operand(1)
+    for left, right, upward in ((a, b, node.op is LESS), (b, a, node.op is GREATER)):
+        bound = scalar_of(right)
+        if bound is None or not isinf(bound) or not _is_or_abs(left, x):
+            continue
+        return node.op is NOT_EQUAL if node.op in (EQUAL, NOT_EQUAL) else upward is (bound > 0)
+    return None
+
+
+def _is_or_abs(value: Value, x: Value) -> bool:
+    inner = made_by(value, ABS)
+    return (value if inner is None else inner.operand(0)) is x
+
+
+def is_in_place(found: Found, value: Value, whole: Shape) -> bool:
+    """Whether the value has each result of the reduction at the place of its axes: in the shape with these kept, or
+    stretched from there to ``whole``."""
+    shape = found.node.result.shape
+    shapes = (found.kept, shape)
+    for node in reversed(found.path):
+        result = node.result.shape
+        if node is found.node.operand(0).producer:
+            continue  # the cast before the reduction
+        if node.op is EXPAND:
+            return shape == found.kept and result == whole and node.result is value
+        if result != shape and not (node.op in RESHAPES and result in shapes):
+            return False
+        shape = result
+    return shape == found.kept
+
+
+def placed(value: Value, whole: Shape, *ops: Operation) -> Found | None:
+    """The reduction that the value is, where it stands at the place of its axes."""
+    found = reduction_below(value, *ops)
+    return found if found is not None and is_in_place(found, value, whole) else None
+
+
+def placed_log_of_sum(value: Value, whole: Shape) -> Found | None:
+    """The sum whose logarithm the value is, at the place of its axes."""
+    found = _log_of_sum(value)
+    return found if found is not None and is_in_place(found, value, whole) else None
+
+
+def _log_of_sum(value: Value) -> Found | None:
+    found = reduction_below(value, REDUCE_SUM, REDUCE_LOG_SUM, through=(LOG,))
+    if found is None:
+        return None
+    logarithms = sum(node.op is LOG for node in found.path)
+    return found if logarithms == (found.node.op is REDUCE_SUM) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LogSumExp:
+    """log(sum(exp(x))) over ``axes``, in one operation or written out; with the maximum taken out or not."""
+
+    x: Value
+    axes: tuple[int, ...]
+    shifted: bool
+
+
+def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExp | None:
+    """The log-sum-exp whose elements, in their order, are those of the value."""
+    mine: Seen = []
+    node = value.producer
+    while node is not None and node.op in RESHAPES:
+        mine.append(node)
+        node = node.operand(0).producer
+    if node is None:
+        return None
+    out = _shifted(node, mine) if node.op is ADD else _plain(node.result, mine) if len(node.results) == 1 else None
+    if out is not None:
+        seen.extend(mine)
+    return out
+
+
+def _plain(value: Value, seen: Seen) -> LogSumExp | None:
+    node = made_by(value, REDUCE_LOG_SUM_EXP)
+    if node is not None:
+        axes = node.attributes_as(ReduceAttributes).axes
+        seen.append(node)
+        return LogSumExp(node.operand(0), axes, True) if axes else None
+    total = _log_of_sum(value)
+    powers = made_by(total.x, EXP) if total is not None else None
+    if total is None or powers is None or _stretches(total):
+        return None
+    seen.extend((*total.nodes, powers))
+    return LogSumExp(powers.operand(0), total.axes, False)
+
+
+def _stretches(found: Found) -> bool:
+    return any(node.op is EXPAND for node in found.path)
+
+
+def _shifted(node: Node, seen: Seen) -> LogSumExp | None:
+    """m + log(sum(exp(x - m))): what is added back is the maximum that was taken out."""
+    for logarithm, added in both_ways(node):
+        mine: Seen = [node]
+        inner = _plain(logarithm, mine)
+        parts = difference_of(inner.x, mine) if inner is not None else None
+        again = reduction_below(added, REDUCE_MAX)
+        if inner is None or parts is None or again is None:
+            continue
+        x = parts[0]
+        peak = placed(parts[1], x.shape, REDUCE_MAX)
+        if peak is None or inner.x.shape != x.shape or _stretches(again):
+            continue
+        if not (peak.x is again.x is x and peak.axes == again.axes == inner.axes):
+            continue
+        if logarithm.shape == added.shape == node.result.shape:
+            seen.extend((*mine, *peak.nodes, *again.nodes))
+            return LogSumExp(x, inner.axes, True)
+    return None

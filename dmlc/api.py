@@ -99,7 +99,11 @@ def _imported(
     own = graph.origin.versions.get("", 1)
     if not asked and lowest <= own < opset and importers.says_flattened(graph):
         older = Program(graph, replace(options, opset=own), model)
-        if len(older.to_onnx().graph.node) < len(program.to_onnx().graph.node):
+        try:
+            saves = len(older.to_onnx().graph.node) < len(program.to_onnx().graph.node)
+        except DmlcError:  # one of the two cannot be said: the newer opset says why
+            saves = False
+        if saves:
             graph.notes.append(f"opset {own}, not {opset}: it says a softmax or hardmax over several axes in one node")
             return Program(graph, replace(options, opset=own), model)
     return program

@@ -547,3 +547,12 @@ def test_functions_with_defaults_are_carried() -> None:
         g (float[2, 3] x) => (float[2, 3] w) { w = f.Soft(x) }
         <domain: "f", opset_import: ["": 17]> Soft <ax: int = 0> (a) => (o) { o = Softmax <axis: int = @ax> (a) }""")
     same(m, {"x": X}, opset=17)
+
+
+def test_one_value_named_twice_in_the_outputs() -> None:
+    same(model([node("Relu", ["x"], ["y"])], [info("x", [2, 3])], [info("y", [2, 3]), info("y", [2, 3])]), {"x": X})
+
+
+def test_a_flattened_hardmax_of_symbolic_sizes() -> None:
+    m = model([node("Hardmax", ["x"], ["y"], axis=0)], [info("x", ["a", "b", 1])], [info("y", None)], opset=12)
+    same(m, {"x": X[:, :, None]})

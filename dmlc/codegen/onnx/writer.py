@@ -308,7 +308,7 @@ class NodeWriter:
         written: set[str] = set()
         for name, (_, value) in zip(self._outputs, self.graph.outputs, strict=True):
             source = self.of(value)
-            if source != name or name in written:
+            if source != name and name not in written:
                 self.begin(f"output_{name}")
                 copy = self.op("Identity", [source])
                 self._made[copy][0].outputs[0] = name

@@ -22,6 +22,7 @@ from dmlc.ops.call import CallSite, diagnose
 from dmlc.passes import PassManager, default_pipeline
 from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, LedgerEntry, PassContext, Remark
+from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.pipeline import fusions
 from dmlc.runtime import files
 from dmlc.runtime.feeds import bounds_text
@@ -77,11 +78,29 @@ def compile(
     goal = _target(target, feature_level)
     chosen, classes = _opset(goal, opset), _classes(exact, allow)
     skipped, only = chosen_rules(skip_rules, only_rules)
-    options = _Options(goal, chosen, classes, strict, lower_hardmax, skipped, only, progress)
+    options = _Options(goal, chosen, classes, lower_hardmax, skipped, only, progress)
     proto = _onnx_model(source)
     if proto is not None:
-        return _imported(*proto, bind or {}, options, asked=opset is not None)
-    return Program(_bound(_load(source, model, chosen), bind or {}), options)
+        program = _imported(*proto, bind or {}, options, asked=opset is not None)
+    else:
+        program = _written(source, model, bind or {}, options, asked=opset is not None)
+    if strict and program.diagnostics:
+        raise DmlcError(program.diagnostics)
+    return program
+
+
+def _written(
+    source: ProgramSource, model: str | None, binding: Mapping[str, int], options: _Options, *, asked: bool
+) -> Program:
+    """The program of a text or a builder's graph at the opset that suits it."""
+
+    def at(opset: int, *notes: str) -> Program:
+        graph = _bound(_load(source, model, opset), binding)
+        graph.notes += notes
+        return Program(graph, replace(options, opset=opset))
+
+    program = at(options.opset)
+    return program if asked else _kept_on_provider(program, at)
 
 
 def _imported(
@@ -106,7 +125,32 @@ def _imported(
         if saves:
             graph.notes.append(f"opset {own}, not {opset}: it says a softmax or hardmax over several axes in one node")
             return Program(graph, replace(options, opset=own), model)
-    return program
+    if asked:
+        return program
+
+    def at(other: int, *notes: str) -> Program:
+        importers.choose_opset(graph, other, lowest, asked=True)
+        graph.notes += notes
+        return Program(graph, replace(options, opset=other), model)
+
+    return _kept_on_provider(program, at)
+
+
+def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:
+    """The program at the opset that keeps most nodes on the target's provider; the highest of those that do."""
+    best, least = program, None
+    for opset in other_opsets(program.graph, program.target, program.opset):
+        try:
+            least = best.losses() if least is None else least
+            other = at(opset)
+            lost = other.losses()
+        except DmlcError:  # it cannot be said there
+            continue
+        if lost < least:
+            best, least = other, lost
+    if best is program:
+        return program
+    return at(best.opset, f"opset {best.opset}, not {program.opset}: it keeps more nodes on {program.target.family}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +158,6 @@ class _Options:
     target: Target
     opset: int
     allowed: frozenset[str]
-    strict: bool
     lower_hardmax: bool
     skip_rules: frozenset[str] = frozenset()
     only_rules: frozenset[str] | None = None
@@ -147,8 +190,6 @@ class Program:
         self.source_model = source_model
         self.signature: Signature = signature_of(graph)
         self._lower(options.target)
-        if options.strict and self.diagnostics:
-            raise DmlcError(self.diagnostics)
 
     @property
     def target(self) -> Target:
@@ -194,6 +235,11 @@ class Program:
             types = _types(self.graph)
             self._placements[level] = placement(self.to_onnx(), self.target, feature_level=level, types=types)
         return self._placements[level]
+
+    def losses(self) -> tuple[int, int]:
+        """How many nodes of the emitted model fail or are wrong on the target, and how many it leaves on the CPU."""
+        report = self.placement()
+        return sum(f.effect in ("fails", "wrong") for _, f in report.findings), report.count("cpu")
 
     def require_sound(self) -> None:
         """Raises ``DmlcError`` E0591, E0592 where a node would fail or give wrong numbers on the target."""

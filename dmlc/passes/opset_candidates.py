@@ -1,0 +1,58 @@
+"""Opsets at which the target's provider may take nodes that it does not take at the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dmlc.ir import Graph, Node
+from dmlc.passes.legal_rules.table import NEEDS
+from dmlc.targets import Target
+from dmlc.targets.provider import Provider, provider
+
+
+def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
+    """Lower opsets to try, highest first; none where every node is as well off at ``opset``.
+
+    An operator that a newer opset issues anew is lost to the provider, and some that it takes at one version fail, so
+    the last opset before each such change is worth a look. ``graph`` is one that the passes are done with.
+    """
+    if target.provider is None:
+        return []
+    table, found = provider(target.provider), set[int]()
+    for op_type, domain, dtypes in set(_used(graph)):
+        if not domain:
+            found.update(_before(table, op_type, dtypes, opset))
+    return sorted((o for o in found if target.min_opset <= o < opset), reverse=True)
+
+
+def _used(graph: Graph) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """(operator, domain, dtypes of the operands) of the nodes, those of bodies too."""
+    for node in graph:
+        dtypes = tuple(sorted({value.type.dtype.name for value in node.operands if value is not None}))
+        for op_type, domain in _operators(node):
+            yield op_type, domain, dtypes
+        for region in node.regions:
+            yield from _used(region.graph)
+
+
+def _operators(node: Node) -> list[tuple[str, str]]:
+    """The ONNX operators that a node becomes, as far as its kind alone says."""
+    carried = getattr(node.attributes, "op_type", None)
+    if carried is not None:
+        domain = str(getattr(node.attributes, "domain", ""))
+        return [(str(carried), "" if domain == "ai.onnx" else domain)]
+    need = NEEDS.get(node.op)
+    return [] if need is None else [(name, "") for name, _ in need.kernels]
+
+
+def _before(table: Provider, op_type: str, dtypes: tuple[str, ...], opset: int) -> Iterator[int]:
+    row = table.row("", op_type)
+    if row is None:
+        return
+    if not row.usable(opset):
+        yield from (last for _, last in row.opsets)
+    kernel = row.kernel(opset)
+    for failure in table.failures_of(op_type):
+        types = set().union(*(failure.types or {}).values())
+        if kernel is not None and kernel.since in failure.since and types.intersection(dtypes):
+            yield kernel.since - 1

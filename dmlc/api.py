@@ -16,6 +16,7 @@ from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
+from dmlc.ir.collector import collector_paused
 from dmlc.ir.operation import OpError
 from dmlc.ops import index
 from dmlc.ops.call import CallSite, diagnose
@@ -50,6 +51,7 @@ BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
 SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
 
 
+@collector_paused()
 def compile(
     source: ProgramSource,
     *,
@@ -200,6 +202,11 @@ class Program:
         return self._options.opset
 
     @property
+    def allowed(self) -> frozenset[str]:
+        """The classes of rewrites that may be applied."""
+        return self._options.allowed
+
+    @property
     def graph(self) -> ir.Graph:
         return self._lower(self.target).graph
 
@@ -223,6 +230,7 @@ class Program:
 
         return found + tuple(d for _, d, _ in diagnose(self.placement()) if d.severity == "warning")
 
+    @collector_paused()
     def placement(self, feature_level: str | None = None) -> Report:
         """Where each node of the emitted ONNX model runs, and why; worked out when it is first asked for.
 
@@ -256,6 +264,7 @@ class Program:
 
     # --- code
 
+    @collector_paused()
     def artifact(self, kind: str) -> Artifact:
         """The emitted code: ``onnx``, ``numpy``, ``dml`` or ``dxdispatch`` (as saved last). Raises ``DmlcError``."""
         if kind == "dml":

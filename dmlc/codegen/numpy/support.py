@@ -160,6 +160,12 @@ def _standardize(x: np.ndarray, axes: tuple[int, ...], epsilon: float) -> np.nda
     return centred / np.sqrt(_mean(np.square(centred), axes) + epsilon)
 
 
+def _length(x: np.ndarray, order: int, axis: int) -> np.ndarray:
+    """The norm along an axis, which stays as size 1; 1 where it is 0, so that zeros stay zeros."""
+    length = np.linalg.norm(x, ord=order, axis=axis, keepdims=True)
+    return np.where(length == 0, 1, length)
+
+
 def _scan(add: np.ufunc, x: np.ndarray, axis: int, exclusive: bool, reverse: bool) -> np.ndarray:
     """Running sums or products; without the element itself if exclusive, from the end if reverse."""
     x = np.moveaxis(x, axis, -1)

@@ -49,5 +49,5 @@ def _rms_norm(call: Call) -> Expr:
 def _lp_norm(call: Call) -> Expr:
     a: ops.LpNormAttributes = call.attributes
     x = call.operand(often=True)
-    length = call.np("linalg.norm", call.wide(x), ord=a.p, axis=a.axis, keepdims=True)
+    length = call.support(support._length, call.wide(x), order=a.p, axis=a.axis)
     return call.narrow(infix("/", x, length))

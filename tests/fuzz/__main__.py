@@ -1,0 +1,60 @@
+"""Random programs for as long as one likes: ``python -m tests.fuzz --minutes 10 --seed 0 --jobs 2``.
+
+What fails is made smaller and written to ``tests/regressions`` (or ``--out``), where the suite keeps it from coming
+back. Exits 1 where something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fuzz_batch import BATCH, Ran, batch
+from fuzz_judge import Failure
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0, help="the first program's number")
+    parser.add_argument("--inputs", type=int, default=3, help="inputs for each program and way")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "regressions")
+    args = parser.parse_args()
+    end = time.monotonic() + 60 * args.minutes
+    programs, kinds = 0, Counter[str]()
+    waiting: set[Future[Ran]] = set()
+    start = args.seed
+    with ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        while waiting or time.monotonic() < end:
+            while len(waiting) < 2 * args.jobs and time.monotonic() < end:
+                waiting.add(pool.submit(batch, start, args.inputs, end))
+                start += BATCH
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for ran, found in [task.result() for task in done]:
+                programs += ran
+                for seed, failure, text in found:
+                    kinds[failure.kind] += 1
+                    _keep(args.out, seed, failure, text)
+    print(f"{programs} programs, {sum(kinds.values())} failures: {dict(kinds)}")
+    return 1 if kinds else 0
+
+
+def _keep(folder: Path, seed: int, failure: Failure, text: str) -> None:
+    """Write the program with what it does wrong above it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    options = ", ".join(f"{key}={value!r}" for key, value in failure.options.items())
+    path = folder / f"{failure.kind.split()[0].lower()}_{seed}.dml"
+    path.write_text(f"# {options}\n# {failure.kind}: {failure.text.splitlines()[0]}\n{text}", encoding="utf-8")
+    print(f"{path}: {failure}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

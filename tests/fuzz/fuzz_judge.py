@@ -1,0 +1,130 @@
+"""Whether a program means the same on every way through the compiler."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fuzz_rounding import explains
+
+import dmlc
+from dmlc.diagnostics import DmlcError, Source
+from dmlc.passes.inventory import all_rules
+from dmlc.runtime.numpy_code import NumpyCode
+from dmlc.verify.check import verify_sides
+from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.graph_side import GraphSide
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.verdict import Verdict
+
+#: Refusals that a target may answer a valid program with: no kernel, no room, no form at the opset.
+REFUSALS = frozenset(("E0501", "E0502", "E0503", "E0504", "E0557"))
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong under which options. ``kind`` is what must stay the same while the program is made smaller."""
+
+    options: Options
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.options}: {self.kind}: {self.text}"
+
+
+class NumpySide(GraphSide):
+    """The generated NumPy code."""
+
+    def __init__(self, program: dmlc.Program) -> None:
+        super().__init__(program.source_graph)
+        self._code = NumpyCode(program.artifact("numpy"))
+
+    def run(self, feeds: Feeds) -> dict[str, Any]:
+        return self._code.run(feeds)
+
+
+def choices(seed: int) -> list[Options]:
+    """The ways that a program of that seed goes: NumPy, and two that end in ONNX."""
+    rng, rules = random.Random(seed), [rule.name for rule in all_rules() if rule.optional]
+    out: list[Options] = [{"target": "numpy"}]
+    for target in rng.sample(("directml", "cpu", "onnx"), 2):
+        options: Options = {"target": target}
+        turn = rng.randrange(7)
+        if turn == 0:
+            options["exact"] = True
+        elif turn == 1:
+            options["allow"] = ("range",)
+        elif turn == 2:
+            options["lower_hardmax"] = True
+        elif turn == 3:
+            options["skip_rules"] = tuple(rng.sample(rules, 4))
+        elif turn == 4:
+            options["only_rules"] = tuple(rng.sample(rules, rng.choice((0, 4))))
+        elif turn == 5:
+            options["opset"] = rng.choice((11, 12, 13, 14, 16, 17, 18, 19, 20))
+        out.append(options)
+    return out
+
+
+def judge(text: str, options: Options, *, inputs: int = 3, seed: int = 0) -> Failure | None:
+    """What the program does wrong under the options; None where it does nothing wrong, or is refused with a reason."""
+    try:
+        program = dmlc.compile(Source("fuzz.dml", text), **options)
+        problem = _passes(program, inputs, seed)
+        if problem is None:
+            problem = _numpy(program, inputs, seed) if options["target"] == "numpy" else _onnx(program, inputs, seed)
+    except DmlcError as error:
+        code = error.diagnostics[0].code.id
+        return None if code in REFUSALS else Failure(options, code, error.diagnostics[0].message)
+    except Exception as error:  # a bug in the compiler, whatever it is
+        return Failure(options, f"crash {type(error).__name__}", str(error))
+    return None if problem is None else Failure(options, *problem)
+
+
+def _passes(program: dmlc.Program, inputs: int, seed: int) -> tuple[str, str] | None:
+    """The graph after the passes against the source, both by the references."""
+    lowered = program.graph
+    if any(node.op.reference is None for node in lowered):
+        return None  # a rule put an ONNX operator in; ONNX Runtime judges it
+    return _against("passes", program, GraphSide(lowered), inputs, seed)
+
+
+def _numpy(program: dmlc.Program, inputs: int, seed: int) -> tuple[str, str] | None:
+    return _against("numpy", program, NumpySide(program), inputs, seed)
+
+
+def _onnx(program: dmlc.Program, inputs: int, seed: int) -> tuple[str, str] | None:
+    return _wrong("onnx", program, program.verify(inputs, seed=seed), lambda feeds: program.run(feeds, backend="cpu"))
+
+
+def _against(kind: str, program: dmlc.Program, other: GraphSide, inputs: int, seed: int) -> tuple[str, str] | None:
+    verdict = verify_sides(
+        lambda: GraphSide(program.source_graph), lambda: other, inputs=inputs, seed=seed, allowed=program.allowed
+    )
+    return _wrong(kind, program, verdict, other.run)
+
+
+def _wrong(
+    kind: str, program: dmlc.Program, verdict: Verdict, run: Callable[[Feeds], dict[str, Any]]
+) -> tuple[str, str] | None:
+    """What differs, unless roundings inside of the program alone move its results as far."""
+    if verdict.status != DIFFERENT:
+        return None
+    if verdict.case is not None and not verdict.reason:
+        if explains(program.source_graph, verdict.case, run(verdict.case)):
+            return None
+    return kind, _said(verdict)
+
+
+def _said(verdict: Verdict) -> str:
+    return verdict.reason or next((str(o.found) for o in verdict.outputs if o.found is not None), str(verdict))
+
+
+def failures(text: str, seed: int, *, inputs: int = 3) -> list[Failure]:
+    """All that goes wrong with a program on the ways of that seed."""
+    found = [judge(text, way, inputs=inputs, seed=seed) for way in choices(seed)]
+    return [failure for failure in found if failure is not None]

@@ -114,9 +114,9 @@ def _wrong(
     """What differs, unless roundings inside of the program alone move its results as far."""
     if verdict.status != DIFFERENT:
         return None
-    if verdict.case is not None and not verdict.reason:
-        if explains(program.source_graph, verdict.case, run(verdict.case)):
-            return None
+    case = None if verdict.reason else verdict.case
+    if case is not None and explains(program.source_graph, case, run(case)):
+        return None
     return kind, _said(verdict)
 
 

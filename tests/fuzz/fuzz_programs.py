@@ -11,12 +11,12 @@ import numpy as np
 
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, Tensor, TensorType, Value, symbol
-from dmlc.ir.dtype import bool_, f16, f32, f64, i32, i64, u32, u64
+from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u32, u64
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 
-DTYPE_WEIGHTS: dict[DType, int] = {dtype: 2 for dtype in DTYPES} | {f32: 12, f16: 6, i32: 5, i64: 4, bool_: 3}
+DTYPE_WEIGHTS: dict[DType, int] = dict.fromkeys(DTYPES, 2) | {f32: 12, f16: 6, i32: 5, i64: 4, bool_: 3}
 INDEX_DTYPES = (i32, i64, u32, u64)
 
 
@@ -380,10 +380,8 @@ def _expand(g: Generator) -> Made:
 def _concat(g: Generator) -> Made:
     x = g.tensor(rank=1)
     axis = g.axis(x)
-    others = [x]
-    for _ in range(g.rng.choice((1, 1, 2))):
-        others.append(g._any(lambda v: v.type.dtype is x.type.dtype and v.type.rank == x.type.rank))
-    return others, {"axis": axis}
+    like = lambda v: v.type.dtype is x.type.dtype and v.type.rank == x.type.rank  # noqa: E731
+    return [x, *[g._any(like) for _ in range(g.rng.choice((1, 1, 2)))]], {"axis": axis}
 
 
 def _split(g: Generator) -> Made:
@@ -447,7 +445,7 @@ def _matmul(g: Generator) -> Made:
     return [a, g._any(lambda v: v.type.dtype is a.type.dtype and v.type.rank >= 1)], {}
 
 
-_FLOAT_UNARY = "exp log sqrt reciprocal floor ceil round sin cos tanh sigmoid erf".split()
+_FLOAT_UNARY = ["exp", "log", "sqrt", "reciprocal", "floor", "ceil", "round", "sin", "cos", "tanh", "sigmoid", "erf"]
 
 #: (operation, recipe, weight). A test demands one for each operation with a call form and each operator.
 RECIPES: list[tuple[str, Callable[[Generator], Made], int]] = [

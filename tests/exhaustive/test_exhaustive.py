@@ -1,0 +1,40 @@
+"""A part of ``python -m tests.exhaustive``, the same one every time."""
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
+
+from selection_cases import Case, cases, problems, rows, weak_orderings, with_dtypes
+
+OPS = ("argmax", "argmin", "top_k", "hardmax")
+SAMPLE = [case for op in OPS for case in random.Random(7).sample(list(with_dtypes(cases((op,)), 1)), 6)]
+
+
+@pytest.mark.parametrize("case", SAMPLE, ids=str)
+def test_every_order_of_a_few_values(case: Case) -> None:
+    orderings, ways, wrong = problems(case)
+    assert orderings and ways >= 4
+    assert not wrong, "\n".join(wrong[:5])
+
+
+def test_the_orderings_are_all_there_are() -> None:
+    assert [len(weak_orderings(n)) for n in range(1, 7)] == [1, 3, 13, 75, 541, 4683]  # OEIS A000670
+
+
+def test_signs_and_infinities_are_among_them() -> None:
+    x = rows(3, "f32")
+    assert (np.signbit(x) & (x == 0)).any() and np.isposinf(x).any() and np.isneginf(x).any()
+    assert {(row.min(), row.max()) for row in rows(2, "i8")} >= {(-128, 127)}
+
+
+def test_a_wrong_tie_is_found() -> None:
+    """The oracle for the last of equals does not agree with a program that takes the first."""
+    last = Case("argmax", (2, 3), (1,), "f32", last=True)
+    first = Case("argmax", (2, 3), (1,), "f32")
+    x = last.data()
+    assert not np.array_equal(last.expected(x)[0], first.expected(x)[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -11,23 +12,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from dmlc import builder, ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
 from dmlc.codegen.ledger import ledger_json
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, Source, did_you_mean, fail
+from dmlc.diagnostics import Diagnostic, DmlcError, Source, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
-from dmlc.ir.operation import OpError
 from dmlc.ops import index
-from dmlc.ops.call import CallSite, diagnose
-from dmlc.passes import PassManager, default_pipeline
 from dmlc.passes.inventory import chosen_rules
-from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, LedgerEntry, PassContext, Remark
+from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.opset_candidates import other_opsets
-from dmlc.passes.pipeline import fusions
+from dmlc.passes.options import Options, chosen_classes, chosen_numbers, chosen_opset
 from dmlc.runtime import files
-from dmlc.runtime.feeds import bounds_text
+from dmlc.runtime.binding import bound
 from dmlc.runtime.fixed_sessions import FixedSessions
+from dmlc.runtime.installed_kernels import with_installed
 from dmlc.runtime.numpy_code import NumpyCode
 from dmlc.runtime.random_feeds import random_feeds
 from dmlc.runtime.reference import evaluate
@@ -38,6 +37,7 @@ from dmlc.targets.directml import feature_levels, least_feature_level
 if TYPE_CHECKING:
     import onnx
 
+    from dmlc.codegen.numpy import Style
     from dmlc.codegen.onnx.placement import Placement as Report
     from dmlc.runtime.weights import Placement
     from dmlc.verify import Verdict
@@ -67,6 +67,8 @@ def compile(
     skip_rules: Iterable[str] = (),
     only_rules: Iterable[str] | None = None,
     progress: Callable[[str], None] | None = None,
+    f64: str | None = None,
+    accumulate: str | None = None,
 ) -> Program:
     """Compile a ``.dml`` file or a builder's graph for a target.
 
@@ -74,16 +76,21 @@ def compile(
     bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes a warning of
     the target (a node that lands on the CPU) an error; ``lower_hardmax`` lowers hardmax over one axis too.
     Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
-    do without. ``progress`` is called with the name of each pass before it runs. The source is not changed.
-    Raises ``DmlcError``.
+    do without. ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is
+    f64, inputs and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16
+    before a sum or a mean. The source is not changed. Raises ``DmlcError``.
     """
     goal = _target(target, feature_level)
-    chosen, classes = _opset(goal, opset), _classes(exact, allow)
+    chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
+    numbers = chosen_numbers(f64, accumulate, classes)
     skipped, only = chosen_rules(skip_rules, only_rules)
-    options = _Options(goal, chosen, classes, lower_hardmax, skipped, only, progress)
+    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers)
     proto = _onnx_model(source)
     if proto is not None:
-        program = _imported(*proto, bind or {}, options, asked=opset is not None)
+        from dmlc import importers
+
+        with importers.blaming(proto[0]):
+            program = _imported(*proto, bind or {}, options, asked=opset is not None)
     else:
         program = _written(source, model, bind or {}, options, asked=opset is not None)
     if strict and program.diagnostics:
@@ -92,12 +99,12 @@ def compile(
 
 
 def _written(
-    source: ProgramSource, model: str | None, binding: Mapping[str, int], options: _Options, *, asked: bool
+    source: ProgramSource, model: str | None, binding: Mapping[str, int], options: Options, *, asked: bool
 ) -> Program:
     """The program of a text or a builder's graph at the opset that suits it."""
 
     def at(opset: int, *notes: str) -> Program:
-        graph = _bound(_load(source, model, opset), binding)
+        graph = bound(_load(source, model, opset), binding)
         graph.notes += notes
         return Program(graph, replace(options, opset=opset))
 
@@ -106,7 +113,7 @@ def _written(
 
 
 def _imported(
-    model: onnx.ModelProto, folder: Path | None, binding: Mapping[str, int], options: _Options, *, asked: bool
+    model: onnx.ModelProto, folder: Path | None, binding: Mapping[str, int], options: Options, *, asked: bool
 ) -> Program:
     """The program of an ONNX model at the opset that suits it."""
     from dmlc import importers
@@ -155,17 +162,6 @@ def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:
     return at(best.opset, f"opset {best.opset}, not {program.opset}: it keeps more nodes on {program.target.family}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    target: Target
-    opset: int
-    allowed: frozenset[str]
-    lower_hardmax: bool
-    skip_rules: frozenset[str] = frozenset()
-    only_rules: frozenset[str] | None = None
-    progress: Callable[[str], None] | None = None
-
-
 @dataclass(slots=True)
 class _Lowered:
     """A graph after the passes for one target, and what they recorded."""
@@ -182,7 +178,7 @@ class Program:
     ``source_model`` the ONNX model that it was imported from, if it was; none of them is to be changed.
     """
 
-    def __init__(self, graph: ir.Graph, options: _Options, source_model: onnx.ModelProto | None = None) -> None:
+    def __init__(self, graph: ir.Graph, options: Options, source_model: onnx.ModelProto | None = None) -> None:
         self._options = options
         self._lowered: dict[str, _Lowered] = {}
         self._runners: dict[str, Callable[[Mapping[str, Any]], dict[str, Array]]] = {}
@@ -221,9 +217,14 @@ class Program:
         return tuple(self._lower(self.target).context.remarks)
 
     @property
+    def advice(self) -> tuple[Diagnostic, ...]:
+        """The warnings of the passes: numbers that may overflow, sizes that may be 0."""
+        return tuple(self._lower(self.target).context.diagnostics)
+
+    @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The warnings: those of the passes and, for a target with a provider, the nodes that land on the CPU."""
-        found = tuple(self._lower(self.target).context.diagnostics)
+        found = self.advice
         if self.target.provider is None:
             return found
         from dmlc.codegen.onnx.placement_advice import diagnose
@@ -265,36 +266,51 @@ class Program:
     # --- code
 
     @collector_paused()
-    def artifact(self, kind: str) -> Artifact:
-        """The emitted code: ``onnx``, ``numpy``, ``dml`` or ``dxdispatch`` (as saved last). Raises ``DmlcError``."""
+    def artifact(self, kind: str, style: Style = "fast") -> Artifact:
+        """The emitted code: ``onnx``, ``numpy``, ``dml`` or ``dxdispatch`` (as saved last). Raises ``DmlcError``.
+
+        ``style`` is that of NumPy code; see ``to_numpy``.
+        """
         if kind == "dml":
             return self._text(None)
         if kind == "dxdispatch":
             return self._written or self._dispatches(f"{self.signature.name}.dxdispatch")
         lowered = self._lower(self._target_of(kind))
-        if kind not in lowered.artifacts:
-            lowered.artifacts[kind] = _emit(kind, lowered, self.opset)
-        return lowered.artifacts[kind]
+        key = f"{kind} {style}" if kind == "numpy" else kind
+        if key not in lowered.artifacts:
+            with self._blaming():
+                lowered.artifacts[key] = _emit(kind, lowered, self.opset, style)
+        return lowered.artifacts[key]
 
     def to_onnx(self) -> onnx.ModelProto:
         """The ONNX model."""
         model: onnx.ModelProto = self.artifact("onnx").payload
         return model
 
-    def to_numpy(self) -> str:
-        """The text of the Python module that imports only numpy."""
-        text: str = self.artifact("numpy").payload
+    def to_numpy(self, style: Style = "fast") -> str:
+        """The text of the Python module that imports only numpy.
+
+        ``fast``: large arrays are read few times, by support functions; ``plain``: as one would write it by hand.
+        """
+        text: str = self.artifact("numpy", style).payload
         return text
 
-    def to_bytes(self, kind: str) -> bytes:
+    def to_bytes(self, kind: str, style: Style = "fast") -> bytes:
         """What a file of that kind holds."""
         if kind == "onnx":
             data: bytes = self.to_onnx().SerializeToString(deterministic=True)
             return data
-        text: str = (self._dispatches(None) if kind == "dxdispatch" else self.artifact(kind)).payload
+        text: str = (self._dispatches(None) if kind == "dxdispatch" else self.artifact(kind, style)).payload
         return text.encode("utf-8")
 
-    def save(self, path: str | os.PathLike[str], *, kind: str | None = None, weights: Placement | None = None) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        kind: str | None = None,
+        weights: Placement | None = None,
+        style: Style = "fast",
+    ) -> None:
         """Write the program in the form that ``kind`` or else the suffix says, whole or not at all.
 
         ``weights`` says what becomes of an imported model's external data: a ``reference`` to where it is, which is
@@ -303,6 +319,7 @@ class Program:
         ``runtime.weights.write_model`` raises.
         """
         path, kind = Path(path), kind or kind_of(path)
+        files.spare_weights(self.source_graph, path)
         if kind == "onnx":
             from dmlc.runtime.weights import write_model
 
@@ -317,7 +334,7 @@ class Program:
         elif kind == "dxdispatch":
             self._save_dispatches(path)
         else:
-            files.write_bytes(path, self.to_bytes(kind))
+            files.write_bytes(path, self.to_bytes(kind, style))
 
     def _text(self, weights: str | None) -> Artifact:
         """The program in the language, fused but not made for any target."""
@@ -346,8 +363,7 @@ class Program:
         """A copy of the program after the passes whose result is still a program of the language."""
         graph = self.source_graph.clone()
         options = self._options
-        context = PassContext(load_target("numpy"), self.opset, options.allowed, options.skip_rules, options.only_rules)
-        PassManager(fusions(max_rank)).run(graph, context)
+        options.fusions(max_rank).run(graph, options.context(load_target("numpy")))
         return graph
 
     def _target_of(self, kind: str) -> Target:
@@ -359,16 +375,25 @@ class Program:
     def _lower(self, target: Target) -> _Lowered:
         if target.name not in self._lowered:
             chosen = self._options
-            context = PassContext(target, self.opset, chosen.allowed, chosen.skip_rules, chosen.only_rules)
+            context = chosen.context(target)
             context.progress = chosen.progress
             graph = self.source_graph.clone()
-            default_pipeline(target, lower_hardmax=self._options.lower_hardmax).run(graph, context)
+            with self._blaming():
+                chosen.pipeline(target).run(graph, context)
             graph.metadata["dmlc.ledger"] = ledger_json(context.ledger)
             if target.provider is not None:
                 dims = {name for value in graph.inputs for size in value.shape for name in ir.dim_names(size)}
                 graph.metadata[session_advice.KEY] = session_advice.session_advice(dims)
             self._lowered[target.name] = _Lowered(graph, context)
         return self._lowered[target.name]
+
+    def _blaming(self) -> AbstractContextManager[None]:
+        """What a broken model leads to is told of the model."""
+        if self.source_model is None:
+            return nullcontext()
+        from dmlc import importers
+
+        return importers.blaming(self.source_model)
 
     # --- running
 
@@ -392,15 +417,22 @@ class Program:
         """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
 
         An imported model is run beside it on ONNX Runtime's CPU provider without optimizations; a program is computed
-        by the reference. What may differ is what the classes that were allowed say. See ``docs/verify.md``.
+        by the reference. What may differ is what the classes that were allowed say. See ``docs/verify.md``. Where f64
+        is computed in f32, so is what is compared with.
         """
         from dmlc.verify import verify_graph, verify_models
 
-        model, allowed = self.to_onnx(), sorted(self._options.allowed)
-        folder = self.artifact("onnx").folder
-        if self.source_model is not None:
-            return verify_models(self.source_model, model, inputs=inputs, seed=seed, allowed=allowed, folder=folder)
-        return verify_graph(self.source_graph, model, inputs=inputs, seed=seed, allowed=allowed, folder=folder)
+        model, source, original = self.to_onnx(), self.source_graph, self.source_model
+        given: dict[str, Any] = {"inputs": inputs, "seed": seed, "allowed": sorted(self._options.allowed)}
+        given["folder"] = self.artifact("onnx").folder
+        if self._options.narrow_f64:
+            source = self._options.narrowed(source)
+            given["kinds"] = {name: "float32" for name, value in source.outputs if value.type.dtype.name == "f64"}
+            if original is not None:
+                original = _onnx_of(source, load_target("onnx"), self.opset).payload
+        if original is not None:
+            return verify_models(original, model, **given)
+        return verify_graph(source, model, **given)
 
     def default_backend(self) -> str:
         """Where ``run`` runs when it is not told."""
@@ -439,17 +471,21 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     raise fail(codes.UNKNOWN_CHOICE, f"the suffix of {path} says nothing about its form", help=help, exit_code=2)
 
 
-def _emit(kind: str, lowered: _Lowered, opset: int) -> Artifact:
+def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
     # a code generator is loaded when its code is wanted: onnx is not needed for NumPy code
     if kind == "onnx":
-        from dmlc.codegen import onnx as onnx_code
-
-        return onnx_code.emit(lowered.graph, lowered.context.target, opset)
+        return _onnx_of(lowered.graph, lowered.context.target, opset)
     if kind == "numpy":
         from dmlc.codegen import numpy as numpy_code
 
-        return numpy_code.emit(lowered.graph)
+        return numpy_code.emit(lowered.graph, style)
     raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")
+
+
+def _onnx_of(graph: ir.Graph, target: Target, opset: int) -> Artifact:
+    from dmlc.codegen import onnx as onnx_code
+
+    return onnx_code.emit(graph, target, opset)
 
 
 # --- what the user asked for
@@ -459,7 +495,7 @@ def _target(name: str, feature_level: str | None) -> Target:
     if name not in target_names():
         help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
         raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help, exit_code=2)
-    target = load_target(name)
+    target = with_installed(load_target(name))
     if feature_level is None:
         return target
     levels, least = feature_levels(), least_feature_level()
@@ -471,27 +507,6 @@ def _target(name: str, feature_level: str | None) -> Target:
     if levels.index(feature_level) < levels.index(least):
         raise fail(codes.FEATURE_LEVEL, f"ONNX Runtime needs DirectML feature level {least}, not {feature_level}")
     return replace(target, feature_level=feature_level)
-
-
-def _opset(target: Target, opset: int | None) -> int:
-    if opset is None:
-        return target.opset
-    if not target.min_opset <= opset <= target.max_opset:
-        text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset}"
-        raise fail(codes.OPSET_OUT_OF_RANGE, text)
-    return opset
-
-
-def _classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
-    allow = [allow] if isinstance(allow, str) else list(allow)
-    for name in allow:
-        if name not in CLASSES:
-            help = did_you_mean(name, CLASSES) or f"classes are {', '.join(CLASSES)}"
-            raise fail(codes.UNKNOWN_CHOICE, f"there is no class of rewrites {name}", help=help, exit_code=2)
-    if exact and set(allow) - {EXACT}:
-        raise fail(codes.UNKNOWN_CHOICE, f"exact and allow={', '.join(allow)} contradict each other", exit_code=2)
-    classes = {EXACT} if exact else {EXACT, REASSOCIATES, *allow}
-    return frozenset(classes | ({REASSOCIATES} if RANGE in classes else set()))
 
 
 # --- loading
@@ -534,36 +549,6 @@ def _built(source: builder.Graph) -> ir.Graph:
         message = f"no input tells the size of {', '.join(open_dims)}"
         raise fail(name_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
     return graph.clone()
-
-
-def _check_binding(graph: ir.Graph, binding: Mapping[str, int]) -> None:
-    names = sorted({n for value in graph.inputs for size in value.shape for n in ir.dim_names(size)})
-    for name, size in binding.items():
-        if name not in names:
-            has = f"its dims are {', '.join(names)}" if names else "it has none"
-            help = "; ".join(filter(None, [did_you_mean(name, names), has]))
-            raise fail(codes.BAD_BINDING, f"the model has no dim {name}", help=help)
-        interval = graph.dims.bounds.get(name, (graph.dims.least, float("inf")))
-        if not interval[0] <= size <= interval[1]:
-            message = f"{name}={size} is out of bounds: {name} is {bounds_text(interval)}"
-            raise fail(codes.BAD_BINDING, message)
-
-
-def _bound(graph: ir.Graph, binding: Mapping[str, int]) -> ir.Graph:
-    """The graph with dims fixed. Raises ``DmlcError`` E0555, or the error of the rule that a size breaks."""
-    if not binding:
-        return graph
-    _check_binding(graph, binding)
-    try:
-        out = graph.clone(binding)
-    except OpError as error:
-        raise DmlcError(diagnose(error, CallSite(error.spans[0] if error.spans else None))) from None
-    for condition, span in out.conditions.items():
-        if isinstance(condition.left, int) and isinstance(condition.right, int):
-            given = ", ".join(f"{name}={size}" for name, size in binding.items())
-            labels = [Label(span)] if span else []
-            raise fail(codes.BAD_BINDING, f"{given} breaks {condition}", *labels, help=condition.why)
-    return out
 
 
 def _types(graph: ir.Graph) -> dict[str, ir.TensorType]:

@@ -38,11 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was looked at: the program that was compiled, the report, and what is to be said."""
+    """What was looked at: the program that was compiled, the report, and what is to be said; how much of that is
+    advice of the passes."""
 
     program: api.Program | None
     report: Placement
     diagnostics: list[Diagnostic]
+    advice: int
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -50,7 +52,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return _run(args, console)
     try:
         found = _look(args, console)
-        code, said = _code(args, found.report), found.diagnostics
+        code, said = _code(args, found), found.diagnostics
     except DmlcError as error:
         code, said = error.exit_code, list(error.diagnostics)
     write = sarif_text if args.format == "sarif" else github_text
@@ -63,7 +65,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
     if target is None or target.provider is None:
         return _compiles(args, console)
     found = _look(args, console)
-    code = _code(args, found.report)
+    code = _code(args, found)
     console.warn(found.diagnostics)
     if not console.quiet or code:
         console.result(_summary(args, found, code) + placement_text(found.report))
@@ -75,9 +77,10 @@ def _run(args: argparse.Namespace, console: Console) -> int:
     return code
 
 
-def _code(args: argparse.Namespace, report: Placement) -> int:
+def _code(args: argparse.Namespace, found: _Found) -> int:
+    report = found.report
     low = level_key(report.feature_level) < level_key(least_feature_level())
-    strict = args.strict and (report.count("cpu") or report.count("unknown"))
+    strict = args.strict and (report.count("cpu") or report.count("unknown") or found.advice)
     return 1 if report.fails or low or strict else 0
 
 
@@ -89,7 +92,8 @@ def _look(args: argparse.Namespace, console: Console) -> _Found:
     with console.progress(args.source) as progress:
         program, refused = _compiled(args, progress)
         report = _report(args, target, program)
-    said = list(refused)
+    advice = [] if program is None else list(program.advice)
+    said = [*refused, *advice]
     if level_key(report.feature_level) < level_key(least_feature_level()):
         message = f"ONNX Runtime needs DirectML feature level {least_feature_level()}, not {report.feature_level}"
         said.append(Diagnostic(FEATURE_LEVEL, message, help=f"--feature-level {least_feature_level()}"))
@@ -98,7 +102,7 @@ def _look(args: argparse.Namespace, console: Console) -> _Found:
     locations = program.artifact("onnx").locations if program is not None and not _is_model(args) else {}
     source = Source(args.source, "") if _is_model(args) or args.source == STDIN else read_source(args.source)
     said += diagnostics_of(report, fix=fix, strict=args.strict, locations=locations, source=source)
-    return _Found(program, report, said)
+    return _Found(program, report, said, len(advice))
 
 
 def _checked_target(args: argparse.Namespace) -> Target:
@@ -133,7 +137,7 @@ def _compiled(args: argparse.Namespace, progress: object) -> tuple[api.Program |
 
 def _report(args: argparse.Namespace, target: Target, program: api.Program | None) -> Placement:
     level = args.feature_level or target.feature_level
-    if not _is_model(args):
+    if not _is_model(args) or (program is not None and (args.f64 or args.accumulate)):
         assert program is not None
         found: Placement = program.placement(level)
         return found
@@ -153,23 +157,29 @@ def _fix(args: argparse.Namespace, target: Target, report: Placement) -> str:
     if args.source == STDIN:
         return ""
     first = [] if not _is_model(args) and args.opset is None else [None]
-    for opset in [*first, *(o for o in (target.opset, *_OTHER_OPSETS) if target.min_opset <= o <= target.max_opset)]:
+    opsets = [*first, *(o for o in (target.opset, *_OTHER_OPSETS) if target.min_opset <= o <= target.max_opset)]
+    tries = [(opset, args.f64) for opset in opsets]
+    if args.f64 is None and any("f64" in finding.limit for _, finding in report.findings):
+        tries += [(opset, "f32") for opset in [None, *opsets]]
+    for opset, f64 in tries:
         try:
-            program = compile_source(_options(args, opset=opset))
+            program = compile_source(_options(args, opset=opset, f64=f64))
             after = program.placement(report.feature_level)
         except DmlcError:
             continue
         if not any(finding.effect in _effects(args) for _, finding in after.findings):
-            return _command(args, opset)
+            return _command(args, opset, f64)
     return ""
 
 
-def _command(args: argparse.Namespace, opset: int | None) -> str:
+def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> str:
     path = Path(args.source)
     out = path.with_name(f"{path.stem}.fixed.onnx") if _is_model(args) else path.with_suffix(".onnx")
     words = ["dmlc", "compile", args.source, "-o", str(out)]
     words += ["--target", args.target] if args.target != "directml" else []
     words += ["--opset", str(opset)] if opset is not None else []
+    words += ["--f64", f64] if f64 is not None else []
+    words += ["--accumulate", args.accumulate] if args.accumulate is not None else []
     for name, size in args.bind:
         words += ["--bind", f"{name}={size}"]
     return shlex.join(words)
@@ -181,7 +191,8 @@ def _command(args: argparse.Namespace, opset: int | None) -> str:
 def _summary(args: argparse.Namespace, found: _Found, code: int) -> str:
     report = found.report
     if code:
-        return f"{args.source}: not fine for {report.target}: {report.verdict}\n"
+        warned = f"; {count(found.advice, 'warning')} of numbers and sizes" if found.advice else ""
+        return f"{args.source}: not fine for {report.target}: {report.verdict}{warned}\n"
     if found.program is None:
         return f"{args.source}: fine for {report.target}: {report.verdict}\n"
     signature = found.program.signature

@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--emit", choices=("onnx", "numpy", "dxdispatch", "dml"), help="the form, whatever OUT's suffix"
     )
     parser.add_argument(
+        "--style", choices=("fast", "plain"), default="fast", help="of NumPy code: fast, or as written by hand"
+    )
+    parser.add_argument(
         "--weights",
         choices=("inline", "copy", "reference"),
         help="weights that lie in files: into OUT, into OUT.data, or left where they are",
@@ -63,7 +66,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         program = compile_source(args, source=source, for_numpy=kind in ("numpy", "dxdispatch"), progress=progress)
         progress("making code")
         if kind != "dml":  # whose weights go into a file as it is written
-            program.artifact(kind)
+            program.artifact(kind, args.style)
         if kind == "onnx":
             program.require_sound()
         progress("verifying")
@@ -141,15 +144,16 @@ def _verify(args: argparse.Namespace, console: Console, program: api.Program) ->
 def _write(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> int:
     """Write OUT and the ledger; the size of OUT. The ledger comes first, so that where OUT is, all is."""
     if args.ledger is not None and not args.dry_run:
+        files.spare_weights(program.source_graph, Path(args.ledger))
         files.write_bytes(Path(args.ledger), _ledger(program))
     if args.dry_run or output == STDOUT:
-        data = program.to_bytes(kind)
+        data = program.to_bytes(kind, args.style)
         if not args.dry_run:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         return len(data)
     options: dict[str, Any] = {} if args.weights is None else {"weights": args.weights}
-    program.save(output, kind=kind, **options)
+    program.save(output, kind=kind, style=args.style, **options)
     return Path(output).stat().st_size
 
 
@@ -182,7 +186,7 @@ def _report(
 ) -> None:
     kind, output, size, seconds = written
     nodes = len(program.to_onnx().graph.node) if kind == "onnx" else node_count(program.graph)
-    notes = () if kind == "dml" else program.artifact(kind).report
+    notes = () if kind == "dml" else program.artifact(kind, args.style).report
     facts = [count(nodes, "node"), f"{size:,} bytes"]
     if kind == "onnx":
         facts.insert(0, f"opset {program.opset}")

@@ -77,7 +77,11 @@ def _explain_program(args: argparse.Namespace, console: Console) -> int:
             "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
             "missed": [
                 {"rule": rule, "node": node, "reason": reason, "places": _places(spans)}
-                for (rule, node, reason), spans in _misses(program).items()
+                for (rule, node, reason), spans in _remarks(program, chosen=False).items()
+            ],
+            "lowerings": [
+                {"node": node, "choice": reason, "places": _places(spans)}
+                for (_, node, reason), spans in _remarks(program, chosen=True).items()
             ],
             "passes": [{"pass": name, "seconds": s, "changed": changed} for name, s, changed in program.timings],
         }
@@ -94,7 +98,12 @@ def program_page(program: api.Program) -> str:
     out += "\nrewritten\n" if program.ledger else "\nnothing was rewritten\n"
     for entry in program.ledger:
         out += f"  {entry.rule} ({entry.rewrite_class}): {entry.text}\n{_change(entry)}{_lines(entry.spans)}"
-    misses = _misses(program)
+    choices = _remarks(program, chosen=True)
+    if choices:
+        out += "\nlowerings, with their estimated costs on one thread\n"
+    for (_, node, reason), spans in choices.items():
+        out += f"  {node}: {reason}\n{_lines(spans)}"
+    misses = _remarks(program, chosen=False)
     if misses:
         out += "\nnot rewritten\n"
     for (rule, node, reason), spans in misses.items():
@@ -114,9 +123,9 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _misses(program: api.Program) -> dict[tuple[str, str, str], tuple[Span, ...]]:
-    """The near misses by rule, node and reason: passes that run twice tell twice."""
-    return {(r.rule, r.node, r.reason()): r.spans for r in program.remarks}
+def _remarks(program: api.Program, *, chosen: bool) -> dict[tuple[str, str, str], tuple[Span, ...]]:
+    """The choices or the near misses, by rule, node and reason: passes that run twice tell twice."""
+    return {(r.rule, r.node, r.reason()): r.spans for r in program.remarks if r.chosen is chosen}
 
 
 def _lines(spans: Iterable[Span]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 from pathlib import Path
 
 from dmlc import text
@@ -36,7 +37,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
             diff = difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, f"{name} (laid out)")
             console.detail("".join(diff))
         elif name != STDIN:
-            files.write_bytes(Path(name), after.encode("utf-8"))
+            # a program that was read through a link is written where it was read
+            files.write_bytes(Path(os.path.realpath(name)), after.encode("utf-8"))
             console.say(f"{name}: laid out")
     console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=not (args.check and changed))
     return 1 if args.check and changed else 0

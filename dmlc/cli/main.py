@@ -5,6 +5,7 @@ Nothing is loaded, not even ``typing`` or ``argparse``, before the verb is known
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -19,6 +20,7 @@ BROKEN_PIPE = 128 + 13  # as a shell reports SIGPIPE
 VERBS = {
     "compile": "fuse and canonicalize a program or a model; write ONNX, NumPy code or text",
     "run": "run a program on data",
+    "bench": "time a program node by node, beside what the report and the dispatch model say",
     "check": "say whether a program compiles, and write nothing",
     "verify": "say whether a model computes what another one, or a program, says",
     "fmt": "lay out a program as the language page does",
@@ -51,7 +53,10 @@ def entry() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:  # a terminal without Unicode shows escapes instead of failing
             reconfigure(errors="backslashreplace")
-    sys.exit(main())
+    gc.set_threshold(50_000, 20, 20)  # most of what a command makes stays until it ends
+    code = main()
+    gc.freeze()  # nor is it worth a look while the process ends
+    sys.exit(code)
 
 
 def main(argv: list[str] | None = None) -> int:

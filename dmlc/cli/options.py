@@ -44,6 +44,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--only-rule", action="append", metavar="RULE", help="the only rewrite that may fire; may be repeated"
     )
+    group.add_argument(
+        "--f64", choices=("f32",), help="compute in f32 what is f64; inputs and outputs keep their types"
+    )
+    group.add_argument(
+        "--accumulate", choices=("f32",), help="compute in f32 what is squared or multiplied in f16 and then summed"
+    )
     group.add_argument("--strict", action="store_true", help="a warning of the target is an error")
     group.add_argument("--lower-hardmax", action="store_true", help="lower hardmax over one axis too")
 

@@ -6,7 +6,6 @@ Without -o a summary of each output is printed: its type, and its value or its s
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.inputs import add_inputs, given_inputs, made_up
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source
 from dmlc.ir import Array, TensorType, as_dtype
@@ -28,42 +28,21 @@ _NUMBERS: Any = {"float_kind": lambda number: f"{number:.6g}", "int_kind": str}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
-    parser.add_argument(
-        "--input",
-        type=_input,
-        action="append",
-        default=[],
-        metavar="x=x.npy",
-        help="data for an input; x=data.npz:key takes one array of several; may be repeated",
-    )
-    parser.add_argument("--random", type=int, metavar="SEED", help="make up the inputs that --input does not give")
+    add_inputs(parser)
     parser.add_argument("--backend", choices=api.BACKENDS, help="where to run (default: dml where present, else cpu)")
     parser.add_argument("-o", "--output", metavar="OUT.npz", help="write the outputs, by name")
     add_compile_options(parser)
     add_report_options(parser)
 
 
-def _input(text: str) -> tuple[str, str]:
-    name, sign, place = text.partition("=")
-    if not name or not sign or not place:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FILE")
-    return name, place
-
-
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.output is not None and Path(args.output).suffix.lower() != ".npz":
         raise UsageError(f"outputs are written as .npz, not {args.output}")
-    if args.random is not None and args.random < 0:
-        raise UsageError(f"a seed is 0 or more, not {args.random}")
-    given = {}
-    for name, place in args.input:
-        if name in given:
-            raise UsageError(f"input {name} is given twice")
-        given[name] = _load(name, place)
+    given = given_inputs(args)
     with console.progress(args.source) as progress:
         program = compile_source(args, for_numpy=args.backend in ("numpy", "reference"), progress=progress)
     console.warn(program.diagnostics)
-    feeds: dict[str, Any] = {} if args.random is None else program.random_feeds(args.random)
+    feeds = made_up(args, program)
     backend = args.backend or program.default_backend()
     start = time.perf_counter()
     outputs = program.run({**feeds, **given}, backend=backend)
@@ -75,14 +54,6 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.result(summary(outputs))
     console.document({"backend": backend, "outputs": {name: facts(array) for name, array in outputs.items()}})
     return 0
-
-
-def _load(name: str, place: str) -> Array:
-    """The array of ``FILE`` or ``FILE.npz:key``."""
-    archive = re.match(r"(.*?\.npz):(.+)", place, re.IGNORECASE | re.DOTALL)  # a key may hold colons itself
-    if archive:
-        return files.load_array(Path(archive[1]), archive[2], name)
-    return files.load_array(Path(place), None, name)
 
 
 # --- what the outputs look like

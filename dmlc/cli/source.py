@@ -61,6 +61,8 @@ def compile_source(
         skip_rules=() if as_written else args.skip_rule,
         only_rules=() if as_written else args.only_rule,
         progress=progress,
+        f64=None if as_written else args.f64,
+        accumulate=None if as_written else args.accumulate,
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 from typing import Any
 
+from dmlc.cli import kernel_view
 from dmlc.cli.console import Console, UsageError, table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         rows = [["target", "opset", "opsets", "what it is"]]
         rows += [[t.name, str(t.opset), f"{t.min_opset} to {t.max_opset}", t.summary] for t in targets]
         console.result(table(rows))
-        console.document({"targets": [dataclasses.asdict(t) for t in targets]})
+        console.document({"targets": [_facts(t) for t in targets]})
         return 0
     if args.name not in target_names():
         near = did_you_mean(args.name, target_names())
@@ -45,8 +46,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.op is not None:
         return _operator(args, console, target)
     console.result(_page(target))
-    console.document({"target": dataclasses.asdict(target)})
+    console.document({"target": _facts(target)})
     return 0
+
+
+def _facts(target: Target) -> dict[str, Any]:
+    """What the target's data file says."""
+    return {key: value for key, value in dataclasses.asdict(target).items() if key != "table"}
 
 
 def _page(target: Target) -> str:
@@ -56,7 +62,9 @@ def _page(target: Target) -> str:
         ["ONNX IR version", str(target.ir_version)],
         ["source", f"{target.source} ({target.date})"],
     ]
-    if target.provider is not None:
+    if target.provider is None:
+        rows += kernel_view.page_rows(target)
+    else:
         found = provider(target.provider)
         kernels = sum(len(row.kernels) for row in found.rows.values())
         rows.append(["feature level", f"{target.feature_level} of DirectML"])
@@ -71,7 +79,10 @@ def _page(target: Target) -> str:
 
 def _operator(args: argparse.Namespace, console: Console, target: Target) -> int:
     if target.provider is None:
-        raise UsageError(f"target {target.name} has no operator tables; directml has")
+        text, document = kernel_view.operator(target, args.op)
+        console.result(text)
+        console.document(document)
+        return 0
     found = provider(target.provider)
     rows = [row for row in found.rows.values() if _plain(row.op) == _plain(args.op)]
     names = {name for row in rows for name in row.directml}

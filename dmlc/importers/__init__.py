@@ -1,6 +1,30 @@
-"""ONNX models become graphs."""
+"""ONNX models become graphs.
 
-from dmlc.importers.model import import_model, read_model
-from dmlc.importers.opset import choose_opset, says_flattened
+The names are loaded when they are first asked for: programs of the language need none of them.
+"""
 
-__all__ = ["choose_opset", "import_model", "read_model", "says_flattened"]
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dmlc.importers.broken import blaming
+    from dmlc.importers.model import import_model, read_model
+    from dmlc.importers.opset import choose_opset, says_flattened
+
+__all__ = ["blaming", "choose_opset", "import_model", "read_model", "says_flattened"]
+
+_HOMES = {
+    "blaming": "broken",
+    "choose_opset": "opset",
+    "import_model": "model",
+    "read_model": "model",
+    "says_flattened": "opset",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dmlc.importers' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"dmlc.importers.{_HOMES[name]}"), name)

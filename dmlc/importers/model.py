@@ -14,7 +14,7 @@ from dmlc.importers.functions import inlined
 from dmlc.importers.inference import ModelTypes
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.nodes import NodeReader
-from dmlc.importers.order import in_order, used_names
+from dmlc.importers.order import in_order
 from dmlc.importers.scope import Scope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
@@ -80,7 +80,7 @@ class _Importer:
         source = self.model.graph
         graph = Graph(source.name or "model", opset=self.versions.get("", 1))
         graph.dims = self.dims
-        scope = Scope(graph, self.types, (), None, self.fresh, self.folder, used_names(source))
+        scope = Scope(graph, self.types, (), None, self.fresh, self.folder, source)
         overridable = self._inputs(scope, source)
         self._weights(scope, source, overridable)
         self._nodes(scope, source)
@@ -137,8 +137,8 @@ class _Importer:
     def _nodes(self, scope: Scope, source: GraphProto) -> None:
         reader = NodeReader(scope, self.versions, self._region, self._inline)
         known = scope.values.keys() | {t.name for t in source.initializer}
-        for number, proto in in_order(source.node, known):
-            reader.read(number, proto)
+        for node in in_order(source.node, known):
+            reader.read(node)
 
     def _output(self, scope: Scope, name: str) -> Value:
         value = scope.find(name)
@@ -151,7 +151,7 @@ class _Importer:
         the node's own operands come before."""
         graph = Graph(source.name or attribute, opset=outer.graph.opset)
         graph.dims = self.dims
-        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder, used_names(source))
+        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder, source)
         for info in source.input:
             declared = type_of(info.type, self.binding, self.fresh)
             scope.define(info.name, graph.add_input(info.name, declared))
@@ -169,7 +169,7 @@ class _Importer:
         return Region(attribute, graph, tuple(range(len(captured)))), captured
 
     def _inline(self, outer: Scope, path: GraphPath, source: GraphProto) -> list[Value]:
-        scope = Scope(outer.graph, self.types, path, outer, self.fresh, self.folder, used_names(source))
+        scope = Scope(outer.graph, self.types, path, outer, self.fresh, self.folder, source)
         self._weights(scope, source, set())
         self._nodes(scope, source)
         return [self._output(scope, info.name) for info in source.output]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from operator import is_
 from typing import TypeAlias
 
 import numpy as np
@@ -14,10 +16,11 @@ from dmlc.importers import operators  # noqa: F401 (registers the readers)
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.known import KNOWERS
 from dmlc.importers.opaque import opaque_attributes, refined_types
+from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
 from dmlc.importers.scope import Known, Scope
 from dmlc.importers.types import UNKNOWN
-from dmlc.ir import FOREIGN, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
+from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.move import SLICE
@@ -43,35 +46,51 @@ class NodeReader:
         self.inline = inline
         self._fitting: dict[tuple[Operation, tuple[DType, ...]], bool] = {}
 
-    def read(self, number: int, proto: NodeProto) -> None:
+    def read(self, listed: Listed) -> None:
         """Raises ``DmlcError`` E0431 where an input is made by no node."""
-        domain = "" if proto.domain == "ai.onnx" else proto.domain
-        inputs = [self._find(proto, name) for name in proto.input]
-        reader = READERS.get((domain, proto.op_type))
-        version = self.versions.get(domain, 1)
-        reading = Reading(self.scope, proto, inputs, version)
-        if reader is not None and not any(v is not None and v.type.dtype is FOREIGN for v in inputs):
+        domain = listed.proto.domain
+        if domain == "ai.onnx":
+            domain = ""
+        inputs, is_foreign = self._inputs(listed)
+        reader = None if is_foreign else READERS.get((domain, listed.op_type))
+        reading = Reading(self.scope, listed, inputs, self.versions.get(domain, 1))
+        if reader is not None:
             found = _read(reader, reading)
             if isinstance(found, Made):
                 node = self._make(found)
                 if node is not None:
-                    self._finish(reading, node, found)
+                    self._finish(reading, node)
                     return
             elif isinstance(found, Same):
-                for name, value in zip(proto.output, found.values, strict=False):
+                for name, value in zip(listed.outputs, found.values, strict=False):
                     self.scope.define(name, value)
                 return
             elif isinstance(found, Data):
-                value = self.scope.constant(Tensor(found.array), proto.output[0])
-                self.scope.define(proto.output[0], value)
+                name = listed.outputs[0]
+                self.scope.define(name, self.scope.constant(Tensor(found.array), name))
                 return
-        branch = self._known_branch(reading) if proto.op_type == "If" and not domain else None
+        branch = self._known_branch(reading) if listed.op_type == "If" and not domain else None
         if branch is None:
-            self._opaque(number, reading, domain)
+            self._opaque(listed.number, reading, domain)
             return
-        path = (*self.scope.path, (number, branch.name, 0))
-        for name, value in zip(proto.output, self.inline(self.scope, path, branch.g), strict=True):
+        path = (*self.scope.path, (listed.number, branch.name, 0))
+        for name, value in zip(listed.outputs, self.inline(self.scope, path, branch.g), strict=True):
             self.scope.define(name, value)
+
+    def _inputs(self, listed: Listed) -> tuple[list[Value | None], bool]:
+        """The values that a node takes, and whether the language has no type for one of them."""
+        values: list[Value | None] = []
+        is_foreign = False
+        find = self.scope.find
+        for name in listed.inputs:
+            value = find(name) if name else None
+            if value is not None:
+                is_foreign = is_foreign or value.type.dtype is FOREIGN
+            elif name:
+                label = listed.proto.name or listed.op_type
+                raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
+            values.append(value)
+        return values, is_foreign
 
     def _known_branch(self, reading: Reading) -> AttributeProto | None:
         """The branch of an If that always runs."""
@@ -79,16 +98,7 @@ class NodeReader:
         if isinstance(known, tuple) and len(known) == 1:
             (known,) = known
         branch = reading.attribute("then_branch" if known else "else_branch") if isinstance(known, int) else None
-        return branch if branch is not None and len(branch.g.output) == len(reading.proto.output) else None
-
-    def _find(self, proto: NodeProto, name: str) -> Value | None:
-        if not name:
-            return None
-        value = self.scope.find(name)
-        if value is None:
-            label = proto.name or proto.op_type
-            raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
-        return value
+        return branch if branch is not None and len(branch.g.output) == len(reading.outputs) else None
 
     # --- operations of the language
 
@@ -101,7 +111,7 @@ class NodeReader:
             fits = self._fitting[key] = _dtypes_fit(*key)
         if not fits:
             return None
-        record = op.attributes() if found.attributes is None else found.attributes
+        record = _no_attributes(op) if found.attributes is None else found.attributes
         try:
             if op is SLICE and self.graph.infer(op, operands, record)[1]:
                 return None  # ONNX clamps; the language asks that the sizes suffice
@@ -109,17 +119,17 @@ class NodeReader:
         except (OpError, ZeroDivisionError):
             return None
 
-    def _finish(self, reading: Reading, node: Node, found: Made) -> None:
-        proto = reading.proto
-        node.name = proto.name
+    def _finish(self, reading: Reading, node: Node) -> None:
+        node.name = reading.proto.name
         node.origin = _origin(reading, node)
-        for name, value in zip(proto.output, node.results, strict=False):
+        for name, value in zip(reading.outputs, node.results, strict=False):
             if name:
                 value.name = name
                 self.scope.define(name, value)
-        known = KNOWERS.get(proto.op_type)
-        if known is not None and len(node.results) == 1 and not node.results[0].type.dtype.is_float:
-            self._learn(reading, known(reading), node)
+        if len(node.results) == 1 and not node.results[0].type.dtype.is_float:
+            known = KNOWERS.get(reading.op_type)
+            if known is not None:
+                self._learn(reading, known(reading), node)
 
     def _learn(self, reading: Reading, known: Known | None, node: Node) -> None:
         """A result whose every element is known is a constant; one of known sizes is remembered."""
@@ -134,7 +144,7 @@ class NodeReader:
             self.scope.know(value, known)
         elif all(dtype.lowest <= k <= dtype.highest for k in numbers):
             constant = self.scope.constant(Tensor(np.asarray(known, dtype=dtype.numpy)), value.name)
-            self.scope.define(reading.proto.output[0], constant)
+            self.scope.define(reading.outputs[0], constant)
             self.graph.erase(node)
 
     # --- the others
@@ -153,19 +163,19 @@ class NodeReader:
                 first = len(operands)
                 operands.extend(captured)
                 regions.append(Region(region.attribute, region.graph, tuple(range(first, len(operands)))))
-        types = [self.scope.type(name) if name else UNKNOWN for name in proto.output]
+        types = [self.scope.type(name) if name else UNKNOWN for name in reading.outputs]
         if not regions:
             types = refined_types(reading, types, self.versions)
         record = opaque_attributes(proto, domain, tuple(types))
         op = OPAQUE if _is_pure(proto, domain, regions) else OPAQUE_IMPURE
         node = self.graph.add(op, operands, record, regions=tuple(regions))
         node.name = proto.name
-        node.origin = NodeOrigin(proto, tuple(range(len(proto.input))), self.versions.get(domain, 1))
-        for name, value in zip(proto.output, node.results, strict=True):
+        node.origin = NodeOrigin(proto, _in_place(len(reading.inputs)), reading.opset)
+        for name, value in zip(reading.outputs, node.results, strict=True):
             if name:
                 value.name = name
                 self.scope.define(name, value)
-        known = KNOWERS.get(proto.op_type) if not domain else None
+        known = KNOWERS.get(reading.op_type) if not domain else None
         if known is not None and len(node.results) == 1:
             self._learn(reading, known(reading), node)
 
@@ -194,8 +204,22 @@ def _dtypes_fit(op: Operation, dtypes: tuple[DType, ...]) -> bool:
     return True
 
 
+@cache
+def _no_attributes(op: Operation) -> Attributes:
+    """The record of an operation without any; one for all, for it never changes."""
+    return op.attributes()
+
+
+@cache
+def _in_place(count: int) -> tuple[int, ...]:
+    """Each input is the operand of its number."""
+    return tuple(range(count))
+
+
 def _origin(reading: Reading, node: Node) -> NodeOrigin | None:
     """The form that the node had; None where it has an input that the operation does not."""
+    if len(reading.inputs) == len(node.operands) and all(map(is_, reading.inputs, node.operands)):
+        return NodeOrigin(reading.proto, _in_place(len(reading.inputs)), reading.opset)
     places = {value: i for i, value in enumerate(node.operands)}
     inputs: list[int | Tensor | None] = []
     for value in reading.inputs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 from onnx.defs import onnx_opset_version
 
 from dmlc.diagnostics import fail
@@ -13,8 +13,16 @@ from dmlc.ir import Graph, Node
 from dmlc.onnx_schema.origin import known_of
 from dmlc.onnx_schema.versions import fits
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
-from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, is_opaque
 from dmlc.ops.select import HARDMAX
+
+#: The opset that brought a type of weights, by ONNX's number; all others are older than any opset that is read.
+_SINCE = {
+    TensorProto.FLOAT8E4M3FN: 19, TensorProto.FLOAT8E4M3FNUZ: 19, TensorProto.FLOAT8E5M2: 19,
+    TensorProto.FLOAT8E5M2FNUZ: 19, TensorProto.UINT4: 21, TensorProto.INT4: 21, TensorProto.FLOAT4E2M1: 23,
+    24: 24,  # FLOAT8E8M0
+    25: 25, 26: 25,  # UINT2, INT2
+}  # fmt: skip
 
 
 def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
@@ -25,14 +33,14 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     Where the user ``asked`` for it, nothing else will do. Raises ``DmlcError`` E0501, which names a node.
     """
     carried = list(_carried(graph))
+    weight, least = _newest_weight(graph)
     guilty = _misfit(carried, wanted)
-    if guilty is None:
+    if guilty is None and wanted >= least:
         return wanted
-    proto = guilty.origin.proto
-    label = f"node {proto.name or proto.output[0]} ({proto.op_type})"
+    label = f"weight {weight}" if guilty is None else _label(guilty)
     newest: int = max(onnx_opset_version(), graph.origin.versions.get("", 1))
     for opset in () if asked else (*range(wanted - 1, lowest - 1, -1), *range(wanted + 1, newest + 1)):
-        if _misfit(carried, opset) is None:
+        if opset >= least and _misfit(carried, opset) is None:
             graph.notes.append(f"opset {opset}, not {wanted}: {label} has no equal there")
             return int(opset)
     version: int = graph.origin.versions.get("", 1)
@@ -44,6 +52,19 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
         f"{label} of opset {version} has no equal at opset {wanted}",
         help="ask for another opset (--opset N), or export the model anew",
     )
+
+
+def _label(node: Node) -> str:
+    proto: NodeProto = node.origin.proto
+    return f"node {proto.name or proto.output[0]} ({proto.op_type})"
+
+
+def _newest_weight(graph: Graph) -> tuple[str, int]:
+    """The name of the weight whose type came last, and the opset that brought it."""
+    found = [held.proto for node in graph if is_opaque(node, "Initializer") for held in node.attributes.unplain]  # type: ignore[attr-defined]
+    since = [(_SINCE.get(getattr(proto, "data_type", 0), 1), getattr(proto, "name", "")) for proto in found]
+    least, name = max(since, default=(1, ""))
+    return name, least
 
 
 def _misfit(carried: Sequence[Node], opset: int) -> Node | None:

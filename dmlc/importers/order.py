@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from onnx import AttributeProto, GraphProto, NodeProto
@@ -11,35 +12,50 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 
 
-def in_order(nodes: Sequence[NodeProto], known: Collection[str]) -> Iterator[tuple[int, NodeProto]]:
-    """The nodes with their numbers in the model. ONNX wants them sorted; where they are not, they are.
+@dataclass(slots=True)
+class Listed:
+    """A node of a model, its number there, and what is asked for most: each look into a proto makes new objects.
 
-    Raises ``DmlcError`` E0431 for a cycle, two
-    values of one name, or an operand that nothing makes.
+    ``is_plain`` is true where it has no attributes.
     """
+
+    number: int
+    proto: NodeProto
+    op_type: str
+    inputs: list[str]
+    outputs: list[str]
+    is_plain: bool
+
+
+def in_order(nodes: Sequence[NodeProto], known: Collection[str]) -> list[Listed]:
+    """The nodes, sorted. ONNX wants them sorted; where they are not, they are.
+
+    Raises ``DmlcError`` E0431 for a cycle, two values of one name, or an operand that nothing makes.
+    """
+    listed: list[Listed] = []
     made: set[str] = set()
-    for node in nodes:
-        for name in node.output:
+    ahead: set[str] = set()
+    for number, proto in enumerate(nodes):
+        node = Listed(number, proto, proto.op_type, proto.input[:], proto.output[:], not proto.attribute)
+        listed.append(node)
+        for name in node.inputs if node.is_plain else needed(proto):
+            if name not in made:
+                ahead.add(name)
+        for name in node.outputs:
             if name and (name in made or name in known):
                 raise fail(codes.BROKEN_MODEL, f"two values are named {name}", help="names must be unique in a graph")
             made.add(name)
-    seen: set[str] = set()
-    sorted_already = True
-    for node in nodes:
-        for name in node.input if not node.attribute else needed(node):
-            if name in made and name not in seen and name:
-                sorted_already = False
-        seen.update(node.output)
-    if sorted_already:
-        yield from enumerate(nodes)
-        return
-    maker = {name: number for number, node in enumerate(nodes) for name in node.output if name}
-    sorter = TopologicalSorter({i: {maker[n] for n in needed(node) if n in maker} for i, node in enumerate(nodes)})
+    ahead.discard("")
+    return listed if ahead.isdisjoint(made) else _sorted(listed)
+
+
+def _sorted(listed: Sequence[Listed]) -> list[Listed]:
+    maker = {name: node.number for node in listed for name in node.outputs if name}
+    sorter = TopologicalSorter({n.number: {maker[m] for m in needed(n.proto) if m in maker} for n in listed})
     try:
-        for number in sorter.static_order():
-            yield number, nodes[number]
+        return [listed[number] for number in sorter.static_order()]
     except CycleError as error:
-        cycle = [nodes[i].name or nodes[i].op_type for i in error.args[1]]
+        cycle = [listed[i].proto.name or listed[i].op_type for i in error.args[1]]
         raise fail(codes.BROKEN_MODEL, f"nodes depend on one another: {', '.join(cycle)}") from None
 
 

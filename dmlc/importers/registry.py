@@ -8,6 +8,9 @@ from typing import Any, TypeAlias
 
 from onnx import AttributeProto, NodeProto, numpy_helper
 
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue import models as codes
+from dmlc.importers.order import Listed
 from dmlc.importers.scope import Scope
 from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Value
 from dmlc.ops.constant import constant_of
@@ -43,15 +46,17 @@ Found: TypeAlias = "Made | Same | Data | None"
 class Reading:
     """One ONNX node at work: its inputs, its attributes, the opset."""
 
-    __slots__ = ("_attributes", "graph", "inputs", "opset", "proto", "scope")
+    __slots__ = ("_attributes", "graph", "inputs", "op_type", "opset", "outputs", "proto", "scope")
 
-    def __init__(self, scope: Scope, proto: NodeProto, inputs: list[Value | None], opset: int) -> None:
+    def __init__(self, scope: Scope, node: Listed, inputs: list[Value | None], opset: int) -> None:
         self.scope = scope
         self.graph: Graph = scope.graph
-        self.proto = proto
+        self.proto: NodeProto = node.proto
+        self.op_type = node.op_type
         self.inputs = inputs
+        self.outputs = node.outputs
         self.opset = opset
-        self._attributes: dict[str, AttributeProto] | None = None
+        self._attributes: dict[str, AttributeProto] | None = {} if node.is_plain else None
 
     # --- inputs
 
@@ -61,8 +66,9 @@ class Reading:
 
     @property
     def x(self) -> Value:
-        value = self.inputs[0]
-        assert value is not None
+        value = self.input(0)
+        if value is None:
+            raise fail(codes.BROKEN_MODEL, f"a {self.op_type} has no first input")
         return value
 
     def array(self, index: int) -> Array | None:
@@ -115,7 +121,7 @@ class Reading:
 
     def wants(self, index: int) -> bool:
         """Whether the node names that result and something uses it."""
-        return index < len(self.proto.output) and self.proto.output[index] in self.scope.used
+        return index < len(self.outputs) and self.outputs[index] in self.scope.used
 
     def axis(self, axis: int, rank: int) -> int | None:
         """The axis counted from the front; None where it does not exist."""

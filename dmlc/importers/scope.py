@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path as Folder
 from typing import TypeAlias
 
+from onnx import GraphProto
+
 from dmlc.importers.inference import ModelTypes, Path
+from dmlc.importers.order import used_names
 from dmlc.importers.types import type_of
 from dmlc.ir import Dim, Graph, Tensor, TensorType, Value, symbol
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -32,11 +36,11 @@ class Scope:
         outer: Scope | None,
         fresh: Callable[[], Dim],
         folder: Folder | None,
-        used: set[str],
+        source: GraphProto,
     ) -> None:
         self.graph = graph
         self.folder = folder
-        self.used = used
+        self._source = source
         self.types = types
         self.path = path
         self.outer = outer
@@ -45,6 +49,11 @@ class Scope:
         self.captures: dict[str, Value] = {}
         self._weights: dict[str, Callable[[], Value]] = {}
         self._known: dict[Value, Known] = {}
+
+    @cached_property
+    def used(self) -> set[str]:
+        """The names that something uses; few operators ask."""
+        return used_names(self._source)
 
     def define(self, name: str, value: Value | None) -> None:
         if name:

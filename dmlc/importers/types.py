@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 
 from onnx import TensorProto, TypeProto
 
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue import models as codes
 from dmlc.ir import Dim, DType, ForeignType, TensorType, symbol
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 
@@ -36,6 +38,8 @@ def type_of(proto: TypeProto | None, binding: Mapping[str, int], fresh: Callable
 def _size(proto: TypeProto.Tensor.Shape.Dimension, binding: Mapping[str, int], fresh: Callable[[], Dim]) -> Dim:
     if proto.HasField("dim_value") and proto.dim_value >= 0:
         return int(proto.dim_value)
+    if proto.dim_value < -1:  # -1 is what some exporters write for a size that they do not know
+        raise fail(codes.BROKEN_MODEL, f"an axis has size {proto.dim_value}")
     name = proto.dim_param
     if name in _NO_NAMES:
         return fresh()

@@ -34,6 +34,8 @@ _FIELDS: dict[int, str] = {
     TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data", TensorProto.INT64: "int64_data",
     TensorProto.UINT32: "uint64_data", TensorProto.UINT64: "uint64_data",
 }  # fmt: skip
+#: Elements of an array, sizes of 0 left out: NumPy counts bytes in 63 bits, and elements have up to 16.
+_MOST_ELEMENTS = 2**59 - 1
 
 
 def stored(tensor: TensorProto, folder: Path | None) -> Tensor:
@@ -74,6 +76,8 @@ def _checked_size(tensor: TensorProto) -> int:
 def _check_dims(tensor: TensorProto) -> None:
     if any(size < 0 for size in tensor.dims):
         raise _misfit(tensor, f"has the shape {list(tensor.dims)}: a size cannot be negative")
+    if 0 in tensor.dims and prod(filter(None, tensor.dims)) > _MOST_ELEMENTS:  # NumPy makes no such empty array
+        raise _misfit(tensor, f"has the shape {list(tensor.dims)}, which no array can have")
 
 
 def _check_inline(tensor: TensorProto, size: int) -> None:
@@ -197,11 +201,18 @@ def _followed(tensor: TensorProto, location: str, folder: Path | None) -> Path:
     path = folder
     for part in posix.parts:
         path = path / part
-        if path.is_symlink():
+        if _is_link(tensor, location, path):
             raise _refused(tensor, location, "a symbolic link could lead anywhere", "put the file itself there")
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):  # links of another kind (Windows)
         raise _refused(tensor, location, "it leads out of the folder", "put the file itself there")
     return path
+
+
+def _is_link(tensor: TensorProto, location: str, path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError as error:  # a name that is too long
+        raise _refused(tensor, location, (error.strerror or str(error)).lower()) from None
 
 
 def _check_file(data: External, status: os.stat_result) -> None:

@@ -262,6 +262,9 @@ class DimTable:
         """The tightest interval that simple interval arithmetic finds."""
         if isinstance(dim, int):
             return (dim, dim)
+        name = dim.name
+        if name is not None:
+            return self._atom(name)
         low: Bound = 0
         high: Bound = 0
         for monomial, coefficient in dim.terms:

@@ -6,7 +6,7 @@ the topological order right. Values are inferred when they are made, so a graph 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -83,11 +83,21 @@ class Node:
         "spans",
     )
 
-    def __init__(self, op: Operation, attributes: Attributes, spans: tuple[Span, ...], rules: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        op: Operation,
+        operands: tuple[Value | None, ...],
+        attributes: Attributes,
+        types: Sequence[TensorType],
+        spans: tuple[Span, ...],
+        rules: tuple[str, ...],
+    ) -> None:
         self.op = op
         self.attributes = attributes
-        self.operands: tuple[Value | None, ...] = ()
-        self.results: tuple[Value, ...] = ()
+        self.operands = operands
+        self.results: tuple[Value, ...] = (
+            (Value(types[0], self, 0),) if len(types) == 1 else tuple([Value(t, self, i) for i, t in enumerate(types)])
+        )
         self.spans = spans
         self.rules = rules
         self.name = ""
@@ -102,6 +112,11 @@ class Node:
         """The only result."""
         (value,) = self.results
         return value
+
+    @property
+    def is_used(self) -> bool:
+        """Whether something takes one of its results."""
+        return bool(self.results[0].uses) if len(self.results) == 1 else any(r.uses for r in self.results)
 
     def operand(self, index: int) -> Value:
         """An operand that is present."""
@@ -177,11 +192,12 @@ class Graph:
         self.origin: Any = None
         self.notes: list[str] = []
         self.with_regions: dict[Node, None] = {}
-        self.output = Node(OUTPUT, OutputAttributes(), (), ())
+        self.output = Node(OUTPUT, (), OutputAttributes(), (), (), ())
         self.output.graph = self
         self._first: Node | None = None
         self._last: Node | None = None
         self._count = 0
+        self._of_operation: dict[Operation, int] = {}
 
     # --- reading
 
@@ -198,6 +214,20 @@ class Graph:
                 yield node
                 following = node._next if node.graph is self else following
             node = following
+
+    def nodes_of(self, operations: Collection[Operation]) -> Iterator[Node]:
+        """The nodes of these operations, in order; as for ``iter``, the graph may change meanwhile."""
+        node = self._first if self.holds(operations) else None
+        while node is not None:
+            following = node._next
+            if node.op in operations and node.graph is self:
+                yield node
+                following = node._next if node.graph is self else following
+            node = following
+
+    def holds(self, operations: Iterable[Operation]) -> bool:
+        """Whether there is a node of one of these operations; the output node is none."""
+        return any(self._of_operation.get(op) for op in operations)
 
     def __reversed__(self) -> Iterator[Node]:
         node = self._last
@@ -253,16 +283,10 @@ class Graph:
 
         Raises ``OpError`` where the types do not fit; then the graph is unchanged.
         """
-        types, conditions = self.infer(op, operands, attributes)
-        node = Node(op, attributes, spans, rules)
+        context = Inference(attributes, [None if v is None else v.type for v in operands], self.dims)
+        node = Node(op, tuple(operands), attributes, op.infer(context), spans, rules)
         node.regions = regions
-        node.operands = tuple(operands)
-        node.graph = self
-        node.results = tuple([Value(t, node, i) for i, t in enumerate(types)])
-        for i, value in enumerate(node.operands):
-            if value is not None:
-                value.uses[node, i] = None
-        for condition in conditions:
+        for condition in context.conditions:
             self.conditions.setdefault(condition, spans[0] if spans else None)
         self._link(node, before)
         return node
@@ -316,7 +340,7 @@ class Graph:
 
     def erase(self, node: Node) -> None:
         """Remove a node whose results are not used."""
-        assert not any(r.uses for r in node.results), "an erased node's results must not be used"
+        assert not node.is_used, "an erased node's results must not be used"
         for i, value in enumerate(node.operands):
             if value is not None:
                 value.uses.pop((node, i))
@@ -332,6 +356,7 @@ class Graph:
         node.graph = None
         self.with_regions.pop(node, None)
         self._count -= 1
+        self._of_operation[node.op] -= 1
 
     def erase_dead(self, nodes: Iterable[Node]) -> int:
         """Erase those of ``nodes`` that are pure and unused, and whatever dies with them; how many went."""
@@ -339,7 +364,7 @@ class Graph:
         gone = 0
         while pending:
             node = pending.pop()
-            if node.graph is not self or node is self.output or not node.op.pure or any(r.uses for r in node.results):
+            if node.graph is not self or node is self.output or not node.op.pure or node.is_used:
                 continue
             producers = [v.producer for v in node.operands if v is not None and v.producer is not None]
             self.erase(node)
@@ -348,6 +373,10 @@ class Graph:
         return gone
 
     def _link(self, node: Node, before: Node | None) -> None:
+        node.graph = self
+        for i, value in enumerate(node.operands):
+            if value is not None:
+                value.uses[node, i] = None
         after_of = self._last if before is None else before._previous
         node._previous, node._next = after_of, before
         if after_of is None:
@@ -361,6 +390,7 @@ class Graph:
         if node.regions:
             self.with_regions[node] = None
         self._count += 1
+        self._of_operation[node.op] = self._of_operation.get(node.op, 0) + 1
 
     # --- copying
 
@@ -402,7 +432,9 @@ class Graph:
 
     def _copy(self, node: Node, mapping: dict[Value, Value], binding: Mapping[str, Dim]) -> None:
         operands = [None if v is None else mapping[v] for v in node.operands]
-        regions = tuple([Region(r.attribute, r.graph._clone(binding, self.dims), r.captures) for r in node.regions])
+        regions = node.regions
+        if regions:
+            regions = tuple([Region(r.attribute, r.graph._clone(binding, self.dims), r.captures) for r in regions])
         if binding:
             attributes = node.attributes.substitute(binding)
             try:
@@ -411,14 +443,9 @@ class Graph:
                 error.spans = node.spans
                 raise
         else:
-            twin = Node(node.op, node.attributes, node.spans, node.rules)
-            twin.operands = tuple(operands)
+            types = [r.type for r in node.results]
+            twin = Node(node.op, tuple(operands), node.attributes, types, node.spans, node.rules)
             twin.regions = regions
-            twin.graph = self
-            twin.results = tuple([Value(r.type, twin, r.index) for r in node.results])
-            for i, value in enumerate(operands):
-                if value is not None:
-                    value.uses[twin, i] = None
             self._link(twin, None)
         twin.name, twin.origin = node.name, node.origin
         for old, new in zip(node.results, twin.results, strict=True):

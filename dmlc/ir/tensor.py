@@ -48,7 +48,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return math.prod([d for d in self.type.shape if isinstance(d, int)])
+        return int(self.array.size)
 
     @property
     def nbytes(self) -> int:
@@ -103,6 +103,10 @@ class StoredTensor(Tensor):
     @property
     def type(self) -> TensorType:
         return self._type
+
+    @property
+    def size(self) -> int:
+        return math.prod([d for d in self._type.shape if isinstance(d, int)])
 
     def _key(self) -> bytes:
         if self._digest is None and self.nbytes > _COMPARED_BYTES:

@@ -24,7 +24,7 @@ class TensorType:
         return all(isinstance(d, int) for d in self.shape)
 
     def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
-        return TensorType(self.dtype, shape)
+        return self if shape is self.shape else TensorType(self.dtype, shape)
 
     def with_dtype(self, dtype: DType) -> TensorType:
         return TensorType(dtype, self.shape)

@@ -6,13 +6,14 @@ names the node and the source place it came from, never the whole graph.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 from typing import Any, NoReturn
 
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir.graph import Graph, Node, OutputAttributes, Value
-from dmlc.ir.operation import OpError
+from dmlc.ir.operation import Operation, OpError
 from dmlc.ir.types import TensorType
 
 
@@ -25,7 +26,7 @@ def verify(graph: Graph) -> None:
             _bug(f"input {value.name} is not the graph's input number {index}", None)
         known.add(value)
         uses += len(value.uses)
-    count = 0
+    counts: Counter[Operation] = Counter()
     operands = 0
     previous: Node | None = None
     for node in graph:
@@ -37,9 +38,11 @@ def verify(graph: Graph) -> None:
             known.add(value)
             uses += len(value.uses)
         previous = node
-        count += 1
-    if count != len(graph) or graph._last is not previous:
-        _bug(f"the graph says {len(graph)} nodes, it holds {count}", None)
+        counts[node.op] += 1
+    if counts.total() != len(graph) or graph._last is not previous:
+        _bug(f"the graph says {len(graph)} nodes, it holds {counts.total()}", None)
+    if counts != +Counter(graph._of_operation):
+        _bug("the graph counts its nodes by operation wrongly", None)
     operands += _check_operands(graph.output, known)
     _check_output(graph)
     # Every operand was found in its value's use list; equal counts exclude uses that no node has.

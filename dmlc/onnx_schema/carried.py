@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
-from onnx.reference import ReferenceEvaluator
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from dmlc.diagnostics import DmlcError, fail
@@ -35,6 +34,9 @@ from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_
 from dmlc.ops.attributes import show
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value
 from dmlc.ops.constant import constant_of
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 #: Constants up to this size take part in the inference: shapes, axes, scales, pads.
 _KNOWN_SIZE = 1024
@@ -199,6 +201,8 @@ def _evaluator(a: CarriedAttributes, ranks: tuple[tuple[DType, int] | None, ...]
     for info in model.graph.input:
         info.type.tensor_type.ClearField("shape")
     model.graph.output.extend([ValueInfoProto(name=f"o{i}") for i in range(a.results)])
+    from onnx.reference import ReferenceEvaluator  # loads slowly, and only running asks for it
+
     return ReferenceEvaluator(model)
 
 

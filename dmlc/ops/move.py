@@ -404,9 +404,10 @@ class _Axis:
         """The place that is meant, between ``low`` and ``high``."""
         place = written
         if isinstance(written, int):
-            if written >= _FAR:
+            is_open = not isinstance(self.size, int)
+            if is_open and written >= _FAR:
                 return high
-            if written <= -_FAR:
+            if is_open and written <= -_FAR:
                 return low
             if written < 0:
                 place = self.size + written

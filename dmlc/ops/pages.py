@@ -166,12 +166,16 @@ the measure: generated code agrees with it exactly for integers, indices and boo
 
 - **One dtype.** The operands of an operation have one dtype (a condition or an index apart); numbers in the program
   take it and must fit it. Nothing is promoted.
-- **f16** is computed in f32 and rounded once at the end of an operation.
+- **f16** is computed in f32 and rounded once at the end of an operation. A square that is written out before a mean is
+  an operation, and may overflow though the mean does not: `--accumulate f32` computes such parts in f32 throughout.
+- **f64** is f64, wherever it runs (DirectML has none). `--f64 f32` computes it in f32; the interface keeps its types.
 - **Integers** wrap modulo 2^n in `+ - *`, sums and products.
 - **NaN** propagates through arithmetic. Where the language leaves open which value wins among NaN, the reference
   does as NumPy and the rows "on DirectML" and "on ONNX Runtime CPU" say what was observed there (DirectML 1.15.4;
   ONNX Runtime 1.24 and 1.31). An explicit `is_nan` with `where` gives one meaning everywhere.
 - **-0** equals +0; the sign of a zero that is a maximum or minimum is unspecified.
+- **Target `cpu`** computes in the types that the installed ONNX Runtime has kernels for, so its nodes depend on what is
+  installed; what they give does not. Other targets' nodes depend on the program alone.
 - **Sizes** that are not proved to fit become conditions that run time checks before it computes.
 """
 

@@ -11,7 +11,10 @@ from dmlc.ir import Dim, DimExpr, Inference, OpError, Place, Shape, TensorType
 def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
     """NumPy's broadcasting. A symbolic size stretches only where it is proved equal or 1. Raises E0313."""
     first = shapes[0]
-    if all(s == first or not s for s in shapes):  # the common case, and a scalar stretches to anything
+    for shape in shapes:
+        if shape and shape is not first and shape != first:
+            break
+    else:  # the common case, and a scalar stretches to anything
         return first
     out: list[Dim] = []
     rank = max(len(s) for s in shapes)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from dmlc.ir import Attributes, Graph, Node, Tensor, TensorType
+from dmlc.ir import Attributes, Graph, Node, TensorType
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans, node_name
@@ -36,8 +36,7 @@ class Cse(Pass):
         for node in graph:
             if not node.op.pure or node.regions:  # graphs inside nodes are not compared
                 continue
-            tensor = getattr(node.attributes, "value", None)
-            if isinstance(tensor, Tensor) and not self._compare(tensor.type, node, constants, seen):
+            if node.op is CONSTANT and not self._compare(node.result.type, node, constants, seen):
                 continue
             first = seen.setdefault((node.op, node.operands, _key(node.attributes)), node)
             if first is not node:

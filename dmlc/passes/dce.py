@@ -29,7 +29,7 @@ class Dce(Pass):
         changed = False
         gone: list[str] = []
         for node in reversed(graph):  # users come later in the order, so one walk from the end finds all
-            if node.op.pure and not any(r.uses for r in node.results):
+            if not node.is_used and node.op.pure:
                 if node.op is not CONSTANT:
                     gone.append(node_name(node))
                 graph.erase(node)

@@ -12,6 +12,7 @@ from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
 from dmlc.passes.legal_rules.table import NEEDS, Facts
 from dmlc.passes.manager import PassContext
+from dmlc.passes.repair_rules.rule import Trouble
 from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets import kernel_table
 
@@ -33,6 +34,7 @@ class NodeCount:
         table = kernel_table(context.target)
         self.target = context.target
         self.opset = context.opset
+        self._trouble = Trouble.of(context)
         self._facts = None if table is None else Facts(table, context.opset, context.target)
 
     def of(self, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
@@ -77,7 +79,7 @@ class NodeCount:
         if node.op is REDUCE_LOG_SUM_EXP and self.target.name != "onnx":
             origin: Any = node.origin
             as_it_is = unchanged(origin.proto, origin.version, self.opset)
-            if not as_it_is or origin.proto.op_type in self.target.distrusts:
+            if not as_it_is or self._trouble.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype):
                 return _SHIFTED + _CASTS * (x.type.dtype is f16)
         return 1
 

@@ -72,7 +72,7 @@ def chosen_rules(skip: Iterable[str], only: Iterable[str] | None) -> tuple[froze
     Raises ``DmlcError`` E0556 (exit code 2) for a name that is none, and for leaving out what targets need.
     """
     skipped = frozenset(_known(skip))
-    for rule in all_rules():
+    for rule in all_rules() if skipped else ():
         if rule.name in skipped and not rule.optional:
             message = f"rule {rule.name} cannot be skipped: a target cannot do without it"
             raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)

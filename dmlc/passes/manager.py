@@ -37,12 +37,14 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A rewrite that did not fire, and why. ``reason`` is formatted only when read; ``node`` is where it began."""
+    """A rewrite that did not fire, and why; or, where ``chosen``, which of several lowerings was taken, and what they
+    cost. ``reason`` is formatted only when read; ``node`` is where it began."""
 
     rule: str
     reason: Callable[[], str]
     spans: tuple[Span, ...] = ()
     node: str = ""
+    chosen: bool = False
 
 
 @dataclass(slots=True)
@@ -93,13 +95,15 @@ class Pass(ABC):
 
     ``requires`` and ``ensures`` name properties of the graph in words (``lowered-hardmax``, ``canonical-reduce``).
     ``rewrite_class`` is the weakest class of what it does; a rewrite of a class that is not allowed does not fire.
-    ``optional`` is true for a pass that is one rule by itself, which users may leave out.
+    ``optional`` is true for a pass that is one rule by itself, which users may leave out. The graphs inside nodes get
+    the pass too where ``inner_graphs`` is true.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     rewrite_class: ClassVar[str] = EXACT
     optional: ClassVar[bool] = False
+    inner_graphs: ClassVar[bool] = True
     requires: ClassVar[tuple[str, ...]] = ()
     ensures: ClassVar[tuple[str, ...]] = ()
 
@@ -119,6 +123,7 @@ class PassManager(Pass):
     passes: Sequence[Pass]
     name: ClassVar[str] = "pipeline"
     summary: ClassVar[str] = "Run passes in order."
+    inner_graphs: ClassVar[bool] = False
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         changed = False
@@ -144,7 +149,7 @@ class PassManager(Pass):
 def _run(step: Pass, graph: Graph, context: PassContext) -> bool:
     """A pass over a graph and the graphs inside its nodes, inner ones first; a manager sees to those itself."""
     did = False
-    if not isinstance(step, PassManager):
+    if step.inner_graphs:
         for node in list(graph.with_regions):
             for region in node.regions:
                 did |= _run(step, region.graph, context)

@@ -6,7 +6,7 @@ looked through are reported in ``seen``, so that a rule can ask whether they are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Operation, Value
@@ -44,12 +44,10 @@ def stretches(value: Value, other: Value) -> bool:
     return any(d != 1 and d != other.shape[i + offset] for i, d in enumerate(value.shape))
 
 
-def both_ways(node: Node) -> Iterator[tuple[Value, Value]]:
+def both_ways(node: Node) -> Sequence[tuple[Value, Value]]:
     """The operands of a commutative node of two, in both orders."""
     a, b = node.operand(0), node.operand(1)
-    yield a, b
-    if a is not b:
-        yield b, a
+    return ((a, b),) if a is b else ((a, b), (b, a))
 
 
 def through_cast(value: Value, seen: Seen) -> Value:
@@ -163,7 +161,7 @@ def plus_constant(value: Value, seen: Seen) -> tuple[Value, float] | None:
     node = made_by(value, ADD, SUB)
     if node is None:
         return None
-    pairs = both_ways(node) if node.op is ADD else iter([(node.operand(0), node.operand(1))])
+    pairs = both_ways(node) if node.op is ADD else ((node.operand(0), node.operand(1)),)
     for x, c in pairs:
         number = scalar_of(c)
         if number is not None and not stretches(c, x):

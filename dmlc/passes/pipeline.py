@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dmlc.passes.accumulate_f32 import AccumulateF32
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
+from dmlc.passes.choose_lowering import ChooseLowering
 from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
+from dmlc.passes.empty_advice import EmptyAdvice
+from dmlc.passes.f16_advice import F16Advice
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
 from dmlc.passes.fuse_dot import FuseDot
@@ -12,34 +16,49 @@ from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.fuse_selection import FuseSelection
 from dmlc.passes.fuse_softmax import FuseSoftmax
+from dmlc.passes.hoist import Hoist
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import Pass, PassManager
+from dmlc.passes.narrow_f64 import NarrowF64
 from dmlc.passes.recognize_reduce import RecognizeReduce
+from dmlc.passes.repair import Repair
+from dmlc.passes.share_prefixes import SharePrefixes
 from dmlc.passes.share_reductions import ShareReductions
 from dmlc.targets import Target
 
 
-def default_pipeline(target: Target, *, lower_hardmax: bool = False) -> PassManager:
-    """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis.
+def default_pipeline(
+    target: Target, *, lower_hardmax: bool = False, narrow_f64: bool = False, accumulate_f32: bool = False
+) -> PassManager:
+    """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis; the others are of ``fusions``.
 
     Hardmax is lowered late, and nothing folds after ``legalize``, which may have put two casts where one has no kernel.
     """
-    passes: list[Pass] = [*fusions(target.max_rank), LowerHardmax(lower_single_axis=lower_hardmax)]
+    passes: list[Pass] = [*fusions(target.max_rank, narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
+    passes.append(LowerHardmax(lower_single_axis=lower_hardmax))
+    if target.costs is not None:
+        # A hardmax that is asked for as argmax and one_hot is that first.
+        passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
+    if target.provider is not None:
+        passes.append(Repair())
     if target.kernels is not None:
         passes.append(Legalize())
-    return PassManager((*passes, Cse(), Dce()))
+    return PassManager((*passes, Cse(), Dce(), F16Advice()))
 
 
-def fusions(max_rank: int | None) -> tuple[Pass, ...]:
+def fusions(max_rank: int | None, *, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[Pass, ...]:
     """The passes whose result is still a program of the language: what is computed, in as few operations as can be.
 
-    Dead and equal nodes go first, so that "used once" is true where it can be.
+    Dead and equal nodes go first, so that "used once" is true where it can be. ``narrow_f64`` and ``accumulate_f32``
+    are what users ask for by these names.
     """
     return (
+        *([NarrowF64()] if narrow_f64 else []),
         InferShapes(),
         Dce(),
+        EmptyAdvice(),
         FoldConstants(),
         Cse(),
         FoldConv(),
@@ -50,7 +69,10 @@ def fusions(max_rank: int | None) -> tuple[Pass, ...]:
         RecognizeReduce(),
         FuseDot(),
         FuseSelection(),
+        Hoist(),
         CanonicalizeReduce(max_rank=max_rank),
         ShareReductions(),
+        SharePrefixes(),
+        *([AccumulateF32()] if accumulate_f32 else []),
         Dce(),
     )

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
@@ -111,11 +111,13 @@ class Rule(ABC, Generic[M]):
     """One rewrite. ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language page.
 
     The first line of the docstring says what becomes of what; ``optional`` is false for what the target must have.
+    Where ``fed_by`` names operations, one of them makes an operand of every root that matches: others are not visited.
     """
 
     name: ClassVar[str]
     optional: ClassVar[bool] = True
     roots: ClassVar[tuple[Operation, ...]]
+    fed_by: ClassVar[Collection[Operation]] = ()
     rewrite_class: ClassVar[str] = EXACT
 
     @abstractmethod
@@ -166,6 +168,12 @@ def _name(value: Value) -> str:
     return f"the result of {value.producer.op.name}" if value.producer is not None else "an input"
 
 
+#: A root's operation and those that make its operands: what rules are found by.
+_Kind: TypeAlias = "tuple[Operation | None, ...]"
+#: Nodes of more operands are given to all rules of their operation.
+_MOST_OPERANDS = 4
+
+
 class _Driver:
     def __init__(self, graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> None:
         self.graph = graph
@@ -175,6 +183,9 @@ class _Driver:
             for op in rule.roots:
                 index.setdefault(op, []).append(rule)
         self.index = {op: tuple(found) for op, found in index.items()}
+        self.choosy = frozenset([op for op, found in index.items() if any(rule.fed_by for rule in found)])
+        self.by_kind: dict[_Kind, tuple[Rule[Any], ...]] = {}
+        self.missed: set[Node] = set()
         self.pending: deque[Node] = deque()
         self.queued: set[Node] = set()
         self.misses: dict[tuple[Node, Rule[Any]], Miss] = {}
@@ -182,24 +193,35 @@ class _Driver:
         self.changed = False
 
     def run(self) -> bool:
-        index = self.index
-        for node in self.graph:
-            rules = index.get(node.op)
-            if rules is None:
-                continue
-            self._visit(node, rules)
+        for node in self.graph.nodes_of(self.index):
+            self._visit(node)
             while self.pending:
                 again = self.pending.popleft()
                 self.queued.discard(again)
                 if again.graph is self.graph:
-                    self._visit(again, index[again.op])
+                    self._visit(again)
         for (node, rule), miss in self.misses.items():
             if node.graph is self.graph:
                 self.context.missed(rule.name, partial(str, miss), _places(node, miss.value), node_name(node))
         return self.changed
 
-    def _visit(self, node: Node, rules: tuple[Rule[Any], ...]) -> None:
-        for rule in rules:
+    def _rules(self, node: Node) -> tuple[Rule[Any], ...]:
+        """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
+        op, operands = node.op, node.operands
+        if op not in self.choosy or not 0 < len(operands) <= _MOST_OPERANDS or (self.missed and node in self.missed):
+            return self.index[op]
+        kind: list[Operation | None] = [op]
+        for value in operands:
+            producer = None if value is None else value.producer
+            kind.append(None if producer is None else producer.op)
+        found = self.by_kind.get(key := tuple(kind))
+        if found is None:
+            rules = [rule for rule in self.index[op] if not rule.fed_by or not {*rule.fed_by}.isdisjoint(key[1:])]
+            found = self.by_kind[key] = tuple(rules)
+        return found
+
+    def _visit(self, node: Node) -> None:
+        for rule in self._rules(node):
             match = rule.match(node, self.graph)
             if match is None:
                 if self.misses:
@@ -213,6 +235,7 @@ class _Driver:
                     return
                 miss = Miss(_PERMIT[rewrite_class])
             self.misses[node, rule] = miss
+            self.missed.add(node)
 
     def _apply(self, rule: Rule[Any], match: Match, rewrite_class: str) -> None:
         graph, root = self.graph, match.root

@@ -40,9 +40,7 @@ class ShareReductions(Pass):
         summed = self._with_both(graph) if REASSOCIATES in context.allowed else frozenset()
         seen: dict[Any, Value] = {}
         changed = False
-        for node in graph:
-            if node.op not in _SHARED:
-                continue
+        for node in graph.nodes_of(_SHARED):
             attributes: Any = node.attributes
             if node.op is REDUCE_MEAN and (node.operand(0), attributes.axes) in summed:
                 self._divide(graph, node, seen, context)
@@ -57,12 +55,13 @@ class ShareReductions(Pass):
     def _with_both(self, graph: Graph) -> frozenset[Any]:
         """What is both summed and averaged, over axes of a known number of elements."""
         found: dict[Any, set[Any]] = {}
-        for node in graph:
-            if node.op is REDUCE_SUM or node.op is REDUCE_MEAN:
-                x, axes = node.operand(0), node.attributes.axes  # type: ignore[attr-defined]
-                dtype = x.type.dtype
-                if dtype.is_float and dtype is not f16 and _count(x, axes):
-                    found.setdefault((x, axes), set()).add(node.op)
+        if not (graph.holds((REDUCE_SUM,)) and graph.holds((REDUCE_MEAN,))):
+            return frozenset()
+        for node in graph.nodes_of((REDUCE_SUM, REDUCE_MEAN)):
+            x, axes = node.operand(0), node.attributes.axes  # type: ignore[attr-defined]
+            dtype = x.type.dtype
+            if dtype.is_float and dtype is not f16 and _count(x, axes):
+                found.setdefault((x, axes), set()).add(node.op)
         return frozenset([key for key, ops in found.items() if len(ops) == 2])
 
     def _divide(self, graph: Graph, node: Node, seen: dict[Any, Value], context: PassContext) -> None:
@@ -94,7 +93,7 @@ class ShareReductions(Pass):
 
 def _key(node: Node, op: Any = None) -> Any:
     attributes: Any = node.attributes
-    return (op or node.op, node.operand(0), replace(attributes, keepdims=True))
+    return (op or node.op, node.operand(0), attributes if attributes.keepdims else replace(attributes, keepdims=True))
 
 
 def _count(x: Value, axes: tuple[int, ...]) -> int | None:

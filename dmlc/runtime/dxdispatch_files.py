@@ -57,6 +57,8 @@ def _read(file: Path, name: str, wanted: np.dtype[np.generic]) -> Array:
 def _save(file: Path, array: Array) -> None:
     """One ``.npy`` file; bools as bytes, which is what DxDispatch's reader takes them for."""
     try:
+        if file.parent.is_symlink():
+            raise files.link_error(file.parent)
         file.parent.mkdir(parents=False, exist_ok=True)
     except OSError as error:
         raise files.cannot("write", file.parent, error) from None

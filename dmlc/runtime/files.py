@@ -3,57 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
+import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 from uuid import uuid4
 
 import numpy as np
 
 from dmlc.diagnostics import DmlcError, did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.ir import Array
+from dmlc.ir import Array, Graph, StoredTensor, npy
+from dmlc.ir.plain_file import NotPlain, open_plain, size_of
+from dmlc.ops.constant import ConstantAttributes
 
 #: The time that entries of written archives carry, so that the same arrays give the same bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole file. Raises ``DmlcError`` E0420 (exit code 2)."""
+    """The whole of a plain file; pipes and devices are not waited for. Raises ``DmlcError`` E0420 (exit code 2)."""
     try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        with _open(path) as file:
+            return file.read()
+    except (OSError, ValueError, MemoryError) as error:  # ValueError: a name with a NUL in it
         raise cannot("open", path, error) from None
 
 
 def check_opens(path: Path) -> None:
     """Raises ``DmlcError`` E0420 (exit code 2) for a file that cannot be read; nothing is read."""
     try:
-        path.open("rb").close()
+        _open(path).close()
     except (OSError, ValueError) as error:
         raise cannot("open", path, error) from None
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return open_plain(path)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file whole: beside it first, then renamed, so that nothing is ever half written.
 
-    What is not a plain file (a device, a pipe) is written in place. Raises ``DmlcError`` E0421 (exit code 2).
+    A device or a pipe is written in place; a symbolic link to a file is refused, as nothing but what is named is ever
+    written. Raises ``DmlcError`` E0421 (exit code 2).
     """
     try:
-        target = Path(os.path.realpath(path))
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)
+        if not is_plain_output(path):
+            _write_in_place(path, data)
             return
-        beside = target.with_name(f".{target.name}.{uuid4().hex[:8]}")
+        beside = beside_of(path)
         try:
             with beside.open("xb") as file:
                 file.write(data)
-            if target.exists():
-                beside.chmod(target.stat().st_mode & 0o777)
-            beside.replace(target)
+            keep_mode(path, beside)
+            beside.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
                 beside.unlink()
@@ -62,9 +72,60 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise cannot("write", path, error) from None
 
 
+def is_plain_output(path: Path) -> bool:
+    """Whether a path that will be written is a plain file or nothing yet, and no device or pipe.
+
+    Raises ``OSError`` for a folder, a block device, a socket, and a symbolic link to anything but a device or pipe.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:  # or a link that leads to nothing
+        mode = stat.S_IFREG
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if stat.S_ISREG(mode):
+        if path.is_symlink():
+            raise link_error(path)
+        return True
+    if not (stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+        raise NotPlain
+    return False
+
+
+def link_error(path: Path) -> OSError:
+    """Links are not written through: they could have come with a folder of someone else."""
+    return OSError(errno.ELOOP, f"it is a symbolic link to {os.path.realpath(path)}: name that file itself")
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    # a pipe that nobody reads would be waited for; without waiting the system says so
+    try:
+        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "nobody reads the pipe") from None
+        raise
+    with os.fdopen(descriptor, "wb") as file:
+        if hasattr(os, "O_NONBLOCK"):
+            os.set_blocking(descriptor, True)
+        file.write(data)
+
+
+def beside_of(path: Path, role: str = "new") -> Path:
+    """A name in the same folder that no file has, whatever the length of the path's own."""
+    return path.with_name(f".{path.name[:40]}.{uuid4().hex[:8]}.{role}")
+
+
+def keep_mode(old: Path, new: Path) -> None:
+    """The permissions of what is replaced."""
+    with contextlib.suppress(FileNotFoundError):
+        new.chmod(old.stat().st_mode & 0o777)
+
+
 def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
     """The error E0420 of what cannot be opened (``open``), or E0421 of what cannot be written (``write``)."""
-    reason = (getattr(error, "strerror", None) or str(error)).lower()
+    reason = getattr(error, "strerror", None) or str(error) or "there is not enough memory"
+    reason = reason if isinstance(error, NotPlain) or "symbolic link to" in reason else reason.lower()
     code = codes.CANNOT_READ if verb == "open" else codes.CANNOT_WRITE
     help = ""
     if verb == "open" and isinstance(error, FileNotFoundError) and path.parent.is_dir():
@@ -80,32 +141,67 @@ def load_array(path: Path, key: str | None, name: str) -> Array:
 
     Raises ``DmlcError``: E0420 where the file cannot be opened, E0422 where it holds no such array.
     """
-    data = read_bytes(path)
     try:
-        loaded: Any = np.load(io.BytesIO(data), allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            if key is not None:
-                raise fail(codes.BAD_ARRAY_FILE, f"{path} is one array, it has no keys", help=f"leave :{key} out")
-            return loaded
-        return _member(loaded, path, key, name)
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, SyntaxError, MemoryError) as error:
+        file = _open(path)
+    except (OSError, ValueError) as error:
+        raise cannot("open", path, error) from None
+    try:
+        with file:
+            return _array_in(file, path, key, name)
+    except npy.NpyError as error:
+        raise fail(codes.BAD_ARRAY_FILE, f"{path} {error}") from None
+    except (*npy.DAMAGED, OSError, MemoryError) as error:  # OSError: an archive that leads to bytes before its own
         reason = " ".join(str(error).split()) or type(error).__name__
         raise fail(codes.BAD_ARRAY_FILE, f"{path} holds no array that can be read: {reason}") from None
 
 
-def _member(archive: Any, path: Path, key: str | None, name: str) -> Array:
-    keys = list(archive.keys())
+def _array_in(file: BinaryIO, path: Path, key: str | None, name: str) -> Array:
+    if file.read(2) == b"PK":
+        file.seek(0)
+        with zipfile.ZipFile(file) as archive:
+            entry = _member(npy.members(archive), path, key, name)
+            npy.check_member(entry)
+            with archive.open(entry) as stream:
+                unpacked: Array = npy.read_data(stream, npy.read_header(stream), entry.file_size)
+                return unpacked
+    file.seek(0)
+    header = npy.read_header(file)
+    if key is not None:
+        raise fail(codes.BAD_ARRAY_FILE, f"{path} is one array, it has no keys", help=f"leave :{key} out")
+    array: Array = npy.read_data(file, header, size_of(file))
+    return array
+
+
+def _member(entries: Mapping[str, zipfile.ZipInfo], path: Path, key: str | None, name: str) -> zipfile.ZipInfo:
+    keys = list(entries)
     if key is None:
         key = name if name in keys else keys[0] if len(keys) == 1 else None
     if key is None or key not in keys:
-        has = f"it has {', '.join(keys)}" if keys else "it is empty"
-        if key is None:
-            message, help = f"{path} has several arrays: {', '.join(keys)}", f"say which, as in {path}:{keys[0]}"
-        else:
+        listed = ", ".join(keys[:10]) + (", ..." if len(keys) > 10 else "")
+        has = f"it has {listed}" if keys else "it is empty"
+        if key is not None:
             message, help = f"{path} has no array {key}: {has}", did_you_mean(key, keys)
+        elif keys:
+            message, help = f"{path} has several arrays: {listed}", f"say which, as in {path}:{keys[0]}"
+        else:
+            message, help = f"{path} has no arrays", ""
         raise fail(codes.BAD_ARRAY_FILE, message, help=help)
-    member: Array = archive[key]
-    return member
+    return entries[key]
+
+
+def spare_weights(graph: Graph, path: Path) -> None:
+    """Raises ``DmlcError`` E0421 where a path that is to be written holds weights that a model was read with."""
+    folder: Path | None = getattr(graph.origin, "folder", None)
+    if folder is None:
+        return
+    for node in graph:
+        tensor = node.attributes.value if isinstance(node.attributes, ConstantAttributes) else None
+        if isinstance(tensor, StoredTensor) and tensor.is_apart:
+            with contextlib.suppress(OSError, ValueError):  # one of the two does not exist
+                if path.samefile(folder / tensor.note):
+                    help = "give the output another name"
+                    message = f"cannot write {path}: weights of the source are in it"
+                    raise fail(codes.CANNOT_WRITE, message, help=help, exit_code=2)
 
 
 def npz_bytes(arrays: Mapping[str, Array]) -> bytes:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, Label, Source, Span, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 _DML, _CPU = "DmlExecutionProvider", "CPUExecutionProvider"
 #: Where external data of a model that is given as bytes lies (onnxruntime_session_options_config_keys.h).
@@ -24,6 +28,43 @@ def has_directml() -> bool:
     return _DML in onnxruntime.get_available_providers()
 
 
+def session_options(
+    backend: str, *, folder: Path | None = None, dims: Mapping[str, int] | None = None
+) -> tuple[Any, list[str]]:
+    """The options and the providers of a session on ``dml`` or ``cpu``.
+
+    ``folder`` is where external data lies, ``dims`` fixes free dimensions by name.
+    Raises ``DmlcError`` E0553 where the provider is missing.
+    """
+    import onnxruntime
+
+    if backend == "dml" and not has_directml():
+        raise fail(
+            codes.NO_BACKEND,
+            "this ONNX Runtime has no DirectML execution provider",
+            help="on Windows: pip uninstall onnxruntime && pip install onnxruntime-directml; elsewhere use the CPU",
+        )
+    options = onnxruntime.SessionOptions()
+    if folder is not None:
+        options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder.absolute()))
+    options.log_severity_level = 4  # what fails is raised; a second report on stderr would only confuse
+    for name, size in (dims or {}).items():
+        options.add_free_dimension_override_by_name(name, size)
+    if backend != "dml":
+        return options, [_CPU]
+    # the provider demands both: https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
+    options.enable_mem_pattern = False
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    return options, [_DML, _CPU]
+
+
+def open_session(model: ModelProto, options: Any, providers: Sequence[str]) -> Any:
+    """ONNX Runtime's session of a model. Raises what ONNX Runtime raises."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=list(providers))
+
+
 class Session:
     """A model loaded into ONNX Runtime.
 
@@ -35,33 +76,13 @@ class Session:
     """
 
     def __init__(self, artifact: Artifact, backend: str, *, dims: Mapping[str, int] | None = None) -> None:
-        import onnxruntime
-
-        if backend == "dml" and not has_directml():
-            raise fail(
-                codes.NO_BACKEND,
-                "this ONNX Runtime has no DirectML execution provider",
-                help="it comes with onnxruntime-directml, on Windows; use --backend cpu",
-            )
         self.backend = backend
         self.checker = FeedChecker(artifact.signature)
         self._locations = artifact.locations
         self._outputs = [name for name, _ in artifact.signature.outputs]
-        options = onnxruntime.SessionOptions()
-        if artifact.folder is not None:
-            options.add_session_config_entry(_WEIGHTS_FOLDER, str(artifact.folder.absolute()))
-        options.log_severity_level = 4  # what fails is raised; a second report on stderr would only confuse
-        for name, size in (dims or {}).items():
-            options.add_free_dimension_override_by_name(name, size)
-        providers = [_CPU]
-        if backend == "dml":
-            # the provider demands both: https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
-            options.enable_mem_pattern = False
-            options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-            providers = [_DML, _CPU]
+        options, providers = session_options(backend, folder=artifact.folder, dims=dims)
         try:
-            model = artifact.payload.SerializeToString()
-            self._session = onnxruntime.InferenceSession(model, options, providers=providers)
+            self._session = open_session(artifact.payload, options, providers)
         except Exception as error:  # onnxruntime's exceptions have no common base class
             raise self._failure("ONNX Runtime refuses the model", error) from None
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
-from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.catalogue.runs import CANNOT_WRITE
 from dmlc.importers.weights import External, blocks, byte_size, external, read_external
 from dmlc.runtime import files
+from dmlc.runtime.pair import write_pair
 
 Placement = Literal["inline", "copy", "reference"]
 
@@ -38,9 +36,9 @@ def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: 
     """
     outside = [external(t, source) for t in _tensors(model) if t.data_location == TensorProto.EXTERNAL]
     try:
-        target = Path(os.path.realpath(path))
-        placement = _placement(target, path, source, weights) if outside else "inline"
-        _spare(outside, path, target)
+        is_plain = files.is_plain_output(path)
+        placement = _placement(is_plain, path, source, weights) if outside else "inline"
+        _spare(outside, path, path)
     except (OSError, ValueError) as error:
         raise files.cannot("write", path, error) from None
     size = sum([byte_size(t) or 0 for t in _tensors(model) if t.data_location != TensorProto.EXTERNAL])
@@ -51,7 +49,7 @@ def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: 
     if not spills and (placement == "reference" or not outside):
         files.write_bytes(path, model.SerializeToString())
         return
-    beside = _Beside(target.with_name(f"{target.name}.data"))
+    beside = _Beside(path.with_name(f"{path.name}.data"))
 
     def place(tensor: TensorProto) -> None:
         if tensor.data_location == TensorProto.EXTERNAL and placement != "reference":
@@ -64,7 +62,7 @@ def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: 
     placed = _placed(model, place, beside if spills else None)
     if beside.parts:
         _spare(outside, path, beside.path)
-        _write_both(placed, path, target, beside)
+        _write_both(placed, path, beside)
     else:
         files.write_bytes(path, placed.SerializeToString())
 
@@ -76,9 +74,8 @@ def _check_inline(path: Path, size: int) -> None:
         raise fail(codes.INLINE_TOO_LARGE, message, help="use --weights copy")
 
 
-def _placement(target: Path, path: Path, source: Path | None, weights: Placement | None) -> Placement:
-    plain = target.is_file() or not target.exists()
-    same = source is not None and target.parent.is_dir() and source.is_dir() and target.parent.samefile(source)
+def _placement(plain: bool, path: Path, source: Path | None, weights: Placement | None) -> Placement:
+    same = source is not None and path.parent.is_dir() and source.is_dir() and path.parent.samefile(source)
     if weights is None:
         return "inline" if not plain else "reference" if same else "copy"
     if weights == "reference" and not (same and plain):
@@ -228,6 +225,12 @@ class _Beside:
         self.end = offset + length
         return offset
 
+    def move(self, tensor: TensorProto, distance: int) -> None:
+        """Make a tensor whose data is in this file refer to another place in it."""
+        entries = {entry.key: entry for entry in tensor.external_data}
+        if entries["location"].value == self.path.name:
+            entries["offset"].value = str(int(entries["offset"].value) + distance)
+
     def write(self, path: Path) -> None:
         with path.open("xb") as file:
             for offset, data in self.parts:
@@ -237,49 +240,24 @@ class _Beside:
             file.truncate(self.end)
 
 
-def _write_both(model: ModelProto, path: Path, target: Path, beside: _Beside) -> None:
+def _write_both(model: ModelProto, path: Path, beside: _Beside) -> None:
     """Both files, written under other names first. Raises ``DmlcError`` E0421; then both are as they were."""
-    suffix = uuid4().hex[:8]
-    new_data, new_model, old_data = (target.with_name(f".{target.name}.{suffix}.{n}") for n in ("data", "onnx", "old"))
-    failing = beside.path
+    moved = 0
+
+    def model_at(start: int) -> bytes:
+        nonlocal moved
+        for tensor in _tensors(model) if start != moved else ():
+            if tensor.data_location == TensorProto.EXTERNAL:
+                beside.move(tensor, start - moved)
+        moved = start
+        data: bytes = model.SerializeToString()
+        return data
+
+    failing = path if not path.parent.is_dir() else beside.path
     try:
-        try:
-            if beside.path.is_dir():
-                raise IsADirectoryError(21, "is a directory")
-            beside.write(new_data)
-            failing = path
-            with new_model.open("xb") as file:
-                file.write(model.SerializeToString())
-            for new, old in ((new_data, beside.path), (new_model, target)):
-                if old.exists():
-                    new.chmod(old.stat().st_mode & 0o777)
-            _rename_both((new_data, beside.path), (new_model, target), old_data)
-        finally:
-            for left in (new_data, new_model):
-                with contextlib.suppress(OSError):
-                    left.unlink()
-    except DmlcError:
-        raise
+        write_pair(path, beside.path, beside.write, model_at)
     except (OSError, ValueError) as error:
         raise files.cannot("write", failing, error) from None
-
-
-def _rename_both(data: tuple[Path, Path], model: tuple[Path, Path], kept: Path) -> None:
-    """The data first, as a model without it is of no use; where the model cannot follow, the old data comes back."""
-    had = os.path.lexists(data[1])
-    if had:
-        data[1].replace(kept)
-    try:
-        data[0].replace(data[1])
-        model[0].replace(model[1])
-    except BaseException:
-        if had:
-            kept.replace(data[1])
-        else:
-            data[1].unlink(missing_ok=True)
-        raise
-    if had:
-        kept.unlink()
 
 
 __all__ = ["Placement", "write_model"]

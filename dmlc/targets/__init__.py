@@ -1,16 +1,20 @@
 """Target facts as data: which kernels exist for which types at which opset."""
 
-from dmlc.targets.dispatch import DispatchRow, dispatch_row, dispatches
-from dmlc.targets.kernels import KernelTable, kernel_table
+from dmlc.targets.dispatch import DispatchCost, DispatchRow, dispatch_cost, dispatch_row, dispatches
+from dmlc.targets.kernel_rows import KernelTable
+from dmlc.targets.kernels import kernel_table, operators_of
 from dmlc.targets.target import Target, load_target, target_names
 
 __all__ = [
+    "DispatchCost",
     "DispatchRow",
     "KernelTable",
     "Target",
+    "dispatch_cost",
     "dispatch_row",
     "dispatches",
     "kernel_table",
     "load_target",
+    "operators_of",
     "target_names",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dmlc.targets.schema import need, types_of
+from dmlc.targets.schema import is_count, is_level, is_name, is_text, list_of, need, need_fields, types_of
 from dmlc.targets.target import load_data
 
 _FILE, _LEVELS_FILE = "directml_operators", "feature_levels"
@@ -62,15 +62,19 @@ def level_key(level: str) -> tuple[int, ...]:
     return tuple(map(int, level.split(".")))
 
 
+def parse_levels(data: dict[str, Any], file: str = f"{_LEVELS_FILE}.json") -> tuple[tuple[str, ...], str]:
+    """All feature levels, oldest first, and the least that is asked for. Raises ``DmlcError`` E0590."""
+    need(list_of(lambda row: isinstance(row, dict))(data.get("levels")), file, "levels is a list of objects")
+    levels = [row.get("level") for row in data["levels"]]
+    need(bool(levels) and all(map(is_level, levels)), file, "levels are texts")
+    need(levels == sorted(set(levels), key=level_key), file, "levels are in order")
+    need(is_level(data.get("least")) and data["least"] in levels, file, "least is one of the levels")
+    return tuple(levels), data["least"]
+
+
 @lru_cache(maxsize=1)
 def _levels() -> tuple[tuple[str, ...], str]:
-    data = load_data(_LEVELS_FILE)
-    levels = [row.get("level") for row in data.get("levels", ())]
-    file = f"{_LEVELS_FILE}.json"
-    need(bool(levels) and all(isinstance(level, str) for level in levels), file, "levels are texts")
-    need(levels == sorted(levels, key=level_key), file, "levels are in order")
-    need(data.get("least") in levels, file, "least is one of the levels")
-    return tuple(levels), data["least"]
+    return parse_levels(load_data(_LEVELS_FILE))
 
 
 def feature_levels() -> tuple[str, ...]:
@@ -88,10 +92,13 @@ def parse_operators(data: dict[str, Any], file: str = f"{_FILE}.json") -> dict[s
     need(isinstance(data.get("rows"), list), file, "rows is a list")
     out: dict[str, OperatorRow] = {}
     for row in data["rows"]:
-        base = row.get("operator")
-        need(isinstance(base, str), file, "a row has an operator")
-        need(bool(row.get("source")), file, f"{base}: a row has a source")
+        need(isinstance(row, dict) and is_name(row.get("operator")), file, "a row has an operator")
+        base = row["operator"]
+        need(is_name(row.get("source")), file, f"{base}: a row has a source")
+        need_fields(row, dict.fromkeys(("introduced", "functions", "optional", "measured"), is_text), file, base)
         need(row.get("introduced") in feature_levels(), file, f"{base}: introduced is a feature level")
+        pairs = list_of(lambda pair: isinstance(pair, list) and len(pair) == 2 and is_text(pair[0]))
+        need(pairs(row.get("levels", [])), file, f"{base}: levels are feature levels with tensors")
         levels = tuple((level, _tensors(tensors, file, base)) for level, tensors in row.get("levels", ()))
         keys = [level_key(level) for level, _ in levels if level in feature_levels()]
         need(len(keys) == len(levels) > 0, file, f"{base}: levels are feature levels")
@@ -110,7 +117,7 @@ def _tensors(tensors: Any, file: str, base: str) -> dict[str, TensorRow]:
     for name, cells in tensors.items():
         need(isinstance(cells, list) and len(cells) == 3, file, f"{base}.{name}: ranks and types")
         least, most, types = cells
-        need(isinstance(least, int) and isinstance(most, int) and 0 < least <= most, file, f"{base}.{name}: ranks")
+        need(is_text(name) and is_count(least) and is_count(most) and 0 < least <= most, file, f"{base}: ranks")
         out[name] = TensorRow(least, most, types_of(types, file, f"{base}.{name}"))
     return out
 

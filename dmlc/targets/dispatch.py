@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from dmlc.ir import Dim, product
+from dmlc.targets.schema import is_count, is_name, is_number, list_of, need, need_fields
 from dmlc.targets.target import load_data
 
 
@@ -23,14 +25,61 @@ class DispatchRow:
     apart: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DispatchCost:
+    """What work on the device takes, as an estimate to compare one way of computing something with another."""
+
+    dispatch_us: float
+    bytes_per_us: float
+    source: str
+
+    def microseconds(self, dispatches: float, bytes: float) -> float:
+        """The time of so many dispatches that read and write so many bytes in all."""
+        return dispatches * self.dispatch_us + bytes / self.bytes_per_us
+
+
+_COST = {"dispatch_us": is_number, "bytes_per_us": is_number, "source": is_name}
+_ROW = {**dict.fromkeys(("count", "per_row", "apart"), is_count), "source": is_name}
+
+
+def parse_cost(document: dict[str, Any], file: str = "dispatch.json") -> DispatchCost:
+    """The cost of a dispatch and of a byte. Raises ``DmlcError`` E0590."""
+    data = document.get("cost", {})
+    need_fields(data, _COST, file, "cost")
+    need(data.keys() == _COST.keys(), file, "cost and its source must be said")
+    cost = DispatchCost(**data)
+    need(min(cost.dispatch_us, cost.bytes_per_us) > 0, file, "what work costs is above 0")
+    return cost
+
+
 @lru_cache(maxsize=1)
-def _table() -> tuple[DispatchRow, dict[str, DispatchRow]]:
-    data = load_data("dispatch")
+def dispatch_cost() -> DispatchCost:
+    """The cost of a dispatch and of a byte. Raises ``DmlcError`` E0590."""
+    return parse_cost(load_data("dispatch"))
+
+
+def parse_rows(data: dict[str, Any], file: str = "dispatch.json") -> tuple[DispatchRow, dict[str, DispatchRow]]:
+    """The row of operators that have none, and the rows by operator. Raises ``DmlcError`` E0590."""
+    need(isinstance(data.get("rows"), list), file, "rows is a list")
     rows: dict[str, DispatchRow] = {}
     for row in data["rows"]:
-        facts = DispatchRow(**{key: value for key, value in row.items() if key != "operators"})
+        need(isinstance(row, dict) and list_of(is_name)(row.get("operators")), file, "a row has operators")
+        facts = _row({key: value for key, value in row.items() if key != "operators"}, file)
+        twice = [op for op in row["operators"] if op in rows]
+        need(not twice, file, f"{', '.join(twice)} has two rows")
         rows |= dict.fromkeys(row["operators"], facts)
-    return DispatchRow(**data["default"]), rows
+    return _row(data.get("default"), file), rows
+
+
+def _row(facts: Any, file: str) -> DispatchRow:
+    need_fields(facts, _ROW, file, "a row")
+    need({"count", "source"} <= facts.keys() <= _ROW.keys(), file, "a row has a count and a source")
+    return DispatchRow(**facts)
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[DispatchRow, dict[str, DispatchRow]]:
+    return parse_rows(load_data("dispatch"))
 
 
 def dispatch_row(op_type: str) -> DispatchRow:

@@ -8,9 +8,46 @@ from functools import lru_cache
 from typing import Any
 
 from dmlc.targets.directml import level_key
-from dmlc.targets.schema import need, types_of
+from dmlc.targets.schema import (
+    Check,
+    is_count,
+    is_flag,
+    is_level,
+    is_name,
+    is_plain,
+    is_range,
+    is_text,
+    list_of,
+    map_of,
+    maybe,
+    need,
+    need_fields,
+    types_of,
+)
 from dmlc.targets.target import load_data
 
+_ROW: dict[str, Check] = {
+    "domain": is_text,
+    "opsets": list_of(is_range),
+    **dict.fromkeys(("directml", "inputs", "outputs"), list_of(is_text)),
+    "tensors": maybe(map_of(is_text)),
+    **dict.fromkeys(("graph", "host"), is_flag),
+}
+_KERNEL: dict[str, Check] = {
+    "constant": list_of(is_count),
+    "graph_inputs": maybe(is_count),
+    "query": is_text,
+    **dict.fromkeys(("release", "types_release"), lambda value: value == "" or is_level(value)),
+}
+_FAILURE: dict[str, Check] = {
+    **dict.fromkeys(("id", "operators", "effect", "what", "repair", "source"), is_name),
+    "since": list_of(is_count),
+    **dict.fromkeys(("types", "contains"), maybe(map_of(is_text))),
+    **dict.fromkeys(("ranks_over", "results_over", "operands_over"), maybe(is_count)),
+    "empty": is_flag,
+    **dict.fromkeys(("attributes", "attributes_not"), maybe(map_of(is_plain))),
+    "negative": is_text,
+}
 _EFFECTS = ("fails", "wrong", "cpu")
 #: The domains whose operators the tables cover in full: what is not listed has no kernel.
 COVERED_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "ai.onnx.training"))
@@ -120,6 +157,9 @@ def parse_provider(data: dict[str, Any], file: str) -> Provider:
     """The table of a document. Raises ``DmlcError`` E0590."""
     for key in ("source", "cite", "date", "known_opsets", "rows", "failures"):
         need(key in data, file, f"{key} must be said")
+    need_fields(data, {"known_opsets": is_range, **dict.fromkeys(("source", "cite", "date"), is_text)}, file, "it")
+    for key in ("rows", "failures"):
+        need(isinstance(data[key], list), file, f"{key} is a list")
     rows: dict[tuple[str, str], ProviderRow] = {}
     for raw in data["rows"]:
         row = _row(raw, file)
@@ -131,10 +171,10 @@ def parse_provider(data: dict[str, Any], file: str) -> Provider:
 
 
 def _row(raw: dict[str, Any], file: str) -> ProviderRow:
-    op = raw.get("op")
-    need(isinstance(op, str), file, "a row has an op")
+    need(isinstance(raw, dict) and is_name(raw.get("op")), file, "a row has an op")
+    op = raw["op"]
     need(isinstance(raw.get("kernels"), list) and bool(raw["kernels"]), file, f"{op}: a row has kernels")
-    need(all(len(pair) == 2 and pair[0] <= pair[1] for pair in raw.get("opsets", ())), file, f"{op}: opsets")
+    need_fields(raw, _ROW, file, op)
     return ProviderRow(
         domain=raw.get("domain", ""),
         op=str(op),
@@ -150,7 +190,8 @@ def _row(raw: dict[str, Any], file: str) -> ProviderRow:
 
 
 def _kernel(raw: dict[str, Any], file: str, op: str) -> Kernel:
-    need(isinstance(raw.get("since"), int), file, f"{op}: a kernel has the version that it is for")
+    need_fields(raw, _KERNEL, file, f"{op}: a kernel")
+    need(is_count(raw.get("since")), file, f"{op}: a kernel has the version that it is for")
     need(isinstance(raw.get("types"), dict), file, f"{op}: a kernel has types")
     return Kernel(
         since=raw["since"],
@@ -164,8 +205,10 @@ def _kernel(raw: dict[str, Any], file: str, op: str) -> Kernel:
 
 
 def _failure(raw: dict[str, Any], file: str) -> Failure:
+    need(isinstance(raw, dict), file, "a failure is an object")
     for key in ("id", "operators", "effect", "what", "repair", "source"):
         need(bool(raw.get(key)), file, f"failure {raw.get('id')}: {key} must be said")
+    need_fields(raw, _FAILURE, file, "a failure")
     need(raw["effect"] in _EFFECTS, file, f"failure {raw['id']}: effect is one of {', '.join(_EFFECTS)}")
     types = raw.get("types")
     return Failure(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue.targets import BAD_DATA
 
@@ -25,9 +29,77 @@ def need(holds: bool, file: str, problem: str) -> None:
         raise bad_data(file, problem)
 
 
+# --- the kinds of values; each takes anything and says whether it is of the kind
+
+Check = Callable[[Any], bool]
+#: No opset, rank, count or axis of a table is larger.
+MOST = 10_000
+_LEVEL = re.compile(r"\d{1,4}(\.\d{1,8})*", re.ASCII)
+
+
+def is_text(value: Any) -> bool:
+    """A text that every encoding of Unicode can write."""
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def is_name(value: Any) -> bool:
+    return is_text(value) and bool(value.strip())
+
+
+def is_level(value: Any) -> bool:
+    """Numbers and points: a release, a feature level."""
+    return is_text(value) and _LEVEL.fullmatch(value) is not None
+
+
+def is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+
+
+def is_number(value: Any) -> bool:
+    """0 or more, and finite."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e18
+
+
+def is_plain(value: Any) -> bool:
+    """What an attribute of a node can be: a text, a number, or a list of them."""
+    if isinstance(value, list):
+        return all(not isinstance(each, list) and is_plain(each) for each in value)
+    return is_text(value) or (isinstance(value, (int, float)) and abs(value) < 2**63)
+
+
+def maybe(check: Check) -> Check:
+    """That, or null."""
+    return lambda value: value is None or check(value)
+
+
+def list_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+def map_of(check: Check) -> Check:
+    """An object with any names."""
+    return lambda value: isinstance(value, dict) and all(is_text(key) and check(each) for key, each in value.items())
+
+
+def is_range(value: Any) -> bool:
+    """The first and the last of some opsets."""
+    return isinstance(value, list) and len(value) == 2 and all(map(is_count, value)) and value[0] <= value[1]
+
+
+def need_fields(row: Any, checks: Mapping[str, Check], file: str, where: str) -> None:
+    """Raises ``DmlcError`` E0590 for a row that is no object, or has a field of the wrong kind. A field may lack."""
+    need(isinstance(row, dict), file, f"{where} is no object")
+    wrong = [name for name, check in checks.items() if name in row and not check(row[name])]
+    need(not wrong, file, f"{where}: {', '.join(wrong)} cannot be that")
+
+
 def types_of(text: object, file: str, where: str) -> frozenset[str]:
     """The element types of a row. Raises ``DmlcError`` E0590."""
-    need(isinstance(text, str), file, f"{where}: types are one text")
+    need(is_text(text), file, f"{where}: types are one text")
     names = frozenset(str(text).split())
     unknown = sorted(name for name in names - _TYPES if not name.startswith("float8"))
     need(not unknown, file, f"{where}: there is no type {', '.join(unknown)}")

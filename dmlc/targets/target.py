@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Protocol
 
-from dmlc.targets.schema import bad_data, need
+from dmlc.targets.kernel_rows import KernelTable
+from dmlc.targets.schema import Check, bad_data, is_count, is_flag, is_level, is_name, is_text, maybe, need, need_fields
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """``opset`` is what is emitted when nothing else is asked for, ``max_opset`` the highest that works there.
 
-    ``kernels`` names the kernel table that nodes are made legal for (None: no table). ``own_schemas`` says whether
-    operators that only ONNX Runtime declares may be emitted, ``native_f16`` whether f16 is computed as f16 wherever the
-    schema takes it. ``max_rank`` is the most axes a tensor may have. ``distrusts`` are the ONNX operators whose kernel
-    gives wrong numbers there, so that they are spelled by others. ``provider`` names the table of
-    the execution provider whose placement is told, ``release`` the onnxruntime that brings it, ``feature_level`` what
-    DirectML offers there.
+    ``kernels`` names the kernel table that nodes are made legal for (None: no table). With ``installed_kernels`` that
+    of the installed library comes first: whoever compiles reads it and hands it in as ``table``, which no data file
+    says. ``own_schemas`` says whether operators that only ONNX Runtime declares may be emitted, ``native_f16`` whether
+    f16 is computed as f16 wherever the schema takes it. ``max_rank`` is the most axes a tensor may have. ``provider``
+    names the table of the execution provider whose placement is told, ``release`` the onnxruntime that brings it,
+    ``feature_level`` what DirectML offers there. ``costs`` names the cost model that lowerings are chosen by (None:
+    each node is lowered in one way).
     """
 
     name: str
@@ -31,14 +34,16 @@ class Target:
     ir_version: int
     source: str
     kernels: str | None = None
+    installed_kernels: bool = False
     own_schemas: bool = False
     native_f16: bool = False
     max_rank: int | None = None
-    distrusts: tuple[str, ...] = ()
     provider: str | None = None
     release: str | None = None
     feature_level: str | None = None
+    costs: str | None = None
     date: str = ""
+    table: KernelTable | None = field(default=None, repr=False, compare=False)
 
     @property
     def family(self) -> str:
@@ -46,7 +51,16 @@ class Target:
         return self.name.partition(":")[0]
 
 
-_FIELDS = frozenset(field.name for field in fields(Target))
+#: What a data file may say.
+_FIELDS = frozenset(each.name for each in fields(Target)) - {"table"}
+_KINDS: dict[str, Check] = {
+    **dict.fromkeys(("opset", "min_opset", "max_opset", "ir_version", "order"), is_count),
+    **dict.fromkeys(("installed_kernels", "own_schemas", "native_f16"), is_flag),
+    **dict.fromkeys(("summary", "source", "date"), is_text),
+    **dict.fromkeys(("kernels", "provider", "costs"), maybe(is_name)),
+    **dict.fromkeys(("release", "feature_level"), maybe(is_level)),
+    "max_rank": maybe(is_count),
+}
 _REQUIRED = ("summary", "opset", "min_opset", "max_opset", "ir_version", "source", "date")
 
 
@@ -62,12 +76,33 @@ class DataFile(Protocol):
 def read_data(file: DataFile) -> dict[str, Any]:
     """What a data file holds. Raises ``DmlcError`` E0590 where it is no JSON document of schema 1."""
     try:
-        data = json.loads(file.read_text("utf-8"))
+        data = json.loads(
+            file.read_text("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_number
+        )
+    except RecursionError:
+        raise bad_data(file.name, "it is nested too deeply") from None
     except (OSError, ValueError) as error:
         raise bad_data(file.name, str(error)) from None
-    need(isinstance(data, dict) and data.get("schema") == 1, file.name, "it is no document of schema 1")
+    fine = isinstance(data, dict) and data.get("schema") == 1 and isinstance(data["schema"], int)
+    need(fine and not isinstance(data["schema"], bool), file.name, "it is no document of schema 1")
     out: dict[str, Any] = data
     return out
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it says {next(name for name in names if names.count(name) > 1)!r} twice")
+    return out
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def _number(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else _no_number(text)
 
 
 def load_data(name: str) -> dict[str, Any]:
@@ -89,13 +124,14 @@ def parse_targets(documents: dict[str, dict[str, Any]]) -> dict[str, Target]:
     """The targets of documents by file name; ``like`` takes over what another says. Raises ``DmlcError`` E0590."""
     rows: dict[str, tuple[str, dict[str, Any]]] = {}
     for file, data in documents.items():
-        need(isinstance(data.get("name"), str), file, "a target has a name")
+        need(isinstance(data, dict) and is_name(data.get("name")), file, "a target has a name")
         need(data["name"] not in rows, file, f"there are two targets {data['name']}")
         rows[data["name"]] = (file, data)
+        need(is_count(data.get("order", 0)), file, "order is a number")
     out = {}
     for name, (file, data) in sorted(rows.items(), key=lambda item: (item[1][1].get("order", 99), item[0])):
         like = data.get("like")
-        need(like is None or like in rows, file, f"there is no target {like} to be like")
+        need(like is None or (is_name(like) and like in rows), file, f"there is no target {like} to be like")
         row = {**(rows[like][1] if like else {}), **data}
         row = {key: value for key, value in row.items() if key not in ("schema", "order", "like")}
         missing = [key for key in _REQUIRED if key not in row]
@@ -103,8 +139,9 @@ def parse_targets(documents: dict[str, dict[str, Any]]) -> dict[str, Target]:
         unknown = sorted(row.keys() - _FIELDS)
         need(not unknown, file, f"{', '.join(unknown)} mean nothing")
         opsets = [row[key] for key in ("min_opset", "opset", "max_opset")]
-        need(all(isinstance(o, int) for o in opsets) and opsets == sorted(opsets), file, f"opsets {opsets}")
-        out[name] = Target(**{**row, "distrusts": tuple(row.get("distrusts", ()))})
+        need(all(map(is_count, opsets)) and opsets == sorted(opsets), file, f"opsets {opsets}")
+        need_fields(row, _KINDS, file, name)
+        out[name] = Target(**row)
     return out
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.text.lalr import UnexpectedToken
 from dmlc.text.tokens import Token
 
 _OPERATORS = {"INFIX", "STAR", "MINUS", "PIPE", "AS"}
@@ -30,10 +30,9 @@ def shown(token: Token) -> str:
     return text if text[0].isalnum() or text[0] in '_`"' else f'"{text}"'
 
 
-def unexpected(start: str, tokens: Sequence[Token], error: Any) -> Diagnostic:
-    """The diagnostic for a Lark ``UnexpectedToken`` in the tokens of ``start``."""
-    token: Token = error.token
-    accepts: set[str] = set(error.interactive_parser.accepts())
+def unexpected(start: str, tokens: Sequence[Token], error: UnexpectedToken) -> Diagnostic:
+    """The diagnostic for a token of ``start`` that cannot stand where it stands."""
+    token, accepts = error.token, error.accepts
     before = _before(tokens, token)
     if start == "dim" and before is not None:
         bounds = _bounds(token, before, accepts)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import struct
+import os
 import zipfile
-import zlib
 from pathlib import Path, PureWindowsPath
-from typing import IO, Any
-
-import numpy as np
-from numpy.lib import format as npy
+from typing import IO, Any, BinaryIO
 
 from dmlc.diagnostics import Code
 from dmlc.diagnostics.catalogue import files as codes
-from dmlc.ir import Tensor, TensorType, as_dtype
-
-#: What NumPy, zipfile and the system raise for files that are not what they should be.
-_DAMAGED = (ValueError, EOFError, SyntaxError, struct.error, zipfile.BadZipFile, zlib.error, RuntimeError, KeyError)
+from dmlc.ir import Tensor, TensorType, as_dtype, npy
+from dmlc.ir.plain_file import NotPlain, open_plain, size_of
 
 
 class LoadError(Exception):
@@ -42,14 +35,22 @@ def load_tensor(folder: Path | None, name: str, key: str | None, wanted: TensorT
     if suffix == ".npy" and key is not None:
         raise LoadError(codes.WHICH_ARRAY, f"{name} has no keys: a .npy file holds one array", f'write load("{name}")')
     try:
-        if suffix == ".npy":
-            with path.open("rb") as stream:
-                array = _read(stream, path.stat().st_size, name, wanted, const)
-        else:
-            array = _read_zipped(path, name, key, wanted, const)
+        with open_plain(path, links=False) as file:
+            if suffix == ".npy":
+                array = _read(file, size_of(file), name, wanted, const)
+            else:
+                array = _read_zipped(file, name, key, wanted, const)
+    except NotPlain:
+        raise LoadError(codes.CANNOT_LOAD, f"{name} is not a plain file") from None
     except OSError as error:
         raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: {error.strerror or error}") from None
-    except _DAMAGED:
+    except MemoryError:
+        raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: there is not enough memory") from None
+    except npy.PythonObjects as error:
+        raise LoadError(codes.PICKLED, f"{name} {error}", "save it with a dtype of numbers") from None
+    except npy.NpyError as error:
+        raise LoadError(codes.NOT_AN_ARRAY, f"{name} {error}") from None
+    except npy.DAMAGED:
         raise LoadError(codes.NOT_AN_ARRAY, f"{name} is damaged, or no {suffix} file") from None
     return Tensor(array, note=name if key is None else f"{name}:{key}")
 
@@ -66,56 +67,50 @@ def _inside(folder: Path | None, name: str) -> Path:
     if not windows.parts:
         raise LoadError(codes.CANNOT_LOAD, "load needs the name of a file")
     try:
-        root = folder.resolve()
-        path = root.joinpath(*name.split("/")).resolve()
-        if not path.is_relative_to(root):
-            message = f"{name} is a link that leads outside of the program's folder"
-            raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file beside the program")
+        path = folder
+        for part in name.split("/"):
+            path = path / part
+            if path.is_symlink():
+                message = f"{name} is or goes through a symbolic link, which could lead anywhere"
+                raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file beside the program")
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):  # links of another kind (Windows)
+            raise LoadError(codes.OUTSIDE_FOLDER, f"{name} is a link that leads outside of the program's folder")
         if path.is_dir():
             raise LoadError(codes.CANNOT_LOAD, f"{name} is a folder")
         if not path.exists():
             raise missing
-        if not path.is_file():
-            raise LoadError(codes.CANNOT_LOAD, f"{name} is not a plain file")
-    except (OSError, RuntimeError, ValueError):  # a circle of links, a name that the system refuses
+        if path.is_file() and path.stat().st_nlink > 1:
+            message = f"{name} is a hard link, which could be a file of someone else"
+            raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file beside the program")
+    except (OSError, RuntimeError, ValueError):  # a name that the system refuses
         raise missing from None
     return path
 
 
-def _read_zipped(path: Path, name: str, key: str | None, wanted: TensorType, const: str) -> Any:
-    with zipfile.ZipFile(path) as archive:
-        sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-        listed = ", ".join(f'"{k}"' for k in list(sizes)[:10])
+def _read_zipped(file: BinaryIO, name: str, key: str | None, wanted: TensorType, const: str) -> Any:
+    with zipfile.ZipFile(file) as archive:
+        entries = npy.members(archive)
+        listed = ", ".join(f'"{k}"' for k in list(entries)[:10])
         if key is None:
-            message = f"{name} holds {len(sizes)} arrays, and load is not told which"
+            message = f"{name} holds {len(entries)} arrays, and load is not told which"
             raise LoadError(codes.WHICH_ARRAY, message, f'write load("{name}", "key"); its keys are {listed}')
-        if key not in sizes:
+        if key not in entries:
             raise LoadError(codes.WHICH_ARRAY, f'{name} has no array "{key}"', f"its keys are {listed or 'none'}")
-        with archive.open(sizes[key]) as stream:
-            return _read(stream, sizes[key].file_size, name, wanted, const)
+        npy.check_member(entries[key])
+        with archive.open(entries[key]) as stream:
+            return _read(stream, entries[key].file_size, name, wanted, const)
 
 
 def _read(stream: IO[bytes], size: int, name: str, wanted: TensorType, const: str) -> Any:
-    version = npy.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise LoadError(codes.NOT_AN_ARRAY, f"{name} has an unknown version of the .npy format")
-    read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, is_fortran, dtype = read_header(stream)
-    if dtype.hasobject:
-        help = "save it with a dtype of numbers"
-        raise LoadError(codes.PICKLED, f"{name} holds Python objects, which are never read", help)
-    _compare(shape, dtype, name, wanted, const)
-    needed = math.prod(shape) * dtype.itemsize
-    data = stream.read(needed) if needed <= size else b""
-    if len(data) < needed:
-        raise LoadError(codes.NOT_AN_ARRAY, f"{name} is cut short: its array takes {needed:,} bytes")
-    array = np.frombuffer(data, dtype) if needed else np.zeros(0, dtype)
-    return array.reshape(shape, order="F" if is_fortran else "C")
+    header = npy.read_header(stream)
+    _compare(header, name, wanted, const)
+    return npy.read_data(stream, header, size)
 
 
-def _compare(shape: tuple[int, ...], dtype: np.dtype[Any], name: str, wanted: TensorType, const: str) -> None:
+def _compare(header: npy.Header, name: str, wanted: TensorType, const: str) -> None:
+    shape, dtype = header.shape, header.dtype
     try:
-        found = TensorType(as_dtype(dtype), tuple(shape))
+        found = TensorType(as_dtype(dtype), shape)
         text = str(found)
     except KeyError:
         found, text = None, f"{dtype}[{', '.join(map(str, shape))}]"

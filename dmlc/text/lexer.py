@@ -22,20 +22,13 @@ _OPENED_BY = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 
 
 class Patterns:
-    """The terminals of the grammar as one regular expression, and the keywords among them."""
+    """The terminals of the grammar, as its tables have them, as one regular expression, and the keywords among them."""
 
-    def __init__(self, terminals: Iterable[Any]) -> None:
-        self.keywords: dict[str, str] = {}
-        pieces: list[tuple[int, int, str, str]] = []
-        for terminal in terminals:
-            text = terminal.pattern.value
-            if terminal.pattern.type == "str" and text.isalpha():
-                self.keywords[text] = terminal.name
-            elif terminal.name not in ("NL", "BLANK"):
-                order = (-terminal.priority, -terminal.pattern.max_width)
-                pieces.append((*order, terminal.name, terminal.pattern.to_regexp()))
-        # Longer ones first, so that "->" is not "-" and ">". A quote that is never closed takes the rest of the line.
-        groups = "|".join(f"(?P<{name}>{pattern})" for _, _, name, pattern in sorted(pieces))
+    def __init__(self, terminals: Iterable[dict[str, Any]]) -> None:
+        self.keywords: dict[str, str] = {row["word"]: row["name"] for row in terminals if row["word"]}
+        pieces = [row for row in terminals if not row["word"] and row["name"] not in ("NL", "BLANK")]
+        # A quote that is never closed takes the rest of the line.
+        groups = "|".join([f"(?P<{row['name']}>{row['pattern']})" for row in pieces])
         self.scan = re.compile(rf"[ \t]*(?:{groups}|(?P<BAD>[\"`].*|.))").finditer
 
 

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
-
-from lark import Lark, UnexpectedToken
-from lark.lexer import Lexer
 
 from dmlc.diagnostics import Diagnostic, Label, Source, fail
 from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.ir.collector import collector_paused
 from dmlc.text.build import Builder, body_of
 from dmlc.text.chains import SyntaxProblem
 from dmlc.text.expected import COMMENT_SIGNS, shown, unexpected
+from dmlc.text.lalr import Machine, UnexpectedToken, load_tables
 from dmlc.text.lexer import Lexed, Patterns, tokenize
 from dmlc.text.report import together
 from dmlc.text.tokens import Token
 from dmlc.text.tree import Program
 
-#: The start symbols of the grammar: the whole, and the pieces in which mistakes are looked for one by one.
-STARTS = ("program", "header", "dim", "const", "def_head", "model_head", "statement")
+#: The start symbols of the pieces in which mistakes are looked for one by one, by their first token.
 _PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "MODEL": "model_head"}
 
 #: Longer programs are refused: they would take minutes and gigabytes.
 MAX_CHARACTERS = 16 * 1024 * 1024
 
 
+@collector_paused()
 def parse(source: Source) -> Program:
     """The syntax tree of a program. Raises ``DmlcError`` with every mistake of its syntax (E01)."""
     return parse_tokens(lex(source))
@@ -39,7 +37,7 @@ def lex(source: Source) -> Lexed:
     if size > MAX_CHARACTERS:
         message = f"the program has {size:,} characters; at most {MAX_CHARACTERS:,} are read"
         raise fail(codes.TOO_LONG, message, help='keep large data in a file: const w: f32[1000] = load("w.npy")')
-    lexed = tokenize(source, _parser()[1])
+    lexed = tokenize(source, _patterns())
     if not lexed.tokens and not lexed.problems:
         raise fail(codes.EMPTY, "the program is empty", help="write a model: model m(x: f32[3]) -> (y) { ... }")
     return lexed
@@ -50,7 +48,7 @@ def parse_tokens(lexed: Lexed) -> Program:
     first: list[Diagnostic] = []
     if not lexed.problems:
         try:
-            program: Program = _run("program", lexed.tokens)
+            program: Program = _machine().run("program", lexed.tokens)
             return program
         except SyntaxProblem as problem:
             first = [problem.diagnostic]
@@ -60,45 +58,14 @@ def parse_tokens(lexed: Lexed) -> Program:
     raise together([*lexed.problems, *_Search(lexed.tokens).problems] or first)
 
 
-# --- Lark
-
-
-class _Fed(Lexer):  # type: ignore[misc]
-    """Stands where Lark wants a lexer: its parser is fed our tokens one by one."""
-
-    def __init__(self, conf: Any) -> None:
-        self.conf = conf
-
-    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Any]:
-        raise NotImplementedError
-
-
-def grammar() -> str:
-    """The text of ``dml.lark``."""
-    return (Path(__file__).parent / "dml.lark").read_text(encoding="utf-8")
+@cache
+def _machine() -> Machine:
+    return Machine(load_tables(), Builder())
 
 
 @cache
-def _parser() -> tuple[Lark, Patterns]:
-    lark = Lark(
-        grammar(), parser="lalr", lexer=_Fed, start=list(STARTS), transformer=Builder(), maybe_placeholders=False
-    )
-    return lark, Patterns(lark.terminals)
-
-
-def _run(start: str, tokens: Sequence[Token]) -> Any:
-    """What the grammar makes of tokens. Raises ``UnexpectedToken`` (with its parser's state) or ``SyntaxProblem``."""
-    state = _parser()[0].parse_interactive(start=start)
-    feed = state.feed_token
-    token: Token | None = None
-    try:
-        for token in tokens:
-            feed(token)
-        last = tokens[-1]
-        return feed(Token("$END", "", last.source, last.line, last.end))
-    except UnexpectedToken as error:
-        error.interactive_parser = state
-        raise
+def _patterns() -> Patterns:
+    return Patterns(load_tables()["terminals"])
 
 
 # --- all mistakes
@@ -149,7 +116,7 @@ class _Search:
 
     def parse(self, start: str, piece: list[Token]) -> Any:
         try:
-            return _run(start, piece)
+            return _machine().run(start, piece)
         except SyntaxProblem as problem:
             self.problems.append(problem.diagnostic)
         except UnexpectedToken as error:

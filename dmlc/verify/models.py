@@ -35,17 +35,20 @@ def verify_models(
     seed: int = 0,
     allowed: str | Iterable[str] = DEFAULT_CLASSES,
     folder: Path | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Whether ``result`` computes what ``original`` does, on ONNX Runtime's CPU provider without optimizations.
 
     Each is a model or its path; ``folder`` is where the external data lies of one that is given as a model. ``allowed``
-    are the classes of rewrites that may have been applied. Raises ``ValueError`` for an unknown class.
+    are the classes of rewrites that may have been applied. ``kinds`` names the dtype that outputs are computed in where
+    that is narrower than theirs. Raises ``ValueError`` for an unknown class.
     """
     from dmlc.verify.onnx_side import OnnxSide
 
-    return verify_sides(
-        lambda: OnnxSide(original, folder), lambda: OnnxSide(result, folder), inputs=inputs, seed=seed, allowed=allowed
-    )
+    def left() -> Side:
+        return _computed_in(kinds, OnnxSide(original, folder))
+
+    return verify_sides(left, lambda: OnnxSide(result, folder), inputs=inputs, seed=seed, allowed=allowed)
 
 
 def verify_graph(
@@ -56,11 +59,12 @@ def verify_graph(
     seed: int = 0,
     allowed: str | Iterable[str] = DEFAULT_CLASSES,
     folder: Path | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Whether ``result`` computes what ``graph`` means by the references of its operations.
 
     ``result`` is an ONNX model, its path, or a function of arrays by name. Kernels and references round in their own
-    ways, so floats are compared within the tolerance whatever is ``allowed``.
+    ways, so floats are compared within the tolerance whatever is ``allowed``. ``kinds`` as for ``verify_models``.
     """
     from dmlc.verify.onnx_side import OnnxSide
 
@@ -68,7 +72,12 @@ def verify_graph(
         return _Code(graph, result) if callable(result) else OnnxSide(result, folder)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
-    return verify_sides(lambda: GraphSide(graph), right, inputs=inputs, seed=seed, allowed=chosen)
+    return verify_sides(lambda: _computed_in(kinds, GraphSide(graph)), right, inputs=inputs, seed=seed, allowed=chosen)
+
+
+def _computed_in(kinds: Mapping[str, str] | None, side: Side) -> Side:
+    side.kinds.update(kinds or {})
+    return side
 
 
 class _Code:

@@ -10,9 +10,9 @@ import onnx
 import pytest
 
 import dmlc
-from dmlc import api
 from dmlc.diagnostics import Source
 from dmlc.ir.printer import print_graph
+from dmlc.passes.options import chosen_classes
 
 TEXT = """\
 dim N in 2..64
@@ -202,7 +202,7 @@ def test_choices_that_do_not_exist() -> None:
 )
 def test_classes_of_rewrites(options: dict[str, Any], allowed: set[str]) -> None:
     options = {"exact": False, "allow": (), **options}
-    assert api._classes(**options) == allowed
+    assert chosen_classes(**options) == allowed
 
 
 def test_opsets() -> None:

@@ -92,6 +92,16 @@ def test_f64_that_directml_refuses_is_left_to_the_cpu() -> None:
     assert found.run({"x": x}, backend="cpu")["y"].tolist() == [[9.0]] * 4
 
 
+@pytest.mark.parametrize("call", ["log_softmax(x)", "softmax(x, axes=[0, 2])", "reduce_log_sum_exp(x)"])
+def test_f64_in_parts_is_left_to_the_cpu(call: str) -> None:
+    found = program(f"model m(x: f64[3, 4, 5]) -> (y) {{\n    return {call}\n}}\n")
+    found.require_sound()
+    assert found.opset == 19
+    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    got, wanted = (found.run({"x": x}, backend=backend)["y"] for backend in ("cpu", "reference"))
+    assert np.allclose(got, wanted, rtol=1e-12)
+
+
 def test_an_if_keeps_its_kernel() -> None:
     then, otherwise = (
         helper.make_graph([helper.make_node(op, ["x"], [f"{op}_y"])], op, [], [

@@ -18,12 +18,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from fuzz_batch import BATCH, Ran, batch
 from fuzz_judge import Failure
+from fuzz_onnx_judge import batch as batch_of_models
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0, help="the first program's number")
+    parser.add_argument("--models", action="store_true", help="ONNX models, not programs of the language")
     parser.add_argument("--inputs", type=int, default=3, help="inputs for each program and way")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "regressions")
@@ -31,27 +33,27 @@ def main() -> int:
     end = time.monotonic() + 60 * args.minutes
     programs, kinds = 0, Counter[str]()
     waiting: set[Future[Ran]] = set()
-    start = args.seed
+    start, run = args.seed, batch_of_models if args.models else batch
     with ProcessPoolExecutor(args.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         while waiting or time.monotonic() < end:
             while len(waiting) < 2 * args.jobs and time.monotonic() < end:
-                waiting.add(pool.submit(batch, start, args.inputs, end))
+                waiting.add(pool.submit(run, start, args.inputs, end))
                 start += BATCH
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for ran, found in [task.result() for task in done]:
                 programs += ran
                 for seed, failure, text in found:
                     kinds[failure.kind] += 1
-                    _keep(args.out, seed, failure, text)
-    print(f"{programs} programs, {sum(kinds.values())} failures: {dict(kinds)}")
+                    _keep(args.out, seed, failure, text, "onnxtxt" if args.models else "dml")
+    print(f"{programs} {'models' if args.models else 'programs'}, {sum(kinds.values())} failures: {dict(kinds)}")
     return 1 if kinds else 0
 
 
-def _keep(folder: Path, seed: int, failure: Failure, text: str) -> None:
+def _keep(folder: Path, seed: int, failure: Failure, text: str, suffix: str) -> None:
     """Write the program with what it does wrong above it."""
     folder.mkdir(parents=True, exist_ok=True)
     options = ", ".join(f"{key}={value!r}" for key, value in failure.options.items())
-    path = folder / f"{failure.kind.split()[0].lower()}_{seed}.dml"
+    path = folder / f"{failure.kind.split()[0].lower()}_{seed}.{suffix}"
     path.write_text(f"# {options}\n# {failure.kind}: {failure.text.splitlines()[0]}\n{text}", encoding="utf-8")
     print(f"{path}: {failure}", flush=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
@@ -27,3 +28,21 @@ def test_a_type_that_came_later_is_not_lowered() -> None:
 def test_other_types_are() -> None:
     model = dmlc.compile(convolution(TensorProto.FLOAT), target="directml").to_onnx()
     assert [o.version for o in model.opset_import if o.domain == ""] == [21]
+
+
+@pytest.mark.parametrize(
+    ("kind", "since"), [(TensorProto.INT2, 25), (TensorProto.UINT4, 21), (TensorProto.FLOAT8E4M3FN, 19)]
+)
+def test_no_opset_below_that_of_a_weights_type(kind: int, since: int) -> None:
+    weight = helper.make_tensor("w", kind, [4], [1, 0, 1, 1])
+    nodes = [helper.make_node("Cast", ["w"], ["c"], to=TensorProto.FLOAT), helper.make_node("Add", ["x", "c"], ["y"])]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", since)], ir_version=13)
+    program = dmlc.compile(model, target="onnx")
+    assert program.opset == max(since, 21)
+    if since < 25:  # the newest types are not in all releases of ONNX Runtime that the package allows
+        assert program.run({"x": np.zeros(4, np.float32)}, backend="cpu")["y"].tolist() == [1, 0, 1, 1]
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(model, target="onnx", opset=min(since - 1, 20))
+    assert caught.value.diagnostics[0].code.id == "E0501"

@@ -74,6 +74,10 @@ def miscount(g: Graph) -> None:
     g._count += 1
 
 
+def recount(g: Graph) -> None:
+    g._of_operation[NEG] += 1
+
+
 def unlink(g: Graph) -> None:
     _, last = g
     last._previous = None
@@ -109,6 +113,7 @@ def extra(g: Graph) -> None:
     (resize, "result 0 has type f32[5], inference gives f32[4]"),
     (reattribute, "the attributes are Attributes, not ReduceAttributes"),
     (miscount, "the graph says 3 nodes, it holds 2"),
+    (recount, "the graph counts its nodes by operation wrongly"),
     (unlink, "the node's links are broken"),
     (rename, "two outputs have one name"),
     (unname, "the graph has 0 output names and 1 outputs"),

@@ -151,7 +151,7 @@ def test_a_weighted_sum_of_rows_is_a_vector_times_a_matrix(
     ],
 )
 def test_other_weighted_sums_stay(shape: Any, other: Any, axis: int) -> None:
-    program = check(product(shape, other, axis), ["Mul", "ReduceSum"], target="onnx")
+    program = check(product(shape, other, axis), ["Mul", "ReduceSum"], target="onnx", skip_rules=["scale-after-sum"])
     assert "matmul-from-weighted-sum" not in classes(program)
 
 

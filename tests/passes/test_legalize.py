@@ -164,12 +164,6 @@ def test_unsigned_indices_become_i64() -> None:
         assert names(graph) == [*casts, "gather"]
 
 
-def test_truth_of_a_float_on_directml() -> None:
-    assert one(choose.CAST, f32, target="directml", to=bool_) == ["not_equal"]
-    assert one(choose.CAST, f32, target="cpu", to=bool_) == ["cast"]
-    assert one(choose.CAST, i32, target="directml", to=bool_) == ["cast"]
-
-
 # --- integer arithmetic
 
 

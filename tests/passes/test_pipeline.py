@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ def optimizing(target: str, **options: bool) -> PassManager:
 def test_the_order_of_the_passes(target: str) -> None:
     order = [step.name for step in default_pipeline(load_target(target)).passes]
     assert order[0] == "infer-shapes"
-    assert order[-2:] == ["cse", "dce"]
+    assert order[-3:] == ["cse", "dce", "f16-advice"]
     assert order.index("fold-constants") < order.index("canonicalize-reduce") < order.index("lower-hardmax")
     assert order.count("lower-hardmax") == 1
     assert ("legalize" in order) is (target != "numpy")
@@ -233,7 +232,7 @@ def _cancels(node: Node) -> bool:
 
 
 def test_twenty_thousand_nodes() -> None:
-    """The goal is 25 microseconds a node on the development machine; the bound here is for a busy one."""
+    """Long graphs come out as short ones do; tests/structure/test_growth.py counts the work."""
     b = Building(n=(1, 64))
     value = b.input("x", ("n", 16, 8))
     for i in range(4_000):
@@ -243,8 +242,6 @@ def test_twenty_thousand_nodes() -> None:
     graph, ctx = b.done(value), context()
     ctx.verify = False
     assert len(graph) == 20_000
-    start = time.process_time()
     optimizing("directml").run(graph, ctx)
-    assert time.process_time() - start < 20_000 * 150e-6
     assert names(graph).count("reduce_sum") == 4_000
     assert FoldConstants().run(graph, ctx) is False

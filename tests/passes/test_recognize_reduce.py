@@ -278,7 +278,8 @@ def test_signs_do_not_matter_to_norms(sign: str, norm: str) -> None:
     assert classes(program)["norm-of-magnitude"] == "exact"
     shared = model([*nodes[:-1], node(norm, ["q"], ["y"], axes=[1])], outputs=("y", "q"))
     check(shared, [sign, norm])
-    check(model([node(sign, ["x"], ["q"]), node("ReduceMax", ["q"], ["y"], axes=[1])]), [sign, "ReduceMax"])
+    other = model([node(sign, ["x"], ["q"]), node("ReduceMax", ["q"], ["y"], axes=[1])])
+    check(other, [sign, "ReduceMax"], skip_rules=["rising-after-extreme"])
 
 
 @pytest.mark.parametrize(
@@ -287,7 +288,7 @@ def test_signs_do_not_matter_to_norms(sign: str, norm: str) -> None:
 def test_a_sum_of_parts_is_a_mean(scale: str, number: Any) -> None:
     nodes = [node(scale, ["x", "n"], ["p"]), node("ReduceSum", ["p", "a"], ["y"])]
     check(model(nodes, n=number, a=[1]), ["ReduceMean"])
-    program = check(model(nodes, n=number, a=[0]), [scale, "ReduceSum"])
+    program = check(model(nodes, n=number, a=[0]), ["ReduceSum", scale])
     assert "is not the number of elements, 3" in reasons(program, "mean-of-parts")
 
 

@@ -98,10 +98,14 @@ def test_writing_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links and devices of POSIX")
-def test_links_and_devices_are_written_through(tmp_path: Path) -> None:
+def test_devices_are_written_in_place_and_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    files.write_bytes(tmp_path / "link", b"x")
-    assert (tmp_path / "real").read_bytes() == b"x"
-    assert (tmp_path / "link").is_symlink()
+    for _ in range(2):  # a link to nothing, and to a file
+        with pytest.raises(dmlc.DmlcError, match=r"symbolic link to .*real: name that file itself"):
+            files.write_bytes(tmp_path / "link", b"x")
+        files.write_bytes(tmp_path / "real", b"y")
+    assert (tmp_path / "real").read_bytes() == b"y"
     files.write_bytes(Path(os.devnull), b"x")
     assert Path(os.devnull).is_char_device()
+    (tmp_path / "null").symlink_to(os.devnull)  # as /dev/stdout is a link
+    files.write_bytes(tmp_path / "null", b"x")

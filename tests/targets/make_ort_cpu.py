@@ -10,23 +10,16 @@ from __future__ import annotations
 import datetime
 import json
 import sys
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import onnx
 import onnxruntime
-from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+from dmlc.runtime.installed_kernels import Types, read_kernels, rows, types_by_opset
+from dmlc.targets.kernel_rows import INSERTED
 
 DATA = Path(__file__).parents[2] / "dmlc" / "targets" / "data" / "ort_cpu.json"
-OPSETS = range(11, 22)
-OPEN_END = 2**31 - 1
-SHORT = {
-    "float16": "f16", "float": "f32", "double": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
-}  # fmt: skip
-#: f16 that ONNX Runtime computes in f32, with casts that it inserts by itself.
-INSERTED = "(f16)"
 #: The operators that lowerings emit.
 OPERATORS = [
     "Abs", "Add", "And", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil",
@@ -38,64 +31,6 @@ OPERATORS = [
     "Reshape", "Round", "ScatterElements", "Shape", "Sigmoid", "Sign", "SimplifiedLayerNormalization", "Sin",
     "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub", "Tanh", "TopK", "Transpose", "Unsqueeze", "Where", "Xor",
 ]  # fmt: skip
-
-Kernels = dict[str, list[tuple[int, int, dict[str, set[str]]]]]
-
-
-def installed_kernels() -> Kernels:
-    """Per operator of the default domain: first and last since-version, and the types of each parameter."""
-    out: Kernels = defaultdict(list)
-    for kernel in state.get_all_opkernel_def():
-        if kernel.provider == "CPUExecutionProvider" and not kernel.domain:
-            first, last = kernel.version_range
-            types = {p: {SHORT.get(n[7:-1], n) for n in names} for p, names in kernel.type_constraints.items()}
-            out[kernel.op_name].append((first, last, types))
-    return out
-
-
-def types_at(kernels: Kernels, op: str, opset: int) -> dict[str, list[str]]:
-    """The types per parameter that run at a model opset. ORT takes an open-ended kernel only if its first version
-    is the schema's own (core/framework/kernel_registry.cc, VerifyVersion)."""
-    try:
-        schema = onnx.defs.get_schema(op, opset, "")
-        since = schema.since_version
-        allowed = {
-            c.type_param_str: {SHORT.get(n[7:-1], n) for n in c.allowed_type_strs} for c in schema.type_constraints
-        }
-    except onnx.defs.SchemaError:
-        if op in {row.name for row in onnx.defs.get_all_schemas()}:
-            return {}
-        since, allowed = 1, {}  # an operator that only ONNX Runtime declares
-    found: dict[str, set[str]] = defaultdict(set)
-    for first, last, types in kernels[op]:
-        if first == since or (first < since <= last and last != OPEN_END):
-            for parameter, names in types.items():
-                found[parameter] |= names
-    out = {}
-    for parameter, names in sorted(found.items()):
-        if allowed and parameter in allowed:
-            names = names & allowed[parameter]
-        out[parameter] = [n for n in SHORT.values() if n in names]
-        if "f32" in names and "f16" not in names and "f16" in allowed.get(parameter, ()):
-            out[parameter].insert(0, INSERTED)
-    return out
-
-
-Types = dict[str, list[str]]
-
-
-def rows(types_of: dict[int, Types]) -> list[list[Any]]:
-    """[first opset, last opset, types], neighbours with equal types joined."""
-    out: list[list[Any]] = []
-    for opset, found in sorted(types_of.items()):
-        types = {p: " ".join(names) for p, names in found.items()}
-        if not all(types.values()) or not types:
-            continue
-        if out and out[-1][1] == opset - 1 and out[-1][2] == types:
-            out[-1][1] = opset
-        else:
-            out.append([opset, opset, types])
-    return out
 
 
 def common(types_of: dict[int, Types], before: list[list[Any]]) -> dict[int, Types]:
@@ -118,17 +53,9 @@ def _both(before: list[str], found: list[str]) -> list[str]:
     return [n for n in before if n in found or n == "f64"]
 
 
-def _shared(file: list[str], installed: list[str]) -> list[str]:
-    if "f16" in file and INSERTED in installed:
-        file = [INSERTED if n == "f16" else n for n in file]
-    if INSERTED in file and "f16" in installed:
-        installed = [INSERTED, *installed]
-    return [n for n in file if n in installed or n == "f64"]
-
-
 def main() -> None:
-    kernels = installed_kernels()
-    found = {op: {opset: types_at(kernels, op, opset) for opset in OPSETS} for op in sorted(OPERATORS)}
+    kernels = read_kernels(OPERATORS)
+    found = {op: types_by_opset(kernels, op) for op in sorted(OPERATORS)}
     versions = [onnxruntime.__version__]
     if "--and" in sys.argv[1:]:
         before = json.loads(DATA.read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ import pytest
 
 from dmlc.ir import DTYPE_BY_NAME
 from dmlc.ir.dtype import f16, f32, f64, i64, u8, u64
+from dmlc.runtime.installed_kernels import read_kernels, rows, types_by_opset
 from dmlc.targets import KernelTable, kernel_table, load_target, target_names
 
 
@@ -56,11 +57,11 @@ def test_rows(table: KernelTable, op: str, opset: int, parameter: str, yes: tupl
 
 def test_claimed_kernels_exist_in_the_installed_onnxruntime(table: KernelTable) -> None:
     """The table holds for every version that it names; f64 may be missing in the older ones (see its maker)."""
-    kernels = make_ort_cpu.installed_kernels()
-    now = {(op, opset): make_ort_cpu.types_at(kernels, op, opset) for op, _, opset, _ in table.rows()}
+    kernels = read_kernels(make_ort_cpu.OPERATORS)
+    now = {op: types_by_opset(kernels, op) for op in make_ort_cpu.OPERATORS}
     newest = onnxruntime.__version__ == json.loads(make_ort_cpu.DATA.read_text("utf-8"))["versions"][-1]
     for op, parameter, opset, claimed in table.rows():
-        installed = {DTYPE_BY_NAME[n] for n in now[op, opset].get(parameter, ()) if n in DTYPE_BY_NAME}
+        installed = {DTYPE_BY_NAME[n] for n in now[op].get(opset, {}).get(parameter, ()) if n in DTYPE_BY_NAME}
         missing = claimed - installed - (set() if newest else {f64})
         assert not missing, f"{op} {parameter} at {opset}: {missing}"
 
@@ -72,7 +73,6 @@ def test_the_data_is_what_its_maker_writes() -> None:
     assert data["date"]
     assert sorted(data["operators"]) == sorted(make_ort_cpu.OPERATORS)
     if onnxruntime.__version__ in data["versions"]:
-        kernels = make_ort_cpu.installed_kernels()
-        for op, rows in data["operators"].items():
-            types = {opset: make_ort_cpu.types_at(kernels, op, opset) for opset in make_ort_cpu.OPSETS}
-            assert make_ort_cpu.rows(make_ort_cpu.common(types, rows)) == rows, op
+        kernels = read_kernels(make_ort_cpu.OPERATORS)
+        for op, before in data["operators"].items():
+            assert rows(make_ort_cpu.common(types_by_opset(kernels, op), before)) == before, op

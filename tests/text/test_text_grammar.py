@@ -6,7 +6,8 @@ from lark import Lark
 from text_helpers import source
 
 from dmlc import text
-from dmlc.text import parser
+from dmlc.text import grammar, parser
+from dmlc.text.lalr import STARTS, TABLES
 from dmlc.text.tree import Call, Infix, Model, Name, Number
 
 PROGRAM = """dml 1
@@ -25,11 +26,11 @@ model m(`in put`: f32[a, 2]) -> (y: f32[a, 2], z) {
 
 def lark_with_basic_lexer() -> Lark:
     return Lark(
-        parser.grammar(),
+        grammar.grammar(),
         parser="lalr",
         lexer="basic",
         strict=True,
-        start=list(parser.STARTS),
+        start=list(STARTS),
         maybe_placeholders=False,
     )
 
@@ -37,6 +38,11 @@ def lark_with_basic_lexer() -> Lark:
 def test_the_grammar_is_strictly_lalr() -> None:
     """strict=True makes every shift/reduce conflict and every pair of overlapping terminals an error."""
     lark_with_basic_lexer()
+
+
+def test_the_tables_are_those_of_the_grammar() -> None:
+    """After a change of dml.lark: ``python -m dmlc.text.grammar``."""
+    assert grammar.text_of(grammar.tables()) == TABLES.read_text(encoding="utf-8")
 
 
 def test_our_lexer_gives_the_tokens_of_larks() -> None:

@@ -2,8 +2,8 @@
 
 from dmlc.codegen.numpy import lowerings as _lowerings
 from dmlc.codegen.numpy.emitter import emit
-from dmlc.codegen.numpy.registry import LOWERINGS
+from dmlc.codegen.numpy.registry import LOWERINGS, Style
 
 assert _lowerings.__all__  # imported because that registers them
 
-__all__ = ["LOWERINGS", "emit"]
+__all__ = ["LOWERINGS", "Style", "emit"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dmlc.codegen.numpy.expr import ATOM, SUM, Expr, expr, method, name, sequence
-from dmlc.codegen.numpy.layout import INDENT, fits, layout, statement
+from dmlc.codegen.numpy import fast_parts
+from dmlc.codegen.numpy.expr import ATOM, SUM, Expr, call, expr, method, name, sequence, subscript
+from dmlc.codegen.numpy.layout import INDENT, definition, fits, layout, statement
 from dmlc.codegen.numpy.literals import scalar
 from dmlc.codegen.numpy.names import Namespace, identifier
-from dmlc.codegen.numpy.registry import LOWERINGS, Call
+from dmlc.codegen.numpy.regions import Region, is_in_dot, with_regions
+from dmlc.codegen.numpy.registry import LOWERINGS, Call, Style
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import bugs, targets
 from dmlc.ir import Dim, Graph, Node, Tensor, Value, dim_names, substitute, symbol
@@ -31,8 +33,9 @@ class Body:
     the dims that some expression needs.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, style: Style) -> None:
         self.graph = graph
+        self.style = style
         self.function = identifier(graph.name)
         self.parameters = _parameters(graph)
         taken = {self.function, *self.parameters.values()}
@@ -45,6 +48,7 @@ class Body:
         self.constants: dict[Tensor, str] = {}
         self._locals: dict[Value, str] = {}
         self._pending: dict[Value, Expr] = {}
+        self._unwritten: set[Value] = set()
         self._lines: list[str] = []
         self._indent = INDENT
 
@@ -80,6 +84,14 @@ class Body:
             self.supports[function] = self.names.add(function.__name__)
         return self.supports[function]
 
+    def may_exceed(self, dim: Dim, most: int) -> bool:
+        """Whether a size is not proved to be at most so large."""
+        return self.graph.dims.at_most(dim, most) is not True
+
+    def is_unwritten(self, value: Value) -> bool:
+        """Whether a product stands only in the dot product that sums it."""
+        return value in self._unwritten
+
     def may_be_zero(self, dim: Dim) -> bool:
         """Whether a size is not proved to be 1 or more."""
         return self.graph.dims.at_most(1, dim) is not True
@@ -100,8 +112,13 @@ class Body:
         noisy = any(not LOWERINGS[node.op].quiet for node in nodes if node.op in LOWERINGS)
         if noisy:
             self._indent += INDENT
-        for node in nodes:
-            self._node(node)
+        items = with_regions(self.graph, nodes) if self.style == "fast" else nodes
+        self._fold_products([item for item in items if isinstance(item, Node)])
+        for item in items:
+            if isinstance(item, Region):
+                self._region(item)
+            else:
+                self._node(item)
         outputs = [self._output(value) for _, value in self.graph.outputs]
         if noisy:
             self._indent -= INDENT
@@ -135,7 +152,7 @@ class Body:
         return self._locals[value]
 
     def _node(self, node: Node) -> None:
-        if node.op is CONSTANT:
+        if node.op is CONSTANT or node.results[0] in self._unwritten:
             return
         lowering = LOWERINGS.get(node.op)
         if lowering is None:
@@ -148,6 +165,42 @@ class Body:
             if lowered.depth <= _DEPTH and self._fits(node, lowered):
                 break
         self._assign(", ".join([self._target(r) for r in node.results]), lowered)
+
+    def _fold_products(self, nodes: Sequence[Node]) -> None:
+        """Products whose sums are dot products are not written, where both are in one function."""
+        if self.style == "fast":
+            together = set(nodes)
+            self._unwritten |= {n.result for n in nodes if is_in_dot(n) and n.result.users[0] in together}
+
+    def _region(self, region: Region) -> None:
+        """A function inside the function, and the statement that calls it for each part."""
+        self._fold_products(region.nodes)
+        made = {v for node in region.nodes for v in node.results}
+        for value in region.operands:
+            if value is not None and value not in made:
+                self.value(value, inline=False)
+        arrays = [self.value(v, inline=False) for v in region.arrays]
+        function = self.names.add("part")
+        outside, self._lines = self._lines, []
+        self._indent += INDENT
+        for node in region.nodes:
+            self._node(node)
+        results = [self.value(v, inline=False) for v in region.results]
+        inside = [*self._lines, *_return(results, self._indent)]
+        self._indent -= INDENT
+        head = definition(function, [a.text for a in arrays], "", self._indent)
+        outside += ["", *head, *inside, ""]
+        self._lines = outside
+        by_parts = self.support(fast_parts._by_parts)
+        made_of = call(by_parts, name(function), sequence(arrays), axes=region.axes)
+        targets = ", ".join([r.text for r in results])
+        if fits(f"{' ' * self._indent}{targets} = {made_of.opening}"):
+            self._assign(targets, made_of)
+            return
+        together = self.names.add("results")
+        self._assign(together, made_of)
+        for i, result in enumerate(results):
+            self._assign(result.text, subscript(name(together), str(i)))
 
     def _may_wait(self, node: Node, lowered: Expr) -> bool:
         """Whether a result is written inside the one expression that uses it: it is short and has no name."""

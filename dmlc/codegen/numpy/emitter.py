@@ -10,22 +10,28 @@ from functools import cache
 from typing import Any
 
 from dmlc.codegen.artifact import Artifact, signature_of
-from dmlc.codegen.numpy import support
+from dmlc.codegen.numpy import fast_norms, fast_parts, fast_selection, fast_top_k, support
 from dmlc.codegen.numpy.body import Body
 from dmlc.codegen.numpy.interface import Checks, clean, docstring_lines, signature_lines
 from dmlc.codegen.numpy.literals import constant_lines
+from dmlc.codegen.numpy.registry import Style
 from dmlc.ir import Graph
 
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
-def emit(graph: Graph) -> Artifact:
+#: Where support functions are, in the order in which files get them.
+_SUPPORT = (support, fast_selection, fast_top_k, fast_parts, fast_norms)
+
+
+def emit(graph: Graph, style: Style = "fast") -> Artifact:
     """The model as the text of a ``.py`` file with one public function.
 
-    The text is as ``ruff format --line-length 100`` leaves it, and the same for the same graph. Raises ``DmlcError``
-    E0570 for an operation that has no NumPy code.
+    In the ``plain`` style each operation is the expression that one would write by hand; in the ``fast`` style large
+    arrays get support functions that read them fewer times. The text is as ``ruff format --line-length 100`` leaves
+    it, and the same for the same graph. Raises ``DmlcError`` E0570 for an operation that has no NumPy code.
     """
-    body = Body(graph)
+    body = Body(graph, style)
     statements = body.lines()
     checks = Checks(body).lines()
     function = [*signature_lines(body), *docstring_lines(body), *checks, *statements]
@@ -72,17 +78,25 @@ def _words(text: str) -> set[str]:
 
 
 def _sources(body: Body) -> list[str]:
-    """The source of the functions in use and of those that they call, in the order of ``support``."""
-    known = {n: f for n, f in vars(support).items() if inspect.isfunction(f)}
+    """The source of the functions in use and of those that they call, in the order of ``_SUPPORT``."""
     pending = list(body.supports)
     while pending:
-        for word in sorted(_words(_source(pending.pop()))):
-            called = known.get(word)
-            if called is not None and called not in body.supports:
+        function = pending.pop()
+        for word in sorted(_words(_source(function))):
+            called = function.__globals__.get(word)
+            if inspect.isfunction(called) and called not in body.supports:
                 body.support(called)
                 pending.append(called)
-    renamed = {f.__name__: name for f, name in body.supports.items()} | {"np": body.numpy} | _hidden_builtin(body)
-    return [_rename(_source(f), renamed) for f in known.values() if f in body.supports]
+    known = [f for module in _SUPPORT for f in vars(module).values() if inspect.isfunction(f)]
+    shared = {"np": body.numpy} | _hidden_builtin(body)
+    used = [f for f in dict.fromkeys(known) if f in body.supports]
+    return [_rename(_source(f), _called(f, body.supports) | shared) for f in used]
+
+
+def _called(function: Callable[..., Any], names: dict[Callable[..., Any], str]) -> dict[str, str]:
+    """The names of a function and of those that it calls; those of two modules may be called the same."""
+    words = [(word, function.__globals__.get(word)) for word in _words(_source(function))]
+    return {word: names[found] for word, found in words if inspect.isfunction(found) and found in names}
 
 
 def _rename(source: str, names: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from math import inf
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.body import Body
 from dmlc.codegen.numpy.expr import Expr, call, infix, message, name
-from dmlc.codegen.numpy.layout import INDENT, fits, statement
+from dmlc.codegen.numpy.layout import INDENT, definition, fits, statement
 from dmlc.codegen.numpy.literals import dtype_expr
 from dmlc.ir import Condition, TensorType, Value, dim_names, symbol
 from dmlc.ir.dim import Interval
@@ -31,13 +31,7 @@ def signature_lines(body: Body) -> list[str]:
     arrays = ", ".join([array] * count) if 0 < count <= _MOST_RETURNS else f"{array}, ..."
     result = array if count == 1 else f"tuple[{arrays}]"
     items = [f"{parameter}: {array}" for parameter in body.parameters.values()]
-    head, tail = f"def {body.function}(", f") -> {result}:"
-    flat = head + ", ".join(items) + tail
-    if fits(flat) or not items:
-        return [flat]
-    together = " " * INDENT + ", ".join(items)
-    rows = [together] if fits(together) else [f"{' ' * INDENT}{item}," for item in items]
-    return [head, *rows, tail]
+    return definition(body.function, items, f" -> {result}", 0)
 
 
 # --- the docstring

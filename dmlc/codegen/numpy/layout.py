@@ -69,3 +69,15 @@ def statement(before: str, expr: Expr, indent: int, after: str = "") -> list[str
     """The lines of a statement, whatever it takes."""
     lines = layout(before, expr, after, indent)
     return [f"{' ' * indent}{before}{expr.text}{after}  # fmt: skip"] if lines is None else lines
+
+
+def definition(function: str, parameters: list[str], result: str, indent: int) -> list[str]:
+    """The line of a ``def``, or several where it is long: all parameters on one, or one a line."""
+    margin, inner = " " * indent, " " * (indent + INDENT)
+    head, tail = f"{margin}def {function}(", f"){result}:"
+    flat = head + ", ".join(parameters) + tail
+    if fits(flat) or not parameters:
+        return [flat]
+    together = inner + ", ".join(parameters)
+    rows = [together] if fits(together) else [f"{inner}{parameter}," for parameter in parameters]
+    return [head, *rows, margin + tail]

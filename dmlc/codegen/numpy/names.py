@@ -32,17 +32,19 @@ class Namespace:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
+        self._numbers: dict[str, int] = {}  # up to where the numbers behind a name are taken
 
     def __contains__(self, name: str) -> bool:
         return name in self._taken
 
     def add(self, name: str) -> str:
         """``name``, or ``name_2`` and so on where it is taken; taken from now on."""
-        found, number = name, 1
+        found, number = name, self._numbers.get(name, 1)
         while found in self._taken:
             number += 1
             found = f"{name.rstrip('_')}_{number}"
         self._taken.add(found)
+        self._numbers[name] = number
         return found
 
     def parameter(self, text: str) -> str:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from dmlc.codegen.numpy.expr import Argument, Expr, call, method, name
 from dmlc.codegen.numpy.literals import dtype_expr, keeps_dtype, number, scalar
-from dmlc.ir import Dim, DType, Node, Operation, Value
+from dmlc.ir import Dim, DType, Node, Operation, Value, product
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.constant import constant_of
+
+Style: TypeAlias = Literal["fast", "plain"]
+
+#: Up to here the plain form is as fast as any.
+SMALL = 1 << 12
 
 
 def axis_or_axes(axes: tuple[int, ...]) -> int | tuple[int, ...]:
@@ -27,6 +32,7 @@ class Scope(Protocol):
 
     #: What the file calls NumPy, usually ``np``.
     numpy: str
+    style: Style
 
     def value(self, value: Value, *, inline: bool) -> Expr:
         """A value: its name or, where that is allowed, the expression that gives it."""
@@ -36,6 +42,12 @@ class Scope(Protocol):
 
     def support(self, function: Callable[..., Any]) -> str:
         """The name of a support function, which the file will carry."""
+
+    def may_exceed(self, dim: Dim, most: int) -> bool:
+        """Whether a size is not proved to be at most so large."""
+
+    def is_unwritten(self, value: Value) -> bool:
+        """Whether a product stands only in the dot product that sums it."""
 
     def may_be_zero(self, dim: Dim) -> bool:
         """Whether a size is not proved to be 1 or more."""
@@ -76,6 +88,10 @@ class Call:
     def pair(self) -> tuple[Expr, Expr]:
         """Both operands of an elementwise operation."""
         return self.beside(0, 1), self.beside(1, 0)
+
+    def is_fast(self, index: int = 0) -> bool:
+        """Whether the lowering may write more than the plain form: an operand may be large."""
+        return self.scope.style == "fast" and self.scope.may_exceed(product(self.shape_of(index)), SMALL)
 
     def dtype_of(self, index: int = 0) -> DType:
         return self.node.operand(index).type.dtype

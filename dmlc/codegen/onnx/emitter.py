@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from onnx import GraphProto
 
 from dmlc.codegen.onnx.writer import NodeWriter, tensor_proto
 from dmlc.diagnostics import fail
@@ -26,8 +27,10 @@ FAR = 2**63 - 1
 class Emitter(NodeWriter):
     """The state of one emission. Lowerings use ``of``, ``op``, ``ops``, the constants, ``cast``, and the sizes."""
 
-    def __init__(self, graph: Graph, target: Target, opset: int, parent: Emitter | None = None) -> None:
-        super().__init__(graph, target, opset, parent)
+    def __init__(
+        self, graph: Graph, target: Target, opset: int, parent: Emitter | None = None, proto: GraphProto | None = None
+    ) -> None:
+        super().__init__(graph, target, opset, parent, proto)
         self.parent = parent
         # A graph inside a node sees what was computed around it; what it computes is not seen from there.
         self._ones: dict[Dim, str] = {} if parent is None else dict(parent._ones)
@@ -37,9 +40,10 @@ class Emitter(NodeWriter):
 
     def hold(self, value: Value) -> None:
         """Remember where a dim stands alone, so that its size can be asked for."""
-        for axis, size in enumerate(value.shape):
-            if not isinstance(size, int) and size.name is not None and size not in self._holders:
-                self._holders[size] = (self.of(value), axis)
+        holders = self._holders
+        for axis, size in enumerate(value.type.shape):
+            if not isinstance(size, int) and size not in holders and size.name is not None:
+                holders[size] = (self.of(value), axis)
 
     def size(self, size: Dim) -> str:
         """A size as an i64 vector of one element."""

@@ -72,16 +72,23 @@ NOTHING = Known()
 
 @dataclass(slots=True)
 class Scope:
-    """The values that a graph sees. ``constant`` are those known before the model runs, ``arrays`` the small ones."""
+    """The values that a graph sees. ``constant`` are those known before the model runs, ``arrays`` the small ones.
+
+    What is known alike is one object: ``kinds`` holds all that scopes of one model have.
+    """
 
     types: dict[str, Known] = field(default_factory=dict)
     constant: set[str] = field(default_factory=set)
     arrays: dict[str, Array] = field(default_factory=dict)
     inputs: set[str] = field(default_factory=set)
     on_cpu: set[str] = field(default_factory=set)
+    kinds: dict[Known, Known] = field(default_factory=dict)
 
     def inner(self) -> Scope:
-        return Scope(dict(self.types), set(self.constant), dict(self.arrays), set(), set(self.on_cpu))
+        return Scope(dict(self.types), set(self.constant), dict(self.arrays), set(), set(self.on_cpu), self.kinds)
+
+    def know(self, name: str, known: Known) -> None:
+        self.types[name] = self.kinds.setdefault(known, known)
 
     def of(self, name: str) -> Known:
         return self.types.get(name, NOTHING)
@@ -90,7 +97,7 @@ class Scope:
         """Take over what a graph says of its values; ``given`` is known better than what it says."""
         for infos in (graph.value_info, graph.input, graph.output):
             for info in infos:
-                self.types[info.name] = _known(info.type, binding)
+                self.know(info.name, _known(info.type, binding))
         self._take_given(given, binding)
         self.inputs = {info.name for info in graph.input}
         for tensor in graph.initializer:
@@ -99,14 +106,13 @@ class Scope:
 
     def _take_given(self, given: Mapping[str, TensorType], binding: Mapping[str, int]) -> None:
         for name, type in given.items():
-            if str(type.dtype) in _BYTES:
-                shape = tuple(_bound(size, binding) for size in type.shape)
-                if self.of(name).shape is None or not self.of(name).static:
-                    self.types[name] = Known(str(type.dtype), shape)
+            if type.dtype.name in _BYTES and not self.of(name).static:
+                shape = tuple([_bound(size, binding) for size in type.shape])
+                self.know(name, Known(type.dtype.name, shape))
 
     def add_constant(self, name: str, tensor: TensorProto) -> None:
         self.constant.add(name)
-        self.types[name] = Known(_NAMES.get(tensor.data_type, "other"), tuple(tensor.dims))
+        self.know(name, Known(_NAMES.get(tensor.data_type, "other"), tuple(tensor.dims)))
         count = 1
         for size in tensor.dims:
             count *= size
@@ -124,7 +130,7 @@ class Scope:
             elif attribute.name.startswith("value_"):
                 value = np.asarray(helper.get_attribute_value(attribute))
                 kind = {"f": "f32", "i": "i64"}.get(value.dtype.kind, "string")
-                self.types[node.output[0]] = Known(kind, value.shape)
+                self.know(node.output[0], Known(kind, value.shape))
                 self.arrays[node.output[0]] = value
         self.constant.update(node.output)
 

@@ -34,7 +34,8 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
     The graph is expected as ``legalize`` leaves it. Same graph, same bytes. Raises ``DmlcError`` E0501 where an
     operation has no equivalent at the opset, E0503 where a tensor has more axes than the target takes.
     """
-    emitter = Emitter(graph, target, opset)
+    model = ModelProto()
+    emitter = Emitter(graph, target, opset, proto=model.graph)
     origin: ModelOrigin | None = graph.origin
     for value in graph.inputs:
         assert value.name is not None
@@ -52,9 +53,10 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
         emitter.note(watch.sentence())
     emitter.proto.initializer.extend(emitter.shared.weights)
     emitter.proto.sparse_initializer.extend(emitter.shared.sparse)
+    _frame(model, emitter)
     return Artifact(
         kind="onnx",
-        payload=_model(emitter, graph, target, opset),
+        payload=model,
         signature=signature_of(graph),
         locations=emitter.locations,
         report=tuple(emitter.report),
@@ -72,8 +74,7 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             _check_rank(node, emitter.target)
             _lower(emitter, node, index, watch)
         for value in node.results:
-            if not value.type.is_static:
-                emitter.hold(value)
+            emitter.hold(value)
         index += 1
 
 
@@ -102,14 +103,13 @@ def _check_rank(node: Node, target: Target) -> None:
             raise fail(codes.TOO_MANY_AXES, message, *_labels(node), help="reshape it to fewer axes first")
 
 
-def _model(emitter: Emitter, graph: Graph, target: Target, opset: int) -> ModelProto:
+def _frame(model: ModelProto, emitter: Emitter) -> None:
+    """What stands beside the nodes and weights."""
+    graph, target, opset = emitter.graph, emitter.target, emitter.opset
     origin: ModelOrigin | None = graph.origin
-    model = ModelProto(
-        ir_version=min(_IR_VERSION.get(opset, target.ir_version), target.ir_version),
-        producer_name="dmlc",
-        producer_version=__version__,
-        graph=emitter.proto,
-    )
+    model.ir_version = min(_IR_VERSION.get(opset, target.ir_version), target.ir_version)
+    model.producer_name = "dmlc"
+    model.producer_version = __version__
     if origin is not None:
         restore_frame(model, origin, emitter)
     model.opset_import.add(domain="", version=opset)
@@ -127,7 +127,6 @@ def _model(emitter: Emitter, graph: Graph, target: Target, opset: int) -> ModelP
     for key, value in {**facts, **dict(sorted(graph.metadata.items()))}.items():
         entry = next((e for e in model.metadata_props if e.key == key), None) or model.metadata_props.add(key=key)
         entry.value = value
-    return model
 
 
 def _interval(low: float, high: float) -> list[int | None]:

@@ -21,7 +21,7 @@ _RANDOM = frozenset(
     ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
 )
 #: What gives a shape: their results lie on the CPU.
-_SHAPES = frozenset(("Shape", "Size"))
+SHAPES = frozenset(("Shape", "Size"))
 
 #: Operators of ai.onnx.ml whose result is f32 of the operand's shape; onnx infers nothing for them.
 _FLOATS = frozenset(("Scaler", "Normalizer", "Imputer", "Binarizer"))
@@ -43,7 +43,8 @@ class Finding:
 
 @dataclass(slots=True)
 class Looked:
-    """What the tables say of a node."""
+    """What the tables say of a node. ``is_of_kind`` says that they say it of every node of its kind: that no name of a
+    value is in it, and that nothing of the scope was changed."""
 
     where: str
     why: str
@@ -53,6 +54,7 @@ class Looked:
     alone: str = ""
     host: bool = False
     findings: list[Finding] = field(default_factory=list)
+    is_of_kind: bool = False
 
 
 @dataclass(slots=True)
@@ -100,7 +102,7 @@ def look_up(
     kernel = row.kernel(opset, target.release)
     if kernel is None:
         return _no_kernel(node, row, table, target)
-    if proto.op_type in _SHAPES:
+    if proto.op_type in SHAPES:
         scope.on_cpu.update(proto.output)
     elif not subgraphs(proto) and _prefers_cpu(node):
         scope.on_cpu.update(proto.output)
@@ -117,7 +119,7 @@ def _is_folded(node: _Node) -> bool:
     """Whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
     if subgraphs(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
         return False
-    if node.op in _SHAPES and node.domain == "" and node.operands and node.operands[0].static:
+    if node.op in SHAPES and node.domain == "" and node.operands and node.operands[0].static:
         return True
     names = [name for name in node.proto.input if name]
     return bool(names) and node.scope.constant.issuperset(names)
@@ -200,7 +202,7 @@ def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider,
             return Looked(
                 UNKNOWN, why, _cite(table, node), findings=[Finding("unknown", node.label, why, _cite(table, node))]
             )
-        repair = known.repair if known else f"cast to {_nearest(node, kernel, letters)}"
+        repair = known.repair if known else _other_type(node, kernel, letters)
         return _on_cpu(
             node, f"{why}{': ' + known.what if known else ''}", known.source if known else _cite(table, node), repair
         )
@@ -212,6 +214,7 @@ def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider,
     out.findings = [Finding(f.effect, node.label, f.what, f.source, f.repair) for f in failures]
     _against_directml(node, row, out, level)
     out.alone = _why_alone(node, row, kernel)
+    out.is_of_kind = node.domain != "ai.onnx.ml" and " is not constant" not in out.alone
     return out
 
 
@@ -250,6 +253,13 @@ def _types_refused(
     return None
 
 
+def _other_type(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> str:
+    nearest = _nearest(node, kernel, letters)
+    if nearest == "f32" and any(value.dtype == "f64" for _, value in letters):
+        return "--f64 f32 computes it in f32"
+    return f"cast to {nearest}"
+
+
 def _nearest(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> str:
     for letter, value in letters:
         types = kernel.types.get(letter)
@@ -272,8 +282,9 @@ def _holds(failure: Failure, node: _Node, kernel: Kernel, letters: list[tuple[st
             return False
     if failure.ranks_over is not None and not any((v.rank or 0) > failure.ranks_over for v in node.values):
         return False
-    if failure.empty and not (
-        any(v.empty for v in _data(node)) and any(v.static and not v.empty for v in node.results)
+    if failure.empty and (
+        node.op in SHAPES  # which read no element
+        or not (any(v.empty for v in _data(node)) and any(v.static and not v.empty for v in node.results))
     ):
         return False
     if failure.results_over is not None and sum(bool(n) for n in node.proto.output) <= failure.results_over:

@@ -43,8 +43,9 @@ class Partitions:
         return -1 - number, ""
 
     def _root(self, number: int) -> int:
-        while self._parents[number] != number:
-            number = self._parents[number]
+        parents = self._parents
+        while parents[number] != number:
+            parents[number] = number = parents[parents[number]]  # halves the way for whoever asks next
         return number
 
     def finish(self) -> dict[int | None, int]:

@@ -23,7 +23,7 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     origin: NodeOrigin = node.origin
     proto = origin.proto
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
-        if proto.op_type in emitter.target.distrusts or not unchanged(proto, origin.version, emitter.opset):
+        if not unchanged(proto, origin.version, emitter.opset):
             return False
         _write(emitter, node, proto, _inputs(emitter, node, origin), emit_nodes)
         return True
@@ -41,7 +41,7 @@ def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
     out = []
     for place in origin.inputs:
         if isinstance(place, int):
-            out.append(emitter.operand(node, place))
+            out.append(emitter.of(node.operands[place]))
         else:
             out.append("" if place is None else emitter.tensor(place))
     return out
@@ -50,19 +50,24 @@ def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
 def _write(emitter: Emitter, node: Node, proto: NodeProto, inputs: Sequence[str], emit_nodes: EmitNodes) -> None:
     made = emitter.proto.node.add()
     made.CopyFrom(proto)
-    if proto.name:
-        made.name = emitter.passed_name(proto.name)
-    del made.input[:], made.output[:]
-    made.input.extend(inputs)
-    made.output.extend(_outputs(emitter, node, proto))
-    _write_regions(emitter, node, made, emit_nodes)
+    name, had = made.name, made.output[:]
+    if name:
+        made.name = emitter.passed_name(name)
+    if made.input != inputs:
+        del made.input[:]
+        made.input.extend(inputs)
+    outputs = _outputs(emitter, node, had)
+    if outputs != had:
+        del made.output[:]
+        made.output.extend(outputs)
+    if node.regions:
+        _write_regions(emitter, node, made, emit_nodes)
 
 
-def _outputs(emitter: Emitter, node: Node, proto: NodeProto) -> list[str]:
+def _outputs(emitter: Emitter, node: Node, had: Sequence[str]) -> list[str]:
     """The names of the results; a result that was not named and is not used stays so."""
     return [
-        emitter.name_result(value) if proto.output[i] or value.uses else ""
-        for i, value in enumerate(node.results[: len(proto.output)])
+        emitter.name_result(value) if name or value.uses else "" for name, value in zip(had, node.results, strict=False)
     ]
 
 
@@ -102,7 +107,7 @@ def _write_moved(
         proto.name = emitter.passed_name(proto.name)
     del proto.input[:], proto.output[:]
     proto.input.extend(inputs)
-    proto.output.extend(_outputs(emitter, node, origin.proto))
+    proto.output.extend(_outputs(emitter, node, origin.proto.output))
     known = known_of(node, inputs[: len(origin.inputs)])
     moved = move(proto, origin.version, emitter.opset, emitter.fresh_name, known)
     assert moved is not None, f"{proto.op_type} does not fit opset {emitter.opset}"
@@ -151,17 +156,20 @@ def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> N
             setattr(model, name, getattr(frame, name))
     model.metadata_props.extend(frame.metadata_props)
     model.training_info.extend(frame.training_info)
-    called = {node.domain for node in emitter.proto.node}
-    model.functions.extend(frame.functions)
-    emitter.domains.update(f.domain for f in frame.functions if f.domain in called)
+    if frame.functions:
+        called = {node.domain for node in emitter.proto.node}
+        model.functions.extend(frame.functions)
+        emitter.domains.update(f.domain for f in frame.functions if f.domain in called)
     graph = model.graph
     graph.name = frame.graph.name
     if frame.graph.HasField("doc_string"):
         graph.doc_string = frame.graph.doc_string
-    made = {name for node in graph.node for name in node.output}
-    graph.value_info.extend([info for info in frame.graph.value_info if info.name in made])
-    there = made | {t.name for t in graph.initializer} | {i.name for i in graph.input}
-    graph.quantization_annotation.extend([q for q in frame.graph.quantization_annotation if q.tensor_name in there])
+    infos, annotations = frame.graph.value_info, frame.graph.quantization_annotation
+    if infos or annotations:
+        made = {name for node in graph.node for name in node.output}
+        graph.value_info.extend([info for info in infos if info.name in made])
+        there = made | {t.name for t in graph.initializer} | {i.name for i in graph.input}
+        graph.quantization_annotation.extend([q for q in annotations if q.tensor_name in there])
 
 
 __all__ = ["opaque", "pass_on", "restore_frame"]

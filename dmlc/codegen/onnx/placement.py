@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
 from dmlc.codegen.onnx.known import Scope, bind, names_of
-from dmlc.codegen.onnx.node_placement import CPU, FOLDED, PROVIDER, UNKNOWN, Finding, Looked, look_up
+from dmlc.codegen.onnx.node_placement import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
 from dmlc.codegen.onnx.partition import Partitions
 from dmlc.codegen.onnx.skeleton import inferred
 from dmlc.codegen.onnx.statistics import subgraphs
-from dmlc.ir import Dim, TensorType
+from dmlc.ir import Array, Dim, TensorType
 from dmlc.targets import Target, dispatches
 from dmlc.targets.directml import least_feature_level, level_key
 from dmlc.targets.provider import Provider, provider
@@ -108,10 +109,10 @@ class Placement:
 
 def _total(values: list[Dim | None]) -> Dim | None:
     out: Dim = 0
-    for value in values:
+    for value, count in Counter(values).items():
         if value is None:
             return None
-        out = out + value
+        out = out + value * count
     return out
 
 
@@ -131,7 +132,8 @@ def placement(
     if target.provider is None:
         raise ValueError(f"target {target.name} has no provider")
     binding = binding or {}
-    bare = inferred(bind(model, binding) if binding else model)
+    bound = bind(model, binding) if binding else model
+    bare = inferred(bound, types)
     opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
     level = feature_level or target.feature_level or least_feature_level()
     work = _Work(provider(target.provider), target, level, opsets, types or {}, binding)
@@ -141,6 +143,43 @@ def placement(
     dims = [n for n in names_of([scope.of(i.name) for i in bare.graph.input]) if not n.startswith(("?", "unk__"))]
     most = max(levels, key=level_key)
     return Placement(target.name, opsets.get("", 0), level, work.nodes, work.partitions, most, dims)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was found out about a node. ``arrays`` are kept, for nodes of its kind are known by them."""
+
+    looked: Looked
+    bytes: Dim | None
+    dispatches: Dim | None
+    arrays: list[Array]
+
+
+def _kind(node: NodeProto, scope: Scope) -> Any:
+    """What two nodes share exactly when the tables say the same of them; None for a node that is looked at by itself.
+
+    What is known of values is one object where it is alike, so these are told apart by identity.
+    """
+    names, attributes = node.input[:], []
+    for attribute in node.attribute:
+        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+            return None
+        attributes.append(attribute.SerializeToString(deterministic=True))
+    operands = [
+        (
+            names.index(name),  # of a value that is read twice
+            id(scope.of(name)),
+            name in scope.constant,
+            name in scope.on_cpu,
+            name in scope.inputs,
+            id(scope.arrays.get(name)),
+        )
+        if name
+        else None
+        for name in names
+    ]
+    results = [id(scope.of(name)) if name else None for name in node.output]
+    return node.op_type, node.domain, tuple(operands), tuple(results), tuple(attributes)
 
 
 @dataclass(slots=True)
@@ -153,10 +192,12 @@ class _Work:
     binding: Mapping[str, int]
     nodes: list[NodePlacement] = field(default_factory=list)
     partitions: int = 0
+    seen: dict[Any, _Seen] = field(default_factory=dict)
 
     def graph(self, graph: GraphProto, scope: Scope, path: str) -> None:
         scope.declare(graph, self.given if not path else {}, self.binding)
         fused = Partitions(self.partitions, any(subgraphs(node) for node in graph.node))
+        first = len(self.nodes)
         for index, node in enumerate(graph.node):
             if node.op_type == "Constant" and node.domain in _DOMAINS:
                 scope.add_constant_node(node)
@@ -170,24 +211,34 @@ class _Work:
             for inner in subgraphs(node):
                 self.graph(inner, scope.inner(), f"{name}/")
         numbers = fused.finish()
-        for row in self.nodes:
+        for row in self.nodes[first:]:
             if row.partition in numbers:
                 row.partition = numbers[row.partition]
         self.partitions = fused.total
 
     def _row(self, node: NodeProto, name: str, scope: Scope) -> NodePlacement:
-        found = look_up(node, scope, self.table, self.target, self.level, self.opsets)
+        kind = _kind(node, scope)
+        seen = None if kind is None else self.seen.get(kind)
+        if seen is None:
+            seen = self._look(node, scope)
+            if kind is not None and seen.looked.is_of_kind and node.op_type not in SHAPES:
+                self.seen[kind] = seen
+        found = seen.looked
         domain = "" if node.domain in _DOMAINS else f"{node.domain}."
         out = NodePlacement(name, domain + node.op_type, found.where, found.why, findings=tuple(found.findings))
-        out.source = found.source
-        if found.where in (CPU, PROVIDER):
-            out.bytes = _bytes(node, scope)
+        out.source, out.bytes = found.source, seen.bytes
         if found.where == PROVIDER:
             out.directml, out.level, out.alone = found.directml, found.level, found.alone
-            out.dispatches = _dispatches(node, scope, found)
-            if out.dispatches == 0:
-                out.bytes = 0
+            out.dispatches = seen.dispatches
         return out
+
+    def _look(self, node: NodeProto, scope: Scope) -> _Seen:
+        looked = look_up(node, scope, self.table, self.target, self.level, self.opsets)
+        bytes = _bytes(node, scope) if looked.where in (CPU, PROVIDER) else 0
+        dispatches = _dispatches(node, scope, looked) if looked.where == PROVIDER else 0
+        if looked.where == PROVIDER and dispatches == 0:
+            bytes = 0
+        return _Seen(looked, bytes, dispatches, [scope.arrays[n] for n in node.input if n in scope.arrays])
 
 
 def _dispatches(node: NodeProto, scope: Scope, found: Looked) -> Dim | None:

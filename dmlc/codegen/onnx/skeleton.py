@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, inliner, shape_inference
+from collections.abc import Mapping
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, inliner, shape_inference
+
+from dmlc.ir import FOREIGN, TensorType
 
 #: Constants up to this many elements take part in the inference: shapes, axes, scales.
 _KNOWN_SIZE = 1024
@@ -16,9 +20,15 @@ _LIKE_FIRST = frozenset(
 )
 
 
-def inferred(model: ModelProto) -> ModelProto:
+def inferred(model: ModelProto, types: Mapping[str, TensorType] | None = None) -> ModelProto:
     """The model with the types of its values as ``value_info``, its functions inlined and its large weights turned into
-    declarations without data. Where onnx refuses, with the types that it has."""
+    declarations without data. Where onnx refuses, with the types that it has.
+
+    ``types`` are those that the caller knows, by name: where they are those of all that nodes make, there is nothing
+    to infer, and the model is given back as it is.
+    """
+    if types and _is_told(model, types):
+        return model
     bare = _bare(model)
     try:
         if bare.functions:
@@ -28,6 +38,18 @@ def inferred(model: ModelProto) -> ModelProto:
         return bare
     _adopt(bare.graph, known.graph)
     return bare
+
+
+def _is_told(model: ModelProto, types: Mapping[str, TensorType]) -> bool:
+    if model.functions or model.ir_version < 4:  # below, weights are listed among the inputs
+        return False
+    for node in model.graph.node:
+        if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
+            return False
+        for name in node.output:
+            if name and (name not in types or types[name].dtype is FOREIGN):
+                return False
+    return True
 
 
 def _bare(model: ModelProto) -> ModelProto:

@@ -46,7 +46,7 @@ def statistics(model: ModelProto, types: Mapping[str, TensorType] | None = None)
 
     ``types`` are those of its values, by name, where the caller knows them better than ONNX's inference.
     """
-    bare = inferred(model)
+    bare = inferred(model, types)
     scope = _Scope()
     scope.given.update(types or {})
     scope.named.update(_dim_names(bare.graph, scope.given))
@@ -55,8 +55,8 @@ def statistics(model: ModelProto, types: Mapping[str, TensorType] | None = None)
     return Statistics(
         opset=next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0),
         nodes=dict(sorted(count.nodes.items(), key=lambda item: (-item[1], item[0]))),
-        dispatches=None if count.unknown_dispatches else count.dispatches,
-        bytes_moved=None if count.unknown_bytes else count.bytes_moved,
+        dispatches=None if count.unknown_dispatches else _total(count.dispatches),
+        bytes_moved=None if count.unknown_bytes else _total(count.bytes_moved),
         unknown=count.unknown_bytes,
         external_bytes=sum(map(_external_bytes, _weights(model.graph))),
     )
@@ -85,7 +85,8 @@ def _external_bytes(tensor: TensorProto) -> int:
 def subgraphs(node: NodeProto) -> list[GraphProto]:
     """The graphs inside a node."""
     out: list[GraphProto] = []
-    for attribute in node.attribute:
+    attributes = node.attribute
+    for attribute in attributes if attributes else ():
         if attribute.type == AttributeProto.GRAPH:
             out.append(attribute.g)
         out += attribute.graphs
@@ -110,7 +111,8 @@ class _Scope:
     """What is known of the values that a graph sees: bytes and shapes by name, small constants, and the names of what
     is computed on the CPU: constants, shapes, and what comes from those alone.
 
-    ``given`` are types that the caller knows, ``named`` the dims that mean something.
+    ``given`` are types that the caller knows, ``named`` the dims that mean something, ``measured`` the bytes by shape
+    and bits of an element.
     """
 
     given: dict[str, TensorType] = field(default_factory=dict)
@@ -119,10 +121,11 @@ class _Scope:
     bytes: dict[str, Dim] = field(default_factory=dict)
     integers: dict[str, list[int]] = field(default_factory=dict)
     on_cpu: set[str] = field(default_factory=set)
+    measured: dict[tuple[tuple[Dim, ...], int], Dim | None] = field(default_factory=dict)
 
     def inner(self) -> _Scope:
         copies = (dict(self.shapes), dict(self.bytes), dict(self.integers), set(self.on_cpu))
-        return _Scope(self.given, self.named, *copies)
+        return _Scope(self.given, self.named, *copies, self.measured)
 
     def declare(self, name: str, type: TypeProto) -> None:
         """The type that the model says."""
@@ -149,10 +152,19 @@ class _Scope:
     def _know(self, name: str, shape: Sequence[Dim], bits: int) -> None:
         if bits == 0:  # not an element that ONNX's tensors hold in bytes
             return
+        key = (tuple(shape), bits)
+        if key not in self.measured:
+            self.measured[key] = self._measure(*key)
+        size = self.measured[key]
+        if size is not None:
+            self.shapes[name] = key[0]
+            self.bytes[name] = size
+
+    def _measure(self, shape: tuple[Dim, ...], bits: int) -> Dim | None:
+        """The bytes of a tensor; None where a dim means nothing."""
         named = {n for size in shape for n in dim_names(size)}
-        if all(n in self.named or not _MADE_UP.fullmatch(n) for n in named):
-            self.shapes[name] = tuple(shape)
-            self.bytes[name] = _nbytes(shape, bits)
+        is_known = all(n in self.named or not _MADE_UP.fullmatch(n) for n in named)
+        return _nbytes(shape, bits) if is_known else None
 
     def constant(self, name: str, tensor: TensorProto) -> None:
         self.on_cpu.add(name)
@@ -191,8 +203,8 @@ def _nbytes(shape: Sequence[Dim], bits: int) -> Dim:
 @dataclass(slots=True)
 class _Count:
     nodes: Counter[str] = field(default_factory=Counter)
-    dispatches: Dim = 0
-    bytes_moved: Dim = 0
+    dispatches: Counter[Dim] = field(default_factory=Counter)
+    bytes_moved: Counter[Dim] = field(default_factory=Counter)
     unknown_dispatches: int = 0
     unknown_bytes: int = 0
 
@@ -238,15 +250,22 @@ class _Count:
         if number is None:
             self.unknown_dispatches += 1
         else:
-            self.dispatches = self.dispatches + number
+            self.dispatches[number] += 1
         results = [name for name in node.output if name]
         if node.op_type in _READ_IN_PART and operands:
             operands = [*results[:1], *operands[1:]]
         if all(name in scope.bytes for name in (*operands, *results)):
             for name in (*operands, *results):
-                self.bytes_moved = self.bytes_moved + scope.bytes[name]
+                self.bytes_moved[scope.bytes[name]] += 1
         else:
             self.unknown_bytes += 1
+
+
+def _total(sizes: Counter[Dim]) -> Dim:
+    out: Dim = 0
+    for size, count in sizes.items():
+        out = out + size * count
+    return out
 
 
 def _axes(node: NodeProto, shape: tuple[Dim, ...] | None, scope: _Scope) -> list[int] | None:

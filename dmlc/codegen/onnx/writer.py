@@ -64,15 +64,23 @@ class _Shared:
 class NodeWriter:
     """The state of one emission: names, constants, and the nodes of the IR node at work.
 
-    ``parent`` is the writer of the graph around this one.
+    ``parent`` is the writer of the graph around this one, ``proto`` where to write to.
     """
 
-    def __init__(self, graph: Graph, target: Target, opset: int, parent: NodeWriter | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        target: Target,
+        opset: int,
+        parent: NodeWriter | None = None,
+        proto: GraphProto | None = None,
+    ) -> None:
         self.graph = graph
         self.target = target
         self.opset = opset
         self.kernels: KernelTable | None = kernel_table(target)
-        self.proto = GraphProto(name=graph.name)
+        self.proto = GraphProto() if proto is None else proto
+        self.proto.name = graph.name
         self.shared: _Shared = _Shared() if parent is None else parent.shared
         self._names: dict[Value, str] = {}
         self._output_names: dict[Value, str] = {}

@@ -32,3 +32,50 @@ $ dmlc check custom.onnx     # with the operator written out as ONNX nodes
 """,
     program=False,
 )
+
+NOT_IN_F32 = declare(
+    "W0603",
+    "a number is not in f32",
+    """With `--f64 f32` everything of f64 is computed in f32. A constant beyond 3.4e38 is infinite there, and one nearer
+    to zero than 1.4e-45 is zero. `--strict` makes this an error.""",
+    example="""
+$ dmlc compile far.dml --f64 f32     # y = x * 1e300, x of f64
+warning[W0603]: 1e+300 is inf in f32
+""",
+    fixed="""
+$ dmlc compile far.dml               # in f64, on the CPU
+""",
+    program=False,
+)
+
+F16_OVERFLOW = declare(
+    "W0604",
+    "an f16 intermediate may overflow",
+    """A square or a product is written out before a sum or a mean, and what comes between is f16, whose largest number
+    is 65504: the square of anything over 255.9 is infinite, and so is the sum. A range that is known (of u8, a clip, a
+    sigmoid) silences the warning where it shows that nothing overflows. `--strict` makes this an error.""",
+    example="""
+$ dmlc compile power.dml             # y = reduce_mean(x * x), x of f16
+warning[W0604]: the square x * x may overflow f16 before its reduce_mean
+""",
+    fixed="""
+$ dmlc compile power.dml --accumulate f32
+""",
+    program=False,
+)
+
+MAY_BE_EMPTY = declare(
+    "W0605",
+    "a reduction may get nothing",
+    """The size of an operand may be 0, as a declared bound says, while the result holds elements. DirectML has no empty
+    tensors: its execution provider makes no operator and leaves the result unwritten. `--strict` makes this an
+    error.""",
+    example="""
+$ dmlc compile total.dml             # dim N in 0..8
+warning[W0605]: reduce_sum of f32[N, 4] leaves its result unwritten on DirectML where N is 0
+""",
+    fixed="""
+$ dmlc compile total.dml --bind N=8  # or dim N in 1..8
+""",
+    program=False,
+)

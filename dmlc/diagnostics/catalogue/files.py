@@ -29,7 +29,7 @@ OUTSIDE_FOLDER = declare(
     "E0402",
     "a file outside of the program's folder",
     """load reads only below the folder of the program, so that compiling a program of someone else cannot read other
-    files. Absolute paths, .. and links that lead outside are refused.""",
+    files. Absolute paths, .., symbolic links and hard links are refused.""",
     example="""
 const w: f32[4] = load("../w.npy")
 

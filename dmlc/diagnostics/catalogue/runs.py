@@ -5,7 +5,8 @@ from dmlc.diagnostics.code import declare
 CANNOT_READ = declare(
     "E0420",
     "a file cannot be opened",
-    """The file that the command line names is missing, is a folder, or may not be read. Exit code 2.""",
+    """The file that the command line names is missing, may not be read, or is no plain file: folders, pipes, sockets
+    and devices are not read (`-` is stdin). Exit code 2.""",
     example="""
 $ dmlc check haed.dml
 error[E0420]: cannot open haed.dml: no such file or directory
@@ -19,8 +20,9 @@ $ dmlc check head.dml
 CANNOT_WRITE = declare(
     "E0421",
     "a file cannot be written",
-    """The output cannot be written: its folder is missing, or may not be written to. Nothing is left half written:
-    the result goes to a file beside the output first, which is then renamed. Exit code 2.""",
+    """The output cannot be written: its folder is missing or may not be written to, the disk is full, or the output is
+    a folder, a symbolic link to a file, a pipe that nobody reads, or a file that holds weights of the source. Nothing
+    is left half written: the result goes to a file beside the output first, which is then renamed. Exit code 2.""",
     example="""
 $ dmlc compile head.dml -o no/such/folder/head.onnx
 error[E0421]: cannot write no/such/folder/head.onnx: no such file or directory
@@ -35,7 +37,7 @@ BAD_ARRAY_FILE = declare(
     "E0422",
     "a file holds no array",
     """`--input` takes `.npy` files, and arrays of `.npz` files by their key. The file is cut short, is something else,
-    holds Python objects, or has no such key.""",
+    holds Python objects, has no such key, or is compressed and would take more than 1 GiB.""",
     example="""
 $ dmlc run head.dml --input x=data.npz:imgae
 error[E0422]: data.npz has no array imgae: it has image, label

@@ -28,7 +28,7 @@ _VARIADIC: dict[str, Operation] = {"Sum": b.ADD, "Min": b.MIN, "Max": b.MAX}
 
 @reads(*_UNARY)
 def unary(r: Reading) -> Found:
-    return Made(_UNARY[r.proto.op_type], [r.x])
+    return Made(_UNARY[r.op_type], [r.x])
 
 
 @reads("IsInf")
@@ -39,7 +39,7 @@ def is_inf(r: Reading) -> Found:
 
 @reads(*_BINARY)
 def two(r: Reading) -> Found:
-    return _two(r, _BINARY[r.proto.op_type])
+    return _two(r, _BINARY[r.op_type])
 
 
 def _two(r: Reading, op: Operation) -> Found:
@@ -51,7 +51,7 @@ def _two(r: Reading, op: Operation) -> Found:
 def variadic(r: Reading) -> Found:
     if len(r.inputs) == 1:
         return Same([r.x])
-    return _two(r, _VARIADIC[r.proto.op_type]) if len(r.inputs) == 2 else None
+    return _two(r, _VARIADIC[r.op_type]) if len(r.inputs) == 2 else None
 
 
 @reads("Mod")

@@ -13,5 +13,5 @@ def indexed(r: Reading) -> Found:
     axis = r.axis(r.integer("axis", 0), r.x.type.rank)
     if axis is None or len(operands) != len(r.inputs) or r.word("reduction", "none") != "none":
         return None
-    op = {"Gather": GATHER, "GatherElements": GATHER_ELEMENTS}.get(r.proto.op_type, SCATTER_ELEMENTS)
+    op = {"Gather": GATHER, "GatherElements": GATHER_ELEMENTS}.get(r.op_type, SCATTER_ELEMENTS)
     return Made(op, operands, IndexAttributes(axis=axis))

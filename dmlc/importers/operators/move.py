@@ -143,7 +143,7 @@ def split(r: Reading) -> Found:
     axis = r.axis(r.integer("axis", 0), r.x.type.rank)
     if axis is None:
         return None
-    count, size = len(r.proto.output), r.x.shape[axis]
+    count, size = len(r.outputs), r.x.shape[axis]
     sizes: Sequence[Dim] | None
     if r.opset < 13:
         sizes = r.integers("split")

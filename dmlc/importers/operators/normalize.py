@@ -20,7 +20,7 @@ from dmlc.ops.normalize import (
 @reads("Softmax", "LogSoftmax")
 def softmax(r: Reading) -> Found:
     axes = softmax_axes(r)
-    op = SOFTMAX if r.proto.op_type == "Softmax" else LOG_SOFTMAX
+    op = SOFTMAX if r.op_type == "Softmax" else LOG_SOFTMAX
     return None if axes is None else Made(op, [r.x], AxesAttributes(axes=axes))
 
 

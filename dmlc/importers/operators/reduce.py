@@ -30,7 +30,7 @@ def reduction(r: Reading) -> Found:
     found = r.axes(axes, rank)
     if found is None:
         return None
-    return Made(_KINDS[r.proto.op_type], [r.x], ReduceAttributes(axes=found, keepdims=bool(r.integer("keepdims", 1))))
+    return Made(_KINDS[r.op_type], [r.x], ReduceAttributes(axes=found, keepdims=bool(r.integer("keepdims", 1))))
 
 
 @reads(*_POOLS)
@@ -38,4 +38,4 @@ def global_pool(r: Reading) -> Found:
     rank = r.x.type.rank
     if rank < 3:
         return None
-    return Made(_POOLS[r.proto.op_type], [r.x], ReduceAttributes(axes=tuple(range(2, rank)), keepdims=True))
+    return Made(_POOLS[r.op_type], [r.x], ReduceAttributes(axes=tuple(range(2, rank)), keepdims=True))

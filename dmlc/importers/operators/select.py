@@ -18,7 +18,7 @@ def arg(r: Reading) -> Found:
         return None
     ties = "last" if r.integer("select_last_index", 0) else "first"
     record = ArgAttributes(axes=axes, ties=ties, dtype=i64, keepdims=bool(r.integer("keepdims", 1)))
-    return Made(ARGMAX if r.proto.op_type == "ArgMax" else ARGMIN, [r.x], record)
+    return Made(ARGMAX if r.op_type == "ArgMax" else ARGMIN, [r.x], record)
 
 
 @reads("TopK")

@@ -24,7 +24,7 @@ def constant(r: Reading) -> Found:
         if attribute.t.data_type not in DTYPE_OF:
             return None
         tensor = stored(attribute.t, r.scope.folder)
-        return Same([r.scope.constant(tensor, r.proto.output[0])])
+        return Same([r.scope.constant(tensor, r.outputs[0])])
     if name in ("value_int", "value_ints"):
         return Data(np.asarray(attribute.i if name == "value_int" else list(attribute.ints), np.int64))
     if name in ("value_float", "value_floats"):

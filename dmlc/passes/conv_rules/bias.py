@@ -10,6 +10,7 @@ import numpy as np
 from dmlc.ir import Graph, Node, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD
 from dmlc.ops.constant import constant_of
+from dmlc.ops.opaque import OPAQUE
 from dmlc.passes.conv_rules.weights import Conv, conv_of, rebuilt, wide
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways
@@ -30,6 +31,7 @@ class FoldBias(Rule[_Found]):
 
     name = "fold-bias-into-conv"
     roots = (ADD,)
+    fed_by = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Found | None:

@@ -8,6 +8,7 @@ from string import ascii_lowercase
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import f32
+from dmlc.ops.binary import MUL
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.passes.dot_rules.arrange import summed_product
@@ -33,6 +34,7 @@ class EinsumFromSum(Rule[_Found]):
 
     name = "einsum-from-sum"
     roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Found | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import MUL
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.reduce import REDUCE_SUM
@@ -35,6 +36,7 @@ class MatmulFromSum(Rule[_Found]):
 
     name = "matmul-from-sum"
     roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Found | None:

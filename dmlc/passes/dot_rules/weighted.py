@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import MUL
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.passes.dot_rules.arrange import SummedProduct, arranged, reshaped, summed_product
@@ -34,6 +35,7 @@ class MatmulFromWeightedSum(Rule[_Found]):
 
     name = "matmul-from-weighted-sum"
     roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Found | None:

@@ -14,7 +14,7 @@ import numpy as np
 from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.choose import CAST, CastAttributes
-from dmlc.ops.constant import constant_of
+from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Rewriter, Rule
@@ -47,6 +47,7 @@ class NeutralOperand(_Replace):
 
     name = "neutral-operand"
     roots = (MUL, DIV, POW, ADD, SUB)
+    fed_by = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> Replaced | None:
         left, right = node.operand(0), node.operand(1)
@@ -73,10 +74,8 @@ def _is_neutral(op: Operation, value: Value) -> bool:
     data = constant_of(value)
     if data is None or not 0 < data.array.size <= _MOST_ELEMENTS:
         return False
-    array = data.array
-    if op is not ADD and op is not SUB:
-        return bool((array == 1).all())
-    return not array.any()
+    array, wanted = data.array, 0 if op is ADD or op is SUB else 1
+    return array.item(0) == wanted and bool((array == wanted).all())  # the first mostly tells
 
 
 class SameCast(_Replace):
@@ -95,6 +94,7 @@ class Inverse(_Replace):
 
     name = "double-inverse"
     roots = (NEG, NOT)
+    fed_by = (NEG, NOT)
 
     def match(self, node: Node, graph: Graph) -> Replaced | None:
         inner = node.operand(0).producer
@@ -106,6 +106,7 @@ class Idempotent(_Replace):
 
     name = "idempotent"
     roots = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
+    fed_by = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
 
     def match(self, node: Node, graph: Graph) -> Replaced | None:
         inner = node.operand(0).producer
@@ -117,6 +118,7 @@ class CastChain(Rule[Match]):
 
     name = "cast-chain"
     roots = (CAST,)
+    fed_by = (CAST,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand(0).producer

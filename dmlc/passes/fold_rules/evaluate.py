@@ -73,6 +73,7 @@ class Evaluate(Rule[Match]):
 
     name = "fold"
     roots = _FOLDABLE
+    fed_by = (CONSTANT,)
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes

@@ -25,6 +25,7 @@ class DropExpand(Rule[_Found]):
 
     name = "drop-expand"
     roots = (*BINARY, WHERE)
+    fed_by = (EXPAND,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         for index, value in enumerate(node.operands):

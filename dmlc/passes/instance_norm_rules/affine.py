@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from dmlc.ir import Array, Graph, Node, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.opaque import OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.instance_norm_rules.nodes import affine_of, along, channels, make_norm, norm_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by
@@ -41,8 +41,8 @@ class _Absorb(Rule[_Found]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
-        pairs: Iterator[tuple[Value, Value]] = iter([(node.operand(0), node.operand(1))])
-        for value, other in both_ways(node) if node.op in (MUL, ADD) else pairs:
+        pairs = both_ways(node) if node.op in (MUL, ADD) else ((node.operand(0), node.operand(1)),)
+        for value, other in pairs:
             moved = made_by(value, TRANSPOSE)
             norm = norm_of(value if moved is None else moved.operand(0))
             if norm is not None and constant_of(other) is not None:
@@ -80,6 +80,7 @@ class AbsorbChannelScale(_Absorb):
 
     name = "absorb-channel-scale"
     roots = (MUL, DIV)
+    fed_by = (OPAQUE, TRANSPOSE)
 
 
 class AbsorbChannelBias(_Absorb):
@@ -87,6 +88,7 @@ class AbsorbChannelBias(_Absorb):
 
     name = "absorb-channel-bias"
     roots = (ADD, SUB)
+    fed_by = (OPAQUE, TRANSPOSE)
 
 
 def _numbers(match: _Found) -> Array | None:

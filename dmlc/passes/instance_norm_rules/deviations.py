@@ -74,7 +74,7 @@ class _Statistic:
 
 def _scale_of(node: Node) -> tuple[Value, float] | None:
     """What a constant multiplies or divides, and by how much."""
-    pairs = both_ways(node) if node.op is MUL else iter([(node.operand(0), node.operand(1))])
+    pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
     for inner, other in pairs:
         number = scalar_of(other)
         if number is None or stretches(other, inner) or not (isfinite(number) and number):
@@ -187,6 +187,7 @@ class ScaledStatistic(_StatisticRule):
 
     name = "scaled-statistic"
     roots = (MUL, DIV)
+    fed_by = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         if not self.takes(node.result) or _is_scaled_on(node):
@@ -237,8 +238,8 @@ class ScaledStatistic(_StatisticRule):
 
 def _is_scaled_on(node: Node) -> bool:
     """Whether a further constant scales it, so that the rule starts there."""
-    users = node.result.users
-    if len(users) != 1 or users[0].op not in (MUL, DIV):
+    users = node.result.users if node.result.is_used_once else []
+    if not users or users[0].op not in (MUL, DIV):
         return False
     scaled = _scale_of(users[0])
     return scaled is not None and scaled[0] is node.result
@@ -253,6 +254,7 @@ class RootOfStatistic(_StatisticRule):
 
     name = "root-of-statistic"
     roots = (SQRT, POW)
+    fed_by = (*_SUMS, *_MOVES, MUL, DIV)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         under = root_of(node.result, []) if self.takes(node.result) else None

@@ -28,10 +28,13 @@ def affine_of(node: Node) -> tuple[Array, Array]:
     return scale.array.astype(np.float64), bias.array.astype(np.float64)
 
 
+_MOST_CHANNELS = 1 << 20
+
+
 def channels(x: Value, axis: int = 1) -> int | None:
-    """The size of the channels' axis, where it is known."""
+    """The size of the channels' axis, where it is known and not so large that a constant for them is out of place."""
     size = x.shape[axis] if x.type.rank > axis else None
-    return size if isinstance(size, int) else None
+    return size if isinstance(size, int) and size <= _MOST_CHANNELS else None
 
 
 def along(x: Value, axis: int, other: Value) -> Array | None:

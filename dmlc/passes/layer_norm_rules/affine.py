@@ -141,6 +141,7 @@ class AbsorbScale(_Absorb):
 
     name = "absorb-norm-scale"
     roots = (MUL,)
+    fed_by = (LAYER_NORM, RMS_NORM, CAST, TRANSPOSE)
     norms = (LAYER_NORM, RMS_NORM)
     place = 1
 
@@ -159,6 +160,7 @@ class AbsorbBias(_Absorb):
 
     name = "absorb-norm-bias"
     roots = (ADD, SUB)
+    fed_by = (LAYER_NORM, CAST, TRANSPOSE)
     norms = (LAYER_NORM,)
     place = 2
 

@@ -19,7 +19,7 @@ from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
 from dmlc.passes.layer_norm_rules.ability import Ability
 from dmlc.passes.layer_norm_rules.factors import Factors, factors_of, without
-from dmlc.passes.layer_norm_rules.statistics import Deviation, bare, centred_of, deviation_of
+from dmlc.passes.layer_norm_rules.statistics import DEVIATES, INVERTS, Deviation, bare, centred_of, deviation_of
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -100,9 +100,9 @@ class NormRule(Rule[Norm]):
 
 def find_deviation(factors: Factors, seen: Seen) -> tuple[Deviation, Value] | None:
     """The factor that divides by a deviation, and what it is."""
-    for values, inverse in ((factors.below, False), (factors.above, True)):
+    for values, inverse, makers in ((factors.below, False, DEVIATES), (factors.above, True, INVERTS)):
         for value in values:
-            found = deviation_of(value, seen, inverse=inverse)
+            found = deviation_of(value, seen, inverse=inverse) if made_by(value, *makers) is not None else None
             if found is not None:
                 return found, value
     return None
@@ -115,6 +115,7 @@ def _is_part_of_product(node: Node) -> bool:
 
 class _FuseProduct(NormRule):
     roots = (MUL, DIV)
+    fed_by = (*DEVIATES, *INVERTS, MUL)
 
     def match(self, node: Node, graph: Graph) -> Norm | None:
         if not node.result.type.dtype.is_float:

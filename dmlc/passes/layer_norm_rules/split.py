@@ -36,6 +36,7 @@ class SplitLayerNorm(NormRule):
     name = "fuse-split-layer-norm"
     op = LAYER_NORM
     roots = (ADD, SUB)
+    fed_by = (MUL, DIV)
 
     def match(self, node: Node, graph: Graph) -> Norm | None:
         if not node.result.type.dtype.is_float:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dmlc.ir import Node, Value, product
-from dmlc.ops.binary import ADD, DIV, MAX, MUL
+from dmlc.ops.binary import ADD, DIV, MAX, MUL, POW, SUB
 from dmlc.ops.choose import CAST, CLIP, ClipAttributes
-from dmlc.ops.elementwise import RELU
+from dmlc.ops.elementwise import RECIPROCAL, RELU, SQRT
 from dmlc.ops.move import EXPAND, TRANSPOSE, TransposeAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.passes.patterns import (
@@ -111,7 +111,7 @@ def _scaled(value: Value, seen: Seen) -> tuple[Value, float]:
     node = made_by(value, MUL, DIV)
     if node is None:
         return value, 1.0
-    pairs = both_ways(node) if node.op is MUL else iter([(node.operand(0), node.operand(1))])
+    pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
     for inner, other in pairs:
         number = scalar_of(other)
         if number is not None and not stretches(other, inner) and (node.op is MUL or number != 0):
@@ -238,6 +238,11 @@ class Deviation:
 _NO_EPSILON = Miss("there is no epsilon under the root: a group of zeros gives NaN, which the fused operator need not")
 _NO_ROOT = Miss("it is divided by the mean of squares itself, not by its root")
 _VARIABLE = Miss("epsilon is not a constant: whoever runs the model may set it")
+
+
+#: The operations that a deviation can end with, and those that one over a deviation can.
+DEVIATES = (SQRT, POW, ADD, SUB, CAST, EXPAND)
+INVERTS = (SQRT, POW, RECIPROCAL, DIV, CAST, EXPAND)
 
 
 def deviation_of(value: Value, seen: Seen, *, inverse: bool) -> Deviation | None:

@@ -9,8 +9,6 @@ from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Attributes, DType, Graph, Node, Value
 from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
-from dmlc.ops.binary import NOT_EQUAL
-from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
 from dmlc.ops.move import PadAttributes
 from dmlc.passes.legal_rules.build import LegalRule, Maker
@@ -87,24 +85,6 @@ class SignedIndices(LegalRule):
         return make(node.op, *operands, attributes=node.attributes)
 
 
-class TruthByComparison(LegalRule):
-    """A cast of floats to bool becomes a comparison with 0.
-
-    The DirectML execution provider casts by way of u8, so that 0.25 and -3 become false.
-    """
-
-    name = "truth-by-comparison"
-    roots = (CAST,)
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        to = node.attributes_as(CastAttributes).to
-        return self.facts.target.name == "directml" and to.kind == "bool" and node.operand(0).type.dtype.is_float
-
-    def make(self, node: Node, make: Maker) -> Value:
-        x = node.operand(0)
-        return make(NOT_EQUAL, x, make.constant(0, x.type.dtype))
-
-
 #: Integer types whose sums i64 holds, and f64 too unless there are millions of the largest.
 NARROW: tuple[DType, ...] = (i8, i16, i32, u8, u16, u32)
-RULES: tuple[type[LegalRule], ...] = (SignedIndices, TruthByComparison)
+RULES: tuple[type[LegalRule], ...] = (SignedIndices,)

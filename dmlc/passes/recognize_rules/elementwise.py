@@ -7,7 +7,7 @@ from math import isfinite
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value, product
-from dmlc.ops.binary import POW
+from dmlc.ops.binary import MUL, POW
 from dmlc.ops.elementwise import ABS, LOG, NEG, SQRT
 from dmlc.ops.reduce import (
     REDUCE_L1,
@@ -41,6 +41,7 @@ class _BeforeSum(_Counted):
     """A sum of elementwise results; ``consumed`` is the elementwise node."""
 
     roots = (REDUCE_SUM,)
+    fed_by = (MUL, POW, ABS)
     rewrite_class = RANGE
     becomes: ClassVar[Operation]
 
@@ -99,6 +100,7 @@ class NormOfMagnitude(_Counted):
 
     name = "norm-of-magnitude"
     roots = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
+    fed_by = (ABS, NEG)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = made_by(node.operand(0), ABS, NEG)

@@ -14,7 +14,7 @@ from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.reduce_rules.fit import fit, reduce_to
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.passes.softmax_rules.views import log_sum_exp_of
+from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, log_sum_exp_of
 
 
 @dataclass(slots=True, eq=False)
@@ -78,3 +78,4 @@ class ShiftedLogSumExp(_LogSumExp):
 
     name = "shifted-log-sum-exp"
     roots = (ADD,)
+    fed_by = (REDUCE_LOG_SUM_EXP, *LEADS_TO_LOG)

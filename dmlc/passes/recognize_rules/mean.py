@@ -60,6 +60,7 @@ class MeanFromSum(_Scaled):
 
     name = "mean-from-sum"
     roots = (DIV, MUL)
+    fed_by = (REDUCE_SUM,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         scaled = _scaled(node)
@@ -75,6 +76,7 @@ class MeanOfParts(_Scaled):
 
     name = "mean-of-parts"
     roots = (REDUCE_SUM,)
+    fed_by = (DIV, MUL)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = made_by(node.operand(0), DIV, MUL)
@@ -95,6 +97,7 @@ class SumFromMean(_Scaled):
 
     name = "sum-from-mean"
     roots = (MUL,)
+    fed_by = (REDUCE_MEAN,)
     becomes = REDUCE_SUM
     role = "factor"
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import ADD, DIV, MAX, MUL
+from dmlc.ops.binary import ADD, DIV, MAX, MUL, POW
 from dmlc.ops.choose import CLIP
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import SQRT
+from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.normalize import LP_NORM, LpNormAttributes
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes
 from dmlc.ops.rules import reduced_shape
@@ -39,6 +39,7 @@ class DivideByNorm(Rule[_Found]):
 
     name = "divide-by-norm"
     roots = (MUL,)
+    fed_by = (RECIPROCAL, DIV, POW, SQRT)
     rewrite_class = REASSOCIATES
 
     def __init__(self, count: NodeCount) -> None:
@@ -105,6 +106,7 @@ class NormalizeByNorm(Rule[Match]):
 
     name = "normalize-by-norm"
     roots = (DIV,)
+    fed_by = (REDUCE_L2, REDUCE_L1)
     rewrite_class = RANGE
 
     def __init__(self, count: NodeCount) -> None:

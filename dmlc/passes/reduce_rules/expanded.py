@@ -51,6 +51,7 @@ class DropExpanded(Rule[_Found]):
 
     name = "reduction-of-expand"
     roots = (REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN)
+    fed_by = (EXPAND,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = node.operand(0).producer

@@ -33,6 +33,7 @@ class DropFlatten(Rule[_Found]):
 
     name = "drop-flatten-before-reduction"
     roots = REDUCTIONS
+    fed_by = _MOVES
 
     def __init__(self, max_rank: int | None = None) -> None:
         self.max_rank = max_rank

@@ -42,6 +42,7 @@ class MergeNested(Rule[Nested]):
 
     name = "merge-nested-reductions"
     roots = REDUCTIONS
+    fed_by = (*_KINDS, *_MOVES)
 
     def match(self, node: Node, graph: Graph) -> Nested | None:
         between: list[Node] = []

@@ -36,6 +36,7 @@ class DropTranspose(Rule[_Found]):
 
     name = "drop-transpose-before-reduction"
     roots = (*REDUCTIONS, *_SELECTIONS)
+    fed_by = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = node.operand(0).producer
@@ -77,6 +78,7 @@ class SinkTranspose(Rule[Match]):
 
     name = "sink-transpose-between-reductions"
     roots = REDUCTIONS
+    fed_by = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand(0).producer

@@ -94,6 +94,7 @@ class NegatedExtremeOfNegation(Rule[Negated]):
 
     name = "negated-extreme-of-negation"
     roots = (NEG, SUB, MUL, DIV)
+    fed_by = (REDUCE_MAX, REDUCE_MIN)
 
     def match(self, node: Node, graph: Graph) -> Negated | None:
         outside: list[Node] = []

@@ -8,15 +8,15 @@ from typing import Any
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import ADD, SUB
-from dmlc.ops.elementwise import EXP, LOG
+from dmlc.ops.elementwise import EXP, LOG, NEG
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
-from dmlc.ops.reduce import REDUCE_MAX
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.passes.softmax_rules.views import log_sum_exp_of, placed
+from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, log_sum_exp_of, placed
 
 
 class _OfSoftmax(Rule[Match]):
@@ -45,6 +45,7 @@ class LogOfSoftmax(_OfSoftmax):
 
     name = "log-of-softmax"
     roots = (LOG,)
+    fed_by = (SOFTMAX,)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -57,6 +58,7 @@ class PowerOfLogSoftmax(_OfSoftmax):
 
     name = "power-of-log-softmax"
     roots = (EXP,)
+    fed_by = (LOG_SOFTMAX,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -80,6 +82,7 @@ class DifferenceFromLogSumExp(Rule[_Difference]):
 
     name = "difference-from-log-sum-exp"
     roots = (SUB, ADD)
+    fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, *LEADS_TO_LOG)
     rewrite_class = RANGE
 
     def __init__(self, count: NodeCount) -> None:

@@ -18,6 +18,8 @@ from dmlc.passes.patterns import Seen, both_ways, difference_of, made_by, scalar
 
 #: Moves that keep the elements in their order.
 RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
+#: The operations that the logarithm of a sum can end with, moves, casts and guards behind it included.
+LEADS_TO_LOG = (LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _REDUCE = ["reduce_sum", "reduce_mean", "reduce_max", "reduce_l1", "reduce_log_s
 def random_graph(choose: Choose, steps: int = 8) -> tuple[Graph, list[np.ndarray]]:
     """A graph and something to feed it."""
     dtype = choose(["f32", "f64", "i32", "u8", "i64"])
-    model = Model(choose(["model", "lambda", "a model", "range"]), n=(3, 5), long_dim_name_batch=(1, 9))
+    model = Model(choose(["model", "lambda", "a model", "range"]), n=(3, 90_000), long_dim_name_batch=(1, 9))
     n, batch = choose([3, 4]), choose([3, 5])
     inputs = [
         model.input(choose(["x", "np", "class", "image data", "l"]), dtype, "n", 3),

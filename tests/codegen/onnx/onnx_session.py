@@ -13,6 +13,7 @@ from dmlc.codegen.artifact import Artifact
 from dmlc.codegen.onnx import emit
 from dmlc.ir import Graph
 from dmlc.passes import Legalize, PassContext
+from dmlc.passes.repair import Repair
 from dmlc.targets import load_target
 
 onnxruntime.set_default_logger_severity(4)
@@ -24,9 +25,10 @@ OWN = ("SimplifiedLayerNormalization",)
 
 
 def lower(graph: Graph, target: str, opset: int) -> Artifact:
-    """Legalized in place, and emitted."""
+    """Repaired and legalized in place, and emitted."""
     goal = load_target(target)
-    Legalize().run(graph, PassContext(goal, opset))
+    for step in (Repair(), Legalize()):
+        step.run(graph, PassContext(goal, opset))
     return emit(graph, goal, opset)
 
 

@@ -134,7 +134,7 @@ def test_the_feature_level(level: str, fails: bool) -> None:
 def test_f64_lands_on_the_cpu() -> None:
     found = report(one("Add", (F64, [2]), (F64, [2]), inputs=2))
     (finding,) = found.nodes[0].findings
-    assert (found.nodes[0].where, finding.repair) == ("cpu", "cast to f32")
+    assert (found.nodes[0].where, finding.repair) == ("cpu", "--f64 f32 computes it in f32")
     assert "f64" in finding.limit
 
 

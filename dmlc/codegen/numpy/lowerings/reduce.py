@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlc.codegen.numpy import support
+from dmlc.codegen.numpy import fast_norms, support
 from dmlc.codegen.numpy.expr import Argument, Expr, infix
 from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
 from dmlc.ir import product
@@ -26,12 +26,28 @@ def _total(call: Call, function: str, x: Expr) -> Expr:
     return call.np(function, x, **_over(call), **kind)
 
 
+def _kept_or_not(call: Call, total: Expr) -> Expr:
+    """A result whose axes are kept as size 1, as the attribute says."""
+    a: ReduceAttributes = call.attributes
+    return total if a.keepdims else call.np("squeeze", total, axis=axis_or_axes(a.axes))
+
+
 @lowers(ops.REDUCE_SUM, ops.REDUCE_PROD)
 def _sum(call: Call) -> Expr:
+    if call.scope.is_unwritten(call.node.operand(0)):
+        return _dot(call)
     x = call.operand()
     if not call.attributes.axes:
         return x
     return call.narrow(_total(call, "sum" if call.node.op is ops.REDUCE_SUM else "prod", x))
+
+
+def _dot(call: Call) -> Expr:
+    """The sum of a product that is not written."""
+    product_of = call.node.operand(0).producer
+    assert product_of is not None
+    left, right = [call.scope.value(product_of.operand(i), inline=call.inline) for i in (0, 1)]
+    return _kept_or_not(call, call.support(fast_norms._dot, left, right, axes=call.attributes.axes))
 
 
 @lowers(ops.REDUCE_L1)
@@ -42,6 +58,9 @@ def _l1(call: Call) -> Expr:
 
 def _squares(call: Call) -> Expr:
     """The sum of squares; of f16 it stays f32."""
+    if call.is_fast() and call.dtype_of() is not f16 and call.dtype_of().is_float and call.attributes.axes:
+        x = call.operand(often=True)
+        return _kept_or_not(call, call.support(fast_norms._dot, x, x, axes=call.attributes.axes))
     kind = {"dtype": call.dtype(f32)} if call.dtype_of() is f16 else {}
     squares = call.np("square", call.operand(), **kind)
     return _total(call, "sum", squares) if call.attributes.axes else squares
@@ -69,8 +88,8 @@ def _log_sum_exp(call: Call) -> Expr:
     a: ReduceAttributes = call.attributes
     if not a.axes:
         return call.operand()  # the logarithm of its own exponential
-    total = call.support(support._log_sum_exp, call.wide(call.operand()), axes=axis_or_axes(a.axes))
-    return call.narrow(total if a.keepdims else call.np("squeeze", total, axis=axis_or_axes(a.axes)))
+    function = fast_norms._log_sum_exp if call.is_fast() else support._log_sum_exp
+    return call.narrow(_kept_or_not(call, call.support(function, call.wide(call.operand()), axes=axis_or_axes(a.axes))))
 
 
 @lowers(ops.REDUCE_MAX, ops.REDUCE_MIN)

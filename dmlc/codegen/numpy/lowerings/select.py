@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dmlc.codegen.numpy import support
+from dmlc.codegen.numpy import fast_selection, fast_top_k, support
 from dmlc.codegen.numpy.expr import Expr
 from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
+from dmlc.ir import product
+from dmlc.ir.dtype import f16
 from dmlc.ops import select as ops
 
 
@@ -12,25 +14,35 @@ from dmlc.ops import select as ops
 def _arg(call: Call) -> Expr:
     a: ops.ArgAttributes = call.attributes
     largest = call.node.op is ops.ARGMAX
-    if len(a.axes) == 1 and a.ties == "first":
+    fast = call.is_fast()
+    if len(a.axes) == 1 and a.ties == "first" and not (fast and _is_slow_for_numpy(call)):
         keep = {"keepdims": True} if a.keepdims else {}
         index = call.np("argmax" if largest else "argmin", call.operand(), axis=a.axes[0], **keep)
     else:
-        index = call.support(support._arg, call.operand(), axes=a.axes, largest=largest, last=a.ties == "last")
+        function = fast_selection._arg if fast else support._arg
+        index = call.support(function, call.operand(), axes=a.axes, largest=largest, last=a.ties == "last")
         if a.keepdims:
             index = call.np("expand_dims", index, axis_or_axes(a.axes))
     return call.cast(index, a.dtype)
+
+
+def _is_slow_for_numpy(call: Call) -> bool:
+    """Whether it would copy the data to search along one axis, or compare halves."""
+    behind = product(call.shape_of()[call.attributes.axes[0] + 1 :])
+    return call.dtype_of() is f16 or behind != 1
 
 
 @lowers(ops.TOP_K, quiet=True)
 def _top_k(call: Call) -> Expr:
     a: ops.TopKAttributes = call.attributes
     kind = call.dtype(a.dtype)
+    function = fast_top_k._top_k if call.is_fast() else support._top_k
     return call.support(
-        support._top_k, call.operand(), k=call.dim(a.k), axis=a.axis, largest=a.order == "largest", dtype=kind
+        function, call.operand(), k=call.dim(a.k), axis=a.axis, largest=a.order == "largest", dtype=kind
     )
 
 
 @lowers(ops.HARDMAX, quiet=True)
 def _hardmax(call: Call) -> Expr:
-    return call.support(support._hardmax, call.operand(), axes=call.attributes.axes)
+    function = fast_selection._hardmax if call.is_fast() else support._hardmax
+    return call.support(function, call.operand(), axes=call.attributes.axes)

@@ -1,0 +1,38 @@
+"""Where a run was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+_LIBRARIES = ("dmlc", "onnxruntime", "onnx", "numpy", "lark", "onnxsim", "onnxslim", "jax", "torch", "numba")
+
+
+def machine() -> dict[str, str]:
+    """The processor, the system and the versions of what took part, with the load when the run began."""
+    out = {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+        "load": f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown",
+        "python": platform.python_version(),
+    }
+    for name in _LIBRARIES:
+        try:
+            out[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return out
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

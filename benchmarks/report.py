@@ -1,0 +1,118 @@
+"""The tables of a run: bars first, then every case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.bars import BARS, Bar
+from benchmarks.records import OURS, Case
+from benchmarks.registry import SERIAL
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``reached`` is None where the figure is. ``broken`` are our cases that gave no right result: with one of them no
+    bar of the suite is reached."""
+
+    bar: Bar
+    threads: int
+    figure: float | None
+    broken: int
+
+    @property
+    def reached(self) -> bool | None:
+        return None if self.figure is None else self.bar.reached(self.figure) and not self.broken
+
+
+def verdicts(cases: Sequence[Case]) -> list[Verdict]:
+    """Each bar of the suites that ran."""
+    out = []
+    for bar in BARS:
+        suite = [c for c in cases if c.suite == bar.suite]
+        for threads in sorted({c.threads for c in suite}):
+            chosen = [c for c in suite if c.threads == threads]
+            broken = sum(OURS not in c.seconds for c in chosen)
+            out.append(Verdict(bar, threads, bar.figure(chosen), broken))
+    return out
+
+
+def document(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]) -> dict[str, Any]:
+    """What ``--json`` writes."""
+    bars = [
+        {
+            "id": v.bar.id,
+            "text": v.bar.text,
+            "suite": v.bar.suite,
+            "threads": v.threads,
+            "wanted": f"{v.bar.direction} {v.bar.threshold:g}{v.bar.unit}",
+            "measured": v.figure,
+            "wrong results": v.broken,
+            "reached": v.reached,
+        }
+        for v in verdicts(cases)
+    ]
+    return {"schema": 1, "machine": machine, "notes": list(said), "bars": bars, "cases": [c.to_json() for c in cases]}
+
+
+def markdown(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]) -> str:
+    """What ``--markdown`` writes, and what is printed."""
+    parts = ["# Benchmarks\n", ", ".join(f"{key} {value}" for key, value in machine.items()) + ".\n"]
+    parts += [f"- {sentence}" for sentence in said]
+    parts += ["", "## Bars\n", _bars(cases)]
+    for suite in dict.fromkeys(c.suite for c in cases):
+        for threads in sorted({c.threads for c in cases if c.suite == suite}):
+            chosen = [c for c in cases if c.suite == suite and c.threads == threads]
+            count = "" if suite in SERIAL else f", {threads} thread{'s' if threads > 1 else ''}"
+            parts += ["", f"## {suite}{count}\n", _cases(chosen)]
+    return "\n".join(parts) + "\n"
+
+
+def _bars(cases: Sequence[Case]) -> str:
+    rows = [["bar", "wanted", "threads", "measured", ""]]
+    for v in verdicts(cases):
+        wanted = f"{v.bar.direction} {v.bar.threshold:,.10g}{v.bar.unit}"
+        measured = "not measured" if v.figure is None else f"{number(v.figure)}{v.bar.unit}"
+        verdict = {None: "", True: "reached", False: "**not reached**"}[v.reached]
+        if v.broken:
+            verdict += f" ({v.broken} cases without a right result)"
+        rows.append([v.bar.text, wanted, "" if v.bar.suite in SERIAL else str(v.threads), measured, verdict])
+    return table(rows)
+
+
+def _cases(cases: Sequence[Case]) -> str:
+    """Milliseconds of ours and of the bound; of the others how many times ours they take."""
+    others = list(dict.fromkeys(v for c in cases for v in c.seconds if v not in (OURS, c.bound)))
+    figures = list(dict.fromkeys(key for c in cases for key in c.figures))
+    bound = next((c.bound for c in cases if c.bound), None)
+    head = ["case", "dmlc ms", *([f"over {_bounds(cases)}"] if bound else []), *others, *figures, "remarks"]
+    rows = [head]
+    for c in cases:
+        row = [c.name, number(c.seconds[OURS] * 1e3) if OURS in c.seconds else ""]
+        if bound:
+            row.append(_times(c.over_bound(OURS)))
+        row += [_times(c.ratio(v)) for v in others]
+        row += [number(c.figures[key]) if key in c.figures else "" for key in figures]
+        wrong = [f"{v} gives other results" for v in c.wrong]
+        rows.append([*row, "; ".join([*wrong, *c.notes])])
+    return table(rows)
+
+
+def _bounds(cases: Sequence[Case]) -> str:
+    return " or ".join(sorted({c.bound for c in cases if c.bound}))
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}x"
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = rows
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

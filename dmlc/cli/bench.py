@@ -1,0 +1,87 @@
+"""Time a program or a model node by node on ONNX Runtime, beside what the placement report and the dispatch model say.
+
+Sizes that are left open are fixed to those of the data. A node is timed within the model, from its profile, which on
+DirectML is what handing its work to the device takes, and alone, until the device is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from typing import Any
+
+from dmlc import __version__, api
+from dmlc.cli.bench_view import Benchmark, Row, benchmark_json, benchmark_text
+from dmlc.cli.console import Console, UsageError
+from dmlc.cli.inputs import add_inputs, given_inputs, made_up
+from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.source import compile_source, open_source
+from dmlc.runtime import bench, bench_nodes
+from dmlc.runtime.session import has_directml, session_options
+
+_ROUNDS = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    parser.add_argument(
+        "--provider", choices=("dml", "cpu"), help="where to run (default: dml where present, else cpu)"
+    )
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, metavar="N", help=f"runs to time (default: {_ROUNDS})")
+    add_inputs(parser)
+    add_compile_options(parser)
+    add_report_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    if args.rounds < 1:
+        raise UsageError(f"at least one round is timed, not {args.rounds}")
+    given = given_inputs(args)
+    backend = args.provider or ("dml" if has_directml() else "cpu")
+    session_options(backend)  # what is missing is told before the work
+    source = open_source(args)
+    with console.progress(args.source) as progress:
+        program = compile_source(args, source=source, progress=progress)
+        feeds: dict[str, Any] = {**made_up(args, program), **given}
+        sizes = bench.fed_sizes(program.artifact("onnx"), feeds, program.source_model)
+        if sizes:  # with open sizes DirectML fuses nothing
+            args.bind = [*args.bind, *sizes.items()]
+            program = compile_source(args, source=source, progress=progress)
+        progress("running")
+        found = _measure(program, feeds, backend, args.rounds, sizes)
+    console.warn(program.diagnostics)
+    console.result(benchmark_text(found))
+    console.document(benchmark_json(found))
+    return 0
+
+
+def _measure(
+    program: api.Program, feeds: dict[str, Any], backend: str, rounds: int, sizes: dict[str, int]
+) -> Benchmark:
+    artifact = program.artifact("onnx")
+    profile = bench.profile(artifact, feeds, backend, rounds)
+    whole = bench.whole(artifact, feeds, backend, rounds)
+    alone = bench_nodes.alone(artifact, feeds, backend, rounds, whole.idle_microseconds)
+    notes = [f"sizes: {', '.join(f'{name}={size}' for name, size in sizes.items())}"] if sizes else []
+    report = None if program.target.provider is None else program.placement()
+    if report is not None:
+        notes.append(f"report: {report.verdict}")
+    nodes = list(bench.nodes_of(artifact.payload.graph))
+    placed = report.nodes if report is not None and len(report.nodes) == len(nodes) else [None] * len(nodes)
+    rows = []
+    for number, ((node, inside), said) in enumerate(zip(nodes, placed, strict=True)):
+        name = said.name if said else node.name or next(filter(None, node.output), "")
+        rows.append(Row(name, node.op_type, inside, said, profile.nodes.get(number), alone.get(number)))
+    partitions = None if report is None else report.partitions
+    if backend == "dml":
+        notes.append("us: handing the work of a node to the device; us alone: until the device is done with it")
+    return Benchmark(backend, _machine(backend, rounds), rounds, sizes, rows, profile.own, whole, partitions, notes)
+
+
+def _machine(backend: str, rounds: int) -> str:
+    import onnxruntime
+
+    return (
+        f"dmlc {__version__}, onnxruntime {onnxruntime.__version__} on {backend}, {platform.platform()}, "
+        f"Python {platform.python_version()}, medians of {rounds} rounds"
+    )

@@ -1,0 +1,98 @@
+"""What ``dmlc targets`` says of the kernels of ONNX Runtime's CPU provider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dmlc.cli.console import UsageError, table
+from dmlc.diagnostics import did_you_mean
+from dmlc.targets import Target, kernel_table, operators_of
+from dmlc.targets.known_wrong import WrongKernels, wrong_kernels
+
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Where a target's kernels are read from. ``version`` is None for the data file; ``note`` says why it is used
+    where the installed library should tell."""
+
+    source: str
+    version: str | None
+    operators: dict[str, Rows]
+    note: str = ""
+
+    def wrong(self, op: str) -> list[WrongKernels]:
+        """What is known to be wrong of an operator in that release, or in any."""
+        rows = [row for row in wrong_kernels() if op in row.operators]
+        return [row for row in rows if self.version is None or row.holds_for(self.version)]
+
+
+def kernels_of(target: Target) -> Kernels | None:
+    """The kernels that a target's nodes are made legal for, by all operators that are known; None where it has none."""
+    found = kernel_table(target)
+    if found is None or target.kernels is None:
+        return None
+    note = ""
+    if target.installed_kernels:
+        # onnxruntime is loaded only for a target that asks for it
+        from dmlc.runtime.installed_kernels import all_rows, installed
+
+        library = installed()
+        if library.table is not None:
+            return Kernels(library.table.source, library.version, all_rows())
+        note = f"{library.problem}, so the data file stands in"
+    return Kernels(found.source, None, operators_of(target.kernels), note)
+
+
+def page_rows(target: Target) -> list[list[str]]:
+    """The lines of a target's page."""
+    found = kernels_of(target)
+    if found is None:
+        return []
+    rows = [["kernels", f"{found.source}; {len(found.operators)} operators"]]
+    return rows + ([["", found.note]] if found.note else [])
+
+
+def operator(target: Target, name: str) -> tuple[str, dict[str, Any]]:
+    """The text and the JSON document of an operator's kernels. Raises ``UsageError``."""
+    found = kernels_of(target)
+    if found is None:
+        raise UsageError(f"target {target.name} has no operator tables; cpu and directml have")
+    op = next((op for op in found.operators if _plain(op) == _plain(name)), None)
+    if op is None:
+        near = did_you_mean(name, list(found.operators))
+        raise UsageError(f"the tables have no operator {name}; {near or 'names are those of ONNX'}")
+    rows, wrong = found.operators[op], found.wrong(op)
+    lines = [["opsets", "types"]]
+    lines += [[f"{a} to {b}", "; ".join(f"{p}: {types}" for p, types in each.items())] for a, b, each in rows]
+    text = f"{op}: CPU provider\n" + table(lines, "  ") + f"  source: {found.source}\n"
+    if found.note:
+        text += f"  {found.note}\n"
+    if any("(f16)" in types for *_, each in rows for types in each.values()):
+        text += "  (f16): ONNX Runtime computes it in f32, with casts of its own\n"
+    for row in wrong:
+        text += f"  wrong: {_types(row)}: {row.what}; instead: {row.instead} ({row.source})\n"
+    return text, {
+        "target": target.name,
+        "onnxruntime": found.version,
+        "source": found.source,
+        "operators": [
+            {
+                "operator": op,
+                "kernels": [
+                    {"opsets": [a, b], "types": {p: t.split() for p, t in each.items()}} for a, b, each in rows
+                ],
+                "wrong": [{"types": sorted(row.types), "what": row.what, "source": row.source} for row in wrong],
+            }
+        ],
+    }
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _types(row: WrongKernels) -> str:
+    return " ".join(sorted(row.types))

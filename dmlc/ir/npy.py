@@ -1,0 +1,97 @@
+"""Arrays in ``.npy`` files and ``.npz`` archives: the header is judged before room is made for any data."""
+
+from __future__ import annotations
+
+import math
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+#: What NumPy and zipfile raise for files that are not what they should be.
+DAMAGED = (
+    *(ValueError, TypeError, EOFError, SyntaxError, KeyError, IndexError, OverflowError, RecursionError, RuntimeError),
+    *(struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+#: A compressed member of an archive may become a thousand times larger; one that becomes larger than this is not read.
+MOST_UNPACKED = 1 << 30
+#: What NumPy compresses with. Other methods shrink zeros without a limit.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+class NpyError(Exception):
+    """A file that holds no array that is read; the text goes on after the file's name."""
+
+
+class PythonObjects(NpyError):
+    """Pickled objects, which could run any code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a ``.npy`` file says of its array. ``nbytes`` is what the data takes."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes]) -> Header:
+    """The header at the start of a stream. Raises ``NpyError``, and one of ``DAMAGED``."""
+    version = npy.read_magic(stream)
+    reader = _READERS.get(version)
+    if reader is None:
+        raise NpyError("has an unknown version of the .npy format")
+    with warnings.catch_warnings():  # a header that Python 2 wrote is read, and warned of
+        warnings.simplefilter("ignore")
+        shape, is_fortran, dtype = reader(stream)
+    if dtype.hasobject:
+        raise PythonObjects("holds Python objects, which are never read")
+    if any(isinstance(size, bool) or not 0 <= size < 1 << 62 for size in shape):
+        raise NpyError(f"says that its array has the shape {list(shape)}")
+    return Header(shape, bool(is_fortran), dtype)
+
+
+def read_data(stream: IO[bytes], header: Header, size: int) -> Any:
+    """The array after its header, in a stream of ``size`` bytes in all. Raises ``NpyError``, and one of ``DAMAGED``."""
+    data = stream.read(header.nbytes) if header.nbytes <= size else b""
+    if len(data) < header.nbytes:
+        raise NpyError(f"is cut short: its array takes {header.nbytes:,} bytes")
+    array = np.frombuffer(data, header.dtype) if data else np.zeros(0, header.dtype)
+    return array.reshape(header.shape, order="F" if header.is_fortran else "C")
+
+
+def members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The arrays of an ``.npz`` archive by key. Raises ``NpyError`` where two have one key."""
+    out: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        key = entry.filename.removesuffix(".npy")
+        if key in out:
+            raise NpyError(f"has two arrays {key}")
+        out[key] = entry
+    return out
+
+
+def check_member(entry: zipfile.ZipInfo) -> None:
+    """Raises ``NpyError`` for what could take far more memory than the file has bytes."""
+    if entry.compress_type not in _METHODS:
+        raise NpyError("is compressed in a way that NumPy does not use")
+    if entry.compress_type != zipfile.ZIP_STORED and entry.file_size > MOST_UNPACKED:
+        raise NpyError(f"is compressed and takes {entry.file_size:,} bytes: save it uncompressed, with numpy.savez")
+
+
+__all__ = [
+    *("DAMAGED", "MOST_UNPACKED", "Header", "NpyError", "PythonObjects"),
+    *("check_member", "members", "read_data", "read_header"),
+]

@@ -1,0 +1,44 @@
+"""Files that are opened for reading: plain ones only, so that no pipe or device is waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class NotPlain(OSError):
+    """A pipe, a device, a socket; ``strerror`` says so."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EINVAL, "it is not a plain file")
+
+
+def open_plain(path: Path, *, links: bool = True) -> BinaryIO:
+    """The file, opened without waiting for anything. Without ``links`` it is no symbolic and no hard link.
+
+    Raises ``OSError``, of which ``NotPlain`` is one, and ``ValueError`` for a name that no file can have.
+    """
+    file = os.fdopen(os.open(path, _FLAGS | (0 if links else getattr(os, "O_NOFOLLOW", 0))), "rb")
+    try:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise NotPlain
+        if not links and status.st_nlink > 1:
+            raise OSError(errno.EMLINK, "it is a hard link")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def size_of(file: BinaryIO) -> int:
+    """The bytes of an open file."""
+    return os.fstat(file.fileno()).st_size
+
+
+__all__ = ["NotPlain", "open_plain", "size_of"]

@@ -1,0 +1,87 @@
+"""``accumulate-f32``: written-out squares and variances of f16 are computed in f32, where that is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Tensor, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.choose import CAST, CastAttributes
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.passes.accumulate_rules import find_regions
+from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.rewrite import merge_spans, node_name
+
+
+@dataclass(frozen=True)
+class AccumulateF32(Pass):
+    """What is multiplied before a sum or a mean, the reduction, and what makes its result smaller again (a division, an
+    epsilon, a root) is computed in f32: cast once on the way in, once on the way out. ``reassociates``: rounding
+    differs, and what overflowed may not.
+    """
+
+    name: ClassVar[str] = "accumulate-f32"
+    summary: ClassVar[str] = "Compute written-out squares, products and variances of f16 in f32."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        regions = find_regions(graph)
+        if not regions:
+            return False
+        chosen = {node for region in regions for node in region.nodes}
+        order = [node for node in graph if node in chosen]
+        for region in regions:
+            nodes = [node for node in order if node in region.nodes]
+            text = f"{', '.join(dict.fromkeys(node.op.name for node in nodes))} of f16 in f32"
+            names = tuple([node_name(node) for node in nodes])
+            context.record(self.name, self.rewrite_class, text, merge_spans(nodes), names, names)
+        _Widener(graph, chosen).run(order)
+        return True
+
+
+class _Widener:
+    def __init__(self, graph: Graph, chosen: set[Node]) -> None:
+        self.graph = graph
+        self.chosen = chosen
+        self.wide: dict[Value, Value] = {}
+
+    def run(self, order: list[Node]) -> None:
+        """Make each node anew in f32, and cast back what others need of it: that has the name, of which a model may say
+        that it is f16."""
+        for node in order:
+            operands = [None if v is None else self._widened(v, node) for v in node.operands]
+            rules = (*node.rules, AccumulateF32.name)
+            made = self.graph.add(node.op, operands, node.attributes, spans=node.spans, rules=rules, before=node)
+            made.name = node.name
+            old = node.result
+            self.wide[old] = made.result
+            outside = [use for use in old.uses if use[0] not in self.chosen]
+            if outside:
+                back = self._cast(made.result, f16, node)
+                back.name = old.name
+                for user, index in outside:
+                    self.graph.set_operand(user, index, back)
+        self.graph.erase_dead(reversed(order))
+
+    def _widened(self, value: Value, before: Node) -> Value:
+        if value.type.dtype is not f16:
+            return value
+        found = self.wide.get(value)
+        if found is None:
+            data = constant_of(value)
+            if data is not None and data.size == 1:
+                record = ConstantAttributes(value=Tensor(data.array.astype(np.float32)))
+                found = self.graph.add(CONSTANT, (), record, before=before).result
+            else:
+                found = self._cast(value, f32, before)
+            self.wide[value] = found
+        return found
+
+    def _cast(self, value: Value, to: DType, before: Node) -> Value:
+        record = CastAttributes(to=to)
+        return self.graph.add(
+            CAST, [value], record, spans=before.spans, rules=(AccumulateF32.name,), before=before
+        ).result

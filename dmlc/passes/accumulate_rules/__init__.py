@@ -1,0 +1,5 @@
+"""What ``accumulate-f32`` computes in f32, and what is warned of where it does not run."""
+
+from dmlc.passes.accumulate_rules.region import Region, find_regions
+
+__all__ = ["Region", "find_regions"]

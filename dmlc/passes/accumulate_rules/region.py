@@ -1,0 +1,170 @@
+"""Squares, products and variances that are written out in f16 around a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dmlc.ir import Graph, Node, Value
+from dmlc.ir.dtype import f16
+from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, POW, SUB
+from dmlc.ops.choose import CLIP
+from dmlc.ops.elementwise import ABS, LOG, NEG, RECIPROCAL, SQRT
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
+from dmlc.passes.patterns import made_by, scalar_of
+
+#: Reductions that square, and others.
+_SQUARING = (REDUCE_SUM_SQUARE, REDUCE_L2)
+_ROOTS = (*_SQUARING, REDUCE_SUM, REDUCE_MEAN)
+_MOVES = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE)
+#: What may stand between a product and the reduction.
+_BETWEEN = (*_MOVES, NEG, ADD, SUB, MUL, DIV)
+#: What may follow the reduction: alone, or with a number beside.
+_AFTER = (*_MOVES, SQRT, RECIPROCAL, LOG, NEG, ABS, CLIP)
+_AFTER_WITH_NUMBER = (ADD, SUB, MUL, DIV, MAX, MIN, POW)
+_SHRINKS = (SQRT, RECIPROCAL, LOG, MUL, DIV, POW)
+#: How far before a reduction is looked.
+_STEPS = 6
+
+
+@dataclass(slots=True)
+class Region:
+    """``products`` are what may overflow before the reduction ``root`` makes it smaller, or before what follows a sum
+    of squares does; ``nodes`` is all that is computed together. A norm overflows late, so that it is no product."""
+
+    root: Node
+    products: list[Node] = field(default_factory=list)
+    nodes: dict[Node, None] = field(default_factory=dict)
+
+
+def find_regions(graph: Graph) -> list[Region]:
+    """The regions of a graph, in the order of their reductions; they may share nodes."""
+    found = [_region(root) for root in graph.nodes_of(_ROOTS) if root.operand(0).type.dtype is f16]
+    return [region for region in found if region is not None]
+
+
+def is_square(node: Node) -> bool:
+    """Whether the node is ``x * x`` or ``x ** 2``."""
+    if node.op is MUL:
+        return node.operand(0) is node.operand(1)
+    return node.op is POW and scalar_of(node.operand(1)) == 2
+
+
+def _region(root: Node) -> Region | None:
+    region = Region(root, nodes={root: None})
+    if root.op not in _SQUARING:
+        if not _before(root.operand(0), region):
+            return None
+        _after(root, region)
+        return region
+    if not _after(root, region):  # what overflows is the result
+        return None
+    _difference(root.operand(0), region)
+    if root.op is REDUCE_SUM_SQUARE:
+        region.products.append(root)
+    return region
+
+
+# --- before the reduction
+
+
+def _is_product(node: Node) -> bool:
+    if node.op is MUL:
+        return not any(scalar_of(v) is not None for v in node.operands)
+    power = scalar_of(node.operand(1)) if node.op is POW else None
+    return power is not None and power > 1
+
+
+def _before(value: Value, region: Region, steps: int = _STEPS) -> bool:
+    """Take in the products that the reduction sums, and what stands between them and it; whether there are any."""
+    node = value.producer
+    if node is None or value.type.dtype is not f16 or not steps:
+        return False
+    if node in region.nodes:
+        return True
+    product = _is_product(node)
+    if not product and node.op not in _BETWEEN:
+        return False
+    inner = [_before(v, region, steps - 1) for v in dict.fromkeys(node.operands) if v is not None]
+    if product:
+        region.products.append(node)
+        if is_square(node):
+            _difference(node.operand(0), region)
+    elif not any(inner):
+        return False
+    region.nodes[node] = None
+    return True
+
+
+def _difference(value: Value, region: Region) -> None:
+    """Take in ``x - mean(x)`` that is squared, and the mean."""
+    node = made_by(value, SUB, ADD)
+    if node is None:
+        return
+    region.nodes[node] = None
+    for side in node.operands:
+        inner = made_by(side, NEG)
+        mean = made_by(inner.operand(0) if inner else side, REDUCE_MEAN)
+        if mean is not None and mean.operand(0) in node.operands:
+            region.nodes.update(dict.fromkeys([mean, *([inner] if inner else [])]))
+
+
+# --- after the reduction
+
+
+def _after(root: Node, region: Region) -> bool:
+    """Take in what follows the reduction, up to its last step that is no mere move; whether it makes what would
+    overflow smaller."""
+    found: list[Node] = []
+    pending: list[Node] = [root]
+    while pending:
+        node = pending.pop()
+        for user in node.result.users:
+            if user not in region.nodes and _follows(user, node.result):
+                region.nodes[user] = None
+                found.append(user)
+                pending.append(user)
+                _take_product_beside(user, node.result, region)
+    for node in reversed(found):
+        if node.op in _MOVES and not any(user in region.nodes for user in node.result.users):
+            del region.nodes[node]
+    return any(node.op in _SHRINKS for node in found)
+
+
+def _follows(user: Node, value: Value) -> bool:
+    if user.op in _AFTER:
+        return True
+    if user.op not in _AFTER_WITH_NUMBER:
+        return False
+    others = _others(user, value)
+    if all(_is_number(v) for v in others):
+        return bool(others)
+    return user.op in (SUB, ADD) and all(_square_of_mean(v) for v in others)
+
+
+def _is_number(value: Value) -> bool:
+    """One element: a constant, or an epsilon that is fed."""
+    return all(size == 1 for size in value.shape)
+
+
+def _others(user: Node, value: Value) -> Sequence[Value]:
+    return [v for v in user.operands if v is not None and v is not value]
+
+
+def _square_of_mean(value: Value) -> bool:
+    """Whether it is what a variance takes from the mean of squares."""
+    node = value.producer
+    if node is None or node.op not in (MUL, POW) or not is_square(node):
+        return False
+    return made_by(node.operand(0), REDUCE_MEAN, REDUCE_SUM) is not None
+
+
+def _take_product_beside(user: Node, value: Value, region: Region) -> None:
+    for other in _others(user, value):
+        node = other.producer
+        if node is not None and not _is_number(other):
+            region.nodes[node] = None
+            mean = node.operand(0).producer
+            if mean is not None:
+                region.nodes[mean] = None

@@ -1,0 +1,71 @@
+"""``f16-advice``: warns of f16 intermediates that may overflow before a sum or a mean; a proof silences it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmlc.diagnostics import Diagnostic, Label
+from dmlc.diagnostics.catalogue.advice import F16_OVERFLOW
+from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import POW
+from dmlc.passes.accumulate_rules import Region, find_regions
+from dmlc.passes.accumulate_rules.region import is_square
+from dmlc.passes.intervals import Intervals
+from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.patterns import scalar_of
+
+
+@dataclass(frozen=True)
+class F16Advice(Pass):
+    """Changes nothing. DirectML sums f16 in a wider type, but what is multiplied before is rounded to f16."""
+
+    name: ClassVar[str] = "f16-advice"
+    summary: ClassVar[str] = "Warn of f16 squares and products that may overflow."
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        if not context.target.native_f16 or context.target.provider is None:
+            return False
+        regions = find_regions(graph)
+        if regions:
+            intervals, told = Intervals(graph), set[Node]()
+            for region in regions:
+                guilty = _guilty(region, intervals)
+                if guilty is not None and guilty not in told:
+                    told.add(guilty)
+                    context.diagnostics.append(_diagnostic(guilty, region))
+        return False
+
+
+def _guilty(region: Region, intervals: Intervals) -> Node | None:
+    """The first product that is not known to stay within f16."""
+    for node in region.products:
+        if not all(map(math.isfinite, intervals.of(node.result))):
+            return node
+    return None
+
+
+def _diagnostic(node: Node, region: Region) -> Diagnostic:
+    root = region.root
+    before = f"before its {root.op.name}"
+    if node is root:
+        what, before = f"the sum of squares of {_text(node.operand(0))}", "before what follows makes it smaller"
+    elif is_square(node):
+        what = f"the square of {_text(node.operand(0))}"
+    elif node.op is POW:
+        what = f"{_text(node.operand(0))} ** {scalar_of(node.operand(1)):g}"
+    else:
+        what = f"the product of {_text(node.operand(0))} and {_text(node.operand(1))}"
+    limit = "the largest f16 is 65504, the square of 255.9" if is_square(node) else "the largest f16 is 65504"
+    message = f"{what} may overflow f16 {before}: {limit}"
+    labels = [Label(span, "this is f16") for span in node.spans[:1]]
+    labels += [Label(span, f"the {root.op.name}") for span in root.spans[:1] if root is not node]
+    return Diagnostic(F16_OVERFLOW, message, tuple(labels), help="--accumulate f32 computes it in f32")
+
+
+def _text(value: Value) -> str:
+    """The value as a user knows it."""
+    if value.name is not None:
+        return value.name
+    return f"the {value.producer.op.name}" if value.producer is not None else "an input"

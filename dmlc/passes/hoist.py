@@ -1,0 +1,40 @@
+"""``hoist``: what can be done after a reduction is done after it, to fewer elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.fold_rules import MOVE_RULES
+from dmlc.passes.hoist_rules import (
+    ReductionBeforeExpand,
+    ReductionOfConcat,
+    ReductionOfPad,
+    RisingAfterExtreme,
+    ScaleAfterSum,
+    ShiftAfterMean,
+)
+from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.selection_rules.goal import Goal
+
+
+@dataclass(frozen=True)
+class Hoist(Pass):
+    """Runs after the fusions that want an elementwise operation before its reduction (norms, softmax, means).
+
+    A tensor that only a reduction reads is then not written: less memory on every target, with as many nodes.
+    """
+
+    name: ClassVar[str] = "hoist"
+    summary: ClassVar[str] = "Do after a reduction, to fewer elements, what was done before it."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        goal = Goal.of(context)
+        rules: list[Rule[Any]] = [RisingAfterExtreme(goal), ScaleAfterSum(), ShiftAfterMean()]
+        return [*rules, ReductionOfConcat(goal), ReductionOfPad(), ReductionBeforeExpand(), *MOVE_RULES]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)

@@ -1,0 +1,135 @@
+"""What is put together only to be reduced is reduced first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from dmlc.ir import Graph, Node, Operation, Tensor, Value, product
+from dmlc.ir.dtype import f16
+from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.move import CONCAT, ConcatAttributes
+from dmlc.ops.reduce import (
+    REDUCE_L1,
+    REDUCE_MAX,
+    REDUCE_MEAN,
+    REDUCE_MIN,
+    REDUCE_PROD,
+    REDUCE_SUM,
+    REDUCE_SUM_SQUARE,
+    REDUCTIONS,
+    ReduceAttributes,
+)
+from dmlc.ops.rules import reduced_shape
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
+from dmlc.passes.reduce_rules.kinds import WRAPPING_TARGETS
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.passes.selection_rules.goal import Goal
+
+#: reduction -> (what each part is reduced by, what joins two results).
+_JOINED: dict[Operation, tuple[Operation, Operation]] = {
+    REDUCE_MAX: (REDUCE_MAX, MAX),
+    REDUCE_MIN: (REDUCE_MIN, MIN),
+    REDUCE_SUM: (REDUCE_SUM, ADD),
+    REDUCE_L1: (REDUCE_L1, ADD),
+    REDUCE_SUM_SQUARE: (REDUCE_SUM_SQUARE, ADD),
+    REDUCE_MEAN: (REDUCE_SUM, ADD),
+    REDUCE_PROD: (REDUCE_PROD, MUL),
+}
+_PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
+#: A copy of so many elements costs more than the nodes that replace it; for each part.
+WORTH = 16384
+
+
+@dataclass(slots=True, eq=False)
+class _Found(Match):
+    """Whether the parts lie along an axis that is reduced."""
+
+    along: bool = False
+
+
+class ReductionOfConcat(Rule[_Found]):
+    """reduce_sum(concat(a, b)) becomes reduce_sum(a) + reduce_sum(b), or a concat of the two along an axis that stays.
+
+    ``exact`` along an axis that stays and for max and min; joined sums and products reassociate. Only where the parts
+    are large: the copy is saved, and nodes are added. Not for DirectML, where each of these would be a dispatch, nor
+    where nothing is known of the runtime.
+    """
+
+    name = "reduction-of-concat"
+    roots = REDUCTIONS
+
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not CONCAT or len(inner.operands) < 2:
+            return None
+        axis = inner.attributes_as(ConcatAttributes).axis
+        return _Found(node, (inner,), axis in node.attributes_as(ReduceAttributes).axes)
+
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        root, inner = match.root, match.consumed[0]
+        dtype = root.result.type.dtype
+        if self.goal.has_kernels and not self.goal.is_cpu:
+            return Miss("on {0} more nodes cost more than the copy that they save", (self.goal.target.name,))
+        if match.along:
+            if root.op not in _JOINED:
+                return Miss("{0} of parts do not make that of the whole", (root.op.name,))
+            if root.op is REDUCE_MEAN and (not dtype.is_float or dtype is f16 or _count(root) is None):
+                return Miss("a mean of {0} parts of such sizes is not the sum over their number", (dtype,))
+            if root.op not in _PICKING and dtype is f16:
+                return Miss("f16 would be rounded between the parts")
+            if dtype.kind == "bool":
+                return Miss("any and all of bool are joined by no max and min")
+            if root.op in _PICKING and self.goal.why_no_extreme(dtype) is not None:
+                return self.goal.why_no_extreme(dtype)
+        return _why_not_worth_it(match, graph) or used_elsewhere(inner.result)
+
+    def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
+        if not match.along or match.root.op in _PICKING:
+            return EXACT
+        if match.root.result.type.dtype.is_float:
+            return REASSOCIATES
+        return EXACT if context.target.family in WRAPPING_TARGETS else RANGE
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        root, inner = match.root, match.consumed[0]
+        record = root.attributes_as(ReduceAttributes)
+        parts = [v for v in inner.operands if v is not None]
+        if not match.along:
+            axis = inner.attributes_as(ConcatAttributes).axis
+            if not record.keepdims:
+                axis -= sum(a < axis for a in record.axes)
+            made = [rewriter.add(root.op, [part], record) for part in parts]
+            return [rewriter.add(CONCAT, made, replace(inner.attributes_as(ConcatAttributes), axis=axis))]
+        each, join = _JOINED[root.op]
+        total = reduce(lambda a, b: rewriter.add(join, [a, b]), [rewriter.add(each, [p], record) for p in parts])
+        if root.op is REDUCE_MEAN:
+            count = Tensor(np.asarray(_count(root), total.type.dtype.numpy))
+            total = rewriter.add(DIV, [total, rewriter.add(CONSTANT, (), ConstantAttributes(value=count))])
+        return [total]
+
+
+def _why_not_worth_it(match: _Found, graph: Graph) -> Miss | None:
+    """The reason against it, where a part may be small or, as far as is proved, of another shape."""
+    record = match.root.attributes_as(ReduceAttributes)
+    for part in match.consumed[0].operands:
+        assert part is not None
+        least = graph.dims.interval(product(part.shape))[0]
+        if least < WORTH:
+            return Miss("a part may have only {0} elements, whose copy costs less than more nodes", (least,), part)
+        if match.along and reduced_shape(part.shape, record.axes, record.keepdims) != match.root.result.shape:
+            return Miss("the parts are not proved to have one shape", (), part)
+    return None
+
+
+def _count(root: Node) -> int | None:
+    """How many elements are reduced to one, where that is known and at least one."""
+    count = product([root.operand(0).shape[a] for a in root.attributes_as(ReduceAttributes).axes])
+    return count if isinstance(count, int) and count > 0 else None

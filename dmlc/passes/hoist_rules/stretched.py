@@ -1,0 +1,59 @@
+"""What is stretched along axes that stay is stretched after the reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dmlc.ir import Graph, Node, Shape, Value
+from dmlc.ops.move import EXPAND, ExpandAttributes
+from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+
+
+@dataclass(slots=True, eq=False)
+class _Found(Match):
+    """``shape`` is what the operand is stretched to before: only the reduced axes."""
+
+    shape: Shape = ()
+
+
+class ReductionBeforeExpand(Rule[_Found]):
+    """reduce_sum(expand(x)) becomes expand(reduce_sum(x)), where axes are stretched that are not reduced.
+
+    ``exact``: equal groups have equal results. What is stretched along reduced axes is so before, and
+    ``reduction-of-expand`` takes that away.
+    """
+
+    name = "reduction-before-expand"
+    roots = REDUCTIONS
+
+    def match(self, node: Node, graph: Graph) -> _Found | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not EXPAND:
+            return None
+        axes = node.attributes_as(ReduceAttributes).axes
+        old, new = inner.operand(0).shape, inner.result.shape
+        before = (*[1] * (len(new) - len(old)), *old)
+        shape = tuple([size if axis in axes else before[axis] for axis, size in enumerate(new)])
+        return None if shape == new else _Found(node, (inner,), shape)
+
+    def check(self, match: _Found, graph: Graph) -> Miss | None:
+        inner, axes = match.consumed[0], match.root.attributes_as(ReduceAttributes).axes
+        x = inner.operand(0)
+        offset = len(match.shape) - x.type.rank
+        own = [a for a in axes if a >= offset and x.shape[a - offset] == match.shape[a] != 1]
+        if own and any(a not in own and match.shape[a] != 1 for a in axes):
+            return Miss("axes {0} are reduced beside stretched ones: that would be one node more", (own,))
+        return used_elsewhere(inner.result)
+
+    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+        root, x = match.root, match.consumed[0].operand(0)
+        record = root.attributes_as(ReduceAttributes)
+        offset = len(match.shape) - x.type.rank
+        if match.shape[offset:] == x.shape and all(a >= offset for a in record.axes):
+            record = replace(record, axes=tuple([a - offset for a in record.axes]))
+        elif match.shape != x.shape:
+            x = rewriter.add(EXPAND, [x], ExpandAttributes(shape=match.shape))
+        reduced = rewriter.add(root.op, [x], record)
+        return [rewriter.add(EXPAND, [reduced], ExpandAttributes(shape=root.result.shape))]

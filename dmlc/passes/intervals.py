@@ -1,0 +1,389 @@
+"""What range the elements of a value lie in, as far as dtypes, bounds and operations tell.
+
+Every element lies in its interval, where no NaN and no infinity is fed, and none is made by what has no rule here. Ends
+are infinite where an operation may overflow: an interval with finite ends is a proof that it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Value, product
+from dmlc.ir.tensor import StoredTensor, Tensor
+from dmlc.ops import binary as b
+from dmlc.ops import elementwise as e
+from dmlc.ops import move as m
+from dmlc.ops import normalize, reduce, select
+from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, ONE_HOT, SCATTER_ELEMENTS, FullAttributes, OneHotAttributes
+from dmlc.ops.reduce import ReduceAttributes
+from dmlc.passes.patterns import scalar_of
+
+#: The lowest and highest element.
+Interval: TypeAlias = tuple[float, float]
+#: Gives the interval of a node's result from those of its operands.
+_Rule: TypeAlias = Callable[["Intervals", Node, Sequence[Interval]], Interval]
+
+INF = math.inf
+EVERYTHING: Interval = (-INF, INF)
+#: Larger constants are not read.
+_MOST_READ = 1 << 20
+#: Integers beyond this are not told apart by the ends of an interval.
+_EXACT = 2.0**53
+#: With more terms than this a sum in f32 is only known to be less than twice what it should be: a term changes the sum
+#: by at most twice itself.
+_MANY = 1 << 20
+#: What the functions of a kernel may be off by: units in the last place, generously.
+_UNITS = 8
+
+
+class Intervals:
+    """The intervals of a graph's values, worked out when they are asked for, and kept."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._known: dict[Value, Interval] = {}
+
+    def of(self, value: Value) -> Interval:
+        """The interval of a value. Linear in what it depends on; nothing recurses."""
+        pending = [value]
+        while pending:
+            top = pending[-1]
+            node = top.producer
+            if top in self._known:
+                pending.pop()
+                continue
+            rule = None if node is None or len(node.results) > 1 else _RULES.get(node.op)
+            if node is None or rule is None:
+                self._known[top] = of_dtype(top.type.dtype)
+                continue
+            operands = [v for v in node.operands if v is not None]
+            missing = [v for v in operands if v not in self._known]
+            if missing:
+                pending.extend(missing)
+                continue
+            self._known[top] = fitted(rule(self, node, [self._known[v] for v in operands]), top.type.dtype)
+        return self._known[value]
+
+    def most(self, node: Node) -> float:
+        """The most elements that a reduction takes together; infinite where the sizes have no bound."""
+        axes, x = node.attributes_as(ReduceAttributes).axes, node.operand(0)
+        return float(self.graph.dims.interval(product([x.shape[axis] for axis in axes]))[1])
+
+
+def of_dtype(dtype: DType) -> Interval:
+    """All that a dtype holds but infinities."""
+    if dtype.is_float:
+        top = float(np.finfo(dtype.numpy).max)
+        return (-top, top)
+    return (float(dtype.lowest), float(dtype.highest)) if dtype.is_integer else (0.0, 1.0)
+
+
+def _anything(dtype: DType) -> Interval:
+    """What an operation gives that may overflow."""
+    return EVERYTHING if dtype.is_float else of_dtype(dtype)
+
+
+def fitted(interval: Interval, dtype: DType) -> Interval:
+    """What the dtype makes of an exact interval: integers wrap, floats become infinite."""
+    low, high = interval
+    whole = of_dtype(dtype)
+    if math.isnan(low) or math.isnan(high) or low > high:
+        return _anything(dtype)
+    if not dtype.is_float:
+        wraps = low < whole[0] or whole[1] < high or max(-low, high) > _EXACT
+        return whole if wraps else interval
+    return (-INF if low < whole[0] else low, INF if high > whole[1] else high)
+
+
+def _wider(interval: Interval, dtype: DType, units: float = _UNITS) -> Interval:
+    """A little more, for what rounding does; integers are exact."""
+    if not dtype.is_float:
+        return interval
+    limits = np.finfo(dtype.numpy)
+    eps, least = float(limits.eps) * units, float(limits.smallest_subnormal) * units
+    low, high = interval
+    return (low - abs(low) * eps - least, high + abs(high) * eps + least)
+
+
+def _times(x: float, y: float) -> float:
+    return 0.0 if x == 0 or y == 0 else x * y
+
+
+def _corners(function: Callable[[float, float], float], x: Interval, y: Interval) -> Interval:
+    found = [function(p, q) for p in x for q in y]
+    return (min(found), max(found))
+
+
+def _squared(x: Interval) -> Interval:
+    low, high = x
+    ends = (low * low, high * high)
+    return (0.0 if low <= 0 <= high else min(ends), max(ends))
+
+
+# --- the rules
+
+
+def _fixed(low: float, high: float) -> _Rule:
+    return lambda _, __, ___: (low, high)
+
+
+def _first(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    """Elements are moved or picked, not computed."""
+    return x[0]
+
+
+def _any_of(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return _hull(x)
+
+
+def _hull(found: Sequence[Interval]) -> Interval:
+    return (min(x[0] for x in found), max(x[1] for x in found)) if found else EVERYTHING
+
+
+def _constant(_: Intervals, node: Node, __: Sequence[Interval]) -> Interval:
+    return _of_data(node.attributes_as(ConstantAttributes).value)
+
+
+def _of_data(data: Tensor) -> Interval:
+    whole = of_dtype(data.dtype) if data.dtype.is_integer else _anything(data.dtype)
+    # Data in a file of its own is not read for this, nor is much of it.
+    if (isinstance(data, StoredTensor) and data.is_apart) or data.size > _MOST_READ or data.size == 0:
+        return whole
+    array = data.array
+    if data.dtype.is_float:
+        array = array[~np.isnan(array)]
+        if array.size == 0:
+            return whole
+    # An i64 may round as a float: outwards.
+    low, high = float(array.min()), float(array.max())
+    return (np.nextafter(low, -INF), np.nextafter(high, INF)) if data.dtype.bits == 64 else (low, high)
+
+
+def _cast(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    have, to = node.operand(0).type.dtype, node.attributes_as(CastAttributes).to
+    if not to.is_float and have.is_float:
+        return of_dtype(to)  # NaN may become any integer
+    if to.kind == "bool":
+        return (0, 1)
+    return x[0] if not to.is_float else _rounded(x[0], to)
+
+
+def _rounded(x: Interval, to: DType) -> Interval:
+    """What rounding makes of exact ends: it keeps the order, also where f16 is rounded from f32."""
+    if not to.is_float:
+        return x
+    with np.errstate(all="ignore"):
+        exact = np.asarray(x, np.float64)
+        ends = [exact.astype(to.numpy), exact.astype(np.float32).astype(to.numpy)][: 2 if to.bits == 16 else 1]
+        return (float(min(e[0] for e in ends)), float(max(e[1] for e in ends)))
+
+
+def _add(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    (a, c), (p, q) = x
+    return _rounded((a + p, c + q), node.result.type.dtype)
+
+
+def _sub(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    (a, c), (p, q) = x
+    if node.operand(0) is node.operand(1) and math.isfinite(a) and math.isfinite(c):
+        return (0.0, 0.0)
+    return _rounded((a - q, c - p), node.result.type.dtype)
+
+
+def _mul(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    exact = _squared(x[0]) if node.operand(0) is node.operand(1) else _corners(_times, x[0], x[1])
+    return _rounded(exact, node.result.type.dtype)
+
+
+def _div(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    dtype, (low, high) = node.result.type.dtype, x[1]
+    if low <= 0 <= high:
+        return _anything(dtype)
+    exact = _corners(lambda p, q: 0.0 if math.isinf(q) else p / q, x[0], x[1])
+    if not all(map(math.isfinite, exact)):
+        return exact if dtype.is_float else _anything(dtype)
+    return _wider(exact, dtype, 1) if dtype.is_float else (math.floor(exact[0]), math.ceil(exact[1]))
+
+
+def _reciprocal(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    low, high = x[0]
+    if low <= 0 <= high:
+        return EVERYTHING
+    return _wider((1 / high, 1 / low), node.result.type.dtype)
+
+
+def _pow(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    power, dtype = scalar_of(node.operand(1)), node.result.type.dtype
+    if power == 2:
+        return _wider(_squared(x[0]), dtype)
+    if power == 1:
+        return _wider(x[0], dtype)
+    if power is None or not 0 < power < 64 or x[0][0] < 0:
+        return _anything(dtype)
+    return _wider(_rising(lambda end: end ** float(power))(x[0]), dtype)
+
+
+def _rising(function: Callable[[float], float]) -> Callable[[Interval], Interval]:
+    """A function that keeps the order."""
+
+    def ends(x: Interval) -> Interval:
+        out = []
+        for end in x:
+            try:
+                out.append(function(end))
+            except OverflowError:
+                out.append(INF)
+        return (out[0], out[1])
+
+    return ends
+
+
+def _monotone(function: Callable[[float], float], units: float = 0) -> _Rule:
+    def rule(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+        return _wider(_rising(function)(x[0]), node.result.type.dtype, units)
+
+    return rule
+
+
+def _whole(function: Callable[[float], int]) -> _Rule:
+    return _monotone(lambda end: end if math.isinf(end) else float(function(end)))
+
+
+def _exp(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    low, high = _wider(_rising(math.exp)(x[0]), node.result.type.dtype)
+    return (max(low, 0.0), high)
+
+
+def _sqrt(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    low, high = (math.sqrt(max(end, 0.0)) for end in x[0])
+    return _wider((low, high), node.result.type.dtype, 1)
+
+
+def _abs(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    low, high = x[0]
+    return (0.0 if low <= 0 <= high else min(abs(low), abs(high)), max(abs(low), abs(high)))
+
+
+def _neg(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return (-x[0][1], -x[0][0])
+
+
+def _relu(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return (max(x[0][0], 0.0), max(x[0][1], 0.0))
+
+
+def _min(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return (min(x[0][0], x[1][0]), min(x[0][1], x[1][1]))
+
+
+def _max(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return (max(x[0][0], x[1][0]), max(x[0][1], x[1][1]))
+
+
+def _clip(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    a = node.attributes_as(ClipAttributes)
+    low, high = x[0]
+    dtype = node.result.type.dtype
+    least, most = (None if v is None else float(np.asarray(v).astype(dtype.numpy)) for v in (a.min, a.max))
+    if least is not None:
+        low, high = max(low, least), max(high, least)
+    return (low, high) if most is None else (min(low, most), min(high, most))
+
+
+def _where(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return _hull(x[1:])
+
+
+def _scatter(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return _hull([x[0], x[2]])
+
+
+def _pad(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    value = float(node.attributes_as(m.PadAttributes).value)
+    return _hull([x[0], _rounded((value, value), node.result.type.dtype)])
+
+
+def _full(_: Intervals, node: Node, __: Sequence[Interval]) -> Interval:
+    a = node.attributes_as(FullAttributes)
+    value = float(np.asarray(a.value).astype(a.dtype.numpy))
+    return (value, value)
+
+
+def _one_hot(_: Intervals, node: Node, __: Sequence[Interval]) -> Interval:
+    a: Any = node.attributes_as(OneHotAttributes)
+    ends = [float(np.asarray(v).astype(a.dtype.numpy)) for v in (a.on, a.off)]
+    return (min(ends), max(ends))
+
+
+# --- reductions
+
+
+def _sum(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return _total(self, node, x[0])
+
+
+def _total(self: Intervals, node: Node, term: Interval) -> Interval:
+    """The sum of up to so many terms, or of none."""
+    most = self.most(node)
+    ends = (_times(min(term[0], 0.0), most), _times(max(term[1], 0.0), most))
+    return _accumulated(ends, node.result.type.dtype, most)
+
+
+def _accumulated(exact: Interval, dtype: DType, most: float) -> Interval:
+    """What rounding makes of a sum or a mean of so many terms; f16 is accumulated in f32."""
+    if not dtype.is_float:
+        return exact
+    if most > _MANY:
+        return (2 * min(exact[0], 0.0), 2 * max(exact[1], 0.0))
+    size = max(abs(exact[0]), abs(exact[1]))
+    slack = 0.0 if math.isinf(size) else size * (most * 2.0**-23 + _UNITS * float(np.finfo(dtype.numpy).eps))
+    low, high = exact[0] - slack, exact[1] + slack
+    return (max(low, 0.0) if exact[0] >= 0 else low, min(high, 0.0) if exact[1] <= 0 else high)
+
+
+def _mean(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    if not node.result.type.dtype.is_float:
+        return (min(x[0][0], 0.0), max(x[0][1], 0.0))
+    return _accumulated(x[0], node.result.type.dtype, self.most(node))
+
+
+def _sum_square(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return _total(self, node, _squared(x[0]))
+
+
+def _l1(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return _total(self, node, _abs(self, node, x))
+
+
+def _l2(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    return _sqrt(self, node, [_total(self, node, _squared(x[0]))])
+
+
+def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    """Of nothing it is an end of the type."""
+    dims, axes = self.graph.dims, node.attributes_as(ReduceAttributes).axes
+    if any(dims.promises_empty(node.operand(0).shape[axis]) for axis in axes):
+        return _anything(node.result.type.dtype)
+    return x[0]
+
+
+_TRUTH = (e.IS_NAN, e.IS_INF, b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)
+_RULES: dict[Operation, _Rule] = {
+    CONSTANT: _constant, CAST: _cast, CLIP: _clip, WHERE: _where, FULL: _full, ONE_HOT: _one_hot,
+    b.ADD: _add, b.SUB: _sub, b.MUL: _mul, b.DIV: _div, b.POW: _pow, b.MIN: _min, b.MAX: _max,
+    e.ABS: _abs, e.NEG: _neg, e.EXP: _exp, e.SQRT: _sqrt, e.RECIPROCAL: _reciprocal, e.RELU: _relu,
+    e.SIGN: _fixed(-1, 1), e.SIN: _fixed(-1, 1), e.COS: _fixed(-1, 1), e.TANH: _fixed(-1, 1), e.ERF: _fixed(-1, 1),
+    e.SIGMOID: _fixed(0, 1), e.FLOOR: _whole(math.floor), e.CEIL: _whole(math.ceil), e.ROUND: _whole(round),
+    normalize.SOFTMAX: _fixed(0, 1), select.HARDMAX: _fixed(0, 1),
+    m.RESHAPE: _first, m.TRANSPOSE: _first, m.SQUEEZE: _first, m.UNSQUEEZE: _first, m.EXPAND: _first, m.SLICE: _first,
+    m.CONCAT: _any_of, m.PAD: _pad, GATHER: _first, GATHER_ELEMENTS: _first, SCATTER_ELEMENTS: _scatter,
+    reduce.REDUCE_SUM: _sum, reduce.REDUCE_MEAN: _mean, reduce.REDUCE_SUM_SQUARE: _sum_square,
+    reduce.REDUCE_L1: _l1, reduce.REDUCE_L2: _l2, reduce.REDUCE_MAX: _extreme, reduce.REDUCE_MIN: _extreme,
+    **dict.fromkeys(_TRUTH, _fixed(0, 1)),
+}  # fmt: skip

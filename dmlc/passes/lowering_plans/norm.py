@@ -1,0 +1,72 @@
+"""Norms, sums of squares and logarithms of sums: one kernel, which is slow off the last axes, or its parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ops.binary import MUL
+from dmlc.ops.elementwise import ABS, LOG, SQRT
+from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM, REDUCE_SUM, REDUCE_SUM_SQUARE
+from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
+from dmlc.passes.lowering_plans.reduce import axes_of, chain_steps, home_of, reduce_view
+from dmlc.passes.lowering_plans.view import after
+from dmlc.passes.manager import REASSOCIATES
+
+ROOTS = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCE_LOG_SUM)
+_AFTER: dict[Operation, Operation] = {REDUCE_L2: SQRT, REDUCE_LOG_SUM: LOG}
+#: Elements this many bytes apart evict each other from the cache.
+_PAGE = 4096
+
+
+class NormAsItStands(Standing):
+    """One node over the axes."""
+
+    roots = ROOTS
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        view, home = reduce_view(node), home_of(node)
+        shape = view.at(sizes)
+        total = math.prod(shape)
+        behind = max(after(shape, segment) for segment in view.groups[-1:])
+        where = "" if behind == 1 else " far" if behind * home.numpy.itemsize >= _PAGE else " strided"
+        return [Step(f"ReduceL2{where}", home, total)]
+
+
+class NormInParts(Plan):
+    """A norm or a logarithm of a sum becomes a plain sum, with what is done to the elements before and to it after."""
+
+    name: ClassVar[str] = "norm-in-parts"
+    roots = ROOTS
+    rewrite_class = REASSOCIATES
+
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        dtype = node.operand(0).type.dtype
+        if not axes_of(node):
+            return "it is over no axis"
+        if not dtype.is_float:
+            return "partial sums of integers may leave their range"
+        return None if self.facts.home(REDUCE_SUM, dtype) is home_of(node) else f"{dtype} takes a detour"
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        shape, home = sizes.of(node.operand(0)), home_of(node)
+        total = math.prod(shape)
+        small = total // max(math.prod([shape[a] for a in axes_of(node)]), 1)
+        before = [] if node.op is REDUCE_LOG_SUM else [Step("Square", home, total, total)]
+        sums = chain_steps(REDUCE_SUM, home, shape, axes_of(node))
+        return [*before, *sums, *([Step("others", home, small, small)] if node.op in _AFTER else [])]
+
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        x = make.cast(node.operand(0), home_of(node))
+        if node.op is REDUCE_L1:
+            x = make(ABS, x)
+        elif node.op is not REDUCE_LOG_SUM:
+            x = make(MUL, x, x)
+        out = make(REDUCE_SUM, x, attributes=node.attributes)
+        out = make(_AFTER[node.op], out) if node.op in _AFTER else out
+        return [make.cast(out, node.result.type.dtype)]
+
+
+PLANS: Sequence[type[Plan]] = (NormAsItStands, NormInParts)

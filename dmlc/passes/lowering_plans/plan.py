@@ -1,0 +1,83 @@
+"""What a lowering plan is: one of several ways to say an operation, of which the cheapest is taken.
+
+A plan says where it applies, which nodes it would emit (for the cost), and makes them. How an operation is lowered when
+nothing is chosen is a plan too, ``Standing``: it is costed with the others and builds nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from dmlc.ir import Dim, Graph, Node, Operation, Value
+from dmlc.ir.dim import evaluate
+from dmlc.passes.legal_rules.build import Maker
+from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.manager import EXACT
+from dmlc.targets.cost import Cheapest, Step, Work
+
+
+class Sizes:
+    """The sizes of dims at one place of their bounds."""
+
+    __slots__ = ("_binding",)
+
+    def __init__(self, binding: Mapping[str, int]) -> None:
+        self._binding = binding
+
+    def __call__(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else evaluate(dim, self._binding)
+
+    def of(self, value: Value) -> tuple[int, ...]:
+        """The shape of a value."""
+        return tuple([self(d) for d in value.shape])
+
+
+class Plan(ABC):
+    """One lowering of some operations. Its name is the name of a rule, its docstring's first line says what it does.
+
+    ``facts`` are the kernels of the target at the opset. A node that a plan made is offered to the other plans; to the
+    plan itself where it is ``repeatable``, which is for plans that make smaller nodes than they take. One that
+    ``looks_around`` asks what other nodes there are; the others are asked once for all nodes of one kind.
+    """
+
+    name: ClassVar[str]
+    roots: ClassVar[tuple[Operation, ...]]
+    rewrite_class: ClassVar[str] = EXACT
+    repeatable: ClassVar[bool] = False
+    looks_around: ClassVar[bool] = False
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    @abstractmethod
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        """Why the plan is not possible here; None where it is."""
+
+    @abstractmethod
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
+        """The nodes that it would emit. Called where it applies, for several sizes where some are not known."""
+
+    @abstractmethod
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        """The values that replace the node's results, of the same types."""
+
+    def class_of(self, node: Node, graph: Graph) -> str:
+        """The rewrite class here, where it depends on dtypes."""
+        return self.rewrite_class
+
+
+class Standing(Plan):
+    """The node as the target's own lowering says it: no rule, always possible."""
+
+    name: ClassVar[str] = "as it stands"
+
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        return None
+
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        return node.results
+
+
+__all__ = ["Cheapest", "Maker", "Plan", "Sizes", "Standing", "Step", "Work"]

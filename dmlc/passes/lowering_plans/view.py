@@ -1,0 +1,101 @@
+"""An arg search as its plans see it: neighbouring axes of one kind are one segment, axes of size 1 are gone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dmlc.ir import Dim, DType, Graph, Node, Shape
+from dmlc.passes.lowering_plans.plan import Sizes
+from dmlc.passes.reduce_rules.moves import is_unit
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``sizes`` of the segments and which are ``searched``; both kinds alternate, until a segment is split."""
+
+    sizes: Shape
+    searched: tuple[bool, ...]
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The searched segments."""
+        return tuple([i for i, searched in enumerate(self.searched) if searched])
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        return tuple([i for i, searched in enumerate(self.searched) if not searched])
+
+    @property
+    def kind(self) -> str:
+        """The segments as letters: ``KR`` where the last axes are searched."""
+        return "".join(["KR"[searched] for searched in self.searched])
+
+    def split(self, segment: int, outer: int, inner: int) -> View:
+        """The segment as two."""
+        sizes = (*self.sizes[:segment], outer, inner, *self.sizes[segment + 1 :])
+        return View(sizes, (*self.searched[: segment + 1], *self.searched[segment:]))
+
+    def at(self, sizes: Sizes) -> tuple[int, ...]:
+        return tuple([sizes(d) for d in self.sizes])
+
+
+def view_of(graph: Graph | None, node: Node, axes: Sequence[int]) -> View:
+    """How a node's first operand is searched. At least one segment is searched, of size 1 where all axes are."""
+    shape = node.operand(0).shape
+    sizes: list[Dim] = []
+    searched: list[bool] = []
+    for axis, size in enumerate(shape):
+        mine = axis in axes
+        if size == 1 or (graph is not None and is_unit(graph, size)):
+            continue
+        if searched and searched[-1] == mine:
+            sizes[-1] = sizes[-1] * size
+        else:
+            sizes.append(size)
+            searched.append(mine)
+    if True not in searched:
+        sizes.append(1)
+        searched.append(True)
+    return View(tuple(sizes), tuple(searched))
+
+
+def after(sizes: Sequence[int], segment: int) -> int:
+    """How many elements lie together for each place of the segment."""
+    return math.prod(sizes[segment + 1 :])
+
+
+#: No memory holds as many elements as the square of this; sizes of a broken model may be larger.
+_FACTORS = 1 << 20
+
+
+@lru_cache(maxsize=256)
+def _divisors(size: int) -> tuple[int, ...]:
+    """Those up to a bound and what they leave; 1 for nothing."""
+    lows = [low for low in range(1, min(math.isqrt(size), _FACTORS) + 1) if size % low == 0]
+    return tuple([one for low in lows for one in (low, size // low)]) or (1,)
+
+
+def divisor_near(size: int, wanted: float) -> int:
+    """The divisor of a size that is nearest to what is wanted, as a ratio: one of 8 if such a one is near enough."""
+    found = _divisors(size)
+    even = [one for one in found if one % _VECTOR == 0 and wanted / _VECTOR < one < wanted * _VECTOR]
+    return min(even or found, key=lambda one: abs(math.log(one / wanted)))
+
+
+#: Reductions go fastest over multiples of so many elements.
+_VECTOR = 8
+#: Elements that are whole pages apart fall into the same ways of the cache, which holds fewer than this of them.
+_PAGE, _WAYS = 4096, 16
+
+
+def spread(kernel: str, dtype: DType, sizes: Sequence[int], segment: int) -> str:
+    """The row of the cost model for a kernel that goes along one segment."""
+    behind = after(sizes, segment)
+    if behind == 1:
+        return kernel
+    if sizes[segment] >= _WAYS and behind * dtype.numpy.itemsize % _PAGE == 0:
+        return f"{kernel} far"
+    return f"{kernel} deep" if sizes[segment] > _WAYS else f"{kernel} strided"

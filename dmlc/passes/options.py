@@ -1,0 +1,87 @@
+"""What a user may ask of the passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dmlc.diagnostics import did_you_mean, fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.ir import Graph
+from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, PassContext, PassManager
+from dmlc.passes.narrow_f64 import NarrowF64
+from dmlc.passes.pipeline import default_pipeline, fusions
+from dmlc.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is compiled for, and how. ``narrow_f64`` computes in f32 what is f64, ``accumulate_f32`` written-out squares
+    and variances of f16."""
+
+    target: Target
+    opset: int
+    allowed: frozenset[str]
+    lower_hardmax: bool
+    skip_rules: frozenset[str] = frozenset()
+    only_rules: frozenset[str] | None = None
+    progress: Callable[[str], None] | None = None
+    narrow_f64: bool = False
+    accumulate_f32: bool = False
+
+    def context(self, target: Target) -> PassContext:
+        """The context in which the passes for a target run."""
+        return PassContext(target, self.opset, self.allowed, self.skip_rules, self.only_rules)
+
+    def pipeline(self, target: Target) -> PassManager:
+        """All passes for a target."""
+        return default_pipeline(
+            target,
+            lower_hardmax=self.lower_hardmax,
+            narrow_f64=self.narrow_f64,
+            accumulate_f32=self.accumulate_f32,
+        )
+
+    def fusions(self, max_rank: int | None) -> PassManager:
+        """The passes whose result is still a program of the language."""
+        return PassManager(fusions(max_rank, narrow_f64=self.narrow_f64, accumulate_f32=self.accumulate_f32))
+
+    def narrowed(self, graph: Graph) -> Graph:
+        """A copy of the graph that computes in f32 what is f64."""
+        out = graph.clone()
+        NarrowF64().run(out, self.context(self.target))
+        return out
+
+
+def chosen_opset(target: Target, opset: int | None) -> int:
+    """The opset to emit. Raises ``DmlcError`` E0552 for one that the target does not take."""
+    if opset is None:
+        return target.opset
+    if not target.min_opset <= opset <= target.max_opset:
+        text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset}"
+        raise fail(codes.OPSET_OUT_OF_RANGE, text)
+    return opset
+
+
+def chosen_classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
+    """The classes of rewrites that may be applied. Raises ``DmlcError`` E0556 (exit code 2)."""
+    allow = [allow] if isinstance(allow, str) else list(allow)
+    for name in allow:
+        if name not in CLASSES:
+            help = did_you_mean(name, CLASSES) or f"classes are {', '.join(CLASSES)}"
+            raise fail(codes.UNKNOWN_CHOICE, f"there is no class of rewrites {name}", help=help, exit_code=2)
+    if exact and set(allow) - {EXACT}:
+        raise fail(codes.UNKNOWN_CHOICE, f"exact and allow={', '.join(allow)} contradict each other", exit_code=2)
+    classes = {EXACT} if exact else {EXACT, REASSOCIATES, *allow}
+    return frozenset(classes | ({REASSOCIATES} if RANGE in classes else set()))
+
+
+def chosen_numbers(f64: str | None, accumulate: str | None, allowed: frozenset[str]) -> tuple[bool, bool]:
+    """Whether f64 is computed in f32, and what is summed of f16. Raises ``DmlcError`` E0556 (exit code 2)."""
+    for name, word in (("f64", f64), ("accumulate", accumulate)):
+        if word not in (None, "f32"):
+            raise fail(codes.UNKNOWN_CHOICE, f"{name} may be f32, not {word}", exit_code=2)
+    if accumulate is not None and REASSOCIATES not in allowed:
+        message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
+        raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
+    return f64 is not None, accumulate is not None

@@ -1,0 +1,51 @@
+"""``repair``: what the target's execution provider is known to do wrongly, or not at all, is computed otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.fold_rules import MOVE_RULES
+from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.repair_rules import RULES, EmptyRule, RepairRule, Trouble
+from dmlc.passes.rewrite import Rule, rewrite
+
+
+@dataclass(frozen=True)
+class Repair(Pass):
+    """Nodes of imported models too, which ``legalize`` leaves as their users run them.
+
+    What no rule repairs stays as it is, and is refused or warned of when the emitted model is looked at.
+    """
+
+    name: ClassVar[str] = "repair"
+    summary: ClassVar[str] = "Compute otherwise what the target's execution provider is known to get wrong."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        own = _own(context)
+        return [*own, *MOVE_RULES] if own else []
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        rules = _own(context)
+        if not _has_empty(graph):
+            rules = [rule for rule in rules if not isinstance(rule, EmptyRule)]
+        changed = rewrite(graph, rules, context)
+        if changed:  # new reshapes may meet those of the program
+            rewrite(graph, MOVE_RULES, context)
+        return changed
+
+
+def _own(context: PassContext) -> list[RepairRule[Any]]:
+    if context.target.provider is None:
+        return []
+    trouble = Trouble.of(context)
+    return [rule(trouble) for rule in RULES]
+
+
+def _has_empty(graph: Graph) -> bool:
+    """Whether a size is known to be 0: few graphs have one, and then every node must be looked at."""
+    if any(0 in value.shape for value in graph.inputs):
+        return True
+    return any(0 in value.shape for node in graph for value in node.results)

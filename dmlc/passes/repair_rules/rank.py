@@ -1,0 +1,153 @@
+"""Nodes between reshapes that have more axes than DirectML takes: neighbouring axes become one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.ops.binary import BINARY
+from dmlc.ops.choose import CAST, CLIP, WHERE
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import UNARY
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
+from dmlc.passes.legal_rules.build import Maker
+from dmlc.passes.patterns import made_by
+from dmlc.passes.reduce_rules.moves import is_unit
+from dmlc.passes.repair_rules.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+
+_RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
+
+
+@dataclass(slots=True, eq=False)
+class _Runs(Match):
+    """``runs`` are the neighbouring axes of the result that become one axis each."""
+
+    runs: tuple[tuple[int, ...], ...] = ()
+
+
+class MergeAxes(RepairRule[_Runs]):
+    """What both rules share: their operands come from reshapes, which then make the merged axes themselves."""
+
+    repairs = ("rank",)
+
+    def match(self, node: Node, graph: Graph) -> _Runs | None:
+        limit = self._limit()
+        if limit is None or node.result.type.rank <= limit or node.result.type.dtype is FOREIGN:
+            return None
+        return _Runs(node, runs=self.runs(node, graph))
+
+    def _limit(self) -> int | None:
+        (failure,) = self.repairs
+        found = self.trouble.of_kernel(failure, "Reshape")
+        return None if found is None else found.ranks_over
+
+    @abstractmethod
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """The axes of the result that may become one, as few runs as there can be."""
+
+    def check(self, match: _Runs, graph: Graph) -> Miss | None:
+        limit = self._limit()
+        assert limit is not None
+        if len(match.runs) > limit:
+            return Miss("merging neighbouring axes leaves {0} axes, the limit is {1}", (len(match.runs), limit))
+        for value in match.root.operands:
+            if value is None or value.type.rank <= limit or constant_of(value) is not None:
+                continue
+            reshaped = made_by(value, *_RESHAPES)
+            if reshaped is None or reshaped.operand(0).type.rank > limit:
+                return Miss("{0} has {1} axes where it comes from", (value.type, value.type.rank), value)
+        return None
+
+    def describe(self, match: _Runs) -> str:
+        return f"{match.root.op.name} of {match.root.result.type.rank} axes over {len(match.runs)}"
+
+
+class MergeElementwise(MergeAxes):
+    """An elementwise operation of more than 8 axes, between reshapes, is computed over merged neighbours."""
+
+    name = "merge-elementwise-axes"
+    roots = (*UNARY, *BINARY, CAST, CLIP, WHERE)
+
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Neighbours along which each operand has all elements, or stretches over both."""
+        shape = node.result.shape
+        operands = [_aligned(v.shape, len(shape)) for v in node.operands if v is not None]
+        runs: list[list[int]] = []
+        fates: list[tuple[int, ...] | None] = []
+        for axis, size in enumerate(shape):
+            fate = None if is_unit(graph, size) else tuple([_fate(own[axis], size, axis) for own in operands])
+            if runs and (fate is None or fates[-1] is None or fates[-1] == fate):
+                runs[-1].append(axis)
+                fates[-1] = fate if fates[-1] is None else fates[-1]
+            else:
+                runs.append([axis])
+                fates.append(fate)
+        return tuple([tuple(run) for run in runs])
+
+    def build(self, match: _Runs, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        rank = root.result.type.rank
+        operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
+        return [make.reshape(rewriter.add(root.op, operands, root.attributes), root.result.shape)]
+
+
+def _fate(own: Dim, size: Dim, axis: int) -> int:
+    """0 where an operand stretches, -1 where it has all elements; a size that is only proved equal stands alone."""
+    return -1 if own == size else 0 if own == 1 else axis + 1
+
+
+def _aligned(shape: Sequence[Dim], rank: int) -> tuple[Dim, ...]:
+    return (*[1] * (rank - len(shape)), *shape)
+
+
+def _merged(make: Maker, value: Value, rank: int, runs: Sequence[Sequence[int]]) -> Value:
+    shape = _aligned(value.shape, rank)
+    sizes = [product([shape[axis] for axis in run]) for run in runs]
+    data = constant_of(value)
+    if data is not None and all(isinstance(size, int) for size in sizes):
+        return make.constant(data.array.reshape([int(str(size)) for size in sizes]), value.type.dtype)
+    return make.reshape(value, sizes)
+
+
+class MergeTransposed(MergeAxes):
+    """A transpose of more than 8 axes, between reshapes, moves neighbours that stay together as one."""
+
+    name = "merge-transposed-axes"
+    roots = (TRANSPOSE,)
+
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""
+        perm, shape = node.attributes_as(TransposeAttributes).perm, node.result.shape
+        large = [a for a in sorted(perm) if not is_unit(graph, node.operand(0).shape[a])]
+        follows = dict(pairwise(large))
+        runs: list[list[int]] = []
+        last: int | None = None
+        for axis, source in enumerate(perm):
+            if runs and (is_unit(graph, shape[axis]) or last is None or follows.get(last) == source):
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+            last = last if is_unit(graph, shape[axis]) else source
+        return tuple([tuple(run) for run in runs])
+
+    def build(self, match: _Runs, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        x, perm = root.operand(0), root.attributes_as(TransposeAttributes).perm
+        heads = [_head(rewriter.graph, root, run) for run in match.runs]
+        sizes = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
+        order = sorted(range(len(heads)), key=lambda i: perm[heads[i]])
+        merged = make.reshape(x, [sizes[i] for i in order])
+        record = TransposeAttributes(perm=tuple([order.index(i) for i in range(len(heads))]))
+        return [make.reshape(make(TRANSPOSE, merged, attributes=record), root.result.shape)]
+
+
+def _head(graph: Graph, node: Node, run: Sequence[int]) -> int:
+    """The axis that says where a run stands in the operand: the first one that moves anything."""
+    return next((axis for axis in run if not is_unit(graph, node.result.shape[axis])), run[0])
+
+
+RULES: Sequence[type[MergeAxes]] = (MergeElementwise, MergeTransposed)

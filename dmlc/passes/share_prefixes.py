@@ -1,0 +1,131 @@
+"""``share-prefixes``: a reduction over more axes goes on from the one over fewer beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir.dtype import f16
+from dmlc.ops.reduce import (
+    REDUCE_L1,
+    REDUCE_MAX,
+    REDUCE_MEAN,
+    REDUCE_MIN,
+    REDUCE_PROD,
+    REDUCE_SUM,
+    REDUCE_SUM_SQUARE,
+    ReduceAttributes,
+)
+from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.reduce_rules.fit import fit, reduce_to
+from dmlc.passes.reduce_rules.kinds import merge_class
+from dmlc.passes.reduce_rules.moves import is_unit
+from dmlc.passes.rewrite import Match, Rewriter, node_name
+
+#: reduction -> what goes on from its results.
+_NEXT: dict[Operation, Operation] = {
+    REDUCE_MAX: REDUCE_MAX,
+    REDUCE_MIN: REDUCE_MIN,
+    REDUCE_SUM: REDUCE_SUM,
+    REDUCE_MEAN: REDUCE_MEAN,
+    REDUCE_PROD: REDUCE_PROD,
+    REDUCE_L1: REDUCE_SUM,
+    REDUCE_SUM_SQUARE: REDUCE_SUM,
+}
+
+
+@dataclass(frozen=True)
+class SharePrefixes(Pass):
+    """Runs after the merging of nested reductions, which would take a result that nothing else uses away again.
+
+    ``exact`` for max and min, and for integers where no sum can leave its range; float sums and means reassociate.
+    What is read again is the smaller result. Integer means truncate and stay.
+    """
+
+    name: ClassVar[str] = "share-prefixes"
+    summary: ClassVar[str] = "Go on from a reduction over fewer axes where one over more stands beside it."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+    optional: ClassVar[bool] = True
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        if not context.wants(self.name):
+            return False
+        groups: dict[tuple[Value, Operation], list[Node]] = {}
+        for node in graph:
+            if node.op in _NEXT and _axes(node):
+                groups.setdefault((node.operand(0), node.op), []).append(node)
+        changed = False
+        for group in groups.values():
+            if len(group) > 1 and _merges(group[0]):
+                changed |= self._share(graph, group, context)
+        return changed
+
+    def _share(self, graph: Graph, group: list[Node], context: PassContext) -> bool:
+        """Whether any of the reductions of one value goes on from another. Those stand where the first one stood."""
+        parents: dict[Node, Node] = {}
+        for node in group:
+            fewer = [n for n in group if set(_axes(n)) < set(_axes(node)) and _leads_to(graph, n, node)]
+            if not fewer:
+                continue
+            best = max(fewer, key=lambda n: len(_axes(n)))
+            if merge_class(_NEXT[node.op], best, _axes(node), graph, context.target) in context.allowed:
+                parents[node] = best
+        made: dict[Node, Value] = {}
+        for node in sorted({*parents, *parents.values()}, key=lambda n: len(_axes(n))):
+            rewriter = Rewriter(graph, self.name, Match(node))
+            rewriter.root = group[0]
+            parent = parents.get(node)
+            made[node] = _again(rewriter, node) if parent is None else _go_on(rewriter, node, parent, made[parent])
+            if parent is not None:
+                how = merge_class(_NEXT[node.op], parent, _axes(node), graph, context.target)
+                text = f"{node.op.name} over {list(_axes(node))} from the one over {list(_axes(parent))}"
+                after = tuple([node_name(n) for n in rewriter.made])
+                context.record(self.name, how, text, node.spans, (node_name(node),), after)
+        for node, value in made.items():
+            graph.replace_all_uses(node.result, value)
+            graph.erase(node)
+        return bool(made)
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    return node.attributes_as(ReduceAttributes).axes
+
+
+def _merges(node: Node) -> bool:
+    """Whether partial results lead to the same result: of f16 they are rounded and may overflow, an integer mean
+    truncates."""
+    dtype = node.result.type.dtype
+    if node.op is REDUCE_MAX or node.op is REDUCE_MIN:
+        return True
+    return dtype is not f16 and not (node.op is REDUCE_MEAN and dtype.is_integer)
+
+
+def _leads_to(graph: Graph, fewer: Node, node: Node) -> bool:
+    """Whether one more reduction of the smaller result is the other one, with no move of axes, and reads less."""
+    if all(is_unit(graph, fewer.operand(0).shape[a]) for a in _axes(fewer)):
+        return False
+    return fit(graph, fewer.result.shape, _rest(fewer, node), node.result.shape) is not None
+
+
+def _rest(fewer: Node, node: Node) -> tuple[int, ...]:
+    """The axes that are still to be reduced, of the smaller result."""
+    done = _axes(fewer)
+    rest = [a for a in _axes(node) if a not in done]
+    if not fewer.attributes_as(ReduceAttributes).keepdims:
+        rest = [a - sum(d < a for d in done) for a in rest]
+    return tuple(rest)
+
+
+def _again(rewriter: Rewriter, node: Node) -> Value:
+    """The same node, at the place of the first one."""
+    made = rewriter.graph.add(
+        node.op, node.operands, node.attributes, spans=node.spans, rules=node.rules, before=rewriter.root
+    )
+    made.name, made.origin = node.name, node.origin
+    return made.result
+
+
+def _go_on(rewriter: Rewriter, node: Node, parent: Node, start: Value) -> Value:
+    record = ReduceAttributes(axes=_rest(parent, node), keepdims=False)
+    return reduce_to(rewriter, _NEXT[node.op], start, record, node.result.shape)

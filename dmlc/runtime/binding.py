@@ -1,0 +1,41 @@
+"""Dims that the user fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dmlc.diagnostics import DmlcError, Label, did_you_mean, fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.ir import Graph, OpError, dim_names
+from dmlc.ops.call import CallSite, diagnose
+from dmlc.runtime.feeds import bounds_text
+
+
+def _check_binding(graph: Graph, binding: Mapping[str, int]) -> None:
+    names = sorted({n for value in graph.inputs for size in value.shape for n in dim_names(size)})
+    for name, size in binding.items():
+        if name not in names:
+            has = f"its dims are {', '.join(names)}" if names else "it has none"
+            help = "; ".join(filter(None, [did_you_mean(name, names), has]))
+            raise fail(codes.BAD_BINDING, f"the model has no dim {name}", help=help)
+        interval = graph.dims.bounds.get(name, (graph.dims.least, float("inf")))
+        if not interval[0] <= size <= interval[1]:
+            message = f"{name}={size} is out of bounds: {name} is {bounds_text(interval)}"
+            raise fail(codes.BAD_BINDING, message)
+
+
+def bound(graph: Graph, binding: Mapping[str, int]) -> Graph:
+    """The graph with dims fixed. Raises ``DmlcError`` E0555, or the error of the rule that a size breaks."""
+    if not binding:
+        return graph
+    _check_binding(graph, binding)
+    try:
+        out = graph.clone(binding)
+    except OpError as error:
+        raise DmlcError(diagnose(error, CallSite(error.spans[0] if error.spans else None))) from None
+    for condition, span in out.conditions.items():
+        if isinstance(condition.left, int) and isinstance(condition.right, int):
+            given = ", ".join(f"{name}={size}" for name, size in binding.items())
+            labels = [Label(span)] if span else []
+            raise fail(codes.BAD_BINDING, f"{given} breaks {condition}", *labels, help=condition.why)
+    return out

@@ -1,0 +1,160 @@
+"""The kernels of the installed ONNX Runtime's CPU provider, read from the library itself.
+
+``get_all_opkernel_def`` is a function of its Python binding for debugging (``onnxruntime_pybind_schema.cc``): it is in
+every released package so far, and promised for none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from dmlc.targets import KernelTable, Target, operators_of
+from dmlc.targets.kernel_rows import INSERTED
+
+#: First and last since-version, and the types of each parameter.
+Kernel: TypeAlias = tuple[int, int, dict[str, set[str]]]
+#: Per operator of the default domain.
+Kernels: TypeAlias = dict[str, list[Kernel]]
+#: Types by type parameter.
+Types: TypeAlias = dict[str, list[str]]
+
+#: The model opsets that are asked for.
+OPSETS = range(11, 22)
+_OPEN_END = 2**31 - 1
+_SHORT = {
+    "float16": "f16", "float": "f32", "double": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What was read: ``version`` of onnxruntime, and its table. ``problem`` says why there is no table."""
+
+    version: str | None
+    table: KernelTable | None
+    problem: str = ""
+
+
+def read_kernels(operators: Container[str] | None = None) -> Kernels:
+    """The kernels of the CPU provider for operators, or for all. Raises ``ImportError`` or ``AttributeError`` where
+    they cannot be read."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    out: Kernels = defaultdict(list)
+    for kernel in state.get_all_opkernel_def():
+        op = kernel.op_name
+        if (operators is None or op in operators) and kernel.provider == "CPUExecutionProvider" and not kernel.domain:
+            first, last = kernel.version_range
+            out[op].append((first, last, {p: set(_short(names)) for p, names in kernel.type_constraints.items()}))
+    return dict(out)
+
+
+def types_by_opset(kernels: Kernels, op: str) -> dict[int, Types]:
+    """The types per parameter that run at each model opset at which the operator is declared."""
+    out: dict[int, Types] = {}
+    last = OPSETS[-1]
+    for since, allowed in _versions(op):
+        types = _types(kernels.get(op, ()), since, allowed)
+        out.update(dict.fromkeys(range(max(since, OPSETS[0]), last + 1), types))
+        last = since - 1
+    return out
+
+
+def _types(kernels: Sequence[Kernel], since: int, allowed: Mapping[str, frozenset[str]]) -> Types:
+    """The types of a version of an operator.
+
+    ONNX Runtime takes a kernel whose range has no end only if it begins at the schema's own version
+    (``VerifyVersion`` in ``core/framework/kernel_registry.cc``).
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for first, last, types in kernels:
+        if first == since or (first < since <= last and last != _OPEN_END):
+            for parameter, names in types.items():
+                found[parameter] |= names
+    out = {}
+    for parameter, names in sorted(found.items()):
+        if parameter in allowed:
+            names = names & allowed[parameter]
+        out[parameter] = [n for n in _SHORT.values() if n in names]
+        if "f32" in names and "f16" not in names and "f16" in allowed.get(parameter, ()):
+            out[parameter].insert(0, INSERTED)
+    return out
+
+
+def _versions(op: str) -> Iterator[tuple[int, dict[str, frozenset[str]]]]:
+    """The versions of an operator up to the last opset that is asked for, newest first, and the types of its schema.
+
+    One that only ONNX Runtime declares is of version 1 and allows what its kernels take.
+    """
+    from onnx import defs
+
+    if not defs.has(op, ""):
+        yield 1, {}
+    opset = OPSETS[-1]
+    while opset >= OPSETS[0] and defs.has(op, opset, ""):
+        schema = defs.get_schema(op, opset, "")
+        yield (
+            schema.since_version,
+            {c.type_param_str: frozenset(_short(c.allowed_type_strs)) for c in schema.type_constraints},
+        )
+        opset = schema.since_version - 1
+
+
+def _short(names: Iterable[str]) -> list[str]:
+    """``f32`` for ``tensor(float)``."""
+    return [_SHORT.get(name[7:-1], name) for name in names]
+
+
+def rows(types_of: dict[int, Types]) -> list[list[Any]]:
+    """``[first opset, last opset, types]``, neighbours with equal types joined: the rows of a kernel table."""
+    out: list[list[Any]] = []
+    for opset, found in sorted(types_of.items()):
+        types = {p: " ".join(names) for p, names in found.items()}
+        if not all(types.values()) or not types:
+            continue
+        if out and out[-1][1] == opset - 1 and out[-1][2] == types:
+            out[-1][1] = opset
+        else:
+            out.append([opset, opset, types])
+    return out
+
+
+def rows_of(operators: Collection[str]) -> dict[str, list[list[Any]]]:
+    """The rows of these operators that the installed library has. Raises as ``read_kernels``."""
+    kernels = read_kernels(operators)
+    return {op: rows(types_by_opset(kernels, op)) for op in operators}
+
+
+def all_rows() -> dict[str, list[list[Any]]]:
+    """The rows of every operator that the installed library has at the opsets that are asked for. Raises as
+    ``read_kernels``."""
+    kernels = read_kernels()
+    found = {op: rows(types_by_opset(kernels, op)) for op in sorted(kernels)}
+    return {op: each for op, each in found.items() if each}
+
+
+@lru_cache(maxsize=1)
+def installed() -> Installed:
+    """The table of the operators that lowerings emit. Read once a process: that takes some 20 ms, and what loading
+    onnxruntime takes."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return Installed(None, None, "onnxruntime is not installed")
+    version = str(onnxruntime.__version__)
+    try:
+        operators = rows_of(operators_of("ort_cpu"))
+    except (ImportError, AttributeError) as error:
+        return Installed(version, None, f"onnxruntime {version} does not tell its kernels: {error}")
+    source = f"onnxruntime {version}, as installed: get_all_opkernel_def(), CPUExecutionProvider"
+    return Installed(version, KernelTable(source, operators))
+
+
+def with_installed(target: Target) -> Target:
+    """The target with the table of the installed library, where its data file asks for that and it can be read."""
+    return replace(target, table=installed().table) if target.installed_kernels else target

@@ -1,0 +1,120 @@
+"""What work costs on a target: a few numbers per kernel, so that lowerings can be compared with each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from dmlc.ir import DTYPE_BY_NAME, DType
+from dmlc.targets.schema import is_number, is_text, need
+from dmlc.targets.target import Target, load_data
+
+#: A kernel that has no row of its own costs what this row says.
+_OTHERS = "others"
+#: For any dtype that has no row of its own.
+_ANY = "any"
+_NUMBERS = ("node", "read", "run", "write")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The work of one node: the ONNX operator, how many elements it reads and writes, and in what order.
+
+    ``run`` is how many of the elements read lie together each time: a sum over the last axis of 100 reads runs of 100,
+    a search over the first axis of ``[8, 100]`` by a kernel that goes output by output runs of 1. ``dtype`` is what is
+    read. A step that moves nothing (a reshape) reads 0 elements.
+    """
+
+    kernel: str
+    dtype: DType
+    reads: int = 0
+    writes: int = 0
+    run: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cheapest:
+    """Work for which there are several ways, of which the cheapest will be taken."""
+
+    ways: tuple[tuple[Work, ...], ...]
+
+
+Work: TypeAlias = "Step | Cheapest"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Nanoseconds: per node, per element read, per run of elements that lie together, and per element written."""
+
+    node: float
+    read: float
+    run: float
+    write: float
+
+
+class CostModel:
+    """The costs of one target's kernels. A step costs ``node + reads*read + ceil(reads/run)*run + writes*write``."""
+
+    def __init__(self, rows: dict[tuple[str, str], Rates]) -> None:
+        self._rows = rows
+
+    def rates(self, kernel: str, dtype: DType) -> Rates:
+        """The row of the kernel for the dtype, or for any, or else that of other kernels."""
+        rows = self._rows
+        for key in ((kernel, dtype.name), (kernel, _ANY), (_OTHERS, dtype.name)):
+            if key in rows:
+                return rows[key]
+        return rows[_OTHERS, _ANY]
+
+    def total(self, work: Iterable[Work]) -> float:
+        """The estimated nanoseconds of nodes on one thread."""
+        out = 0.0
+        for part in work:
+            out += self.step(part) if isinstance(part, Step) else min(map(self.total, part.ways))
+        return out
+
+    def step(self, step: Step) -> float:
+        """The estimated nanoseconds of one node on one thread."""
+        rates = self.rates(step.kernel, step.dtype)
+        runs = math.ceil(step.reads / step.run) if step.run > 1 else step.reads
+        return rates.node + step.reads * rates.read + runs * rates.run + step.writes * rates.write
+
+
+def parse_costs(data: dict[str, Any], file: str) -> CostModel:
+    """The cost model of a document. Raises ``DmlcError`` E0590."""
+    for key in ("source", "date"):
+        need(is_text(data.get(key)) and data[key] != "", file, f"it has a {key}")
+    kernels = data.get("kernels")
+    need(isinstance(kernels, dict), file, "kernels are an object")
+    rows: dict[tuple[str, str], Rates] = {}
+    for name, kinds in dict(kernels or {}).items():
+        need(
+            is_text(name) and isinstance(kinds, dict) and bool(kinds), file, f"{name}: rows are an object by data types"
+        )
+        for dtypes, numbers in kinds.items():
+            for dtype in dtypes.split():
+                need(dtype == _ANY or dtype in DTYPE_BY_NAME, file, f"{name}: there is no type {dtype}")
+                need((name, dtype) not in rows, file, f"{name}: there are two rows of {dtype}")
+                rows[name, dtype] = _rates(numbers, file, f"{name} {dtypes}")
+    need((_OTHERS, _ANY) in rows, file, f"there is a row {_OTHERS} for {_ANY}")
+    return CostModel(rows)
+
+
+def _rates(numbers: Any, file: str, where: str) -> Rates:
+    fine = isinstance(numbers, list) and len(numbers) == len(_NUMBERS)
+    fine = fine and all(map(is_number, numbers))
+    need(fine, file, f"{where}: a row is {len(_NUMBERS)} numbers of 0 or more: {', '.join(_NUMBERS)}")
+    return Rates(*numbers)
+
+
+@lru_cache(maxsize=4)
+def _model(name: str) -> CostModel:
+    return parse_costs(load_data(name), f"{name}.json")
+
+
+def cost_model(target: Target) -> CostModel | None:
+    """The costs of a target, read when they are first asked for; None where it has none. Raises ``DmlcError`` E0590."""
+    return None if target.costs is None else _model(target.costs)

@@ -1,0 +1,63 @@
+"""Kernels of ONNX Runtime's CPU provider that exist and are not to be trusted, by release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from dmlc.targets.schema import is_level, is_name, list_of, maybe, need, need_fields, types_of
+from dmlc.targets.target import load_data
+
+_FILE = "ort_cpu_wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class WrongKernels:
+    """``since`` is the first release that computes ``types`` wrongly (None: all that were tried)."""
+
+    operators: tuple[str, ...]
+    types: frozenset[str]
+    what: str
+    instead: str
+    since: str | None
+    seen: tuple[str, ...]
+    source: str
+
+    def holds_for(self, version: str) -> bool:
+        """Whether a release of onnxruntime is one of those."""
+        return self.since is None or _key(version) >= _key(self.since)
+
+
+def _key(version: str) -> list[int]:
+    """Of ``1.31.1``, or of a build between releases: ``1.32.0.dev20261101``."""
+    return [int(part) for part in version.split(".")[:2]]
+
+
+_KINDS = {
+    **dict.fromkeys(("operators", "seen"), list_of(is_name)),
+    **dict.fromkeys(("types", "what", "instead", "source"), is_name),
+    "since": maybe(is_level),
+}
+
+
+def parse_wrong(data: dict[str, Any], file: str = f"{_FILE}.json") -> Sequence[WrongKernels]:
+    """What a document says. Raises ``DmlcError`` E0590."""
+    need(isinstance(data.get("wrong"), list), file, "wrong is a list")
+    out = []
+    for row in data["wrong"]:
+        need_fields(row, _KINDS, file, "a row")
+        missing, unknown = sorted(_KINDS.keys() - row.keys()), sorted(row.keys() - _KINDS.keys())
+        need(not missing, file, f"{', '.join(missing)} must be said")
+        need(not unknown, file, f"{', '.join(unknown)} mean nothing")
+        types = types_of(row["types"], file, row["what"])
+        row = {**row, "operators": tuple(row["operators"]), "types": types, "seen": tuple(row["seen"])}
+        out.append(WrongKernels(**row))
+    return out
+
+
+@lru_cache(maxsize=1)
+def wrong_kernels() -> Sequence[WrongKernels]:
+    """All that is known. Raises ``DmlcError`` E0590."""
+    return parse_wrong(load_data(_FILE))

@@ -1,0 +1,18 @@
+"""Whether this machine can run on DirectML."""
+
+from __future__ import annotations
+
+import sys
+
+
+def missing_provider() -> str:
+    """What a machine lacks to run on DirectML; empty where it lacks nothing."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return "onnxruntime is missing: pip install onnxruntime-directml"
+    if "DmlExecutionProvider" in onnxruntime.get_available_providers():
+        return ""
+    if sys.platform != "win32":
+        return "needs the DirectML execution provider, which exists on Windows only"
+    return "needs the DirectML execution provider: pip uninstall onnxruntime && pip install onnxruntime-directml"

@@ -1,0 +1,121 @@
+"""What the tests on DirectML do, done everywhere on the CPU provider, so that they work where they are needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from directml_examples import EXAMPLES, example
+from directml_facts import FACTS
+from directml_helpers import (
+    STRICT,
+    differences,
+    displaced,
+    is_refused,
+    is_strict,
+    model_differences,
+    open_model,
+    operation_program,
+    run_program,
+    sized,
+)
+from directml_provider import missing_provider
+from onnx_cases import declared, evaluate
+
+import dmlc
+from dmlc.codegen.onnx.placement import placement
+from dmlc.codegen.onnx.placement_advice import diagnose
+from dmlc.ir.dtype import bool_, f32, i64, u8
+from dmlc.runtime.session import session_options
+from dmlc.targets import load_target
+from dmlc.targets.provider import provider
+
+ROWS = provider("dml_ep").failures
+
+
+@pytest.mark.parametrize("dtype", [f32, u8, i64, bool_])
+def test_the_operations(dtype: dmlc.ir.DType) -> None:
+    for op in list(declared(dtype))[:: 1 if dtype is f32 else 4]:
+        if op.name == "iota" and dtype is bool_:
+            continue
+        program, cases = operation_program(op, dtype)
+        got = run_program(program, cases.feeds, "cpu")
+        assert not differences(got, evaluate(cases.graph, cases.feeds)), op.name
+
+
+def test_who_runs_the_nodes_of_a_program() -> None:
+    source = dmlc.diagnostics.Source("m.dml", "model m(x: f32[N]) -> (y) {\n    return exp(x) + 1\n}\n")
+    feeds = {"x": np.zeros(3, np.float32)}
+    program = sized(source, feeds)
+    assert is_strict(program.placement())
+    assert not displaced(program, feeds, "cpu")
+
+
+def test_what_is_not_the_same_is_told() -> None:
+    one = {"y": np.array([1, 2], np.float32), "i": np.array([1])}
+    assert not differences(one, {"y": np.array([1, 2.00001], np.float32), "i": np.array([1])})
+    assert differences(one, {"y": np.array([1, 2.01], np.float32), "i": np.array([2])}) == [
+        "y: np.float32(2.0) at 1, expected np.float32(2.01)",
+        "i: np.int64(1) at 0, expected np.int64(2)",
+    ]
+    assert differences(one, {"y": one["y"].astype(np.float64), "i": one["i"]})
+    assert differences({}, {"y": one["y"]})
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples(name: str) -> None:
+    source, feeds = example(name)
+    program = sized(source, feeds)
+    assert not differences(run_program(program, feeds, "cpu"), program.run(feeds, backend="reference"))
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_model_of_a_folder(tmp_path: Path, stored: bool) -> None:
+    path = tmp_path / "m.onnx"
+    source = "model m(x: f32[N, 4]) -> (y, i) {\n    return softmax(x), argmax(x, axes=[1])\n}\n"
+    dmlc.compile(dmlc.diagnostics.Source("m.dml", source), target="onnx").save(path)
+    if stored:
+        np.savez(path.with_suffix(".npz"), **{"in::x": np.eye(4, dtype=np.float32), "out::y": np.zeros(1)})
+    assert not model_differences(path, "cpu")
+
+
+def test_a_model_that_the_provider_would_refuse() -> None:
+    model, feeds = FACTS["reduce-integers"]()
+    assert not is_refused(model, feeds, "cpu")
+    assert is_refused(model, feeds, "cpu", {"y0": np.zeros((2, 1), np.int64)})
+    model.graph.node[0].op_type = "NoSuchOperator"
+    assert is_refused(model, feeds, "cpu")
+
+
+def test_every_row_of_failures_has_a_model() -> None:
+    assert set(FACTS) == {row.id for row in ROWS}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_report_says_the_row_of_its_model(row: provider) -> None:
+    model, feeds = FACTS[row.id]()
+    onnx.checker.check_model(model, full_check=True)
+    assert {value.name for value in model.graph.input} == set(feeds)
+    report = placement(model, load_target("directml"))
+    (found,) = [finding for _, finding in report.findings]
+    assert (found.effect, found.source) == (row.effect, row.source)
+    codes = {"fails": "E0591", "wrong": "E0592", "cpu": "W0601"}
+    assert [diagnostic.code.id for _, diagnostic, _ in diagnose(report)] == [codes[row.effect]]
+
+
+def test_the_option_that_makes_a_session_strict() -> None:
+    """ONNX Runtime knows it, and holds to it: the CPU's kernels are not taken even though nothing else is there."""
+    model, _ = FACTS["cast-bool"]()
+    options, _ = session_options("cpu")
+    options.add_session_config_entry(*STRICT)
+    with pytest.raises(Exception, match=r"disable_cpu_ep_fallback|CPU"):
+        import onnxruntime
+
+        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    assert open_model(model, "cpu", strict=True)
+
+
+def test_what_is_missing_is_said() -> None:
+    assert "DirectML" in missing_provider() or not missing_provider()

@@ -1,0 +1,96 @@
+"""A hundred random ONNX models, the same ones every time, and those that once failed."""
+
+import ast
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fuzz_onnx import FuzzModel, Grower, MisfitError, generate
+from fuzz_onnx_judge import choices, failures, judge, reduced
+from fuzz_onnx_patterns import PATTERNS
+from fuzz_onnx_recipes import OPERATORS
+from onnx import ModelProto, TensorProto, helper, parser
+
+from dmlc.passes.recognize_rules import mean
+
+REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.onnxtxt"))
+
+
+@pytest.mark.parametrize("start", range(0, 100, 20))
+def test_random_models(start: int) -> None:
+    found = [f"seed {seed}: {f}" for seed in range(start, start + 20) for f in failures(generate(seed), seed)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_models_that_once_failed(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    call = ast.parse(f"f({lines[0][1:]})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    options = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg}
+    assert judge(parser.parse_model("\n".join(line for line in lines if line[:1] != "#")), options, inputs=24) is None
+
+
+def test_the_same_seed_gives_the_same_model() -> None:
+    first, second = ([generate(seed).model.SerializeToString() for seed in range(10)] for _ in range(2))
+    assert first == second
+    model = generate(3).model
+    assert choices(3, model) == choices(3, model)
+
+
+@pytest.mark.parametrize("recipe", [recipe for _, recipe in (*OPERATORS, *PATTERNS)], ids=lambda f: f.__name__)
+def test_every_recipe_makes_something(recipe: Callable[[Grower], object]) -> None:
+    """Each is drawn with the casts that give it its dtype and sizes of 1 that it may squeeze."""
+    made = []
+
+    def counted(grower: Grower) -> None:
+        nodes = len(grower.nodes)
+        recipe(grower)
+        made.append(len(grower.nodes) > nodes)
+
+    for seed in range(40):
+        with contextlib.suppress(MisfitError):
+            Grower(seed).model(((2, counted), (1, _start)))
+    assert any(made)
+
+
+def _start(grower: Grower) -> None:
+    x = grower.one("Cast", grower.any(), to=grower.rng.choice((TensorProto.BOOL, TensorProto.INT64, TensorProto.FLOAT)))
+    grower.unsqueeze(x, [0])
+
+
+def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that forgets what it divides by makes models fail, and the failure is made small."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("ReduceSum", ["a", "axes"], ["b"]),
+        helper.make_node("Div", ["b", "count"], ["c"]),
+        helper.make_node("Exp", ["a"], ["d"]),
+    ]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [info("x", TensorProto.FLOAT, [2, 8])],
+        [info("c", TensorProto.FLOAT, [2, 1]), info("d", TensorProto.FLOAT, [2, 8])],
+        [
+            helper.make_tensor("axes", TensorProto.INT64, [1], [1]),
+            helper.make_tensor("count", TensorProto.FLOAT, [], [7.0]),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    types = dict.fromkeys("xad", (TensorProto.FLOAT, (2, 8))) | dict.fromkeys("bc", (TensorProto.FLOAT, (2, 1)))
+    options = {"target": "cpu"}
+    assert judge(model, options) is None
+    monkeypatch.setattr(mean.MeanFromSum, "check", lambda self, match, graph: None)
+    found = judge(model, options)
+    assert found is not None and found.kind == "different"
+
+    def fails(candidate: ModelProto) -> bool:
+        failure = judge(candidate, options)
+        return failure is not None and failure.kind == found.kind
+
+    small = reduced(FuzzModel(model, types), fails).model.graph
+    assert [node.op_type for node in small.node] == ["ReduceSum", "Div"]
+    assert [info.name for info in small.output] == ["c"]

@@ -1,0 +1,70 @@
+"""The garbage collector waits while much is made, and is as it was afterwards."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+import dmlc
+from dmlc.ir.collector import collector_paused
+
+
+@pytest.fixture(autouse=True)
+def collector_is_on() -> Iterator[None]:
+    gc.enable()
+    yield
+    gc.enable()
+
+
+def test_it_waits_inside_and_goes_on_after() -> None:
+    with collector_paused():
+        assert not gc.isenabled()
+        with collector_paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(KeyError), collector_paused():
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_it_stays_off_where_the_program_has_turned_it_off() -> None:
+    gc.disable()
+    with collector_paused():
+        pass
+    assert not gc.isenabled()
+
+
+def test_what_the_program_froze_stays_frozen() -> None:
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        with collector_paused():
+            pass
+        assert gc.get_freeze_count() == before
+    finally:
+        gc.unfreeze()
+
+
+def test_nothing_stays_frozen_and_garbage_is_still_found() -> None:
+    class Ring:
+        pass
+
+    with collector_paused():
+        ring = Ring()
+        ring.itself = ring  # type: ignore[attr-defined]
+        del ring
+    assert gc.get_freeze_count() == 0
+    assert gc.collect() > 0
+
+
+def test_compiling_leaves_it_on_also_where_it_fails() -> None:
+    graph = dmlc.Graph("g")
+    graph.output("y", -graph.input("x", "f32", 3))
+    dmlc.compile(graph).to_onnx()
+    assert gc.isenabled()
+    with pytest.raises(dmlc.DmlcError):
+        dmlc.compile(dmlc.Graph("empty"))
+    assert gc.isenabled()

@@ -1,0 +1,24 @@
+"""What holds in all tests of passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dmlc.ir import Node
+from dmlc.passes import rewrite
+
+
+@pytest.fixture(autouse=True)
+def check_what_rules_are_fed_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that is not asked at a node, because of its ``fed_by``, does not match there."""
+    chosen = rewrite._Driver._rules
+
+    def checked(driver: rewrite._Driver, node: Node) -> tuple[rewrite.Rule[Any], ...]:
+        asked = chosen(driver, node)
+        for rule in driver.index[node.op]:
+            assert rule in asked or rule.match(node, driver.graph) is None, f"{rule.name} matches: what is it fed by?"
+        return asked
+
+    monkeypatch.setattr(rewrite._Driver, "_rules", checked)

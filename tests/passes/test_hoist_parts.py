@@ -1,0 +1,268 @@
+"""hoist: reductions of what was put together or padded, and prefixes that reductions share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pass_helpers import ALL, Building, check_numbers, context, ledger, names, remarks
+
+from dmlc.ir import DType, Operation
+from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u8
+from dmlc.ops.move import CONCAT, EXPAND, PAD
+from dmlc.ops.reduce import (
+    REDUCE_L1,
+    REDUCE_L2,
+    REDUCE_LOG_SUM_EXP,
+    REDUCE_MAX,
+    REDUCE_MEAN,
+    REDUCE_MIN,
+    REDUCE_PROD,
+    REDUCE_SUM,
+    REDUCE_SUM_SQUARE,
+)
+from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
+from dmlc.passes.hoist import Hoist
+from dmlc.passes.share_prefixes import SharePrefixes
+
+PASS = Hoist()
+EXACT = ("exact",)
+BIG = (2, 128, 64)
+
+
+def parts(
+    reduction: Operation, axis: int, axes: list[int], *, dtype: DType = f32, keeps: bool = True, **more: Any
+) -> Any:
+    b = Building(**more)
+    a, c = b.input("a", BIG, dtype), b.input("c", tuple(3 * d if i == axis else d for i, d in enumerate(BIG)), dtype)
+    return b.done(b(reduction, b(CONCAT, a, c, axis=axis), axes=axes, keepdims=keeps))
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize(
+    ("reduction", "want", "how"),
+    [
+        (REDUCE_MAX, ["reduce_max", "reduce_max", "max"], "exact"),
+        (REDUCE_MIN, ["reduce_min", "reduce_min", "min"], "exact"),
+        (REDUCE_SUM, ["reduce_sum", "reduce_sum", "add"], "reassociates"),
+        (REDUCE_L1, ["reduce_l1", "reduce_l1", "add"], "reassociates"),
+        (REDUCE_SUM_SQUARE, ["reduce_sum_square", "reduce_sum_square", "add"], "reassociates"),
+        (REDUCE_MEAN, ["reduce_sum", "reduce_sum", "add", "div"], "reassociates"),
+    ],
+)
+def test_parts_along_a_reduced_axis(reduction: Operation, want: list[str], how: str, keeps: bool) -> None:
+    graph = parts(reduction, 1, [1, 2], keeps=keeps)
+    ctx = check_numbers(PASS, graph, context("cpu"), exact=how == "exact")
+    assert names(graph) == want
+    assert ledger(ctx) == [("reduction-of-concat", how)]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("reduction", [REDUCE_MAX, REDUCE_SUM, REDUCE_MEAN, REDUCE_L2, REDUCE_LOG_SUM_EXP])
+def test_parts_along_an_axis_that_stays(reduction: Operation, keeps: bool) -> None:
+    for axis, axes in ((1, [0, 2]), (2, [0]), (0, [1, 2])):
+        graph = parts(reduction, axis, axes, keeps=keeps)
+        ctx = check_numbers(PASS, graph, context("numpy", EXACT))
+        assert names(graph) == [reduction.name, reduction.name, "concat"]
+        assert ledger(ctx) == [("reduction-of-concat", "exact")]
+
+
+def test_integers_of_parts() -> None:
+    graph = parts(REDUCE_SUM, 0, [0], dtype=i32)
+    ctx = check_numbers(PASS, graph, context("cpu"))
+    assert names(graph) == ["concat", "reduce_sum"]
+    assert any("--allow range" in text for text in remarks(ctx))
+    assert ledger(check_numbers(PASS, graph, context("numpy"))) == [("reduction-of-concat", "exact")]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "axis", "axes", "dtype", "target", "why"),
+    [
+        (REDUCE_MAX, 0, [0], f32, "directml", "on directml more nodes cost more"),
+        (REDUCE_MAX, 0, [0], f32, "onnx", "on onnx more nodes cost more"),
+        (REDUCE_L2, 0, [0], f32, "cpu", "reduce_l2 of parts"),
+        (REDUCE_SUM, 0, [0], f16, "cpu", "f16 would be rounded"),
+        (REDUCE_MEAN, 0, [0], i32, "cpu", "a mean of i32"),
+        (REDUCE_MAX, 0, [0], bool_, "cpu", "joined by no max"),
+        (REDUCE_MAX, 0, [0], i64, "cpu", "compare large ones wrongly"),
+    ],
+)
+def test_parts_that_stay(reduction: Operation, axis: int, axes: list[int], dtype: DType, target: str, why: str) -> None:
+    graph = parts(reduction, axis, axes, dtype=dtype)
+    ctx = check_numbers(PASS, graph, context(target, ALL))
+    assert names(graph) == ["concat", reduction.name]
+    assert why in " | ".join(remarks(ctx))
+
+
+def test_small_and_shared_parts_stay() -> None:
+    b = Building(n=(1, 4096))
+    x, y = b.input("x", ("n", 64)), b.input("y", ("n", 64))
+    graph = b.done(b(REDUCE_MAX, b(CONCAT, x, y, axis=0), axes=[0]))
+    ctx = check_numbers(PASS, graph, context("cpu"), binding={"n": 3})
+    assert remarks(ctx) == ["a part may have only 64 elements, whose copy costs less than more nodes"]
+    b = Building()
+    both = b(CONCAT, b.input("x", BIG), b.input("y", BIG), axis=0)
+    graph = b.done(b(REDUCE_MAX, both, axes=[0]), both)
+    ctx = check_numbers(PASS, graph, context("cpu"))
+    assert names(graph) == ["concat", "reduce_max"]
+    assert "used 2 times" in remarks(ctx)[0]
+
+
+# --- pads
+
+
+@pytest.mark.parametrize(
+    ("reduction", "value", "dtype", "how"),
+    [
+        (REDUCE_MAX, -np.inf, f32, "exact"),
+        (REDUCE_MIN, np.inf, f16, "exact"),
+        (REDUCE_MAX, 0, u8, "exact"),
+        (REDUCE_MIN, 2**31 - 1, i32, "exact"),
+        (REDUCE_SUM, 0, i32, "exact"),
+        (REDUCE_SUM, 0, f32, "reassociates"),
+        (REDUCE_L1, 0, f32, "reassociates"),
+        (REDUCE_L2, 0, f32, "reassociates"),
+        (REDUCE_PROD, 1, f32, "reassociates"),
+        (REDUCE_LOG_SUM_EXP, -np.inf, f32, "reassociates"),
+    ],
+)
+def test_pads_that_change_nothing(reduction: Operation, value: float, dtype: DType, how: str) -> None:
+    b = Building(n=(0, 9))
+    x = b.input("x", ("n", 3, 4), dtype)
+    graph = b.done(b(reduction, b(PAD, x, pads=[0, 1, 2, 0, 0, 3], value=value), axes=[1, 2], keepdims=False))
+    ctx = check_numbers(PASS, graph, context("numpy"), exact=how == "exact", binding={"n": 2})
+    assert names(graph) == [reduction.name]
+    assert ledger(ctx) == [("reduction-of-pad", how)]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "value", "pads", "why"),
+    [
+        (REDUCE_MAX, 0, [0, 1, 0, 0], "padding with 0 changes reduce_max"),
+        (REDUCE_SUM, 1, [0, 1, 0, 0], "padding with 1 changes reduce_sum"),
+        (REDUCE_SUM, 0, [1, 1, 0, 0], "axis 0 is padded too and stays"),
+    ],
+)
+def test_pads_that_stay(reduction: Operation, value: float, pads: list[int], why: str) -> None:
+    b = Building()
+    graph = b.done(b(reduction, b(PAD, b.input("x", (3, 4)), pads=pads, value=value), axes=[1]))
+    ctx = check_numbers(PASS, graph, context(allowed=ALL))
+    assert names(graph) == ["pad", reduction.name]
+    assert remarks(ctx) == [why]
+
+
+def test_a_pad_of_other_axes_is_no_pattern() -> None:
+    b = Building()
+    graph = b.done(b(REDUCE_SUM, b(PAD, b.input("x", (3, 4)), pads=[1, 0, 0, 0]), axes=[1]))
+    assert remarks(check_numbers(PASS, graph)) == []
+    assert names(graph) == ["pad", "reduce_sum"]
+
+
+# --- expands
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize(
+    ("reduction", "shape", "wide", "axes", "want"),
+    [
+        (REDUCE_SUM, (1, 3, 1, 1), (2, 3, 4, 5), [2, 3], ["mul", "expand"]),
+        (REDUCE_MAX, (3, 1, 1), (2, 3, 4, 5), [2], ["expand"]),
+        (REDUCE_L2, (3, 5), ("n", 3, 5), [2], ["reduce_l2", "expand"]),
+        (REDUCE_MEAN, (1, 3, 5), (4, 3, 5), [1, 2], ["reduce_mean", "expand"]),
+    ],
+)
+def test_what_stays_stretched_is_so_afterwards(
+    reduction: Operation, shape: Any, wide: Any, axes: list[int], want: list[str], keeps: bool
+) -> None:
+    b = Building(n=(0, 9))
+    b.input("n", ("n",))
+    graph = b.done(b(reduction, b(EXPAND, b.input("x", shape), shape=wide), axes=axes, keepdims=keeps))
+    ctx = check_numbers(PASS, graph, context(allowed=EXACT), binding={"n": 2})
+    assert ledger(ctx) == [("reduction-before-expand", "exact")]
+    check_numbers(CanonicalizeReduce(), graph, binding={"n": 2}, exact=False)
+    moves = ("squeeze", "unsqueeze", "reshape")
+    assert [name for name in names(graph) if name not in moves] == want
+
+
+def test_no_node_more_for_an_expand() -> None:
+    b = Building()
+    graph = b.done(b(REDUCE_SUM, b(EXPAND, b.input("x", (1, 3, 1)), shape=(2, 3, 4)), axes=[1, 2]))
+    ctx = check_numbers(PASS, graph)
+    assert names(graph) == ["expand", "reduce_sum"]
+    assert remarks(ctx) == ["axes [1] are reduced beside stretched ones: that would be one node more"]
+    wide = b(EXPAND, b.input("z", (1, 3)), shape=(2, 3))
+    graph = b.done(b(REDUCE_SUM, wide, axes=[1]), wide)
+    assert "used 2 times" in remarks(check_numbers(PASS, graph))[-1]
+
+
+# --- prefixes
+
+
+@pytest.mark.parametrize("wide_first", [True, False])
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize(
+    ("reduction", "goes_on", "how"),
+    [
+        (REDUCE_MAX, "reduce_max", "exact"),
+        (REDUCE_MIN, "reduce_min", "exact"),
+        (REDUCE_SUM, "reduce_sum", "reassociates"),
+        (REDUCE_MEAN, "reduce_mean", "reassociates"),
+        (REDUCE_L1, "reduce_sum", "reassociates"),
+        (REDUCE_SUM_SQUARE, "reduce_sum", "reassociates"),
+    ],
+)
+def test_the_wider_goes_on(reduction: Operation, goes_on: str, how: str, keeps: bool, wide_first: bool) -> None:
+    b = Building()
+    x = b.input("x", (3, 4, 5, 6))
+    values = [b(reduction, x, axes=axes, keepdims=keeps) for axes in ([1], [1, 2], [0, 1, 2])]
+    values.append(b(reduction, x, axes=[3], keepdims=keeps))
+    graph = b.done(*(values[::-1] if wide_first else values))
+    ctx = check_numbers(SharePrefixes(), graph, exact=how == "exact")
+    assert sorted(names(graph)) == sorted([reduction.name] * 2 + [goes_on] * 2)
+    assert ledger(ctx) == [("share-prefixes", how)] * 2
+    assert sum(len(n.operand(0).uses) for n in graph if n.operand(0) is x) == 4
+    assert len(x.uses) == 2
+    assert [n for n, _ in graph.outputs] == ["y0", "y1", "y2", "y3"]
+
+
+def test_users_stay_behind_their_operands() -> None:
+    b = Building()
+    x = b.input("x", (3, 4, 5))
+    wide = b(REDUCE_MAX, x, axes=[1, 2])
+    joined = b(CONCAT, wide, wide, axis=0)
+    graph = b.done(joined, b(REDUCE_MAX, x, axes=[2]))
+    check_numbers(SharePrefixes(), graph, context(allowed=EXACT))
+    assert names(graph) == ["reduce_max", "reduce_max", "concat"]
+    assert len(x.uses) == 1
+
+
+@pytest.mark.parametrize(
+    ("reduction", "dtype", "first", "second", "allowed"),
+    [
+        (REDUCE_SUM, f16, [1], [1, 2], ALL),
+        (REDUCE_MEAN, i32, [1], [1, 2], ALL),
+        (REDUCE_L2, f32, [1], [1, 2], ALL),
+        (REDUCE_MAX, f32, [0, 1], [1, 2], ALL),
+        (REDUCE_SUM, f32, [1], [1, 2], EXACT),
+    ],
+)
+def test_what_shares_no_prefix(
+    reduction: Operation, dtype: DType, first: list[int], second: list[int], allowed: Any
+) -> None:
+    b = Building()
+    x = b.input("x", (3, 4, 5), dtype)
+    graph = b.done(b(reduction, x, axes=first), b(reduction, x, axes=second))
+    ctx = check_numbers(SharePrefixes(), graph, context("numpy", allowed))
+    assert len(x.uses) == 2
+    assert ledger(ctx) == []
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_no_prefix_at_the_cost_of_a_move(keeps: bool) -> None:
+    b = Building()
+    x = b.input("x", (3, 4, 5))
+    graph = b.done(b(REDUCE_MAX, x, axes=[2], keepdims=keeps), b(REDUCE_MAX, x, axes=[1, 2], keepdims=not keeps))
+    check_numbers(SharePrefixes(), graph)
+    assert len(x.uses) == (1 if keeps else 2)
+    assert names(graph) == ["reduce_max", "reduce_max"]

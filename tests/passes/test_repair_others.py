@@ -1,0 +1,90 @@
+"""What keeps a node on the CPU and says nothing, or can be said in the provider's way."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import repair_helpers as r
+
+IDLE, ELLIPSIS = "drop-idle-attribute", "spell-ellipsis"
+IMAGE = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4) % 7
+
+
+def pool(outputs: list[str], opset: int = 12) -> r.onnx.ModelProto:
+    made = r.node("MaxPool", ["x"], outputs, kernel_shape=[2, 2], strides=[2, 2], storage_order=1)
+    outs = [("y", r.FLOAT, [1, 2, 2, 2]), ("i", r.KINDS["i64"], [1, 2, 2, 2])][: len(outputs)]
+    return r.model(made, [("x", r.FLOAT, [1, 2, 4, 4])], outs, opset=opset)
+
+
+def resize(mode: str, opset: int = 13) -> r.onnx.ModelProto:
+    made = r.node(
+        "Resize",
+        ["x", "roi", "scales"],
+        ["y"],
+        mode="linear",
+        coordinate_transformation_mode=mode,
+        extrapolation_value=9.0,
+        cubic_coeff_a=-0.5,
+    )
+    weights = {"roi": np.array([0, 0, 0, 0, 1, 1, 1.5, 1.5], np.float32), "scales": np.array([1, 1, 2, 2], np.float32)}
+    return r.model(made, [("x", r.FLOAT, [1, 2, 4, 4])], [("y", r.FLOAT, None)], opset=opset, **weights)
+
+
+def einsum(equation: str, *shapes: list[Any], out: list[Any]) -> r.onnx.ModelProto:
+    inputs = [(f"x{i}", r.FLOAT, shape) for i, shape in enumerate(shapes)]
+    made = r.node("Einsum", [name for name, *_ in inputs], ["y"], equation=equation)
+    return r.model(made, inputs, [("y", r.FLOAT, out)], opset=13)
+
+
+def numbers(m: r.onnx.ModelProto) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in m.graph.input}
+    return {name: rng.integers(-3, 4, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+@pytest.mark.parametrize("opset", [12, 21])
+def test_the_order_of_no_indices(opset: int) -> None:
+    program = r.repaired(pool(["y"], opset), "max-pool-order", IDLE, {"x": IMAGE}, exact=True)
+    (made,) = program.to_onnx().graph.node
+    assert [a.name for a in made.attribute] == ["kernel_shape", "strides"] and list(made.output) == ["y"]
+
+
+def test_the_order_of_indices_is_kept() -> None:
+    program = r.left_alone(pool(["y", "i"]), IDLE)
+    r.same(r.run(pool(["y", "i"]), {"x": IMAGE}), program.run({"x": IMAGE}, "cpu"))
+    assert "max-pool-order" in r.troubles(program)
+
+
+@pytest.mark.parametrize("opset", [13, 19])
+@pytest.mark.parametrize("mode", ["half_pixel", "asymmetric", "align_corners"])
+def test_a_value_for_what_is_not_cropped(mode: str, opset: int) -> None:
+    r.repaired(resize(mode, opset), "resize-extrapolation", IDLE, {"x": IMAGE}, exact=True)
+
+
+def test_a_value_for_what_is_cropped() -> None:
+    program = r.left_alone(resize("tf_crop_and_resize"), IDLE)
+    assert "resize-extrapolation" in r.troubles(program)
+    r.same(r.run(resize("tf_crop_and_resize"), {"x": IMAGE}), program.run({"x": IMAGE}, "cpu"))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "out"),
+    [
+        ("...ij,...jk->...ik", [[2, 3, 4, 5], [2, 3, 5, 2]], [2, 3, 4, 2]),
+        ("...ab , ...bc", [[3, 4, 5], [3, 5, 2]], [3, 4, 2]),
+        ("...ij,jk->...ik", [[2, 3, 4], [4, 2]], [2, 3, 2]),
+        ("a...,b...->ba...", [[2, 3, 4], [5, 3, 4]], [5, 2, 3, 4]),
+        ("...i->...", [[2, 3]], [2]),
+    ],
+)
+def test_ellipses(equation: str, shapes: list[list[int]], out: list[int]) -> None:
+    m = einsum(equation, *shapes, out=out)
+    r.repaired(m, "einsum-ellipsis", ELLIPSIS, numbers(m), exact=True)
+
+
+def test_ellipses_that_stretch() -> None:
+    m = einsum("...ij,...jk->...ik", [2, 3, 4], [1, 4, 2], out=[2, 3, 2])
+    program = r.left_alone(m, ELLIPSIS)
+    assert "einsum-ellipsis" in r.troubles(program)
+    assert any("[2] and [1]" in remark.reason() for remark in program.remarks if remark.rule == ELLIPSIS)
+    r.left_alone(einsum("...ij,...jk->...ik", [2, 3, 4], [2, 4, 2], out=[2, 3, 2]), ELLIPSIS, target="cpu")

@@ -1,0 +1,61 @@
+"""Remainders of 64-bit integers, of which the DirectML execution provider has no kernel."""
+
+import numpy as np
+import pytest
+from repair_helpers import KINDS, model, node
+
+import dmlc
+from dmlc.diagnostics import Source
+
+NUMBERS = {
+    "i64": [7, -7, 7, -7, 0, 6, -6, 2**62 + 1, -(2**63), 5, -1, 2**63 - 1],
+    "u64": [7, 0, 2**64 - 1, 2**63, 5, 6, 9, 1, 2, 3, 4, 100],
+}
+NUMPY = {"i64": np.int64, "u64": np.uint64}
+DIVISORS = {
+    "i64": [3, 3, -3, -3, 5, 3, 3, 10, 7, -5, 2**40, -2],
+    "u64": [3, 3, 10, 2**63, 7, 3, 2**64 - 1, 1, 5, 2, 4, 7],
+}
+
+
+def rules(program: dmlc.Program) -> list[str]:
+    return [entry.rule for entry in program.ledger]
+
+
+@pytest.mark.parametrize("dtype", ["i64", "u64"])
+@pytest.mark.parametrize("form", ["text", "model"])
+def test_any_signs(dtype: str, form: str) -> None:
+    a, b = (np.array(numbers[dtype], NUMPY[dtype]) for numbers in (NUMBERS, DIVISORS))
+    if form == "text":
+        source = Source("m.dml", f"model m(a: {dtype}[12], b: {dtype}[12]) -> (y) {{\n    return a % b\n}}\n")
+    else:
+        kind = KINDS[dtype]
+        source = model(node("Mod", ["a", "b"], ["y"]), [("a", kind, [12]), ("b", kind, [12])], [("y", kind, [12])])
+    program = dmlc.compile(source)
+    assert "remainder-by-division" in rules(program)
+    assert program.placement().count("cpu") == 0
+    assert np.array_equal(program.run({"a": a, "b": b}, backend="cpu")["y"], np.mod(a, b))
+
+
+def test_columns_of_indices_need_no_correction() -> None:
+    """What decoders of heat maps do: the column of a flat index."""
+    source = Source("m.dml", "model m(x: f32[4, 30]) -> (y) {\n    return argmax(x, axes=[1], dtype=i64) % 5\n}\n")
+    program = dmlc.compile(source)
+    assert program.placement().count("cpu") == 0
+    assert "Where" not in [n.op_type for n in program.to_onnx().graph.node]
+    x = np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32)
+    assert np.array_equal(program.run({"x": x}, backend="cpu")["y"], x.argmax(1, keepdims=True) % 5)
+
+
+def test_a_constant_divisor_needs_one_comparison() -> None:
+    source = Source("m.dml", "model m(x: i64[12]) -> (y) {\n    return x % 10\n}\n")
+    program = dmlc.compile(source)
+    assert "Xor" not in [n.op_type for n in program.to_onnx().graph.node]
+    x = np.array(NUMBERS["i64"])
+    assert np.array_equal(program.run({"x": x}, backend="cpu")["y"], x % 10)
+
+
+@pytest.mark.parametrize(("dtype", "target"), [("i32", "directml"), ("i64", "cpu"), ("f32", "directml")])
+def test_what_has_a_kernel_stays(dtype: str, target: str) -> None:
+    source = Source("m.dml", f"model m(x: {dtype}[12]) -> (y) {{\n    return x % 10\n}}\n")
+    assert "remainder-by-division" not in rules(dmlc.compile(source, target=target))

@@ -429,7 +429,8 @@ class Program:
             source = self._options.narrowed(source)
             given["kinds"] = {name: "float32" for name, value in source.outputs if value.type.dtype.name == "f64"}
             if original is not None:
-                original = _onnx_of(source, load_target("onnx"), self.opset).payload
+                plain = replace(self._options, target=load_target("onnx"), narrow_f64=False, accumulate_f32=False)
+                original = Program(source, replace(plain, only_rules=frozenset())).to_onnx()
         if original is not None:
             return verify_models(original, model, **given)
         return verify_graph(source, model, **given)
@@ -474,18 +475,14 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
     # a code generator is loaded when its code is wanted: onnx is not needed for NumPy code
     if kind == "onnx":
-        return _onnx_of(lowered.graph, lowered.context.target, opset)
+        from dmlc.codegen import onnx as onnx_code
+
+        return onnx_code.emit(lowered.graph, lowered.context.target, opset)
     if kind == "numpy":
         from dmlc.codegen import numpy as numpy_code
 
         return numpy_code.emit(lowered.graph, style)
     raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")
-
-
-def _onnx_of(graph: ir.Graph, target: Target, opset: int) -> Artifact:
-    from dmlc.codegen import onnx as onnx_code
-
-    return onnx_code.emit(graph, target, opset)
 
 
 # --- what the user asked for

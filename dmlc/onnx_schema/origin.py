@@ -60,7 +60,7 @@ def known_of(node: Node, names: Sequence[str]) -> Known:
         return data[name].array if name in data else None
 
     def type(name: str) -> TypeProto | None:
-        found = values.get(name)
+        found = values.get(name) or data.get(name)
         return None if found is None or found.type == ForeignType() else type_proto(found.type)
 
     return Known(constant, type)

@@ -61,13 +61,13 @@ def move(node: NodeProto, have: int, want: int, fresh: Callable[[str], str], kno
     return Moved([draft.node], draft.constants)
 
 
-def unchanged(node: NodeProto, have: int, want: int) -> bool:
+def unchanged(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
     """Whether the node says the same at that opset as it stands."""
     steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
     if not steps:
         return True
     try:
-        return bool(_walk(node, steps, NOTHING, lambda base: base).node == node)
+        return bool(_walk(node, steps, known, lambda base: base).node == node)
     except Unmovable:
         return False
 

@@ -117,7 +117,7 @@ class _Chooser:
             pending = deque([node])
             while pending:
                 root = pending.popleft()
-                if root.op in self.index and root.graph is self.graph:
+                if root.op in self.index and root.graph is self.graph and 0 not in root.operand(0).shape:
                     made = self._visit(root)
                     pending.extend(made)
                     changed |= bool(made)

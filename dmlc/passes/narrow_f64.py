@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -58,7 +59,7 @@ class _Narrower:
 
     def run(self) -> bool:
         nodes = list(self.graph)
-        for node, self.following in zip(nodes, [*nodes[1:], None], strict=True):
+        for node, self.following in itertools.zip_longest(nodes, nodes[1:]):
             if _has_f64(node):
                 self._visit(node)
         for index, value in enumerate(self.graph.output.operands):

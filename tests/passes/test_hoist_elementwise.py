@@ -25,6 +25,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
 )
 from dmlc.passes.hoist import Hoist
+from dmlc.passes.manager import CLASSES
 
 PASS = Hoist()
 EXACT = ("exact",)
@@ -65,12 +66,25 @@ def test_what_is_approximated_reassociates(reduction: Operation, op: Operation) 
 
 
 @pytest.mark.parametrize("op", [LOG, SQRT])
-def test_with_operands_that_they_have(op: Operation) -> None:
+def test_of_what_may_be_negative_a_nan_would_go_away(op: Operation) -> None:
     b = Building()
     graph = b.done(b(REDUCE_MIN, b(op, b.input("x", (3, 4))), axes=[1]))
+    run(PASS, graph, context())
+    assert names(graph) == [op.name, "reduce_min"]
     feeds = {"x": np.abs(random_feeds(graph)["x"]) + np.float32(0.1)}
-    check_numbers(PASS, graph, exact=False, feeds=feeds)
+    ctx = check_numbers(PASS, graph, context(allowed=CLASSES), exact=False, feeds=feeds)
     assert names(graph) == ["reduce_min", op.name]
+    assert ledger(ctx) == [("rising-after-extreme", "range")]
+
+
+@pytest.mark.parametrize("op", [LOG, SQRT])
+def test_of_what_is_never_negative(op: Operation) -> None:
+    b = Building()
+    x = b.input("x", (3, 4))
+    graph = b.done(b(REDUCE_MIN, b(op, b(MUL, x, x)), axes=[1]))
+    ctx = check_numbers(PASS, graph, exact=False)
+    assert names(graph) == ["mul", "reduce_min", op.name]
+    assert ledger(ctx) == [("rising-after-extreme", "reassociates")]
 
 
 @pytest.mark.parametrize("reduction", EXTREMES)

@@ -11,7 +11,7 @@ from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
-from dmlc.onnx_schema.versions import move, unchanged
+from dmlc.onnx_schema.versions import NOTHING, move, unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
 #: Emits the nodes of a graph inside a node.
@@ -23,7 +23,8 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     origin: NodeOrigin = node.origin
     proto = origin.proto
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
-        if not unchanged(proto, origin.version, emitter.opset):
+        older = emitter.opset < origin.version  # where an operator takes fewer types
+        if not unchanged(proto, origin.version, emitter.opset, known_of(node, proto.input) if older else NOTHING):
             return False
         _write(emitter, node, proto, _inputs(emitter, node, origin), emit_nodes)
         return True

@@ -10,10 +10,18 @@ from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CAST, CLIP
-from dmlc.ops.elementwise import CEIL, ERF, EXP, FLOOR, LOG, NEG, RELU, ROUND, SIGMOID, SIGN, SQRT, TANH
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
+from dmlc.ops.elementwise import ABS, CEIL, ERF, EXP, FLOOR, LOG, NEG, RELU, ROUND, SIGMOID, SIGN, SQRT, TANH
+from dmlc.ops.normalize import SOFTMAX
+from dmlc.ops.reduce import (
+    REDUCE_L1,
+    REDUCE_L2,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    REDUCE_SUM_SQUARE,
+    ReduceAttributes,
+)
 from dmlc.passes.hoist_rules.split import PAIRS, Split, again, reduced, split_one, split_two, why_not_hoisted
-from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.rewrite import Miss, Rewriter, Rule
 from dmlc.passes.selection_rules.goal import Goal
@@ -24,6 +32,10 @@ _OTHER_END: dict[Operation, Operation] = {REDUCE_MAX: REDUCE_MIN, REDUCE_MIN: RE
 _RISING = frozenset((RELU, FLOOR, CEIL, ROUND, SIGN, CLIP, MIN, MAX, CAST))
 #: Rising functions whose kernels approximate them: neighbours may come out in the wrong order by a rounding.
 _APPROXIMATED = frozenset((EXP, LOG, SQRT, SIGMOID, TANH, ERF))
+#: Of these a number below 0 makes a NaN.
+_OF_POSITIVE = frozenset((LOG, SQRT))
+#: Their results are 0 or more.
+_POSITIVE = frozenset((ABS, EXP, RELU, SIGMOID, SOFTMAX, SQRT, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE))
 
 
 class RisingAfterExtreme(Rule[Split]):
@@ -77,11 +89,20 @@ class RisingAfterExtreme(Rule[Split]):
         return self.goal.why_no_extreme(source)
 
     def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
+        if match.node.op in _OF_POSITIVE and not _is_never_negative(match.operand):
+            return RANGE
         return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
         op = match.root.op
         return [again(match, rewriter, reduced(match, rewriter, _OTHER_END[op] if _falls(match) else op))]
+
+
+def _is_never_negative(value: Value) -> bool:
+    node = value.producer
+    if node is None:
+        return False
+    return node.op in _POSITIVE or (node.op is MUL and node.operand(0) is node.operand(1))
 
 
 def _falls(match: Split) -> bool:

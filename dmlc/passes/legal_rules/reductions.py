@@ -129,7 +129,7 @@ def _not_empty(make: Maker, x: Value, axis: int, identity: int | bool) -> Value:
 
 
 def _may_be_empty(graph: Graph, size: Dim) -> bool:
-    return graph.dims.promises_empty(size)
+    return size == 0 or graph.dims.promises_empty(size)
 
 
 class WrappingProduct(IntegerReduction):
@@ -180,9 +180,13 @@ class ExtremeOfNothing(LegalRule):
 
     def make(self, node: Node, make: Maker) -> Value:
         dtype, x = dtype_of(node), node.operand(0)
-        identity = dtype.lowest if node.op is REDUCE_MAX else dtype.highest
-        for axis in node.attributes_as(ReduceAttributes).axes:
-            x = _not_empty(make, x, axis, bool(identity) if dtype.kind == "bool" else int(identity))
+        lowest = dtype.lowest if node.op is REDUCE_MAX else dtype.highest
+        identity = bool(lowest) if dtype.kind == "bool" else int(lowest)
+        axes = node.attributes_as(ReduceAttributes).axes
+        if any(x.shape[axis] == 0 for axis in axes):
+            return make(FULL, attributes=FullAttributes(shape=node.result.shape, value=identity, dtype=dtype))
+        for axis in axes:
+            x = _not_empty(make, x, axis, identity)
         return make(node.op, x, attributes=node.attributes)
 
 

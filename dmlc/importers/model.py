@@ -59,7 +59,7 @@ def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
     names = sorted({d.dim_param for i in inputs for d in i.type.tensor_type.shape.dim if d.dim_param})
     for name, size in binding.items():
         if name not in names:
-            has = f"its dims are {', '.join(names)}" if names else "it has none"
+            has = f"its dims are {', '.join(names)}" if names else "none of its sizes has a name"
             help = "; ".join(filter(None, [did_you_mean(name, names), has]))
             raise fail(runs.BAD_BINDING, f"the model has no dim {name}", help=help)
         if size < 0:

@@ -11,6 +11,8 @@ from dmlc.passes.legal_rules import integers, reductions, selections, widen
 from dmlc.passes.legal_rules.build import LegalRule
 from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.repair_rules.remainder import RemainderByDivision
+from dmlc.passes.repair_rules.rule import Trouble
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.targets import kernel_table
 
@@ -43,7 +45,9 @@ class Legalize(Pass):
         if table is None:
             return []
         facts = Facts(table, context.opset, context.target)
-        return [rule(facts) for rule in _RULES]
+        # what the other rules spell with remainders may be what the provider has no kernel for
+        spelled = [RemainderByDivision(Trouble.of(context))] if context.target.provider is not None else []
+        return [*[rule(facts) for rule in _RULES], *spelled]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)

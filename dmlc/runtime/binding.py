@@ -15,7 +15,7 @@ def _check_binding(graph: Graph, binding: Mapping[str, int]) -> None:
     names = sorted({n for value in graph.inputs for size in value.shape for n in dim_names(size)})
     for name, size in binding.items():
         if name not in names:
-            has = f"its dims are {', '.join(names)}" if names else "it has none"
+            has = f"its dims are {', '.join(names)}" if names else "none of its sizes has a name"
             help = "; ".join(filter(None, [did_you_mean(name, names), has]))
             raise fail(codes.BAD_BINDING, f"the model has no dim {name}", help=help)
         interval = graph.dims.bounds.get(name, (graph.dims.least, float("inf")))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.diagnostics import fail
+from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.runtime import files
@@ -37,7 +38,12 @@ def write(
     found = {name: _read(file, name, types[name].dtype.numpy) for name, file in there.items()}
     missing = [name for name in inputs if name not in there]
     made = make_up() if missing else {}
-    FeedChecker(artifact.signature).check({**{name: made[name] for name in missing}, **found})
+    try:
+        FeedChecker(artifact.signature).check({**{name: made[name] for name in missing}, **found})
+    except DmlcError as error:  # what is made up fits
+        old = ", ".join(map(str, there.values()))
+        help = f"the data is from {old}, which was there: remove what is not for this model, and data is made up"
+        raise DmlcError([replace(d, help=help) for d in error.diagnostics]) from None
     for name in missing:
         _save(path.parent / inputs[name], made[name])
     for relative, array in artifact.arrays.items():

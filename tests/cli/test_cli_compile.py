@@ -384,3 +384,15 @@ def test_progress_only_on_a_terminal(dmlc: Run, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TERM", "dumb")
     dmlc("compile", "head.dml")
     assert shown == [False, True, False, False]
+
+
+def test_data_of_another_model_beside_a_dxdispatch_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, dtype in (("a", "f16"), ("b", "i64")):
+        (tmp_path / f"{name}.dml").write_text(f"model m(x: {dtype}[4, 5]) -> (y) {{\n    return argmax(x)\n}}\n")
+    out = str(tmp_path / "out.dxdispatch.json")
+    assert main(["compile", str(tmp_path / "a.dml"), "-o", out, "-q"]) == 0
+    assert main(["compile", str(tmp_path / "b.dml"), "-o", out, "-q"]) == 1
+    said = capsys.readouterr().err
+    assert "E0424" in said and "x.npy" in said and "remove" in said
+    (tmp_path / "out.dxdispatch" / "x.npy").unlink()
+    assert main(["compile", str(tmp_path / "b.dml"), "-o", out, "-q"]) == 0

@@ -59,3 +59,14 @@ def test_a_constant_divisor_needs_one_comparison() -> None:
 def test_what_has_a_kernel_stays(dtype: str, target: str) -> None:
     source = Source("m.dml", f"model m(x: {dtype}[12]) -> (y) {{\n    return x % 10\n}}\n")
     assert "remainder-by-division" not in rules(dmlc.compile(source, target=target))
+
+
+@pytest.mark.parametrize("dtype", ["i64", "u64"])
+def test_means_of_wide_integers_leave_none_on_the_cpu(dtype: str) -> None:
+    source = Source("m.dml", f"model m(x: {dtype}[2, 6]) -> (y) {{\n    return reduce_mean(x, axes=[1])\n}}\n")
+    program = dmlc.compile(source)
+    assert program.placement().count("cpu") == 0
+    x = np.array(NUMBERS[dtype], NUMPY[dtype]).reshape(2, 6)
+    totals = [sum(int(number) for number in row) for row in x]
+    wanted = [[abs(total) // 6 * (1 if total >= 0 else -1)] for total in totals]
+    assert program.run({"x": x}, backend="cpu")["y"].tolist() == wanted

@@ -176,7 +176,10 @@ class Random:
         return self.b(WHERE, self.b(GREATER, x, self.b.constant(0, x.type.dtype)), x, x)
 
     def cast(self) -> Value:
-        return self.b(CAST, self.b(CAST, self.pick(), to=self.draw(st.sampled_from([f32, i32, u8]))), to=f32)
+        x = self.pick()
+        if x.type.dtype.is_float:  # what is out of range becomes is unspecified: NumPy's differs with the layout
+            x = self.b(CLIP, x, min=0, max=200)
+        return self.b(CAST, self.b(CAST, x, to=self.draw(st.sampled_from([f32, i32, u8]))), to=f32)
 
     KINDS = {
         "unary": unary, "binary": binary, "number": number, "reduce": reduce, "reduce2": reduce, "select": select,

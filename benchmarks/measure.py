@@ -1,4 +1,4 @@
-"""Rounds in which all variants run in turn; the least time of each counts."""
+"""Rounds in which all variants run in turn, there and back; the least time of each counts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from benchmarks.records import Case, Settings
 
 #: A sample is at least so long, so that the clock does not count.
 _SAMPLE = 2e-4
-#: All the samples of a variant together are at least so long, so that other work on the machine is out of some.
-_LEAST = 0.05
+#: Rounds go on until each variant has met its least time so often, give or take that part of it, and so many rounds in
+#: a row have found no lesser one: else it is luck which of them ran while the rest of the machine was still. But no
+#: longer than this.
+_MET, _CLOSE, _STILL, _MOST_SECONDS = 3, 0.02, 10, 5.0
+#: A shorter run is made once untimed before each sample, so that it finds in the caches what it leaves there itself,
+#: not what the variant before it left.
+_SHORT = 0.02
 
 
 class Runner(Protocol):
@@ -49,23 +54,41 @@ class Deferred:
         return self._make(*self._arguments)
 
 
-def race(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The least seconds of a call, over interleaved rounds; over more of them where they are short."""
+def race(runs: Mapping[str, Callable[[], object]], rounds: int) -> tuple[dict[str, float], float]:
+    """The least seconds of a call, over interleaved rounds of which every other one goes backwards.
+
+    There are more rounds than asked for while least times are not certain; one round is one. How certain they are in
+    the end is the second result, the noise: of the variant that met its least time least well, how many times that the
+    next ones took.
+    """
     once = {name: min(_timed(run, 1) for _ in range(3)) for name, run in runs.items()}
     repeats = {name: max(1, int(_SAMPLE / max(seconds, 1e-7))) for name, seconds in once.items()}
-    best = dict.fromkeys(runs, float("inf"))
-    if rounds > 1:
-        rounds = max(rounds, int(_LEAST / max(*once.values(), _SAMPLE)))
+    least: dict[str, list[float]] = {name: [] for name in runs}
+    order = list(runs)
     enabled = gc.isenabled()
     gc.disable()
     try:
-        for _ in range(rounds):
-            for name, run in runs.items():
-                best[name] = min(best[name], _timed(run, repeats[name]))
+        end, done, still = time.perf_counter() + _MOST_SECONDS, 0, 0
+        while done < rounds or (rounds > 1 and not _certain(least, still) and time.perf_counter() < end):
+            falls = False
+            for name in order:
+                if once[name] < _SHORT:
+                    runs[name]()
+                seconds, before = _timed(runs[name], repeats[name]), least[name]
+                falls |= not before or seconds < before[0] * (1 - _CLOSE)
+                least[name] = sorted((*before, seconds))[:_MET]
+            done, still = done + 1, 0 if falls else still + 1
+            order.reverse()
     finally:
         if enabled:
             gc.enable()
-    return best
+    noise = max((times[-1] / times[0] for times in least.values()), default=1.0)
+    return {name: times[0] for name, times in least.items()}, noise
+
+
+def _certain(least: Mapping[str, Sequence[float]], still: int) -> bool:
+    """Whether more rounds would hardly find less; ``still`` of them have found none."""
+    return still >= _STILL and all(times[-1] <= times[0] * (1 + _CLOSE) for times in least.values())
 
 
 def _timed(run: Callable[[], object], times: int) -> float:
@@ -103,7 +126,7 @@ def contest(
             wrong.append(name)
     if bound is not None:
         right[bound[0]], case.bound = bound[1], bound[0]
-    case.seconds = race(right, settings.rounds)
+    case.seconds, case.figures["noise"] = race(right, settings.rounds)
     case.wrong, case.notes = tuple(wrong), tuple(notes)
     return case
 

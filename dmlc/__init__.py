@@ -16,16 +16,22 @@ _HOMES = {
     "Diagnostic": "dmlc.diagnostics",
     "Program": "dmlc.api",
     "compile": "dmlc.api",
+    "replay": "dmlc.ledgers",
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),
     **dict.fromkeys(("u8", "u16", "u32", "u64", "bool_"), "dmlc.ir.dtype"),
 }
+#: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
+_ROOMS = frozenset([
+    "api", "builder", "cli", "codegen", "diagnostics", "importers", "ir", "ledgers", "onnx_schema", "ops", "passes",
+    "records", "runtime", "targets", "text", "verify",
+])  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name == "__all__":
         # what `from dmlc import *` brings: nothing that would shadow Python's own min, max, compile and the like
         return [*_HOMES.keys() - {"compile"}, *importlib.import_module("dmlc.builder").PUBLIC]
-    if name.startswith("_"):
+    if name.startswith("_") or name in _ROOMS:
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}")
     if name == "bool":
         name = "bool_"

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from dmlc import builder, ir
+from dmlc import ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
-from dmlc.codegen.ledger import ledger_json
+from dmlc.codegen.ledger import ledger_document, ledger_json
 from dmlc.diagnostics import Diagnostic, DmlcError, Source, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
 from dmlc.ops import index
@@ -23,20 +24,17 @@ from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options, chosen_classes, chosen_numbers, chosen_opset
+from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.runtime.binding import bound
-from dmlc.runtime.fixed_sessions import FixedSessions
 from dmlc.runtime.installed_kernels import with_installed
-from dmlc.runtime.numpy_code import NumpyCode
-from dmlc.runtime.random_feeds import random_feeds
-from dmlc.runtime.reference import evaluate
-from dmlc.runtime.session import Session, has_directml
 from dmlc.targets import Target, load_target, session_advice, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level
 
 if TYPE_CHECKING:
     import onnx
 
+    from dmlc import builder
     from dmlc.codegen.numpy import Style
     from dmlc.codegen.onnx.placement import Placement as Report
     from dmlc.runtime.weights import Placement
@@ -69,6 +67,8 @@ def compile(
     progress: Callable[[str], None] | None = None,
     f64: str | None = None,
     accumulate: str | None = None,
+    limits: Mapping[str, int] | None = None,
+    expected: Sequence[Mapping[str, Any]] | None = None,
 ) -> Program:
     """Compile a ``.dml`` file or a builder's graph for a target.
 
@@ -78,14 +78,18 @@ def compile(
     Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
     do without. ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is
     f64, inputs and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16
-    before a sum or a mean. The source is not changed. Raises ``DmlcError``.
+    before a sum or a mean. ``limits={"nodes": 3_000_000}`` changes how much is read before it is refused; see
+    ``docs/limits.md``. Where rewrites are ``expected``, others are an error: see ``replay``. The source is not changed.
+    Raises ``DmlcError``.
     """
+    within = Limits.of(limits)
     goal = _target(target, feature_level)
     chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
     numbers = chosen_numbers(f64, accumulate, classes)
     skipped, only = chosen_rules(skip_rules, only_rules)
-    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers)
-    proto = _onnx_model(source)
+    fixed = dict(bind or {})
+    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, within, fixed, expected)
+    proto = _onnx_model(source, within)
     if proto is not None:
         from dmlc import importers
 
@@ -104,7 +108,7 @@ def _written(
     """The program of a text or a builder's graph at the opset that suits it."""
 
     def at(opset: int, *notes: str) -> Program:
-        graph = bound(_load(source, model, opset), binding)
+        graph = bound(_load(source, model, opset, options.limits), binding)
         graph.notes += notes
         return Program(graph, replace(options, opset=opset))
 
@@ -118,7 +122,7 @@ def _imported(
     """The program of an ONNX model at the opset that suits it."""
     from dmlc import importers
 
-    graph = importers.import_model(model, folder=folder, binding=binding)
+    graph = importers.import_model(model, folder=folder, binding=binding, limits=options.limits)
     lowest = options.target.min_opset
     opset = importers.choose_opset(graph, options.opset, lowest, asked=asked)
     if opset < lowest:
@@ -210,6 +214,12 @@ class Program:
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """The rewrites that were applied, in order."""
         return tuple(self._lower(self.target).context.ledger)
+
+    def ledger_document(self) -> dict[str, Any]:
+        """The ledger with the target, the opset and the options, as plain data: what ``--ledger`` writes and ``replay``
+        takes."""
+        asked = self._options.asked()
+        return ledger_document(self.signature.name, self.target.name, self.opset, asked, self.ledger)
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
@@ -375,11 +385,9 @@ class Program:
     def _lower(self, target: Target) -> _Lowered:
         if target.name not in self._lowered:
             chosen = self._options
-            context = chosen.context(target)
-            context.progress = chosen.progress
             graph = self.source_graph.clone()
             with self._blaming():
-                chosen.pipeline(target).run(graph, context)
+                context = chosen.run(graph, target)
             graph.metadata["dmlc.ledger"] = ledger_json(context.ledger)
             if target.provider is not None:
                 dims = {name for value in graph.inputs for size in value.shape for name in ir.dim_names(size)}
@@ -439,23 +447,39 @@ class Program:
         """Where ``run`` runs when it is not told."""
         if self.target.name == "numpy":
             return "numpy"
+        from dmlc.runtime.session import has_directml
+
         return "dml" if has_directml() else "cpu"
 
     def random_feeds(self, seed: int) -> dict[str, Array]:
-        """Inputs made up for the program, the same for the same seed. Raises ``DmlcError`` E0427."""
-        return random_feeds(self.signature, seed, _index_limits(self.source_graph))
+        """Inputs made up for the program, the same for the same seed. Raises ``DmlcError`` E0427, E0558."""
+        from dmlc.runtime.random_feeds import random_feeds
+
+        try:
+            return random_feeds(self.signature, seed, _index_limits(self.source_graph))
+        except MemoryError as error:
+            help = "declare smaller sizes, or bind them"
+            raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory for inputs: {error}", help=help) from None
 
     def _runner(self, backend: str) -> Callable[[Mapping[str, Any]], dict[str, Array]]:
         if backend == "reference":
+            from dmlc.runtime.reference import evaluate
+
             return lambda feeds: evaluate(self.source_graph, feeds)
         if backend == "numpy":
+            from dmlc.runtime.numpy_code import NumpyCode
+
             return NumpyCode(self.artifact("numpy")).run
         if backend not in BACKENDS:
             help = did_you_mean(backend, BACKENDS) or f"it is one of {', '.join(BACKENDS)}"
             raise fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
         if backend == "dml" and self.target.provider is not None:
+            from dmlc.runtime.fixed_sessions import FixedSessions
+
             advice = self.graph.metadata.get(session_advice.KEY)
             return FixedSessions(self.artifact("onnx"), backend, session_advice.free_dimensions(advice)).run
+        from dmlc.runtime.session import Session
+
         return Session(self.artifact("onnx"), backend).run
 
     def __repr__(self) -> str:
@@ -509,38 +533,43 @@ def _target(name: str, feature_level: str | None) -> Target:
 # --- loading
 
 
-def _onnx_model(source: ProgramSource) -> tuple[onnx.ModelProto, Path | None] | None:
+def _onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, Path | None] | None:
     """The model where the source is one, or the path of one, and the folder of its external data."""
-    if isinstance(source, (builder.Graph, Source)):
+    if isinstance(source, Source):
         return None
     if not isinstance(source, (str, os.PathLike)):
-        return source, None
+        from dmlc import builder
+
+        return None if isinstance(source, builder.Graph) else (source, None)
     path = Path(source)
     if path.suffix.lower() != ".onnx":
         return None
     from dmlc import importers
 
-    return importers.read_model(path, files.read_bytes(path)), path.parent
+    return importers.read_model(path, files.read_bytes(path, limits), limits), path.parent
 
 
-def _load(source: ProgramSource, model: str | None, opset: int) -> ir.Graph:
+def _load(source: ProgramSource, model: str | None, opset: int, limits: Limits) -> ir.Graph:
     """The graph that the source says; a builder's graph is copied."""
-    if isinstance(source, builder.Graph):
-        return _built(source)
-    if isinstance(source, Source):
-        from dmlc import text
-
-        return text.load(source, folder=None, model=model, opset=opset)
     from dmlc import text
 
+    if isinstance(source, Source):
+        return text.load(source, folder=None, model=model, opset=opset, limits=limits)
+    if not isinstance(source, (str, os.PathLike)):
+        return _built(source, limits)
     path = Path(source)
-    return text.load(text.decode(str(path), files.read_bytes(path)), folder=path.parent, model=model, opset=opset)
+    program = text.decode(str(path), files.read_bytes(path, limits), limits)
+    return text.load(program, folder=path.parent, model=model, opset=opset, limits=limits)
 
 
-def _built(source: builder.Graph) -> ir.Graph:
+def _built(source: builder.Graph, limits: Limits) -> ir.Graph:
     graph = source.graph
+    if len(graph) > limits.nodes:
+        raise limits.passed("nodes", f"graph {graph.name} has", len(graph))
     if not graph.outputs:
         raise fail(builder_codes.NO_OUTPUTS, f"graph {graph.name} has no outputs", help="name one: g.output('y', y)")
+    from dmlc import builder
+
     open_dims = sorted(builder.unsolved_dims(graph))
     if open_dims:
         message = f"no input tells the size of {', '.join(open_dims)}"

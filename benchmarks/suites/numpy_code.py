@@ -61,11 +61,12 @@ _QUICK: tuple[tuple[str, Shape, Shape, str], ...] = (
 _CLOSE = 1e-4
 
 
-def loaded(program: dmlc.Program) -> Callable[..., Any]:
-    """The function of the generated module."""
+def loaded(program: dmlc.Program, threads: int = 1) -> Callable[..., Any]:
+    """The function of the generated module, which may use so many threads."""
     text = program.to_numpy()
     namespace: dict[str, Any] = {"__name__": "generated"}
     exec(compile(text, "<generated>", "exec"), namespace)
+    namespace["THREADS"] = threads
     name = next(item.name for item in ast.parse(text).body if isinstance(item, ast.FunctionDef))
     function: Callable[..., Any] = namespace[name]
     return function
@@ -76,7 +77,7 @@ def numpy_code(settings: Settings) -> Iterator[Case]:
         operation = Operation(name, axes)
         arrays = [random(shape, seed) for seed in range(2 if name == "dot" else 1)]
         rivals: dict[str, Runner | Deferred] = {
-            OURS: Deferred(_ours, written(operation, [shape] * len(arrays)), arrays),
+            OURS: Deferred(_ours, written(operation, [shape] * len(arrays)), arrays, settings.threads),
             "naive": FunctionRun(_expression(operation), *arrays),
             **runners(operation, arrays, settings),
         }
@@ -88,8 +89,8 @@ def numpy_code(settings: Settings) -> Iterator[Case]:
         yield _top_k(shape, k, settings)
 
 
-def _ours(graph: dmlc.Graph, arrays: Sequence[np.ndarray]) -> FunctionRun:
-    return FunctionRun(loaded(dmlc.compile(graph, target="numpy")), *arrays)
+def _ours(graph: dmlc.Graph, arrays: Sequence[np.ndarray], threads: int) -> FunctionRun:
+    return FunctionRun(loaded(dmlc.compile(graph, target="numpy"), threads), *arrays)
 
 
 def _expression(operation: Operation) -> Callable[..., list[np.ndarray]]:
@@ -108,7 +109,7 @@ def _top_k(shape: Shape, k: int, settings: Settings) -> Case:
     net = Net()
     ends = net.many("TopK", net.input("x", shape), net.ints([k]), results=2, axis=1)
     rivals: dict[str, Runner | Deferred] = {
-        OURS: Deferred(_ours, graph, [x]),
+        OURS: Deferred(_ours, graph, [x], settings.threads),
         "stable argsort": FunctionRun(_sorted(k), x),
         "TopK": SessionRun(net.model(*ends), {"x": x}, settings.threads),
     }

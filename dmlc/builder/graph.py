@@ -12,10 +12,12 @@ from dmlc.builder.tensor import DTypeLike, Home, Tensor, constant_value, mistake
 from dmlc.diagnostics import Code, DmlcError, Label, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
+from dmlc.diagnostics.catalogue.limits import RANK
+from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Dim, DimExpr, DType, TensorType, as_dtype, dim_names, symbol
 
-#: As in the text language; NumPy holds no more.
-_MAX_RANK = 64
+#: NumPy holds no more axes.
+_MAX_RANK = DEFAULTS.rank
 _ARTICLE = {"dim": "a", "input": "an", "output": "an"}
 
 #: One size of a shape: a number, the name of a dim, or an expression of dims.
@@ -58,7 +60,8 @@ class Graph:
     def input(self, name: str, dtype: DTypeLike, shape: Sequence[Size] | Size) -> Tensor:
         """Declare an input. A text in the shape is a dim, unbounded unless ``dim`` declares it.
 
-        Raises ``DmlcError``: E0204 for a name that is taken, E0211 for a dtype, E0332 for a shape that is none.
+        Raises ``DmlcError``: E0204 for a name that is taken, E0211 for a dtype, E0332 for a shape that is none,
+        E0336 for one of more axes than NumPy has.
         """
         self._check_free("input", name)
         type_ = TensorType(self._dtype(dtype), self._shape(shape))
@@ -117,9 +120,7 @@ class Graph:
                 shapes.WRONG_SIZE, f"a shape is a list of sizes, not {type(sizes).__name__}", at="shape"
             )
         if len(sizes) > _MAX_RANK:
-            raise self._mistake(
-                shapes.WRONG_SIZE, f"a tensor has at most {_MAX_RANK} axes, not {len(sizes)}", at="shape"
-            )
+            raise self._mistake(RANK, f"this shape has {len(sizes)} axes, the limit is {_MAX_RANK}", at="shape")
         return tuple([self._size(size, i) for i, size in enumerate(sizes)])
 
     def _size(self, size: Any, element: int) -> Dim:

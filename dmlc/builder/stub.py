@@ -50,7 +50,8 @@ def package_stub() -> str:
     }
     lines = [f"from {home} import {name} as {name}\n" for home, names in imports.items() for name in names]
     lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
-    public = {"DType", "Diagnostic", "DmlcError", "Program", *_DTYPES, *PUBLIC}
+    lines.append("from dmlc.ledgers import replay as replay\n")
+    public = {"DType", "Diagnostic", "DmlcError", "Program", "replay", *_DTYPES, *PUBLIC}
     return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
 
 

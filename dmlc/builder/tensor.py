@@ -19,6 +19,8 @@ from dmlc.builder.place import PythonSpan, call_site, caller
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
+from dmlc.diagnostics.catalogue.limits import RANK
+from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Array, Dim, DimExpr, DType, Operation, OpError, as_dtype
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import Argument, CallSite, apply, diagnose
@@ -262,6 +264,10 @@ def _call(
             node = apply(home.graph, op, arguments, keywords, site)
         except DmlcError as error:
             raise DmlcError([_in_python(d) for d in error.diagnostics]) from None
+    for value in node.results:
+        if len(value.type.shape) > DEFAULTS.rank:
+            message = f"the result has {len(value.type.shape)} axes, the limit is {DEFAULTS.rank}"
+            raise fail(RANK, message, *([Label(span)] if span else []))
     return tuple([Tensor(home, value) for value in node.results])
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dmlc.cli.console import count, table
 from dmlc.cli.report import human_bytes
 from dmlc.codegen.onnx.placement import NodePlacement
 from dmlc.ir import Dim
+from dmlc.records import dataclass
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.targets.dispatch import dispatch_cost
 

@@ -9,19 +9,20 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from dmlc import api, importers
 from dmlc.cli.console import Console, count
 from dmlc.cli.findings import diagnostics_of, github_text, sarif_text
-from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, node_count, read_source
 from dmlc.codegen.onnx.placement import Placement, placement
 from dmlc.diagnostics import Diagnostic, DmlcError, Source
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
+from dmlc.diagnostics.limits import Limits
+from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level, level_key
@@ -100,7 +101,8 @@ def _look(args: argparse.Namespace, console: Console) -> _Found:
     bad = [finding for _, finding in report.findings if finding.effect in _effects(args)]
     fix = _fix(args, target, report) if bad else ""
     locations = program.artifact("onnx").locations if program is not None and not _is_model(args) else {}
-    source = Source(args.source, "") if _is_model(args) or args.source == STDIN else read_source(args.source)
+    is_read = not _is_model(args) and args.source != STDIN
+    source = read_source(args.source, Limits.of(limits_of(args))) if is_read else Source(args.source, "")
     said += diagnostics_of(report, fix=fix, strict=args.strict, locations=locations, source=source)
     return _Found(program, report, said, len(advice))
 
@@ -144,7 +146,8 @@ def _report(args: argparse.Namespace, target: Target, program: api.Program | Non
     path = Path(args.source)
     model = program.source_model if program is not None else None
     if model is None:
-        model = importers.read_model(path, files.read_bytes(path))
+        limits = Limits.of(limits_of(args))
+        model = importers.read_model(path, files.read_bytes(path, limits), limits)
     return placement(model, target, feature_level=level, binding=dict(args.bind))
 
 

@@ -18,12 +18,9 @@ from typing import Any
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, count
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
-from dmlc.cli.rule_list import list_rules
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, node_count, open_source
-from dmlc.codegen.ledger import SCHEMA, ledger_rows
 from dmlc.diagnostics import DmlcError
-from dmlc.ir.printer import print_graph
 from dmlc.runtime import files
 
 STDOUT = "-"
@@ -56,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, console: Console) -> int:
     if args.list_rules:
+        from dmlc.cli.rule_list import list_rules
+
         return list_rules(console)
     kind, output = _form(args)
     _check_usage(args, console, output)
@@ -158,18 +157,14 @@ def _write(args: argparse.Namespace, program: api.Program, kind: str, output: st
 
 
 def _ledger(program: api.Program) -> bytes:
-    document = {
-        "schema": SCHEMA,
-        "model": program.signature.name,
-        "target": program.target.name,
-        "opset": program.opset,
-        "rewrites": ledger_rows(program.ledger),
-    }
-    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    text = json.dumps(program.ledger_document(), indent=2, ensure_ascii=False)
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def _diff(program: api.Program) -> str:
     """The graph's text before and after; constants of more than a few elements are not shown."""
+    from dmlc.ir.printer import print_graph
+
     before, after = (print_graph(graph).splitlines() for graph in (program.source_graph, program.graph))
     return "".join(line + "\n" for line in difflib.unified_diff(before, after, "as written", "compiled", lineterm=""))
 

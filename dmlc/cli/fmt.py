@@ -9,23 +9,26 @@ from pathlib import Path
 
 from dmlc import text
 from dmlc.cli.console import Console
-from dmlc.cli.options import add_report_options
+from dmlc.cli.options import add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, read_source
+from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sources", metavar="SRC", nargs="+", help="a .dml program; - is stdin")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the layout would change")
+    add_limits(parser)
     add_report_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    limits = Limits.of(limits_of(args))
     changed: list[str] = []
     fields: dict[str, str] = {}
     for name in args.sources:
-        source = read_source(name)
-        before, after = "\n".join(source.lines), text.format_source(source)
+        source = read_source(name, limits)
+        before, after = "\n".join(source.lines), text.format_source(source, limits)
         if name == STDIN and not args.check:
             console.result(after)
             fields["text"] = after

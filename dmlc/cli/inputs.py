@@ -8,6 +8,8 @@ from pathlib import Path
 
 from dmlc import api
 from dmlc.cli.console import UsageError
+from dmlc.cli.options import limits_of
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array
 from dmlc.runtime import files
 
@@ -35,20 +37,21 @@ def given_inputs(args: argparse.Namespace) -> dict[str, Array]:
     """The arrays of ``--input`` by name. Raises ``UsageError``, and ``DmlcError`` for a file that holds none."""
     if args.random is not None and args.random < 0:
         raise UsageError(f"a seed is 0 or more, not {args.random}")
+    limits = Limits.of(limits_of(args))
     given: dict[str, Array] = {}
     for name, place in args.input:
         if name in given:
             raise UsageError(f"input {name} is given twice")
-        given[name] = _load(name, place)
+        given[name] = _load(name, place, limits)
     return given
 
 
-def _load(name: str, place: str) -> Array:
+def _load(name: str, place: str, limits: Limits) -> Array:
     """The array of ``FILE`` or ``FILE.npz:key``."""
     archive = re.match(r"(.*?\.npz):(.+)", place, re.IGNORECASE | re.DOTALL)  # a key may hold colons itself
     if archive:
-        return files.load_array(Path(archive[1]), archive[2], name)
-    return files.load_array(Path(place), None, name)
+        return files.load_array(Path(archive[1]), archive[2], name, limits)
+    return files.load_array(Path(place), None, name, limits)
 
 
 def made_up(args: argparse.Namespace, program: api.Program) -> dict[str, Array]:

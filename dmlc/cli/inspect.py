@@ -11,9 +11,10 @@ from pathlib import Path
 
 from dmlc import api, ir
 from dmlc.cli.console import Console, table
-from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.signatures import signature_json, signature_text
 from dmlc.cli.source import compile_source
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir.printer import print_graph
 
 
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if Path(args.source).suffix.lower() == ".onnx":
         from dmlc.cli.onnx_page import onnx_facts, onnx_page
 
-        found = onnx_facts(Path(args.source))
+        found = onnx_facts(Path(args.source), Limits.of(limits_of(args)))
         console.result(onnx_page(found))
         console.document({"source": args.source, **found})
         return 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.cli.console import UsageError, table
 from dmlc.diagnostics import did_you_mean
+from dmlc.records import dataclass
 from dmlc.targets import Target, kernel_table, operators_of
 from dmlc.targets.known_wrong import WrongKernels, wrong_kernels
 

@@ -115,7 +115,7 @@ def _run(verb: str, argv: list[str]) -> int:
     args = parser.parse_args(argv)
 
     from dmlc.cli.console import Console, UsageError
-    from dmlc.diagnostics import DmlcError
+    from dmlc.diagnostics import DmlcError, fail
 
     console = Console(verb, args)
     try:
@@ -127,5 +127,9 @@ def _run(verb: str, argv: list[str]) -> int:
         return console.fail(error)
     except OSError:
         raise
+    except MemoryError as error:
+        from dmlc.diagnostics.catalogue.runs import OUT_OF_MEMORY
+
+        return console.fail(fail(OUT_OF_MEMORY, f"there is not enough memory: {error}".rstrip(": ")))
     except Exception as error:
         return console.bug(error)

@@ -11,13 +11,14 @@ import onnx
 from dmlc.cli.console import table
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import BAD_MODEL_FILE
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir import as_dtype
 from dmlc.runtime import files
 
 
-def onnx_facts(path: Path) -> dict[str, Any]:
-    """Interface, opsets and node counts. Raises ``DmlcError`` E0420 or E0428."""
-    data = files.read_bytes(path)
+def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
+    """Interface, opsets and node counts. Raises ``DmlcError`` E0420, E0428 or E0440."""
+    data = files.read_bytes(path, limits)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

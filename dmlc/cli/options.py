@@ -50,8 +50,24 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--accumulate", choices=("f32",), help="compute in f32 what is squared or multiplied in f16 and then summed"
     )
+    add_limits(group)
     group.add_argument("--strict", action="store_true", help="a warning of the target is an error")
     group.add_argument("--lower-hardmax", action="store_true", help="lower hardmax over one axis too")
+
+
+def add_limits(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """How much is read before it is refused; ``limits_of`` gives what was asked for."""
+    help = "read more, or less, than is usual; see docs/limits.md"
+    parser.add_argument("--limit", type=_limits, action="append", default=[], metavar="nodes=3000000,...", help=help)
+
+
+def limits_of(args: argparse.Namespace) -> dict[str, int]:
+    """The limits of the command line by name."""
+    return {name: size for given in args.limit for name, size in given}
+
+
+def _limits(text: str) -> list[tuple[str, int]]:
+    return [_binding(part) for part in text.split(",")]
 
 
 def _binding(text: str) -> tuple[str, int]:

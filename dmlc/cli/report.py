@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from dmlc import api
 from dmlc.cli.console import count
 from dmlc.codegen.onnx.statistics import Statistics, statistics
 from dmlc.ir import Dim, DimExpr, Graph, TensorType
+from dmlc.records import dataclass
 
 #: Terms of an expression of dims that are shown.
 _TERMS = 3

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from dmlc import api, text
 from dmlc.cli.console import UsageError
+from dmlc.cli.options import limits_of
 from dmlc.diagnostics import Source, fail
 from dmlc.diagnostics.catalogue.runs import CANNOT_READ
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ops.constant import CONSTANT
 from dmlc.runtime import files
@@ -18,19 +20,19 @@ from dmlc.runtime import files
 STDIN = "-"
 
 
-def read_source(name: str) -> Source:
+def read_source(name: str, limits: Limits = DEFAULTS) -> Source:
     """The text of SRC. Raises ``DmlcError`` E0420 (exit code 2) where it cannot be opened, E01 where it is no text."""
     if name == STDIN:
         if sys.stdin is None:  # closed by the caller, as `<&-` does
             raise fail(CANNOT_READ, "cannot open stdin: it is closed", exit_code=2)
-        return text.decode("<stdin>", sys.stdin.buffer.read())
-    return text.decode(name, files.read_bytes(Path(name)))
+        return text.decode("<stdin>", sys.stdin.buffer.read(limits.text_bytes + 1), limits)
+    return text.decode(name, files.read_bytes(Path(name), limits), limits)
 
 
 def open_source(args: argparse.Namespace) -> Source | str:
     """What ``compile_source`` compiles: stdin is read, once; a file is read when it is compiled."""
     name: str = args.source
-    return read_source(STDIN) if name == STDIN else name
+    return read_source(STDIN, Limits.of(limits_of(args))) if name == STDIN else name
 
 
 def compile_source(
@@ -63,6 +65,7 @@ def compile_source(
         progress=progress,
         f64=None if as_written else args.f64,
         accumulate=None if as_written else args.accumulate,
+        limits=limits_of(args),
     )
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from dmlc import api, importers, text
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.options import add_report_options
+from dmlc.cli.options import add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, read_source
+from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
 from dmlc.verify import DEFAULT_INPUTS, Verdict, verify_graph, verify_models
 
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="range",
         help="B may have rewrites that are equal only under a precondition on values",
     )
+    add_limits(parser)
     add_report_options(parser)
 
 
@@ -59,24 +61,27 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 def _verdict(args: argparse.Namespace) -> Verdict:
     allowed = ("exact",) if args.exact else ("exact", "reassociates", *args.allow)
-    result = _result(args)
+    limits = Limits.of(limits_of(args))
+    result = _result(args, limits)
     if Path(args.original).suffix.lower() == _ONNX:
-        return verify_models(_checked(args.original), result, inputs=args.inputs, seed=args.seed, allowed=allowed)
+        return verify_models(
+            _checked(args.original, limits), result, inputs=args.inputs, seed=args.seed, allowed=allowed
+        )
     folder = None if args.original == STDIN else Path(args.original).parent
-    graph = text.load(read_source(args.original), folder=folder, model=args.model)
+    graph = text.load(read_source(args.original, limits), folder=folder, model=args.model, limits=limits)
     return verify_graph(graph, result, inputs=args.inputs, seed=args.seed, allowed=allowed)
 
 
-def _result(args: argparse.Namespace) -> Path | onnx.ModelProto:
+def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:
     if args.result == STDIN:
         raise UsageError("B is a file, not stdin")
     if Path(args.result).suffix.lower() == _ONNX:
-        return _checked(args.result)
-    return api.compile(args.result, target="onnx", model=args.model).to_onnx()
+        return _checked(args.result, limits)
+    return api.compile(args.result, target="onnx", model=args.model, limits=limits_of(args)).to_onnx()
 
 
-def _checked(name: str) -> Path:
+def _checked(name: str, limits: Limits) -> Path:
     """The path of a model that can be read. Raises ``DmlcError``: E0420 (exit code 2), E0430."""
     path = Path(name)
-    importers.read_model(path, files.read_bytes(path))
+    importers.read_model(path, files.read_bytes(path, limits), limits)
     return path

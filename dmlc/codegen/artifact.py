@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from dmlc.ir import Array, Condition, Graph, TensorType, dim_names
 from dmlc.ir.dim import Interval
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

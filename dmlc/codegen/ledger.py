@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Protocol
+
+from dmlc.diagnostics import Span
 
 SCHEMA = 1
 
@@ -22,7 +25,7 @@ class Entry(Protocol):
     def text(self) -> str: ...
 
     @property
-    def spans(self) -> Sequence[object]: ...
+    def spans(self) -> Sequence[Span]: ...
 
     @property
     def before(self) -> Sequence[str]: ...
@@ -31,7 +34,7 @@ class Entry(Protocol):
     def after(self) -> Sequence[str]: ...
 
 
-def ledger_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+def ledger_rows(entries: Iterable[Entry], place: Callable[[Span], str] = str) -> list[dict[str, Any]]:
     """Each rewrite: its rule, class, what it did in words, the nodes that went and those that came, source places."""
     return [
         {
@@ -40,10 +43,18 @@ def ledger_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             "text": entry.text,
             "before": list(entry.before),
             "after": list(entry.after),
-            "places": list(dict.fromkeys(map(str, entry.spans))),
+            "places": list(dict.fromkeys(map(place, entry.spans))),
         }
         for entry in entries
     ]
+
+
+def ledger_document(
+    model: str, target: str, opset: int, options: Mapping[str, Any], entries: Iterable[Entry]
+) -> dict[str, Any]:
+    """What ``--ledger`` writes: ``options`` as ``compile`` takes them, places without their folders."""
+    head = {"schema": SCHEMA, "model": model, "target": target, "opset": opset}
+    return {**head, "options": dict(options), "rewrites": ledger_rows(entries, place=attrgetter("place"))}
 
 
 def ledger_json(entries: Iterable[Entry]) -> str:

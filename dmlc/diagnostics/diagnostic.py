@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.source import Span
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

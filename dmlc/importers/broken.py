@@ -34,7 +34,7 @@ def blaming(model: ModelProto | None) -> Iterator[None]:
 
 def broken(model: ModelProto) -> DmlcError | None:
     """The first thing that makes a model no valid one; None where nothing is found. Weights are not looked at."""
-    for texts in (_texts(model), _sizes(model.graph)):
+    for texts in (_texts(model), _sizes(model.graph), _references(model.graph)):
         found = next(texts, None)
         if found is not None:
             return fail(codes.BROKEN_MODEL, found)
@@ -79,11 +79,29 @@ def _texts(message: Any, path: str = "model") -> Iterator[str]:
                     yield from _texts(inner, f"{place}[{number}]")
 
 
+def sizes_without_end(graph: GraphProto) -> Iterator[str]:
+    """Inputs and outputs of more elements than can be counted."""
+    for info in (*graph.input, *graph.output):
+        sizes = [int(size.dim_value) for size in info.type.tensor_type.shape.dim]
+        if math.prod([size for size in sizes if size > 0]) > _LARGEST:
+            yield f"{info.name} has more elements than can be counted: {sizes if len(sizes) <= 64 else '...'}"
+
+
+def _references(graph: GraphProto) -> Iterator[str]:
+    """Attributes that stand for those of a function's call, where there is no function."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                place = f"attribute {attribute.name} of {node.name or node.op_type}"
+                yield f"{place} refers to {attribute.ref_attr_name}, but the node is in no function"
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _references(inner)
+
+
 def _sizes(graph: GraphProto) -> Iterator[str]:
     """Sizes that no tensor can have."""
+    yield from sizes_without_end(graph)
     for info in (*graph.input, *graph.output):
         sizes = [int(size.dim_value) for size in info.type.tensor_type.shape.dim if size.HasField("dim_value")]
         if any(size < 0 for size in sizes):
             yield f"{info.name} has an axis of size {min(sizes)}"
-        if math.prod(sizes) > _LARGEST:
-            yield f"{info.name} has more elements than can be counted: {sizes}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, shape_inference
 
 from dmlc.importers.types import bind
+from dmlc.onnx_schema import growth
 
 #: Constants up to this many elements take part in the inference: shapes, axes, scales.
 _KNOWN_SIZE = 1024
@@ -33,10 +35,11 @@ class ModelTypes:
     def _infer(self) -> ModelProto:
         if self._inferred is None:
             bare = bare_model(self._model, self._binding)
-            try:
-                self._inferred = shape_inference.infer_shapes(bare, data_prop=True)
-            except Exception:  # ONNX raises what it likes, RuntimeError and protobuf's own errors among them
-                self._inferred = bare
+            self._inferred = bare
+            can_infer, with_data = growth.can_infer(bare)
+            with suppress(Exception):  # ONNX raises what it likes, RuntimeError and protobuf's own errors among them
+                if can_infer:
+                    self._inferred = shape_inference.infer_shapes(bare, data_prop=with_data)
         return self._inferred
 
 
@@ -94,19 +97,3 @@ def weight_info(tensor: TensorProto) -> ValueInfoProto:
     for size in tensor.dims:
         type.shape.dim.add(dim_value=size)
     return ValueInfoProto(name=tensor.name, type=TypeProto(tensor_type=type))
-
-
-def infer_node(model: ModelProto, outputs: Sequence[str], allow: Callable[[Exception], bool]) -> dict[str, TypeProto]:
-    """The types of the results of a model of one node; empty where ONNX refuses it and ``allow`` agrees."""
-    try:
-        inferred = shape_inference.infer_shapes(model, data_prop=True, strict_mode=False)
-    except Exception as error:
-        if not allow(error):
-            raise
-        return {}
-    return {
-        i.name: i.type
-        for infos in (inferred.graph.value_info, inferred.graph.output)
-        for i in infos
-        if i.name in outputs
-    }

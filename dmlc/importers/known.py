@@ -209,4 +209,4 @@ def _range(reading: Reading) -> Known | None:
     if not (isinstance(start, int) and isinstance(limit, int) and isinstance(step, int)) or step == 0:
         return None
     numbers = range(start, limit, step)
-    return tuple(numbers) if len(numbers) <= MOST_KNOWN else None
+    return None if numbers[MOST_KNOWN:] else tuple(numbers)  # whose length may be more than Python counts

@@ -10,11 +10,13 @@ from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, ValueIn
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.catalogue import runs
-from dmlc.importers.functions import inlined
+from dmlc.diagnostics.limits import DEFAULTS, Limits
+from dmlc.importers.broken import sizes_without_end
+from dmlc.importers.functions import all_nodes, check_functions, inlined
 from dmlc.importers.inference import ModelTypes
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.nodes import NodeReader
-from dmlc.importers.order import in_order
+from dmlc.importers.order import check_names, in_order
 from dmlc.importers.scope import Scope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
@@ -23,34 +25,51 @@ from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.ops.opaque import OPAQUE, Held, OpaqueAttributes
 
 
-def read_model(path: Path, data: bytes) -> ModelProto:
-    """The model in a file's bytes; external data is not looked at. Raises ``DmlcError`` E0430."""
+def read_model(path: Path, data: bytes, limits: Limits = DEFAULTS) -> ModelProto:
+    """The model in a file's bytes; external data is not looked at.
+
+    Raises ``DmlcError``: E0430, and what functions raise that a runtime would unfold without end.
+    """
     model = ModelProto()
     try:
         model.ParseFromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module is not ours to load
         raise fail(codes.NOT_A_MODEL, f"{path} is not an ONNX model: {error}") from None
+    check_functions(model, limits)
     return model
 
 
-def import_model(model: ModelProto, *, folder: Path | None = None, binding: Mapping[str, int] | None = None) -> Graph:
+def import_model(
+    model: ModelProto,
+    *,
+    folder: Path | None = None,
+    binding: Mapping[str, int] | None = None,
+    limits: Limits = DEFAULTS,
+) -> Graph:
     """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
-    where it is no ONNX model, E0431 where its graph is broken, E0555 for a dim that it does not have.
+    where it is no ONNX model, E0431 where its graph is broken, E0555 for a dim that it does not have, and the codes of
+    the limits on nodes, axes and names.
     """
-    _check(model)
+    _check(model, limits)
     bound = dict(binding or {})
     _check_binding(model.graph, bound)
-    model = inlined(model)
-    return _Importer(model, folder, bound).run()
+    model = inlined(model, limits)
+    return _Importer(model, folder, bound, limits).run()
 
 
-def _check(model: ModelProto) -> None:
+def _check(model: ModelProto, limits: Limits) -> None:
     if not model.HasField("graph") or not model.opset_import:
         raise fail(codes.NOT_A_MODEL, "the model has no graph or imports no operators", help="is it an ONNX model?")
     if not model.graph.output:
         raise fail(codes.BROKEN_MODEL, "the model has no outputs")
+    if any(entry.version < 0 for entry in model.opset_import):
+        raise fail(codes.BROKEN_MODEL, "the model imports operators of a negative version")
+    uncountable = next(sizes_without_end(model.graph), None)
+    if uncountable is not None:
+        raise fail(codes.BROKEN_MODEL, uncountable)
+    check_names([*_dim_names(model.graph), model.graph.name], limits)
 
 
 def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
@@ -67,8 +86,10 @@ def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
 
 
 class _Importer:
-    def __init__(self, model: ModelProto, folder: Path | None, binding: Mapping[str, int]) -> None:
+    def __init__(self, model: ModelProto, folder: Path | None, binding: Mapping[str, int], limits: Limits) -> None:
         self.model = model
+        self.limits = limits
+        self.count = 0
         self.folder = folder
         self.binding = binding
         self.types = ModelTypes(model, binding)
@@ -101,6 +122,7 @@ class _Importer:
             if info.name in scope.values:
                 raise fail(codes.BROKEN_MODEL, f"two inputs are named {info.name}")
             type = type_of(info.type, self.binding, self.fresh)
+            self._check_rank(info.name, type.rank)
             scope.define(info.name, scope.graph.add_input(info.name, type))
         return overridable
 
@@ -121,7 +143,12 @@ class _Importer:
             return stored(tensor, self.folder)
         return StoredTensor(ForeignType(), tensor, lambda: None)
 
+    def _check_rank(self, name: str, rank: int) -> None:
+        if rank > self.limits.rank:
+            raise self.limits.passed("rank", f"{name} has", rank)
+
     def _weight(self, scope: Scope, tensor: TensorProto) -> None:
+        self._check_rank(tensor.name, len(tensor.dims))
         if tensor.data_type in DTYPE_OF:
             scope.define_weight(tensor.name, lambda: scope.constant(stored(tensor, self.folder), tensor.name))
         else:
@@ -135,9 +162,15 @@ class _Importer:
         return node.result
 
     def _nodes(self, scope: Scope, source: GraphProto) -> None:
-        reader = NodeReader(scope, self.versions, self._region, self._inline)
+        self.count += len(source.node)
+        if self.count > self.limits.nodes:
+            have = sum(1 for _ in all_nodes(self.model.graph.node))
+            raise self.limits.passed("nodes", "the model has", have)
+        reader = NodeReader(scope, self.versions, self._region, self._inline, self.limits)
         known = scope.values.keys() | {t.name for t in source.initializer}
-        for node in in_order(source.node, known):
+        nodes = in_order(source.node, known, self.limits)
+        check_names([node.proto.name for node in nodes], self.limits)
+        for node in nodes:
             reader.read(node)
 
     def _output(self, scope: Scope, name: str) -> Value:

@@ -12,7 +12,9 @@ from onnx import AttributeProto, GraphProto, NodeProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.importers import operators  # noqa: F401 (registers the readers)
+from dmlc.importers.attributes import check_attributes, check_complete
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.known import KNOWERS
 from dmlc.importers.opaque import opaque_attributes, refined_types
@@ -38,8 +40,17 @@ _RANDOM = ("Random", "Dropout", "Bernoulli", "Multinomial", "Sampl")
 class NodeReader:
     """Reads the nodes of one graph into its scope."""
 
-    def __init__(self, scope: Scope, versions: Mapping[str, int], region: RegionReader, inline: BranchReader) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        versions: Mapping[str, int],
+        region: RegionReader,
+        inline: BranchReader,
+        limits: Limits,
+    ) -> None:
         self.scope = scope
+        self.limits = limits
+        self.most_axes = limits.rank
         self.graph: Graph = scope.graph
         self.versions = versions
         self.region = region
@@ -47,13 +58,17 @@ class NodeReader:
         self._fitting: dict[tuple[Operation, tuple[DType, ...]], bool] = {}
 
     def read(self, listed: Listed) -> None:
-        """Raises ``DmlcError`` E0431 where an input is made by no node."""
+        """Raises ``DmlcError``: E0431 where no node makes an input, or an attribute is of another type; E0336 for a
+        result of too many axes."""
         domain = listed.proto.domain
         if domain == "ai.onnx":
             domain = ""
+        version = self.versions.get(domain, 1)
+        if not listed.is_plain:
+            check_attributes(listed.proto, listed.op_type, domain, version)
         inputs, is_foreign = self._inputs(listed)
         reader = None if is_foreign else READERS.get((domain, listed.op_type))
-        reading = Reading(self.scope, listed, inputs, self.versions.get(domain, 1))
+        reading = Reading(self.scope, listed, inputs, version)
         if reader is not None:
             found = _read(reader, reading)
             if isinstance(found, Made):
@@ -63,6 +78,7 @@ class NodeReader:
                     return
             elif isinstance(found, Same):
                 for name, value in zip(listed.outputs, found.values, strict=False):
+                    self._check_rank(name, value)
                     self.scope.define(name, value)
                 return
             elif isinstance(found, Data):
@@ -76,6 +92,11 @@ class NodeReader:
         path = (*self.scope.path, (listed.number, branch.name, 0))
         for name, value in zip(listed.outputs, self.inline(self.scope, path, branch.g), strict=True):
             self.scope.define(name, value)
+
+    def _check_rank(self, name: str, value: Value | None) -> None:
+        axes = 0 if value is None else len(value.type.shape)
+        if axes > self.most_axes:
+            raise self.limits.passed("rank", f"{name} has", axes)
 
     def _inputs(self, listed: Listed) -> tuple[list[Value | None], bool]:
         """The values that a node takes, and whether the language has no type for one of them."""
@@ -123,6 +144,7 @@ class NodeReader:
         node.name = reading.proto.name
         node.origin = _origin(reading, node)
         for name, value in zip(reading.outputs, node.results, strict=False):
+            self._check_rank(name, value)
             if name:
                 value.name = name
                 self.scope.define(name, value)
@@ -151,6 +173,7 @@ class NodeReader:
 
     def _opaque(self, number: int, reading: Reading, domain: str) -> None:
         proto = reading.proto
+        check_complete(proto, reading.op_type, domain, reading.opset)
         operands = list(reading.inputs)
         regions: list[Region] = []
         for attribute in proto.attribute:
@@ -172,6 +195,7 @@ class NodeReader:
         node.name = proto.name
         node.origin = NodeOrigin(proto, _in_place(len(reading.inputs)), reading.opset)
         for name, value in zip(reading.outputs, node.results, strict=True):
+            self._check_rank(name, value)
             if name:
                 value.name = name
                 self.scope.define(name, value)

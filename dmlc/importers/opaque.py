@@ -20,6 +20,7 @@ from onnx import (
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import DTYPE_OF, UNKNOWN, type_of
 from dmlc.ir import FOREIGN, Dim, ForeignType, Tensor, TensorType, Value, dim_names
+from dmlc.onnx_schema import growth
 from dmlc.onnx_schema.values import element_type, type_proto
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import Held, OpaqueAttributes, Plain
@@ -83,8 +84,11 @@ def refined_types(reading: Reading, types: Sequence[TensorType], versions: Mappi
     if all(_is_precise(t) for t in types) or any(v is not None and v.type is UNKNOWN for v in reading.inputs):
         return list(types)
     model = _one_node(reading, versions)
+    can_infer, with_data = growth.can_infer(model)
+    if not can_infer:
+        return list(types)
     try:
-        inferred = shape_inference.infer_shapes(model, data_prop=True).graph
+        inferred = shape_inference.infer_shapes(model, data_prop=with_data).graph
     except Exception:  # ONNX raises what it likes; then the inference of the whole model has the word
         return list(types)
     found = {info.name: info.type for infos in (inferred.value_info, inferred.output) for info in infos}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from onnx import AttributeProto, GraphProto, NodeProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
+from dmlc.diagnostics.limits import Limits
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True)
@@ -27,10 +28,16 @@ class Listed:
     is_plain: bool
 
 
-def in_order(nodes: Sequence[NodeProto], known: Collection[str]) -> list[Listed]:
+#: How deep graphs inside nodes nest in files: protobuf reads and writes a hundred messages inside one another, and a
+#: level takes three.
+_MOST_NESTED = 32
+
+
+def in_order(nodes: Sequence[NodeProto], known: Collection[str], limits: Limits) -> list[Listed]:
     """The nodes, sorted. ONNX wants them sorted; where they are not, they are.
 
-    Raises ``DmlcError`` E0431 for a cycle, two values of one name, or an operand that nothing makes.
+    Raises ``DmlcError``: E0431 for a cycle, two values of one name, or graphs that nest too deep; E0442 for a name that
+    is too long.
     """
     listed: list[Listed] = []
     made: set[str] = set()
@@ -46,7 +53,19 @@ def in_order(nodes: Sequence[NodeProto], known: Collection[str]) -> list[Listed]
                 raise fail(codes.BROKEN_MODEL, f"two values are named {name}", help="names must be unique in a graph")
             made.add(name)
     ahead.discard("")
+    check_names((*made, *known), limits)
     return listed if ahead.isdisjoint(made) else _sorted(listed)
+
+
+def check_names(names: Collection[str], limits: Limits) -> None:
+    """Raises ``DmlcError``: E0431 for a name that is no UTF-8 text, which protobuf gives as bytes, E0442 for one that
+    is too long."""
+    if not {*map(type, names)} <= {str}:
+        name = next(name for name in names if not isinstance(name, str))
+        raise fail(codes.BROKEN_MODEL, f"a name is no UTF-8 text: {name[:40]!r}")
+    if max(map(len, names), default=0) > limits.name_length:
+        name = max(names, key=len)
+        raise limits.passed("name_length", f"the name {name[:40]}... has", len(name), instead="name it otherwise")
 
 
 def _sorted(listed: Sequence[Listed]) -> list[Listed]:
@@ -56,7 +75,8 @@ def _sorted(listed: Sequence[Listed]) -> list[Listed]:
         return [listed[number] for number in sorter.static_order()]
     except CycleError as error:
         cycle = [listed[i].proto.name or listed[i].op_type for i in error.args[1]]
-        raise fail(codes.BROKEN_MODEL, f"nodes depend on one another: {', '.join(cycle)}") from None
+        shown = cycle if len(cycle) <= 8 else [*cycle[:4], "...", *cycle[-3:]]
+        raise fail(codes.BROKEN_MODEL, f"nodes depend on one another: {', '.join(shown)}") from None
 
 
 def used_names(graph: GraphProto) -> set[str]:
@@ -68,23 +88,27 @@ def used_names(graph: GraphProto) -> set[str]:
     return used
 
 
-def needed(node: NodeProto) -> Iterator[str]:
-    """The names that a node uses, those of the graphs inside it included."""
+def needed(node: NodeProto, level: int = 0) -> Iterator[str]:
+    """The names that a node uses, those of the graphs inside it included. Raises ``DmlcError`` E0431 where these nest
+    deeper than a file can hold."""
     yield from node.input
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
-            yield from _free_names(attribute.g)
+            yield from _free_names(attribute.g, level + 1)
         elif attribute.type == AttributeProto.GRAPHS:
             for graph in attribute.graphs:
-                yield from _free_names(graph)
+                yield from _free_names(graph, level + 1)
 
 
-def _free_names(graph: GraphProto) -> Iterator[str]:
+def _free_names(graph: GraphProto, level: int) -> Iterator[str]:
+    if level > _MOST_NESTED:
+        message = f"graphs inside nodes nest deeper than {_MOST_NESTED}, which no model file can hold"
+        raise fail(codes.BROKEN_MODEL, message)
     own = {i.name for i in graph.input} | {t.name for t in graph.initializer}
     for node in graph.node:
         own.update(node.output)
     for node in graph.node:
-        for name in needed(node):
+        for name in needed(node, level):
             if name not in own:
                 yield name
     for info in graph.output:

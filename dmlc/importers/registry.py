@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from onnx import AttributeProto, NodeProto, numpy_helper
@@ -14,6 +13,7 @@ from dmlc.importers.order import Listed
 from dmlc.importers.scope import Scope
 from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Value
 from dmlc.ops.constant import constant_of
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True)

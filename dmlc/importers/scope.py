@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 from onnx import GraphProto
 
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.importers.inference import ModelTypes, Path
 from dmlc.importers.order import used_names
 from dmlc.importers.types import type_of
@@ -60,7 +62,10 @@ class Scope:
             self.values[name] = value
 
     def define_weight(self, name: str, make: Callable[[], Value]) -> None:
-        """A weight that enters the graph when something uses it."""
+        """A weight that enters the graph when something uses it. Raises ``DmlcError`` E0431 for a name that one has."""
+        if name in self._weights:
+            message = f"two weights are named {name}"
+            raise fail(BROKEN_MODEL, message, help="which of them is meant is not known")
         self._weights[name] = make
 
     def find(self, name: str) -> Value | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
@@ -17,6 +16,7 @@ from dmlc.diagnostics import DmlcError, did_you_mean, fail
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.importers.types import DTYPE_OF
 from dmlc.ir import DType, StoredTensor, Tensor, TensorType
+from dmlc.records import dataclass
 
 #: Bits of an element, by ONNX's number of the type (onnx.proto, ``TensorProto.DataType``); types that are not listed
 #: (strings, those of six bits) have no size that the shape gives.

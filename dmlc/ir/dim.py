@@ -8,9 +8,10 @@ a floor division), so ``N + N`` equals ``2 * N`` and a static size is always a p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
+
+from dmlc.records import dataclass
 
 Bound: TypeAlias = int | float  # an integer, or plus or minus infinity
 Interval: TypeAlias = tuple[Bound, Bound]

@@ -7,7 +7,6 @@ the topological order right. Values are inferred when they are made, so a graph 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dmlc.diagnostics import Span
@@ -15,6 +14,7 @@ from dmlc.ir.dim import Dim, DimTable, Interval, substitute
 from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
 from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
+from dmlc.records import dataclass
 
 A = TypeVar("A", bound=Attributes)
 

@@ -8,19 +8,19 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
+
+from dmlc.diagnostics.limits import Limits
+from dmlc.records import dataclass
 
 #: What NumPy and zipfile raise for files that are not what they should be.
 DAMAGED = (
     *(ValueError, TypeError, EOFError, SyntaxError, KeyError, IndexError, OverflowError, RecursionError, RuntimeError),
     *(struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-#: A compressed member of an archive may become a thousand times larger; one that becomes larger than this is not read.
-MOST_UNPACKED = 1 << 30
 #: What NumPy compresses with. Other methods shrink zeros without a limit.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -83,15 +83,17 @@ def members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return out
 
 
-def check_member(entry: zipfile.ZipInfo) -> None:
-    """Raises ``NpyError`` for what could take far more memory than the file has bytes."""
+def check_member(entry: zipfile.ZipInfo, name: str, limits: Limits) -> None:
+    """What could take far more memory than the file, of that name, has bytes: raises ``NpyError``, and ``DmlcError``
+    E0443."""
     if entry.compress_type not in _METHODS:
         raise NpyError("is compressed in a way that NumPy does not use")
-    if entry.compress_type != zipfile.ZIP_STORED and entry.file_size > MOST_UNPACKED:
-        raise NpyError(f"is compressed and takes {entry.file_size:,} bytes: save it uncompressed, with numpy.savez")
+    if entry.compress_type != zipfile.ZIP_STORED and entry.file_size > limits.unpacked_bytes:
+        instead = "save it uncompressed, with numpy.savez"
+        raise limits.passed("unpacked_bytes", f"{name} unpacks to", entry.file_size, instead=instead)
 
 
 __all__ = [
-    *("DAMAGED", "MOST_UNPACKED", "Header", "NpyError", "PythonObjects"),
+    *("DAMAGED", "Header", "NpyError", "PythonObjects"),
     *("check_member", "members", "read_data", "read_header"),
 ]

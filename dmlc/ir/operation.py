@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from dmlc.ir.dim import Dim, DimExpr, DimTable, substitute
 from dmlc.ir.dtype import DType
 from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
+from dmlc.records import dataclass
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 

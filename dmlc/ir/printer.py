@@ -232,7 +232,8 @@ def number_text(number: Any) -> str:
         return str(int(number))
     if not math.isfinite(number):
         return str(float(number))
-    short = str(number)
+    # the digits are NumPy's, the form is Python's: when NumPy takes to exponents depends on its version
+    short = repr(float(str(number)))
     exact = not isinstance(number, np.floating) or type(number)(float(short)) == number
     text = short if exact else repr(float(number))
     return text if "." in text or "e" in text else f"{text}.0"

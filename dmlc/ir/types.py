@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dmlc.ir.dim import Dim, Shape
 from dmlc.ir.dtype import FOREIGN, DType
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

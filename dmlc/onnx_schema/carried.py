@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,13 @@ from dmlc.ir import (
     as_dtype,
 )
 from dmlc.ir.dtype import f32, i64
+from dmlc.onnx_schema import growth
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, TYPE_NAMES, Formal, Schema, find_schema
 from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, element_type
 from dmlc.ops.attributes import show
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value
 from dmlc.ops.constant import constant_of
+from dmlc.records import dataclass
 
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
@@ -98,8 +100,11 @@ def infer_types(
         assert first is not None
         return ((first.dtype, tuple([d if isinstance(d, int) else str(d) for d in first.shape])),)
     model = _one_node(schema, a, types)
+    can_infer, with_data = growth.can_infer(model)
+    if not can_infer:
+        raise OpError(targets.ONNX_REFUSES, f"the shape of {a.full_name} has more axes than any tensor")
     try:
-        inferred = infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        inferred = infer_shapes(model, check_type=True, strict_mode=True, data_prop=with_data)
     except InferenceError as error:
         raise OpError(targets.ONNX_REFUSES, f"ONNX refuses {a.full_name}: {_reason(error)}") from None
     found = {info.name: info.type for info in inferred.graph.value_info}

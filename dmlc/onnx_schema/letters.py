@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from onnx import defs
 
 from dmlc.ir import DType
 from dmlc.onnx_schema.schemas import TYPE_NAMES
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

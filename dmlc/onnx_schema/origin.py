@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
@@ -12,6 +12,7 @@ from dmlc.ir import Array, ForeignType, Node, Tensor, Value
 from dmlc.onnx_schema.values import type_proto
 from dmlc.onnx_schema.versions import Known
 from dmlc.ops.constant import constant_of
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

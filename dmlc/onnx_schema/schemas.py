@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from onnx import defs
 
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import DTYPES, DType, OpError
+from dmlc.records import dataclass
 
 #: ONNX's spelling of the language's dtypes.
 TYPE_NAMES: dict[str, DType] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from onnx import NodeProto, TensorProto, defs
 from dmlc.onnx_schema.moves import normalize, others, resize, to_inputs
 from dmlc.onnx_schema.moves.draft import NOTHING, Draft, Known, Unmovable, element_text, plain
 from dmlc.onnx_schema.moves.rows import Row, Step, never
+from dmlc.records import dataclass
 
 #: Every change that is more than an addition, by operator and version.
 ROWS: dict[tuple[str, int], Row] = {

@@ -11,12 +11,12 @@ import dataclasses
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.diagnostics import did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Dim, DimExpr, DType, OpError, TensorType, as_dtype, symbol
+from dmlc.records import dataclass
 
 
 class _Sentinel:

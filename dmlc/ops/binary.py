@@ -204,7 +204,7 @@ POW = _binary(
     "pow", "**", NUMERIC, _power, "a to the power b.", "DML_ELEMENT_WISE_POW_OPERATOR_DESC; ONNX Pow",
     check=_no_negative_exponent,
     notes={
-        "nan": "NaN, but x ** 0 and 1 ** x are 1",
+        "nan": "NaN, but x ** 0 and 1 ** x are 1; -inf ** 0.5 is unspecified, infinity or as a square root NaN",
         "overflow": "integers: unspecified, the reference wraps modulo 2^n; floats become infinite",
         "overflow on ONNX Runtime CPU": "integers pass through f64, so that large ones lose digits and too large ones "
         "become the lowest",

@@ -8,7 +8,7 @@ becomes a diagnostic at the place that the call site knows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean
@@ -29,6 +29,7 @@ from dmlc.ir import (
 from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, attribute_specs, show
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.literals import Literal, literal_array
+from dmlc.records import dataclass
 
 Argument: TypeAlias = Value | int | float | bool | None
 

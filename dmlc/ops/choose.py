@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from dmlc.ir.dtype import bool_
 from dmlc.ops.attributes import DTypeKind, NumberKind, attribute
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import broadcast
+from dmlc.records import dataclass
 
 
 def _infer_where(call: Inference) -> Sequence[TensorType]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dmlc.ir import Array, Attributes, Inference, Operation, Tensor, TensorType, Value
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from dmlc.ir.dtype import f32
 from dmlc.ops.attributes import AxisKind, DimKind, DimsKind, DTypeKind, NumberKind, attribute
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import bound, check_size
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from dmlc.ops.attributes import (
 )
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import bound, broadcast, check_size
+from dmlc.records import dataclass
 
 
 class ReshapeKind(DimsKind):

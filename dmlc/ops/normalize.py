@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from dmlc.ir import FLOATS, Array, Attributes, Inference, Operand, Operation, Op
 from dmlc.ops.attributes import AxesKind, AxisKind, FlagKind, IntKind, RealKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import broadcast, same_type
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

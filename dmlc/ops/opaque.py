@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from dmlc.ir import Attributes, Dim, Inference, Node, Operation, Tensor, TensorType, substitute
+from dmlc.records import dataclass
 
 #: An attribute's value: hashable. Bytes are text that is not UTF-8.
 Plain: TypeAlias = "int | float | str | bytes | Tensor | tuple[int | float | str | bytes, ...]"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import DTYPES, FLOATS, INDEX, INTEGERS, NUMERIC, DType, Operand, Operation
 from dmlc.ops import FAMILIES, INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import ALL, AttributeSpec, AxesKind, DTypeKind, WordKind, attribute_specs, show
+from dmlc.records import dataclass
 
 #: A signature lists the choices of an attribute up to this many.
 _FEW = 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from dmlc.ir import (
 from dmlc.ops.attributes import ALL, AxesKind, FlagKind, attribute
 from dmlc.ops.numerics import wide
 from dmlc.ops.rules import check_not_empty, reduced_shape
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

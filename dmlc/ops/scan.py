@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from dmlc.ir import NUMERIC, Array, Attributes, Operand, Operation
 from dmlc.ops.attributes import AxisKind, FlagKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import same_type
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.passes.accumulate_rules import find_regions
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import merge_spans, node_name
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

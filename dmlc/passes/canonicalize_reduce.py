@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -22,6 +21,7 @@ from dmlc.passes.reduce_rules import (
     SortAxes,
 )
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

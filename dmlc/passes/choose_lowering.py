@@ -6,7 +6,6 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value, dim_names
@@ -15,6 +14,7 @@ from dmlc.passes.lowering_plans import GROUPS
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing
 from dmlc.passes.manager import CLASSES, REASSOCIATES, Pass, PassContext, Remark
 from dmlc.passes.rewrite import Match, Rewriter, Rule, node_name
+from dmlc.records import dataclass
 from dmlc.targets import kernel_table
 from dmlc.targets.cost import CostModel, cost_model
 
@@ -93,7 +93,7 @@ class _Candidate:
     def __str__(self) -> str:
         if self.reason is not None:
             return f"{self.plan.name}: {self.reason}"
-        return f"{self.plan.name} " + " to ".join(dict.fromkeys(map(_duration, (min(self.costs), max(self.costs)))))
+        return f"{self.plan.name} " + " to ".join(dict.fromkeys(map(duration, (min(self.costs), max(self.costs)))))
 
 
 class _Chooser:
@@ -142,8 +142,8 @@ class _Chooser:
 
     def _weigh(self, node: Node, plans: Sequence[Plan]) -> tuple[list[_Candidate], _Candidate]:
         """All candidates, and the best of them."""
-        corners = list(_corners(self.graph, node))
-        candidates = [self._candidate(plan, node, corners) for plan in plans]
+        places = list(corners(self.graph, node))
+        candidates = [self._candidate(plan, node, places) for plan in plans]
         possible = [c for c in candidates if c.reason is None]
         return candidates, _best(possible, forced=self.context.only_rules is not None)
 
@@ -206,7 +206,7 @@ def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
     return min([standing, *sound], key=lambda c: c.total)
 
 
-def _corners(graph: Graph, node: Node) -> Iterator[Sizes]:
+def corners(graph: Graph, node: Node) -> Iterator[Sizes]:
     """The ends of the bounds of the dims in a node's types."""
     values = [v for v in (*node.operands, *node.results) if v is not None]
     names = sorted({name for value in values for size in value.shape for name in dim_names(size)})
@@ -223,7 +223,8 @@ def _corners(graph: Graph, node: Node) -> Iterator[Sizes]:
         yield Sizes(dict(zip(names, corner, strict=True)))
 
 
-def _duration(nanoseconds: float) -> str:
+def duration(nanoseconds: float) -> str:
+    """A time as it is read."""
     for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
         if nanoseconds < 1000 * size:
             return f"{nanoseconds / size:.3g} {unit}"

@@ -6,7 +6,6 @@ import dataclasses
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from dmlc.ir import Attributes, Graph, Node, TensorType
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans, node_name
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

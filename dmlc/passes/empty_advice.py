@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from dmlc.diagnostics import Diagnostic, Label
@@ -12,6 +11,7 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import REDUCTIONS
 from dmlc.ops.select import SELECTIONS
 from dmlc.passes.manager import Pass, PassContext
+from dmlc.records import dataclass
 from dmlc.targets.provider import provider
 
 _TAKE_TOGETHER = (*REDUCTIONS, *SELECTIONS, MATMUL)
@@ -25,10 +25,10 @@ class EmptyAdvice(Pass):
     summary: ClassVar[str] = "Warn of reductions whose operand may be empty."
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        if context.target.provider is None or not _leaves_unwritten(context.target.provider):
-            return False
         zero = sorted([name for name, (low, _) in graph.dims.bounds.items() if low <= 0])
         if not zero or graph.dims.least == 0:
+            return False
+        if context.target.provider is None or not _leaves_unwritten(context.target.provider):
             return False
         for node in graph.nodes_of(_TAKE_TOGETHER):
             names = [name for name in zero if _is_lost(node, name)]

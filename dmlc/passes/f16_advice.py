@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue.advice import F16_OVERFLOW
@@ -12,9 +11,12 @@ from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import POW
 from dmlc.passes.accumulate_rules import Region, find_regions
 from dmlc.passes.accumulate_rules.region import is_square
-from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.patterns import scalar_of
+from dmlc.records import dataclass
+
+if TYPE_CHECKING:
+    from dmlc.passes.intervals import Intervals
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class F16Advice(Pass):
             return False
         regions = find_regions(graph)
         if regions:
+            from dmlc.passes.intervals import Intervals
+
             intervals, told = Intervals(graph), set[Node]()
             for region in regions:
                 guilty = _guilty(region, intervals)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules import (
     MOVE_RULES,
@@ -19,18 +19,21 @@ from dmlc.passes.fold_rules import (
 )
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
 class FoldConstants(Pass):
-    """Options: ``max_bytes`` is the largest constant that folding reads or makes, 4 MiB where nothing is said.
+    """Options: ``max_elements`` has the largest constant that folding reads or makes, ``max_bytes`` take all that it
+    makes.
 
     ``exact`` are operations whose result every target gives bit for bit (data movement, integers, comparisons,
     ``+ - * /`` and ``sqrt``, casts) and identities such as ``x * 1``; folding of other float functions and of float
     sums is ``reassociates``. What the language leaves unspecified (a division by zero, NaN beside max) stays.
     """
 
-    max_bytes: int = 4 * 2**20
+    max_elements: int = DEFAULTS.folded_elements
+    max_bytes: int = DEFAULTS.folded_bytes
 
     name: ClassVar[str] = "fold-constants"
     summary: ClassVar[str] = "Evaluate constant nodes and drop operations that change nothing."
@@ -38,7 +41,7 @@ class FoldConstants(Pass):
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         return [
-            Evaluate(self.max_bytes),
+            Evaluate(self.max_elements, self.max_bytes),
             NeutralOperand(),
             SameCast(),
             CastChain(),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
-from dmlc.passes.conv_rules import FoldBatchNorm, FoldBias
+from dmlc.ops.opaque import OPAQUE
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class FoldConv(Pass):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
+        from dmlc.passes.conv_rules import FoldBatchNorm, FoldBias  # few models have a convolution
+
         return [FoldBatchNorm(), FoldBias()]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)
+        return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -22,6 +21,7 @@ from dmlc.passes.instance_norm_rules import (
 from dmlc.passes.layer_norm_rules.ability import Ability
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
 
 #: GroupNormalization has a scale for each channel from here on.
 _GROUP_NORM_OPSET = 21

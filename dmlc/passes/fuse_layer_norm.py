@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -17,6 +16,7 @@ from dmlc.passes.layer_norm_rules import (
 )
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

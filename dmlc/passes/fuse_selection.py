@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -21,6 +20,7 @@ from dmlc.passes.selection_rules import (
     TopKOfNegation,
     TopOne,
 )
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -18,6 +17,7 @@ from dmlc.passes.softmax_rules import (
     SoftmaxOfTranspose,
     WrittenOut,
 )
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

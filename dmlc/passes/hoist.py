@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -14,17 +13,21 @@ from dmlc.passes.hoist_rules import (
     RisingAfterExtreme,
     ScaleAfterSum,
     ShiftAfterMean,
+    SumOfSums,
 )
+from dmlc.passes.hoist_rules.scales import Scales
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.passes.selection_rules.goal import Goal
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
 class Hoist(Pass):
     """Runs after the fusions that want an elementwise operation before its reduction (norms, softmax, means).
 
-    A tensor that only a reduction reads is then not written: less memory on every target, with as many nodes.
+    A tensor that only a reduction reads is then not written: less memory on every target, with as many nodes. What
+    takes more nodes is weighed where the target has a cost model.
     """
 
     name: ClassVar[str] = "hoist"
@@ -32,9 +35,11 @@ class Hoist(Pass):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        goal = Goal.of(context)
-        rules: list[Rule[Any]] = [RisingAfterExtreme(goal), ScaleAfterSum(), ShiftAfterMean()]
-        return [*rules, ReductionOfConcat(goal), ReductionOfPad(), ReductionBeforeExpand(), *MOVE_RULES]
+        goal, scales = Goal.of(context), Scales(context)
+        rules: list[Rule[Any]] = [RisingAfterExtreme(goal, scales), ScaleAfterSum(scales), ShiftAfterMean(scales)]
+        if scales.known:
+            rules.append(SumOfSums(scales))
+        return [*rules, ReductionOfConcat(goal, scales), ReductionOfPad(), ReductionBeforeExpand(), *MOVE_RULES]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from dmlc.diagnostics import DmlcError
@@ -10,6 +9,7 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DType, Graph, Node, Operation, OpError
 from dmlc.ops.call import CallSite, diagnose
 from dmlc.passes.manager import Pass, PassContext
+from dmlc.records import dataclass
 
 #: An operation with the dtypes of its operands: checked once, however many nodes have it.
 _Signature = tuple[Operation, tuple[DType | None, ...]]

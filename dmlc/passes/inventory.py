@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,6 +12,7 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.passes.manager import Pass, PassContext, PassManager
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.passes.rewrite import Rule
+from dmlc.records import dataclass
 from dmlc.targets import load_target, target_names
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -14,6 +13,7 @@ from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.repair_rules.remainder import RemainderByDivision
 from dmlc.passes.repair_rules.rule import Trouble
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
 from dmlc.targets import kernel_table
 
 #: Special cases first: the table's rule raises where it finds nothing.

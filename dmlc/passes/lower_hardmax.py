@@ -6,7 +6,6 @@ In the graph ``hardmax`` is the canonical form; this lowering runs once, late, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Value, product
@@ -18,6 +17,7 @@ from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

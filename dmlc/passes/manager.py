@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph
-from dmlc.ir.printer import print_graph
-from dmlc.ir.verifier import verify
+from dmlc.records import dataclass
 from dmlc.targets import Target
 
 #: The rewrite classes of the language page, from the strictest.
@@ -54,7 +53,8 @@ class PassContext:
     Of the rules, those in ``skip_rules`` are left out, and where ``only_rules`` is given, all but those; passes without
     which nothing can be emitted are no rules. ``verify`` checks the graph's invariants and each pass's claim after it
     ran. ``properties`` are what the passes that ran have ensured. ``after_pass`` is called with each pass's name and
-    the graph, to dump its text; ``progress`` with each pass's name before it runs.
+    the graph, to dump its text; ``progress`` with each pass's name before it runs, ``on_record`` with each rewrite that
+    was recorded.
     """
 
     target: Target
@@ -68,6 +68,7 @@ class PassContext:
     timings: list[tuple[str, float, bool]] = field(default_factory=list)
     after_pass: Callable[[str, Graph], None] | None = None
     progress: Callable[[str], None] | None = None
+    on_record: Callable[[LedgerEntry], None] | None = None
     verify: bool = False
     properties: set[str] = field(default_factory=set)
 
@@ -85,6 +86,8 @@ class PassContext:
         after: tuple[str, ...] = (),
     ) -> None:
         self.ledger.append(LedgerEntry(rule, rewrite_class, text, spans, before, after))
+        if self.on_record is not None:
+            self.on_record(self.ledger[-1])
 
     def missed(self, rule: str, reason: Callable[[], str], spans: tuple[Span, ...] = (), node: str = "") -> None:
         self.remarks.append(Remark(rule, reason, spans, node))
@@ -131,7 +134,7 @@ class PassManager(Pass):
             missing = [p for p in step.requires if p not in context.properties]
             if missing:
                 raise _bug(f"pass {step.name} runs before what it requires: {', '.join(missing)}")
-            before = print_graph(graph) if context.verify else ""
+            before = _text(graph) if context.verify else ""
             if context.progress is not None:
                 context.progress(step.name)
             start = time.perf_counter()
@@ -156,14 +159,22 @@ def _run(step: Pass, graph: Graph, context: PassContext) -> bool:
     return step.run(graph, context) or did
 
 
+def _text(graph: Graph) -> str:
+    from dmlc.ir.printer import print_graph  # what only ``verify`` needs is loaded for it
+
+    return print_graph(graph)
+
+
 def _check(step: Pass, graph: Graph, before: str, did: bool) -> None:
+    from dmlc.ir.verifier import verify
+
     try:
         verify(graph)
     except DmlcError as error:
         first = error.diagnostics[0]
         labelled = Diagnostic(first.code, f"after pass {step.name}: {first.message}", first.labels)
         raise DmlcError(labelled, exit_code=3) from None
-    if not did and print_graph(graph) != before:
+    if not did and _text(graph) != before:
         raise _bug(f"pass {step.name} says that it changed nothing, and the graph is another")
 
 

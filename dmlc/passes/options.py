@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import Any
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
+from dmlc.passes.expected import Expected
 from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, PassContext, PassManager
-from dmlc.passes.narrow_f64 import NarrowF64
 from dmlc.passes.pipeline import default_pipeline, fusions
+from dmlc.records import dataclass
 from dmlc.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What is compiled for, and how. ``narrow_f64`` computes in f32 what is f64, ``accumulate_f32`` written-out squares
-    and variances of f16."""
+    and variances of f16. ``binding`` fixed the dims of what is compiled; where rewrites are ``expected``, as a ledger
+    writes them, no others may be applied."""
 
     target: Target
     opset: int
@@ -28,10 +32,42 @@ class Options:
     progress: Callable[[str], None] | None = None
     narrow_f64: bool = False
     accumulate_f32: bool = False
+    limits: Limits = DEFAULTS
+    binding: Mapping[str, int] = field(default_factory=dict)
+    expected: Sequence[Mapping[str, Any]] | None = None
+
+    def asked(self) -> dict[str, Any]:
+        """The options that rewrites depend on, beside the target and the opset, as keywords of ``compile``: plain data,
+        which a ledger keeps."""
+        return {
+            "bind": dict(self.binding),
+            "exact": REASSOCIATES not in self.allowed,
+            "allow": [RANGE] if RANGE in self.allowed else [],
+            "lower_hardmax": self.lower_hardmax,
+            "feature_level": self.target.feature_level,
+            "skip_rules": sorted(self.skip_rules),
+            "only_rules": None if self.only_rules is None else sorted(self.only_rules),
+            "f64": "f32" if self.narrow_f64 else None,
+            "accumulate": "f32" if self.accumulate_f32 else None,
+        }
 
     def context(self, target: Target) -> PassContext:
         """The context in which the passes for a target run."""
         return PassContext(target, self.opset, self.allowed, self.skip_rules, self.only_rules)
+
+    def run(self, graph: Graph, target: Target) -> PassContext:
+        """Run all passes for a target; what they recorded. Raises ``DmlcError``, E0559 where other rewrites than the
+        expected ones are applied for the target that is compiled for."""
+        context = self.context(target)
+        context.progress = self.progress
+        expected = None
+        if self.expected is not None and target.name == self.target.name:
+            expected = Expected(self.expected)
+            context.on_record = expected.take
+        self.pipeline(target).run(graph, context)
+        if expected is not None:
+            expected.finish()
+        return context
 
     def pipeline(self, target: Target) -> PassManager:
         """All passes for a target."""
@@ -40,15 +76,19 @@ class Options:
             lower_hardmax=self.lower_hardmax,
             narrow_f64=self.narrow_f64,
             accumulate_f32=self.accumulate_f32,
+            limits=self.limits,
         )
 
     def fusions(self, max_rank: int | None) -> PassManager:
         """The passes whose result is still a program of the language."""
-        return PassManager(fusions(max_rank, narrow_f64=self.narrow_f64, accumulate_f32=self.accumulate_f32))
+        given = {"narrow_f64": self.narrow_f64, "accumulate_f32": self.accumulate_f32}
+        return PassManager(fusions(max_rank, **given, limits=self.limits))
 
     def narrowed(self, graph: Graph) -> Graph:
         """A copy of the graph that computes in f32 what is f64."""
         out = graph.clone()
+        from dmlc.passes.narrow_f64 import NarrowF64
+
         NarrowF64().run(out, self.context(self.target))
         return out
 

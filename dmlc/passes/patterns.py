@@ -7,7 +7,6 @@ looked through are reported in ``seen``, so that a rule can ask whether they are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
@@ -16,6 +15,7 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.rewrite import Miss
+from dmlc.records import dataclass
 
 Seen = list[Node]
 

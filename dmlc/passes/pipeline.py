@@ -1,10 +1,9 @@
-"""The order of the passes."""
+"""The order of the passes. What only some targets or options have is loaded where they are asked for."""
 
 from __future__ import annotations
 
-from dmlc.passes.accumulate_f32 import AccumulateF32
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
-from dmlc.passes.choose_lowering import ChooseLowering
 from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
 from dmlc.passes.empty_advice import EmptyAdvice
@@ -21,7 +20,6 @@ from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import Pass, PassManager
-from dmlc.passes.narrow_f64 import NarrowF64
 from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.passes.repair import Repair
 from dmlc.passes.share_prefixes import SharePrefixes
@@ -30,15 +28,24 @@ from dmlc.targets import Target
 
 
 def default_pipeline(
-    target: Target, *, lower_hardmax: bool = False, narrow_f64: bool = False, accumulate_f32: bool = False
+    target: Target,
+    *,
+    lower_hardmax: bool = False,
+    narrow_f64: bool = False,
+    accumulate_f32: bool = False,
+    limits: Limits = DEFAULTS,
 ) -> PassManager:
     """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis; the others are of ``fusions``.
 
     Hardmax is lowered late, and nothing folds after ``legalize``, which may have put two casts where one has no kernel.
     """
-    passes: list[Pass] = [*fusions(target.max_rank, narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
-    passes.append(LowerHardmax(lower_single_axis=lower_hardmax))
+    asked = {"narrow_f64": narrow_f64, "accumulate_f32": accumulate_f32}
+    passes: list[Pass] = [*fusions(target.max_rank, **asked, limits=limits)]
+    if target.name != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
+        passes.append(LowerHardmax(lower_single_axis=lower_hardmax))
     if target.costs is not None:
+        from dmlc.passes.choose_lowering import ChooseLowering
+
         # A hardmax that is asked for as argmax and one_hot is that first.
         passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
     if target.provider is not None:
@@ -48,18 +55,30 @@ def default_pipeline(
     return PassManager((*passes, Cse(), Dce(), F16Advice()))
 
 
-def fusions(max_rank: int | None, *, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[Pass, ...]:
+def fusions(
+    max_rank: int | None, *, narrow_f64: bool = False, accumulate_f32: bool = False, limits: Limits = DEFAULTS
+) -> tuple[Pass, ...]:
     """The passes whose result is still a program of the language: what is computed, in as few operations as can be.
 
     Dead and equal nodes go first, so that "used once" is true where it can be. ``narrow_f64`` and ``accumulate_f32``
     are what users ask for by these names.
     """
+    first: list[Pass] = []
+    last: list[Pass] = [Dce()]
+    if narrow_f64:
+        from dmlc.passes.narrow_f64 import NarrowF64
+
+        first.append(NarrowF64())
+    if accumulate_f32:
+        from dmlc.passes.accumulate_f32 import AccumulateF32
+
+        last.insert(0, AccumulateF32())
     return (
-        *([NarrowF64()] if narrow_f64 else []),
+        *first,
         InferShapes(),
         Dce(),
         EmptyAdvice(),
-        FoldConstants(),
+        FoldConstants(max_elements=limits.folded_elements, max_bytes=limits.folded_bytes),
         Cse(),
         FoldConv(),
         CanonicalizeReduce(max_rank=max_rank),
@@ -73,6 +92,5 @@ def fusions(max_rank: int | None, *, narrow_f64: bool = False, accumulate_f32: b
         CanonicalizeReduce(max_rank=max_rank),
         ShareReductions(),
         SharePrefixes(),
-        *([AccumulateF32()] if accumulate_f32 else []),
-        Dce(),
+        *last,
     )

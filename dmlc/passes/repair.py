@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
@@ -10,6 +9,7 @@ from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.repair_rules import RULES, EmptyRule, RepairRule, Trouble
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -18,6 +17,7 @@ from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Attributes, Graph, Node, Operation, Value
 from dmlc.passes.manager import EXACT, PassContext
+from dmlc.records import dataclass
 
 #: A node keeps at most so many places it came from; long chains would otherwise cost their square.
 MAX_SPANS = 32

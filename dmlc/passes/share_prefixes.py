@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
@@ -22,6 +21,7 @@ from dmlc.passes.reduce_rules.fit import fit, reduce_to
 from dmlc.passes.reduce_rules.kinds import merge_class
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Rewriter, node_name
+from dmlc.records import dataclass
 
 #: reduction -> what goes on from its results.
 _NEXT: dict[Operation, Operation] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext
 from dmlc.passes.reduce_rules.moves import reshape_ones
 from dmlc.passes.rewrite import Match, Rewriter, node_name
+from dmlc.records import dataclass
 
 _SHARED = frozenset((*REDUCTIONS, ARGMAX, ARGMIN))
 

@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from dmlc.codegen.onnx.statistics import subgraphs
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, DimExpr
+from dmlc.records import dataclass
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.session import open_session, session_options
 

@@ -10,10 +10,11 @@ import ctypes
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dmlc.records import dataclass
 from dmlc.targets.directml import feature_levels, level_key
 
 #: Loads a library of Windows by its name or path, as ``ctypes.WinDLL`` does. Raises ``OSError`` where it is missing.

@@ -17,18 +17,29 @@ import numpy as np
 
 from dmlc.diagnostics import DmlcError, did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Array, Graph, StoredTensor, npy
 from dmlc.ir.plain_file import NotPlain, open_plain, size_of
 from dmlc.ops.constant import ConstantAttributes
 
+#: What helps where a file is too large.
+_INSTEAD = {"file_bytes": "export it with its weights in files of their own", "text_bytes": "load data from .npy files"}
 #: The time that entries of written archives carry, so that the same arrays give the same bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The whole of a plain file; pipes and devices are not waited for. Raises ``DmlcError`` E0420 (exit code 2)."""
+def read_bytes(path: Path, limits: Limits = DEFAULTS) -> bytes:
+    """The whole of a plain file; pipes and devices are not waited for.
+
+    Raises ``DmlcError`` E0420 (exit code 2) where it cannot be read, E0440 or E0114 where it is larger than a file
+    or a program may be.
+    """
+    name = "text_bytes" if path.suffix.lower() == ".dml" else "file_bytes"
     try:
         with _open(path) as file:
+            size = size_of(file)
+            if size > getattr(limits, name):
+                raise limits.passed(name, f"{path} has", size, instead=_INSTEAD[name])
             return file.read()
     except (OSError, ValueError, MemoryError) as error:  # ValueError: a name with a NUL in it
         raise cannot("open", path, error) from None
@@ -136,10 +147,11 @@ def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
 # --- arrays
 
 
-def load_array(path: Path, key: str | None, name: str) -> Array:
+def load_array(path: Path, key: str | None, name: str, limits: Limits = DEFAULTS) -> Array:
     """The array of a ``.npy`` file, or of a ``.npz`` file by ``key`` (else ``name``, else the only one).
 
-    Raises ``DmlcError``: E0420 where the file cannot be opened, E0422 where it holds no such array.
+    Raises ``DmlcError``: E0420 where the file cannot be opened, E0422 where it holds no such array, E0443 where it
+    unpacks to too much.
     """
     try:
         file = _open(path)
@@ -147,7 +159,7 @@ def load_array(path: Path, key: str | None, name: str) -> Array:
         raise cannot("open", path, error) from None
     try:
         with file:
-            return _array_in(file, path, key, name)
+            return _array_in(file, path, key, name, limits)
     except npy.NpyError as error:
         raise fail(codes.BAD_ARRAY_FILE, f"{path} {error}") from None
     except (*npy.DAMAGED, OSError, MemoryError) as error:  # OSError: an archive that leads to bytes before its own
@@ -155,12 +167,12 @@ def load_array(path: Path, key: str | None, name: str) -> Array:
         raise fail(codes.BAD_ARRAY_FILE, f"{path} holds no array that can be read: {reason}") from None
 
 
-def _array_in(file: BinaryIO, path: Path, key: str | None, name: str) -> Array:
+def _array_in(file: BinaryIO, path: Path, key: str | None, name: str, limits: Limits) -> Array:
     if file.read(2) == b"PK":
         file.seek(0)
         with zipfile.ZipFile(file) as archive:
             entry = _member(npy.members(archive), path, key, name)
-            npy.check_member(entry)
+            npy.check_member(entry, str(path), limits)
             with archive.open(entry) as stream:
                 unpacked: Array = npy.read_data(stream, npy.read_header(stream), entry.file_size)
                 return unpacked

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, operators_of
 from dmlc.targets.kernel_rows import INSERTED
 

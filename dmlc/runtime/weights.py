@@ -13,7 +13,6 @@ from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.catalogue.runs import CANNOT_WRITE
 from dmlc.importers.weights import External, blocks, byte_size, external, read_external
 from dmlc.runtime import files
-from dmlc.runtime.pair import write_pair
 
 Placement = Literal["inline", "copy", "reference"]
 
@@ -252,6 +251,8 @@ def _write_both(model: ModelProto, path: Path, beside: _Beside) -> None:
         moved = start
         data: bytes = model.SerializeToString()
         return data
+
+    from dmlc.runtime.pair import write_pair
 
     failing = path if not path.parent.is_dir() else beside.path
     try:

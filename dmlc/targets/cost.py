@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from dmlc.ir import DTYPE_BY_NAME, DType
+from dmlc.records import dataclass
 from dmlc.targets.schema import is_number, is_text, need
 from dmlc.targets.target import Target, load_data
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from dmlc.ir import Dim, product
+from dmlc.records import dataclass
 from dmlc.targets.schema import is_count, is_name, is_number, list_of, need, need_fields
 from dmlc.targets.target import load_data
 

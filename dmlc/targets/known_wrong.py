@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from dmlc.records import dataclass
 from dmlc.targets.schema import is_level, is_name, list_of, maybe, need, need_fields, types_of
 from dmlc.targets.target import load_data
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
+from dmlc.records import dataclass
 from dmlc.targets.directml import level_key
 from dmlc.targets.schema import (
     Check,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from dmlc.diagnostics import DmlcError, fail
@@ -34,12 +35,14 @@ def need(holds: bool, file: str, problem: str) -> None:
 Check = Callable[[Any], bool]
 #: No opset, rank, count or axis of a table is larger.
 MOST = 10_000
+#: Halves of a pair, which no encoding writes.
+_LONE = re.compile("[\ud800-\udfff]")
 _LEVEL = re.compile(r"\d{1,4}(\.\d{1,8})*", re.ASCII)
 
 
 def is_text(value: Any) -> bool:
     """A text that every encoding of Unicode can write."""
-    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(value, str) and (value.isascii() or _LONE.search(value) is None)
 
 
 def is_name(value: Any) -> bool:
@@ -100,7 +103,13 @@ def need_fields(row: Any, checks: Mapping[str, Check], file: str, where: str) ->
 def types_of(text: object, file: str, where: str) -> frozenset[str]:
     """The element types of a row. Raises ``DmlcError`` E0590."""
     need(is_text(text), file, f"{where}: types are one text")
-    names = frozenset(str(text).split())
-    unknown = sorted(name for name in names - _TYPES if not name.startswith("float8"))
+    names, unknown = _names(str(text))
     need(not unknown, file, f"{where}: there is no type {', '.join(unknown)}")
     return names
+
+
+@cache
+def _names(text: str) -> tuple[frozenset[str], list[str]]:
+    """The types that a text names, and those of them that there are not. Tables repeat few texts very often."""
+    names = frozenset(text.split())
+    return names, sorted(name for name in names - _TYPES if not name.startswith("float8"))

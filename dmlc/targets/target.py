@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Protocol
 
+from dmlc.records import dataclass
 from dmlc.targets.kernel_rows import KernelTable
 from dmlc.targets.schema import Check, bad_data, is_count, is_flag, is_level, is_name, is_text, maybe, need, need_fields
 

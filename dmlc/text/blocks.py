@@ -8,17 +8,16 @@ from typing import Any
 from dmlc.diagnostics import DmlcError, Label, did_you_mean
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.diagnostics.catalogue import syntax as syntax_codes
 from dmlc.ir import Value
 from dmlc.text import tree
 from dmlc.text.calls import Caller
+from dmlc.text.cycles import Unfolded, unfolded
 from dmlc.text.evaluate import Asked, at
 from dmlc.text.machine import Asking
 from dmlc.text.scope import LITERALS, POISON, Frame, Place, Several, bare, plural
 
-#: Defs within defs, and the statements that all calls of defs together unfold to.
-MAX_DEPTH = 200
-MAX_UNFOLDED = 50_000
+#: What is unfolded before it is counted what all of it will be.
+_FEW_STATEMENTS, _FEW_NODES = 1000, 2000
 #: How many of the calls around a mistake are shown.
 _MAX_OUTER = 8
 
@@ -120,15 +119,16 @@ class Block(Caller):
             return POISON
         unit.called.add(name)
         outer = (expr.span, *self.frame.outer)
-        if self.frame.depth >= MAX_DEPTH:
-            message = f"calls of defs nest deeper than {MAX_DEPTH}"
-            raise self.frame.fail(syntax_codes.NESTING, message, expr.span)
-        if unit.unfolded > MAX_UNFOLDED:
+        if self.frame.depth >= unit.limits.nesting:
+            labels = self.frame.labels(expr.span)
+            raise unit.limits.passed("nesting", "calls of defs nest", self.whole().depth, *labels)
+        if unit.is_full:
             return POISON
         unit.unfolded += len(definition.body) + 1
-        if unit.unfolded > MAX_UNFOLDED:
-            message = f"the defs unfold to more than {MAX_UNFOLDED:,} statements"
-            raise self.frame.fail(syntax_codes.TOO_LONG, message, expr.span)
+        if not unit.is_counted:
+            few = min(_FEW_STATEMENTS, unit.limits.statements)
+            if unit.unfolded > few or len(unit.graph) > _FEW_NODES:
+                self.count(expr)
         if len(outer) > _MAX_OUTER:
             outer = (*outer[: _MAX_OUTER - 1], outer[-1])
         frame = Frame(outer=outer, depth=self.frame.depth + 1)
@@ -144,6 +144,19 @@ class Block(Caller):
             frame.places[keyword.name.text] = keyword.name.span
         results = yield Block(unit, frame).body(definition.body, definition.result)
         return results[0] if len(results) == 1 else Several(name, tuple(results))
+
+    def count(self, expr: tree.Call) -> None:
+        """Look once what the whole model unfolds to, before most of it is made. Raises E0117, E0441."""
+        unit, whole = self.unit, self.whole()
+        unit.is_counted = True
+        for limit, have in (("statements", whole.statements), ("nodes", whole.nodes)):
+            if have > getattr(unit.limits, limit):
+                unit.is_full = True
+                raise unit.limits.passed(limit, "the defs unfold to", have, *self.frame.labels(expr.span))
+
+    def whole(self) -> Unfolded:
+        assert self.unit.model is not None
+        return unfolded(self.unit.model, self.unit.defs, self.unit.cyclic)
 
     def check_call(self, definition: tree.Def, expr: tree.Call, count: int) -> None:
         """Operands and keywords against the parameters. Raises E0305, E0306, E0308."""

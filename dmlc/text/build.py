@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dmlc.diagnostics import Diagnostic, Label, Span
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.text import tree
 from dmlc.text.chains import Signed, SyntaxProblem, climb, finish, name
 from dmlc.text.tokens import Token
@@ -34,6 +35,9 @@ class Builder:
     A mistake that the grammar does not see raises ``SyntaxProblem``.
     """
 
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
     def program(self, p: Pieces) -> tree.Program:
         return tree.Program(tuple(p))
 
@@ -48,18 +52,18 @@ class Builder:
         return tree.Header(tree.Number(number.text, number.span), p[0].to(number))
 
     def dim(self, p: Pieces) -> tree.Dim:
-        return tree.Dim(name(p[1]), finish(p[3]), finish(p[5]), p[0].to(p[6]))
+        return tree.Dim(name(p[1]), finish(p[3], self._limits), finish(p[5], self._limits), p[0].to(p[6]))
 
     def const(self, p: Pieces) -> tree.Const:
-        return tree.Const(name(p[1]), p[3], finish(p[5]), p[0].to(p[6]))
+        return tree.Const(name(p[1]), p[3], finish(p[5], self._limits), p[0].to(p[6]))
 
     def type(self, p: Pieces) -> tree.Type:
-        return tree.Type(name(p[0]), tuple([finish(x) for x in p[2:-1]]), p[0].to(p[-1]))
+        return tree.Type(name(p[0]), tuple([finish(x, self._limits) for x in p[2:-1]]), p[0].to(p[-1]))
 
     # --- def and model
 
     def default(self, p: Pieces) -> tree.Parameter:
-        return tree.Parameter(name(p[0]), finish(p[2]))
+        return tree.Parameter(name(p[0]), finish(p[2], self._limits))
 
     def def_head(self, p: Pieces) -> DefHead:
         names: list[tree.Name] = []
@@ -113,29 +117,29 @@ class Builder:
 
     def assign(self, p: Pieces) -> tree.Assign:
         targets = tuple([name(t) for t in p[:-3]])
-        value = finish(p[-2])
+        value = finish(p[-2], self._limits)
         return tree.Assign(targets, value, targets[0].span.to(value.span))
 
     def returned(self, p: Pieces) -> tree.Return:
-        values = tuple([finish(x) for x in p[1:-1]])
+        values = tuple([finish(x, self._limits) for x in p[1:-1]])
         return tree.Return(values, p[0].span.to(values[-1].span))
 
     # --- expressions
 
     def chain(self, p: Pieces) -> tree.Expr:
-        return climb(p)
+        return climb(p, self._limits)
 
     def prefix(self, p: Pieces) -> Signed:
         return Signed(p[0], p[1])
 
     def paren(self, p: Pieces) -> tree.Paren:
-        return tree.Paren(finish(p[1]), p[0].to(p[2]))
+        return tree.Paren(finish(p[1], self._limits), p[0].to(p[2]))
 
     def list(self, p: Pieces) -> tree.ListOf:
-        return tree.ListOf(tuple([finish(x) for x in p[1:-1]]), p[0].to(p[-1]))
+        return tree.ListOf(tuple([finish(x, self._limits) for x in p[1:-1]]), p[0].to(p[-1]))
 
     def keyword(self, p: Pieces) -> tree.Keyword:
-        return tree.Keyword(name(p[0]), finish(p[2]))
+        return tree.Keyword(name(p[0]), finish(p[2], self._limits))
 
     def call(self, p: Pieces) -> tree.Call:
         parts = 1
@@ -145,7 +149,7 @@ class Builder:
         keywords: dict[str, tree.Keyword] = {}
         for piece in p[parts + 1 : -1]:
             if piece.__class__ is not tree.Keyword:
-                operands.append(finish(piece))
+                operands.append(finish(piece, self._limits))
                 if keywords:
                     help = "operands come first, keywords after them"
                     raise _problem(operands[-1].span, "an operand stands after a keyword", help)

@@ -75,6 +75,10 @@ class Caller(Evaluator):
             node = apply(self.unit.graph, op, operands, attributes, site)
         else:
             node = self.carried(expr, operands, keywords, results, site)
+        for result in node.results:
+            if len(result.type.shape) > self.unit.limits.rank:
+                rank, labels = len(result.type.shape), self.frame.labels(expr.span)
+                raise self.unit.limits.passed("rank", "the result has", rank, *labels)
         return node.result if len(node.results) == 1 else Several(name, node.results)
 
     def site(self, expr: tree.Call, places: Sequence[Place]) -> CallSite:

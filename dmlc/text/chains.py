@@ -6,6 +6,7 @@ from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.text.tokens import Token
 from dmlc.text.tree import Call, Cast, Expr, Infix, Name, Number, Paren, Pipe, Power, Prefix, String
 
@@ -24,8 +25,6 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 )
 _LEVEL = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
 _PIPE, _COMPARE, _CAST, _PREFIX, _POWER = (_LEVEL[s] for s in ("|>", "==", "as", "prefix", "**"))
-#: Signs before one operand, and powers of powers.
-MAX_CHAIN = 200
 
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
@@ -41,19 +40,20 @@ class SyntaxProblem(Exception):
 class Signed:
     """Signs and the operand after them, before precedence is known. Never part of a finished tree."""
 
-    __slots__ = ("operand", "sign")
+    __slots__ = ("depth", "operand", "sign")
 
     def __init__(self, sign: Token, operand: Any) -> None:
         self.sign = sign
         self.operand = operand
+        self.depth: int = 1 + operand.depth if operand.__class__ is Signed else 1
 
 
-def finish(piece: Any) -> Expr:
+def finish(piece: Any, limits: Limits) -> Expr:
     """The tree of an operand that stands alone."""
     if piece.__class__ is Token:
         return leaf(piece)
     if piece.__class__ is Signed:
-        return climb([piece])
+        return climb([piece], limits)
     tree: Expr = piece
     return tree
 
@@ -95,12 +95,12 @@ def string(token: Token) -> String:
     return String(text, token.span)
 
 
-def climb(pieces: list[Any]) -> Expr:
+def climb(pieces: list[Any], limits: Limits) -> Expr:
     """The tree of a chain: operands, operator tokens between them, ``as`` followed by a name."""
     if len(pieces) == 3 and pieces[0].__class__ is not Signed and pieces[2].__class__ is not Signed:
-        left, sign, right = finish(pieces[0]), pieces[1], finish(pieces[2])
+        left, sign, right = finish(pieces[0], limits), pieces[1], finish(pieces[2], limits)
         return _node(_LEVEL[sign.text], [sign], [left, right])
-    climber = _Climber()
+    climber = _Climber(pieces, limits)
     for piece in pieces:
         if piece.__class__ is Token and piece.type not in ("NAME", "NUMBER", "STRING"):
             climber.operator(piece)
@@ -112,7 +112,9 @@ def climb(pieces: list[Any]) -> Expr:
 class _Climber:
     """Operands and operators that wait. A run of operators of one level becomes one node."""
 
-    def __init__(self) -> None:
+    def __init__(self, pieces: list[Any], limits: Limits) -> None:
+        self.pieces = pieces
+        self.limits = limits
         self.operands: list[Expr] = []
         self.operators: list[tuple[int, Token]] = []
 
@@ -130,11 +132,11 @@ class _Climber:
 
     def push(self, level: int, sign: Token) -> None:
         self.operators.append((level, sign))
-        if len(self.operators) > MAX_CHAIN and level >= _PREFIX:
-            message = f"signs and powers nest deeper than {MAX_CHAIN}"
-            label = Label(sign.span, "one too many")
-            help = "give a part of it a name of its own"
-            raise SyntaxProblem(Diagnostic(codes.NESTING, message, (label,), help))
+        if len(self.operators) > self.limits.nesting and level >= _PREFIX:
+            have = sum(piece.depth if piece.__class__ is Signed else 1 for piece in self.pieces)
+            label, instead = Label(sign.span, "one too many"), "give a part of it a name of its own"
+            error = self.limits.passed("nesting", "signs and powers nest", have, label, instead=instead)
+            raise SyntaxProblem(error.diagnostics[0])
 
     def result(self) -> Expr:
         while self.operators:

@@ -9,13 +9,13 @@ import numpy as np
 
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir import OpError, Tensor, TensorType
 from dmlc.ops.call import CallSite
 from dmlc.ops.literals import literal_array
 from dmlc.text import tree
 from dmlc.text.blocks import Block
 from dmlc.text.evaluate import Asked
-from dmlc.text.files import LoadError, load_tensor
 from dmlc.text.machine import run
 from dmlc.text.scope import POISON, Frame, bare, plural
 from dmlc.text.types import type_of
@@ -50,21 +50,23 @@ def read_const(unit: Unit, line: tree.Const, folder: Path | None) -> ConstData:
             raise fail(codes.WRONG_SIZE, message, Label(line.type.span), help="write the number")
         value = bare(line.value)
         if isinstance(value, tree.Call) and [part.text for part in value.callee] == ["load"]:
-            return ConstData(line, _load(value, wanted, line.name.text, folder))
+            return ConstData(line, _load(value, wanted, line.name.text, folder, unit.limits))
         return ConstData(line, _List(unit, line.name.text, wanted).read(value))
     except DmlcError as error:
         unit.problems.add(error)
         return ConstData(line, None)
 
 
-def _load(call: tree.Call, wanted: TensorType, const: str, folder: Path | None) -> Tensor:
+def _load(call: tree.Call, wanted: TensorType, const: str, folder: Path | None, limits: Limits) -> Tensor:
     texts = [bare(operand) for operand in call.operands]
     strings = [text.text for text in texts if isinstance(text, tree.String)]
     if call.keywords or len(strings) != len(texts) or len(strings) not in (1, 2):
         help = 'write load("w.npy") or load("w.npz", "key")'
         raise fail(codes.NOT_KNOWN, "load takes the name of a file, and the key of a .npz", Label(call.span), help=help)
+    from dmlc.text.files import LoadError, load_tensor
+
     try:
-        return load_tensor(folder, strings[0], strings[1] if len(strings) == 2 else None, wanted, const)
+        return load_tensor(folder, strings[0], strings[1] if len(strings) == 2 else None, wanted, const, limits)
     except LoadError as error:
         raise fail(error.code, error.message, Label(call.span), help=error.help) from None
 

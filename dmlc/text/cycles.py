@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import names as codes
@@ -36,6 +37,49 @@ def find_cycles(defs: Mapping[str, tree.Def]) -> tuple[frozenset[str], list[Diag
     return frozenset(cyclic), problems
 
 
+class Unfolded(NamedTuple):
+    """What a model with all its calls of defs becomes: statements of defs, nodes, and how deep calls nest."""
+
+    statements: int = 0
+    nodes: int = 0
+    depth: int = 0
+
+
+def unfolded(model: tree.Model, defs: Mapping[str, tree.Def], cyclic: frozenset[str]) -> Unfolded:
+    """Counted without unfolding anything; what calls itself is nothing."""
+    known = dict.fromkeys(cyclic, Unfolded())
+    waiting: list[tuple[tree.Model | tree.Def, list[str]]] = [(model, _callees(model, defs))]
+    while True:
+        block, callees = waiting[-1]
+        missing = next((callee for callee in callees if callee not in known), None)
+        if missing is not None:
+            waiting.append((defs[missing], _callees(defs[missing], defs)))
+            continue
+        inner = [known[callee] for callee in callees]
+        found = Unfolded(
+            sum(i.statements for i in inner),
+            sum(i.nodes for i in inner) + sum(map(_node_count, _expressions(block))) - len(callees),
+            max((i.depth for i in inner), default=0),
+        )
+        waiting.pop()
+        if not waiting:
+            return found
+        known[block.name.text] = Unfolded(found.statements + len(block.body) + 1, found.nodes, found.depth + 1)
+
+
+def _node_count(expr: tree.Expr) -> int:
+    """The nodes that an expression makes beside its parts, where it is no arithmetic of numbers."""
+    if isinstance(expr, tree.Infix):
+        return len(expr.rest)
+    if isinstance(expr, tree.Power):
+        return len(expr.operands) - 1
+    return int(isinstance(expr, (tree.Call, tree.Cast, tree.Prefix, tree.Number)))
+
+
+def _callees(block: tree.Model | tree.Def, defs: Mapping[str, tree.Def]) -> list[str]:
+    return [call.callee[0].text for call in _calls(block) if call.callee[0].text in defs]
+
+
 def _problem(definition: tree.Def, call: tree.Call, circle: list[str]) -> Diagnostic:
     shown = circle if len(circle) <= 8 else [*circle[:4], "...", *circle[-3:]]
     message = f"{circle[0]} calls itself: {' -> '.join(shown)}"
@@ -43,18 +87,21 @@ def _problem(definition: tree.Def, call: tree.Call, circle: list[str]) -> Diagno
     return Diagnostic(codes.CYCLE, message, labels, "a def is unfolded where it is called, so it cannot repeat itself")
 
 
-def _calls(definition: tree.Def) -> list[tree.Call]:
-    """All calls of one-part names in a def, in the order of the text."""
-    pending: list[tree.Expr] = [*reversed(definition.result.values)]
-    pending += [statement.value for statement in reversed(definition.body)]
-    pending += [k.default for k in definition.keywords if k.default is not None]
-    out = []
+def _calls(block: tree.Model | tree.Def) -> list[tree.Call]:
+    """All calls of one-part names in a def or model, in the order of the text."""
+    return [expr for expr in _expressions(block) if isinstance(expr, tree.Call) and len(expr.callee) == 1]
+
+
+def _expressions(block: tree.Model | tree.Def) -> Iterator[tree.Expr]:
+    """All expressions and their parts, in the order of the text."""
+    pending: list[tree.Expr] = [*reversed(block.result.values)]
+    pending += [statement.value for statement in reversed(block.body)]
+    if isinstance(block, tree.Def):
+        pending += [k.default for k in block.keywords if k.default is not None]
     while pending:
         expr = pending.pop()
-        if isinstance(expr, tree.Call) and len(expr.callee) == 1:
-            out.append(expr)
+        yield expr
         pending += reversed(list(_parts(expr)))
-    return out
 
 
 def _parts(expr: tree.Expr) -> tuple[tree.Expr, ...]:

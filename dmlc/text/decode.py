@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dmlc.diagnostics import Label, Source, Span, fail
 from dmlc.diagnostics.catalogue import syntax as codes
-from dmlc.text.parser import MAX_CHARACTERS
+from dmlc.diagnostics.limits import DEFAULTS, Limits
+
+INSTEAD = 'keep large data in a file: const w: f32[1000] = load("w.npy")'
 
 
-def decode(name: str, data: bytes) -> Source:
+def decode(name: str, data: bytes, limits: Limits = DEFAULTS) -> Source:
     """The program that ``data``, the content of the file ``name``, is.
 
     UTF-8, with or without a byte order mark. Raises ``DmlcError`` E01 for what is no such text or too long.
     """
-    if len(data) > MAX_CHARACTERS:
-        raise fail(
-            codes.TOO_LONG,
-            f"{name} has {len(data):,} bytes; at most {MAX_CHARACTERS:,} are read",
-            help='keep large data in a file: const w: f32[1000] = load("w.npy")',
-        )
+    if len(data) > limits.text_bytes:
+        raise limits.passed("text_bytes", f"{name} has", len(data), instead=INSTEAD)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise fail(codes.NOT_TEXT, f"{name} is UTF-16 text", help="save it as UTF-8")
     if b"\0" in data:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail
 from dmlc.diagnostics.catalogue import names as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.text import tree
 from dmlc.text.blocks import Block
@@ -19,14 +20,15 @@ from dmlc.text.scope import LITERALS, POISON, RESERVED, Frame
 from dmlc.text.unit import ConstData, Problems, Unit
 
 
-def elaborate(program: tree.Program, folder: Path | None, model: str | None, opset: int) -> Graph:
+def elaborate(program: tree.Program, folder: Path | None, model: str | None, opset: int, limits: Limits) -> Graph:
     """The graph of one model of a program. Raises ``DmlcError`` with every mistake that is found."""
-    return _File(program, folder, opset).graph(model)
+    return _File(program, folder, opset, limits).graph(model)
 
 
 class _File:
-    def __init__(self, program: tree.Program, folder: Path | None, opset: int) -> None:
+    def __init__(self, program: tree.Program, folder: Path | None, opset: int, limits: Limits) -> None:
         self.opset = opset
+        self.limits = limits
         self.problems = Problems()
         items = program.items
         self.models = [item for item in items if isinstance(item, tree.Model)]
@@ -45,7 +47,7 @@ class _File:
         self.problems.found += circles
         self.consts: dict[str, ConstData] = {}
         self.bounds: dict[str, tuple[int, int]] = {}
-        plain = Unit(Graph("constants"), self.problems, {}, frozenset(), {})
+        plain = Unit(Graph("constants"), self.problems, {}, frozenset(), {}, limits=limits)
         for dim in dims:
             try:
                 self.bounds.setdefault(dim.name.text, read_bounds(plain, dim))
@@ -61,17 +63,21 @@ class _File:
         graph = Graph(chosen.name.text if chosen else "none", opset=self.opset)
         for model in self.models:
             unit = self.unit(graph if model is chosen else Graph(model.name.text, opset=self.opset), called)
-            unit.names_only = model is not chosen
+            unit.model, unit.names_only = model, model is not chosen
             ModelReader(unit, model, self.bounds).read()
         for name, definition in self.defs.items():
             if name not in called:
                 self.look_at(definition, called)
         if self.problems.found:
             raise together(self.problems.found)
+        if len(graph) > self.limits.nodes:
+            raise self.limits.passed("nodes", f"model {graph.name} has", len(graph))
         return graph
 
     def unit(self, graph: Graph, called: set[str]) -> Unit:
-        return Unit(graph, self.problems, self.defs, self.cyclic, self.consts, declared=set(self.bounds), called=called)
+        unit = Unit(graph, self.problems, self.defs, self.cyclic, self.consts, limits=self.limits, called=called)
+        unit.declared = set(self.bounds)
+        return unit
 
     def choose(self, wanted: str | None) -> tree.Model | None:
         names = list(dict.fromkeys(model.name.text for model in self.models))

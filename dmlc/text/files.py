@@ -7,8 +7,9 @@ import zipfile
 from pathlib import Path, PureWindowsPath
 from typing import IO, Any, BinaryIO
 
-from dmlc.diagnostics import Code
+from dmlc.diagnostics import Code, DmlcError
 from dmlc.diagnostics.catalogue import files as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Tensor, TensorType, as_dtype, npy
 from dmlc.ir.plain_file import NotPlain, open_plain, size_of
 
@@ -23,7 +24,9 @@ class LoadError(Exception):
         self.help = help
 
 
-def load_tensor(folder: Path | None, name: str, key: str | None, wanted: TensorType, const: str) -> Tensor:
+def load_tensor(
+    folder: Path | None, name: str, key: str | None, wanted: TensorType, const: str, limits: Limits
+) -> Tensor:
     """The array in a file below ``folder``, which must be of the type ``wanted``. Raises ``LoadError``.
 
     The header is compared before any data is read, so that a file cannot ask for more memory than the program does.
@@ -39,13 +42,16 @@ def load_tensor(folder: Path | None, name: str, key: str | None, wanted: TensorT
             if suffix == ".npy":
                 array = _read(file, size_of(file), name, wanted, const)
             else:
-                array = _read_zipped(file, name, key, wanted, const)
+                array = _read_zipped(file, name, key, (wanted, const), limits)
     except NotPlain:
         raise LoadError(codes.CANNOT_LOAD, f"{name} is not a plain file") from None
     except OSError as error:
         raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: {error.strerror or error}") from None
     except MemoryError:
         raise LoadError(codes.CANNOT_LOAD, f"{name} cannot be read: there is not enough memory") from None
+    except DmlcError as error:
+        (passed,) = error.diagnostics
+        raise LoadError(passed.code, passed.message, passed.help) from None
     except npy.PythonObjects as error:
         raise LoadError(codes.PICKLED, f"{name} {error}", "save it with a dtype of numbers") from None
     except npy.NpyError as error:
@@ -87,7 +93,7 @@ def _inside(folder: Path | None, name: str) -> Path:
     return path
 
 
-def _read_zipped(file: BinaryIO, name: str, key: str | None, wanted: TensorType, const: str) -> Any:
+def _read_zipped(file: BinaryIO, name: str, key: str | None, wanted: tuple[TensorType, str], limits: Limits) -> Any:
     with zipfile.ZipFile(file) as archive:
         entries = npy.members(archive)
         listed = ", ".join(f'"{k}"' for k in list(entries)[:10])
@@ -96,9 +102,9 @@ def _read_zipped(file: BinaryIO, name: str, key: str | None, wanted: TensorType,
             raise LoadError(codes.WHICH_ARRAY, message, f'write load("{name}", "key"); its keys are {listed}')
         if key not in entries:
             raise LoadError(codes.WHICH_ARRAY, f'{name} has no array "{key}"', f"its keys are {listed or 'none'}")
-        npy.check_member(entries[key])
+        npy.check_member(entries[key], name, limits)
         with archive.open(entries[key]) as stream:
-            return _read(stream, entries[key].file_size, name, wanted, const)
+            return _read(stream, entries[key].file_size, name, *wanted)
 
 
 def _read(stream: IO[bytes], size: int, name: str, wanted: TensorType, const: str) -> Any:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dmlc.diagnostics import Source
+from dmlc.diagnostics.limits import DEFAULTS, Limits
+from dmlc.records import dataclass
 from dmlc.text.layout import INDENT, statement_lines
 from dmlc.text.lexer import Lexed
 from dmlc.text.parser import lex, parse_tokens
 from dmlc.text.tokens import Token
 
 
-def format_source(source: Source) -> str:
+def format_source(source: Source, limits: Limits = DEFAULTS) -> str:
     """The program in canonical layout, ending in one newline. Raises ``DmlcError`` E01 where it is no program.
 
     Comments and single blank lines stay; the syntax tree is the same; formatting twice changes nothing.
     """
-    lexed = lex(source)
-    parse_tokens(lexed)
+    lexed = lex(source, limits)
+    parse_tokens(lexed, limits)
     lines: list[str] = []
     entries = _entries(lexed)
     _separate_blocks(entries)

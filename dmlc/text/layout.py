@@ -8,9 +8,10 @@ comment. A pipe that began a line does so again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from dmlc.records import dataclass
 from dmlc.text.tokens import Token
 
 MAX_WIDTH = 100

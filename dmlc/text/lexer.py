@@ -9,12 +9,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Source
+from dmlc.diagnostics import Diagnostic, Source
+from dmlc.diagnostics.limits import Limits
 from dmlc.text import lexical
 from dmlc.text.tokens import Token
-
-#: ``(`` and ``[`` may nest this deep, as the language page says.
-MAX_NESTING = 200
 
 _ITEM_STARTS = frozenset({"DIM", "CONST", "DEF", "MODEL"})
 _STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
@@ -47,9 +45,10 @@ class Lexed:
         self.problems: list[Diagnostic] = []
 
 
-def tokenize(source: Source, patterns: Patterns) -> Lexed:
-    """All tokens. Raises ``DmlcError`` E0105 at once where brackets nest too deep."""
-    lexer = _Lexer(source)
+def tokenize(source: Source, patterns: Patterns, limits: Limits) -> Lexed:
+    """All tokens. Raises ``DmlcError`` at once where they are too many (E0116), where ``(`` and ``[`` nest too deep
+    (E0105), and for a name that is too long (E0442)."""
+    lexer = _Lexer(source, limits)
     lexer.run(patterns)
     lexer.finish()
     return lexer.out
@@ -62,8 +61,10 @@ def _is_named(keyword: Token) -> bool:
 
 
 class _Lexer:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, limits: Limits) -> None:
         self.out = Lexed(source)
+        self.limits = limits
+        self.most = limits.nesting
         self.tokens = self.out.tokens
         self.open: list[Token] = []  # brackets
         self.nesting = 0  # how many of them are not braces
@@ -88,6 +89,8 @@ class _Lexer:
             lines = [" " + lines[0][1:], *lines[1:]]  # a byte order mark
         for number, line in enumerate(lines, 1):
             is_first = True
+            if len(line) > self.limits.name_length or len(tokens) + len(line) > self.limits.tokens:
+                self.check_line(patterns, number, line)
             for match in scan(line.rstrip(" \t\r")):
                 kind: Any = match.lastgroup
                 text = match[kind]
@@ -106,6 +109,18 @@ class _Lexer:
                 if kind in special:
                     special[kind](token)
                 tokens.append(token)
+
+    def check_line(self, patterns: Patterns, number: int, line: str) -> None:
+        """A line that could pass a limit, before anything is made of it. A token takes a character or more."""
+        limits, source, count = self.limits, self.out.source, len(self.tokens)
+        for match in patterns.scan(line):
+            count += 1
+            if match.lastgroup == "NAME" and len(match["NAME"].strip("`")) > limits.name_length:
+                raise lexical.too_long(Token("NAME", match["NAME"], source, number, match.start("NAME") + 1), limits)
+        if count > limits.tokens:
+            for rest in source.lines[number:]:
+                count += 1 + sum(1 for _ in patterns.scan(rest))
+            raise limits.passed("tokens", f"{source.name} has", count, instead="keep data in a .npy file, for load")
 
     def newline(self, token: Token) -> None:
         """End the statement before ``token``, the first of its line, unless the line goes on."""
@@ -169,8 +184,18 @@ class _Lexer:
     def opener(self, token: Token) -> None:
         self.open.append(token)
         self.nesting += 1
-        if self.nesting > MAX_NESTING:
-            raise DmlcError(lexical.too_deep(token, MAX_NESTING))
+        if self.nesting > self.most:
+            raise lexical.too_deep(token, self.depth_from(token), self.limits)
+
+    def depth_from(self, token: Token) -> int:
+        """How deep brackets nest from a token on; what stands in quotes and behind # counts with them."""
+        deepest, depth = self.nesting, self.nesting - 1
+        lines = token.source.lines
+        for line in (lines[token.line - 1][token.column - 1 :], *lines[token.line :]):
+            for sign in re.findall(r"[()\[\]]", line):
+                depth += 1 if sign in "([" else -1
+                deepest = max(deepest, depth)
+        return deepest
 
     def brace(self, token: Token) -> None:
         if self.nesting:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from dmlc.diagnostics import Diagnostic, Label
+from dmlc.diagnostics import Diagnostic, DmlcError, Label
 from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.diagnostics.limits import Limits
 from dmlc.text.tokens import Token
 
 _DIGITS = r"[0-9]+(_[0-9]+)*"
@@ -81,11 +82,17 @@ def _unclosed_quote(token: Token, message: str, quote: str) -> Diagnostic:
     return Diagnostic(codes.UNCLOSED_QUOTE, message, (Label(token.span),), help)
 
 
-def too_deep(token: Token, limit: int) -> Diagnostic:
-    message = f"brackets nest deeper than {limit}"
-    return Diagnostic(
-        codes.NESTING, message, (Label(token.span, "one too many"),), "give a part of it a name of its own"
-    )
+def too_deep(token: Token, depth: int, limits: Limits) -> DmlcError:
+    """``token`` opens the first bracket that passes the limit; the deepest is at ``depth``."""
+    label, instead = Label(token.span, "one too many"), "give a part of it a name of its own"
+    return limits.passed("nesting", "brackets nest", depth, label, instead=instead)
+
+
+def too_long(token: Token, limits: Limits) -> DmlcError:
+    """``token`` is, or holds, a name that passes the limit."""
+    text = token.text.strip("`")
+    help = "take another name"
+    return limits.passed("name_length", f"the name {_short(text)} has", len(text), Label(token.span), instead=help)
 
 
 def never_closed(opened: Token, noticed: Token | None) -> Diagnostic:

@@ -71,8 +71,9 @@ class ModelReader:
             if name not in self.unit.dims:
                 self.unit.unsolved.add(name)
                 self.unit.problems.add(_unsolved(name, span))
-        for name in self.unit.dims & set(self.bounds):
-            self.unit.graph.declare_dim(name, self.bounds[name])
+        for name, bounds in self.bounds.items():  # as they were written: sets have no order
+            if name in self.unit.dims:
+                self.unit.graph.declare_dim(name, bounds)
 
     def clash(self, name: str, span: Span) -> None:
         const = self.unit.consts.get(name)

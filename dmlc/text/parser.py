@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Label, Source, fail
 from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir.collector import collector_paused
 from dmlc.text.build import Builder, body_of
 from dmlc.text.chains import SyntaxProblem
-from dmlc.text.expected import COMMENT_SIGNS, shown, unexpected
+from dmlc.text.decode import INSTEAD
 from dmlc.text.lalr import Machine, UnexpectedToken, load_tables
 from dmlc.text.lexer import Lexed, Patterns, tokenize
 from dmlc.text.report import together
@@ -21,46 +22,44 @@ from dmlc.text.tree import Program
 #: The start symbols of the pieces in which mistakes are looked for one by one, by their first token.
 _PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "MODEL": "model_head"}
 
-#: Longer programs are refused: they would take minutes and gigabytes.
-MAX_CHARACTERS = 16 * 1024 * 1024
-
 
 @collector_paused()
-def parse(source: Source) -> Program:
+def parse(source: Source, limits: Limits = DEFAULTS) -> Program:
     """The syntax tree of a program. Raises ``DmlcError`` with every mistake of its syntax (E01)."""
-    return parse_tokens(lex(source))
+    return parse_tokens(lex(source, limits), limits)
 
 
-def lex(source: Source) -> Lexed:
+def lex(source: Source, limits: Limits = DEFAULTS) -> Lexed:
     """The tokens of a program. Raises ``DmlcError`` E01 where it is too long, nests too deep or holds nothing."""
-    size = sum(map(len, source.lines)) + len(source.lines)
-    if size > MAX_CHARACTERS:
-        message = f"the program has {size:,} characters; at most {MAX_CHARACTERS:,} are read"
-        raise fail(codes.TOO_LONG, message, help='keep large data in a file: const w: f32[1000] = load("w.npy")')
-    lexed = tokenize(source, _patterns())
+    size = sum(map(len, source.lines)) + len(source.lines) - 1
+    if size > limits.text_bytes:
+        raise limits.passed("text_bytes", f"{source.name} has", size, instead=INSTEAD)
+    lexed = tokenize(source, _patterns(), limits)
     if not lexed.tokens and not lexed.problems:
         raise fail(codes.EMPTY, "the program is empty", help="write a model: model m(x: f32[3]) -> (y) { ... }")
     return lexed
 
 
-def parse_tokens(lexed: Lexed) -> Program:
+def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
     """The syntax tree of tokens. Raises ``DmlcError``."""
     first: list[Diagnostic] = []
     if not lexed.problems:
         try:
-            program: Program = _machine().run("program", lexed.tokens)
+            program: Program = _machine(limits).run("program", lexed.tokens)
             return program
         except SyntaxProblem as problem:
             first = [problem.diagnostic]
         except UnexpectedToken as error:
+            from dmlc.text.expected import unexpected
+
             first = [unexpected("program", lexed.tokens, error)]
     # Statement by statement the same mistake is found again, and the others with it.
-    raise together([*lexed.problems, *_Search(lexed.tokens).problems] or first)
+    raise together([*lexed.problems, *_Search(lexed.tokens, limits).problems] or first)
 
 
-@cache
-def _machine() -> Machine:
-    return Machine(load_tables(), Builder())
+@lru_cache(maxsize=4)
+def _machine(limits: Limits) -> Machine:
+    return Machine(load_tables(), Builder(limits))
 
 
 @cache
@@ -74,7 +73,8 @@ def _patterns() -> Patterns:
 class _Search:
     """Parses the pieces of a program, statement by statement, and keeps what each of them has wrong."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[Token], limits: Limits) -> None:
+        self.limits = limits
         self.problems: list[Diagnostic] = []
         self.block: list[Any] | None = None  # the statements of the block that is open
         self.is_whole = False  # whether all of them were understood
@@ -116,14 +116,18 @@ class _Search:
 
     def parse(self, start: str, piece: list[Token]) -> Any:
         try:
-            return _machine().run(start, piece)
+            return _machine(self.limits).run(start, piece)
         except SyntaxProblem as problem:
             self.problems.append(problem.diagnostic)
         except UnexpectedToken as error:
+            from dmlc.text.expected import unexpected
+
             self.problems.append(unexpected(start, piece, error))
         return None
 
     def outside(self, first: Token, opens: bool) -> None:
+        from dmlc.text.expected import COMMENT_SIGNS, shown
+
         if first.type != "BAD":
             message = f"{shown(first)} stands outside of a model or def"
             help = "a file holds dim, const, def and model"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, Span
 from dmlc.ir import DTYPE_BY_NAME, Value
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import WordKind, attribute_specs
+from dmlc.records import dataclass
 from dmlc.text import tree
 
 #: The names that are numbers; ``none`` is an absent operand.
@@ -78,8 +79,11 @@ class Frame:
 
     def fail(self, code: Code, message: str, span: Span, under: str = "", *labels: Label, help: str = "") -> DmlcError:
         """An error at a place in this block."""
-        around = [Label(call, "in this call") for call in self.outer]
-        return DmlcError(Diagnostic(code, message, (Label(span, under), *labels, *around), help))
+        return DmlcError(Diagnostic(code, message, self.labels(span, under, *labels), help))
+
+    def labels(self, span: Span, under: str = "", *labels: Label) -> tuple[Label, ...]:
+        """A place in this block, and the calls around it."""
+        return (Label(span, under), *labels, *[Label(call, "in this call") for call in self.outer])
 
 
 @dataclass(frozen=True, slots=True)

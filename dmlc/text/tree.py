@@ -6,10 +6,11 @@ bounded by the brackets of the program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dmlc.diagnostics import Span
+from dmlc.records import dataclass
 
 
 def _span() -> Span:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from dmlc.diagnostics import Label, fail
@@ -14,20 +15,20 @@ from dmlc.text.machine import run
 from dmlc.text.scope import Frame
 from dmlc.text.unit import Unit
 
-#: NumPy's limit, in axes.
-_MAX_RANK = 64
 _MAX_SIZE = 2**63 - 1
 
 
 def type_of(unit: Unit, written: tree.Type) -> TensorType:
-    """The type that was written. Raises ``DmlcError`` E0211, E0332."""
+    """The type that was written. Raises ``DmlcError`` E0211, E0332, E0336."""
     block = Block(unit, Frame())
     dtype = block.dtype(written.dtype)
     assert dtype is not None
-    if len(written.sizes) > _MAX_RANK:
-        message = f"a tensor has at most {_MAX_RANK} axes, not {len(written.sizes)}"
-        raise fail(codes.WRONG_SIZE, message, Label(written.span))
-    return TensorType(dtype, tuple([_size(run(block.evaluate(s, Asked.SIZE)), s) for s in written.sizes]))
+    if len(written.sizes) > unit.limits.rank:
+        raise unit.limits.passed("rank", "this type has", len(written.sizes), Label(written.span))
+    shape = tuple([_size(run(block.evaluate(s, Asked.SIZE)), s) for s in written.sizes])
+    if prod([size for size in shape if isinstance(size, int)]) > _MAX_SIZE:
+        raise fail(codes.WRONG_SIZE, "a tensor has at most 2^63 - 1 elements", Label(written.span))
+    return TensorType(dtype, shape)
 
 
 def _size(value: Any, expr: tree.Expr) -> Dim:

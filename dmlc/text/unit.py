@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dmlc.diagnostics import Diagnostic, DmlcError
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph, Tensor, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.records import dataclass
 from dmlc.text import tree
 
 
@@ -43,9 +45,13 @@ class Unit:
     dims: set[str] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
     unsolved: set[str] = field(default_factory=set)
+    limits: Limits = DEFAULTS
+    model: tree.Model | None = None
     names_only: bool = False
     called: set[str] = field(default_factory=set)
     unfolded: int = 0
+    is_counted: bool = False
+    is_full: bool = False
     _const_values: dict[str, Value] = field(default_factory=dict)
 
     def const(self, name: str) -> Value | None:

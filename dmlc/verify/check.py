@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Dim, substitute
+from dmlc.records import dataclass
 from dmlc.verify import causes
 from dmlc.verify.compare import DIFFERENT, WITHIN, Comparison, Errors, classes, compare, compare_values
 from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
@@ -33,6 +34,7 @@ from dmlc.verify.verdict import (
 #: Small inputs of small models are drawn this often.
 _DRAWS, _SMALL_NODES, _SMALL_ELEMENTS = 8, 64, 4096
 _ORDER = (EXACT, REASSOCIATES, RANGE)
+_MOVES = "the original moves as far when its inputs move in their last places"
 
 
 @dataclass(slots=True)
@@ -59,10 +61,17 @@ class _Plan:
 
 
 def verify_sides(
-    original: Callable[[], Side], result: Callable[[], Side], *, inputs: int, seed: int, allowed: str | Iterable[str]
+    original: Callable[[], Side],
+    result: Callable[[], Side],
+    *,
+    inputs: int,
+    seed: int,
+    allowed: str | Iterable[str],
+    first: int = 0,
 ) -> Verdict:
     """The verdict on two sides, which are made here so that one that cannot be made is a verdict too.
 
+    The inputs are numbered from ``first``: what few of them are built of (``inputs.PATTERNS``) follows from that.
     Raises ``ValueError`` for an unknown class, or where no input is asked for.
     """
     chosen = classes(allowed)
@@ -84,7 +93,7 @@ def verify_sides(
         plan = _plan(left, right, seed)
     except (NoInputs, NotVerifiable) as error:
         return replace(blank, reason=str(error))
-    return _Check(left, right, plan, chosen, blank).verdict()
+    return _Check(left, right, plan, chosen, blank, first).verdict()
 
 
 def _interface_problem(left: Side, right: Side) -> str:
@@ -170,8 +179,11 @@ def _narrowed(interface: Interface, right: Side) -> Interface:
 
 
 class _Check:
-    def __init__(self, left: Side, right: Side, plan: _Plan, allowed: frozenset[str], blank: Verdict) -> None:
+    def __init__(
+        self, left: Side, right: Side, plan: _Plan, allowed: frozenset[str], blank: Verdict, first: int
+    ) -> None:
         self.left, self.right, self.plan, self.allowed, self.blank = left, right, plan, allowed, blank
+        self.numbers = range(first, first + blank.inputs)
         self.kinds = {**left.kinds, **right.kinds}
         self.tallies = {name: _Tally() for name in left.output_names}
         self.skipped: list[tuple[int, str, str]] = []
@@ -180,9 +192,9 @@ class _Check:
         self.ran = 0
 
     def verdict(self) -> Verdict:
-        first = feeds_of(self.plan.interface, self.plan.bindings, 0, self.blank.seed)
+        first = feeds_of(self.plan.interface, self.plan.bindings, self.numbers[0], self.blank.seed)
         is_small = self.left.size <= _SMALL_NODES and elements(first) <= _SMALL_ELEMENTS
-        for number in range(self.blank.inputs):
+        for number in self.numbers:
             self._input(number, _DRAWS if is_small else 1)
         reports = tuple(tally.report(name) for name, tally in self.tallies.items())
         found = replace(self.blank, ran=self.ran, outputs=reports, skipped=tuple(self.skipped), case=self.case)
@@ -271,7 +283,9 @@ class _Case:
         check = self._check
         steps = [_traced(check.left, self.feeds, name) for name in check.left.output_names]
         if any(found is not None and causes.divided_by_zero(found) for found in steps):
-            raise RunFailed("an integer is divided by zero")
+            raise RunFailed("it divides an integer by zero, and the result does not run")
+        if not check.left.defines_empty and any(found is not None and causes.reduced_nothing(found) for found in steps):
+            raise RunFailed(f"it reduces nothing, which ONNX does not define, and the result does not run: {message}")
         check.case = check.case or self.feeds
         check.failures.append(f"the result fails on input {self.number} ({self.pattern}): {message}")
 
@@ -286,7 +300,10 @@ class _Case:
                 if reason:
                     return status, reason
         if REASSOCIATES in self._check.allowed and self._moves_itself(comparison, a, b, first):
-            return WITHIN, "the original moves as far when its inputs move in their last places"
+            return WITHIN, _MOVES
+        reason = self._both(comparison, a, b, first, second)
+        if reason:
+            return OVERFLOWED, f"{reason}; elsewhere {_MOVES}"
         if RANGE in self._check.allowed and not self._is_plain(first):
             return BEYOND, "the precondition of a rewrite of class range does not hold"
         return DIFFERENT, ""
@@ -307,6 +324,17 @@ class _Case:
         places = comparison.places
         if REASSOCIATES in self._check.allowed and places is not None and np.asarray(a).dtype.kind == "f":
             yield OVERFLOWED, causes.left_range(a, b, places, first, second, self.feeds)
+
+    def _both(self, comparison: Comparison, a: Any, b: Any, first: list[Step] | None, second: list[Step] | None) -> str:
+        """Why some elements left the range, where the others move as far as the original's own do."""
+        if first is None or comparison.places is None or REASSOCIATES not in self._check.allowed:
+            return ""
+        if np.asarray(a).dtype.kind != "f":
+            return ""
+        wild = comparison.places & ~np.isfinite(a)
+        rest = comparison.places & np.isfinite(a)
+        reason = causes.left_range(a, b, wild, first, second, self.feeds) if wild.any() else ""
+        return reason if reason and self._moves_itself(replace(comparison, places=rest), a, b, first) else ""
 
     def _is_random(self, name: str, a: Any) -> bool:
         if self._again is None:

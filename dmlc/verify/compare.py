@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
+from dmlc.records import dataclass
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES
 
 SAME, WITHIN, DIFFERENT = "exact", "within", "different"

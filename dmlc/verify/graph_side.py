@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import Array, Dim, DimExpr, ForeignType, Graph, Node, Value, evaluate
+from dmlc.ir import Array, Attributes, Dim, DimExpr, ForeignType, Graph, Node, Value, evaluate
 from dmlc.ops import index
 from dmlc.ops.binary import DIV, FLOORDIV, MOD
 from dmlc.ops.choose import CAST
 from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.onnx_interface import WIDEST
 from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
@@ -20,6 +21,15 @@ from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
 _LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
 _DIVISIONS = (DIV, FLOORDIV, MOD)
 _MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A node at known sizes: its attributes, and the shapes of its results."""
+
+    node: Node
+    attributes: Attributes
+    shapes: tuple[tuple[int, ...], ...]
 
 
 class GraphSide:
@@ -32,6 +42,7 @@ class GraphSide:
         self.kinds: dict[str, str] = {}
         self.size = len(graph)
         self.defines_empty = True
+        self._plans: dict[tuple[tuple[str, int], ...], list[_Bound]] = {}
         for node in graph:
             if node.op.reference is None:
                 name = getattr(node.attributes, "full_name", node.op.name)
@@ -93,16 +104,32 @@ class GraphSide:
         values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
         binding = _binding(graph, values)
         waiting = {value: len(value.uses) for value in values}
-        for node in graph:
-            results = _results(node, [None if v is None else values[v] for v in node.operands], binding)
-            for value, array in zip(node.results, results, strict=True):
-                values[value], waiting[value] = array, len(value.uses)
-            for operand in () if keep else node.operands:
-                if operand is not None:
-                    waiting[operand] -= 1
-                    if not waiting[operand]:
-                        del values[operand]
+        with np.errstate(all="ignore"):
+            for bound in self._bound(binding):
+                node = bound.node
+                results = _results(bound, [None if v is None else values[v] for v in node.operands])
+                for value, array in zip(node.results, results, strict=True):
+                    values[value], waiting[value] = array, len(value.uses)
+                for operand in () if keep else node.operands:
+                    if operand is not None:
+                        waiting[operand] -= 1
+                        if not waiting[operand]:
+                            del values[operand]
         return values
+
+    def _bound(self, binding: dict[str, int]) -> list[_Bound]:
+        """The nodes at these sizes; kept, for the same sizes come again and again."""
+        key = tuple(binding.items())
+        if key not in self._plans:
+            self._plans[key] = [
+                _Bound(
+                    node,
+                    node.attributes.substitute(binding) if node.attributes.dims() else node.attributes,
+                    tuple([tuple([evaluate(size, binding) for size in value.shape]) for value in node.results]),
+                )
+                for node in self._graph
+            ]
+        return self._plans[key]
 
 
 def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
@@ -115,17 +142,15 @@ def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
     return out
 
 
-def _results(node: Node, operands: list[Array | None], binding: dict[str, int]) -> tuple[Array, ...]:
+def _results(bound: _Bound, operands: list[Array | None]) -> tuple[Array, ...]:
+    node = bound.node
     assert node.op.reference is not None
-    attributes = node.attributes.substitute(binding) if node.attributes.dims() else node.attributes
     try:
-        with np.errstate(all="ignore"):
-            found = node.op.reference(attributes, *operands)
+        found = node.op.reference(bound.attributes, *operands)
     except (DmlcError, ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError) as error:
         raise RunFailed(f"{node.op.name}: {error}") from None
     results = found if isinstance(found, tuple) else (found,)
-    for value, array in zip(node.results, results, strict=True):
-        shape = tuple([evaluate(size, binding) for size in value.shape])
+    for value, shape, array in zip(node.results, bound.shapes, results, strict=True):
         if array.dtype != value.type.dtype.numpy or array.shape != shape:
             raise RunFailed(f"the reference of {node.op.name} gives {array.dtype}{list(array.shape)}, not {value.type}")
     return results

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
 from dmlc.ir.dim import Interval
+from dmlc.records import dataclass
 from dmlc.verify.patterns import PATTERNS, Pattern, fill
 from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
 
@@ -147,7 +148,10 @@ def _array(spec: InputSpec, pattern: Pattern, binding: Binding, rng: np.random.G
         return np.full(shape, spec.value, np.dtype(spec.kind))
     limit = None if spec.limit is None else evaluate(spec.limit, binding)
     array = fill(pattern, spec.kind, shape, rng, limit, widest)
-    return np.where(array == 0, 1, array).astype(array.dtype) if spec.nonzero and spec.is_integer else array
+    if not spec.nonzero or not spec.is_integer:
+        return array
+    other = -1 if limit is not None and limit <= 1 and array.dtype.kind == "i" else 1  # -1 is the only index then
+    return np.where(array == 0, other, array).astype(array.dtype)
 
 
 def shapes(feeds: Feeds) -> dict[str, list[int]]:

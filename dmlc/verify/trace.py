@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from dmlc.ir import Array
+from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds, Interface
 
 

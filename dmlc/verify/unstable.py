@@ -91,7 +91,9 @@ class Instability:
         slack = _FURTHER * np.maximum(most, np.median(most))
         found = compare_values(comparison.name, a, b, frozenset({REASSOCIATES}), kind, slack)
         # where the original is now a number and now none, nothing is promised
-        return found.status != DIFFERENT or (found.places is not None and not (found.places & ~changed).any())
+        if found.status != DIFFERENT or found.places is None:
+            return found.status != DIFFERENT
+        return not (found.places & comparison.places & ~changed).any()
 
 
 def _sort(x: Array) -> Array:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from dmlc.records import dataclass
 from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors, show
 from dmlc.verify.inputs import Feeds
 
@@ -127,7 +128,7 @@ class Verdict:
         """Lines for people; the last one is the verdict."""
         out = [line for output in self.outputs for line in output.lines()]
         for message, count in Counter(message for _, _, message in self.skipped).items():
-            out.append(f"skipped {_times(count, 'input')}, the original fails: {message}")
+            out.append(f"skipped {_times(count, 'input')}, the original fails or is not defined: {message}")
         out += [f"note: {note}" for note in self.notes]
         out.append(self.headline())
         return "\n".join(out) + "\n"

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fuzz_batch import BATCH, Ran, batch
 from fuzz_judge import Failure
 from fuzz_onnx_judge import batch as batch_of_models
+from fuzz_onnx_judge import batch_of_files
 
 
 def main() -> int:
@@ -26,10 +27,15 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0, help="the first program's number")
     parser.add_argument("--models", action="store_true", help="ONNX models, not programs of the language")
+    parser.add_argument("--folder", type=Path, help="judge the .onnx files in it (nnsmith_models.py makes some)")
     parser.add_argument("--inputs", type=int, default=3, help="inputs for each program and way")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "regressions")
     args = parser.parse_args()
+    if args.folder:
+        paths = sorted(args.folder.glob("*.onnx"))
+        programs, found = batch_of_files(paths, args.seed, args.inputs)
+        return _ended(programs, "models", _kept(found, args.out, "onnxtxt"))
     end = time.monotonic() + 60 * args.minutes
     programs, kinds = 0, Counter[str]()
     waiting: set[Future[Ran]] = set()
@@ -42,11 +48,19 @@ def main() -> int:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for ran, found in [task.result() for task in done]:
                 programs += ran
-                for seed, failure, text in found:
-                    kinds[failure.kind] += 1
-                    _keep(args.out, seed, failure, text, "onnxtxt" if args.models else "dml")
-    print(f"{programs} {'models' if args.models else 'programs'}, {sum(kinds.values())} failures: {dict(kinds)}")
+                kinds += _kept(found, args.out, "onnxtxt" if args.models else "dml")
+    return _ended(programs, "models" if args.models else "programs", kinds)
+
+
+def _ended(programs: int, what: str, kinds: Counter[str]) -> int:
+    print(f"{programs} {what}, {sum(kinds.values())} failures: {dict(kinds)}")
     return 1 if kinds else 0
+
+
+def _kept(found: list[tuple[int, Failure, str]], folder: Path, suffix: str) -> Counter[str]:
+    for seed, failure, text in found:
+        _keep(folder, seed, failure, text, suffix)
+    return Counter(failure.kind for _, failure, _ in found)
 
 
 def _keep(folder: Path, seed: int, failure: Failure, text: str, suffix: str) -> None:

@@ -190,7 +190,7 @@ def test_names_stay_different() -> None:
 
 
 def test_carried_operators_have_their_onnx_name() -> None:
-    from dataclasses import dataclass
+    from dmlc.records import dataclass
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Carried(Attributes):

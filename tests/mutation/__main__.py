@@ -1,81 +1,183 @@
 """Does the suite notice when a guard of a rewrite is dropped? ``python -m tests.mutation [--only softmax_rules]``.
 
-Each mutant is a copy of the tree without one guard; the tests of its family run first, then all that see rewrites.
-Prints the test that killed each mutant; exits 1 where one survives.
+Works in a copy of the tree in which each guard can be switched off. All tests are imported once; then each mutant is a
+fork of that process, which meets the test that killed it before (``killers.json``), then those that ask for its guard,
+the ones that ask for few others first, until one fails. Prints that test for each mutant, and with ``--write`` keeps
+it; exits 1 where a mutant survives. Needs ``fork``.
 """
 
 from __future__ import annotations
 
 import argparse
+import builtins
+import gc
+import json
 import os
-import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from mutants import Mutant, mutants
+from mutants import KILLERS, SWITCH, Mutant, known_killers, mutants, switched
 
 ROOT = Path(__file__).parents[2]
-#: The tests of a family of rules, by a word of its path; more than one may fit.
-FAMILIES = {
-    "conv": "fold_conv", "dot": "fuse_dot", "fold_": "fold_constants", "hoist": "hoist", "instance": "instance_norm",
-    "layer_norm": "fuse_layer_norm", "legal": "legalize", "lowering": "lowering", "recognize": "recognize_reduce",
-    "reduce": "canonicalize_reduce", "repair": "repair", "selection": "fuse_selection", "share": "share",
-    "softmax": "fuse_softmax",
-}  # fmt: skip
-#: Everything else that sees rewrites, for those that their own family lets live.
-REST = ("tests/passes", "tests/importers", "tests/exhaustive", "tests/fuzz", "tests/targets")
+RULES = "dmlc/passes"
+#: The tests that see rewrites.
+TESTS = "passes,importers,targets,api,exhaustive,fuzz,codegen,verify,directml,cli"
+#: Seconds after which a mutant's tests count as hung.
+PATIENCE = 300
+
+Numbered = Sequence[tuple[int, Mutant]]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("--only", default="", help="a part of the path of the rules")
+    parser.add_argument("--only", default="", help="a part of the path of the rules, or several with commas")
+    parser.add_argument("--kind", default="", help="refusal, reason, condition, part or direction; several with commas")
     parser.add_argument("--part", default="1/1", help="the K-th of N parts, as K/N")
+    parser.add_argument("--tests", default=TESTS, help="folders of tests")
+    parser.add_argument("--work", type=Path, help="a folder to keep the copy in, with what each test asks for")
+    parser.add_argument("--most", type=int, default=10**6, help="a mutant meets so many tests at most")
+    parser.add_argument("--new", action="store_true", help="only mutants without a known killer")
+    parser.add_argument("--write", action="store_true", help="keep the killers in killers.json")
+    parser.add_argument("--list", action="store_true", help="only say what the mutants are")
     args = parser.parse_args()
     part, parts = map(int, args.part.split("/"))
-    chosen = [m for m in mutants(ROOT) if args.only in m.path][part - 1 :: parts]
-    survivors = []
+    killers = known_killers()
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "tree"
-        for name in ("dmlc", "tests", "examples", "docs"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "README.md"):
-            shutil.copy(ROOT / name, copy / name)
-        broken = _first_failure(copy, [*REST])
-        if broken:
-            print(f"the suite fails without any mutant: {broken}")
-            return 2
-        for mutant in chosen:
-            killer = _killer(copy, mutant)
-            survivors += [] if killer else [mutant]
-            print(f"{mutant.place}: {mutant.text[:80]}\n    {killer or 'SURVIVES'}", flush=True)
-    print(f"{len(chosen)} mutants, {len(chosen) - len(survivors)} killed, {len(survivors)} survive")
-    return 1 if survivors else 0
+        work = (args.work or Path(folder)).resolve()
+        if not work.exists() or not any(work.iterdir()):
+            _copy(work)
+        every = list(enumerate(mutants(work / "plain", RULES)))
+        keys = {(m.path, m.key) for _, m in every}
+        killers = {path: {k: v for k, v in known.items() if (path, k) in keys} for path, known in killers.items()}
+        chosen = [(n, m) for n, m in every if any(word in m.path for word in args.only.split(","))]
+        chosen = [(n, m) for n, m in chosen if m.kind.startswith(tuple(args.kind.split(",")))]
+        chosen = [(n, m) for n, m in chosen if not (args.new and m.key in killers.get(m.path, {}))][part - 1 :: parts]
+        if args.list:
+            print(*(f"{m.place}: {m.kind}: {m.key}" for _, m in chosen), sep="\n")
+            return 0
+        os.chdir(work / "tree")
+        sys.path[:] = [str(work / "tree"), *[p for p in sys.path if p and Path(p).resolve() != ROOT]]
+        loop = _Loop(chosen, killers, work / "asked.txt", most=args.most, write=args.write)
+        tests = [f"tests/{name}" for name in args.tests.split(",")]
+        pytest.main(["-q", "-s", "-n", "0", "-p", "no:cacheprovider", *tests], plugins=[loop])
+    return 1 if loop.survivors else 0
 
 
-def _killer(copy: Path, mutant: Mutant) -> str:
-    """The first test that fails on the mutant; empty where none does."""
-    path = copy / mutant.path
-    original = path.read_text("utf-8")
-    path.write_text(mutant.source, "utf-8")
-    try:
-        words = [word for key, word in FAMILIES.items() if key in mutant.path]
-        own = [str(t.relative_to(copy)) for word in words for t in sorted((copy / "tests/passes").glob(f"*{word}*.py"))]
-        return (_first_failure(copy, own) if own else "") or _first_failure(copy, [*REST])
-    finally:
-        path.write_text(original, "utf-8")
+def _copy(work: Path) -> None:
+    """The rules as they are, and the tree with a switch for each guard."""
+    tree, without_caches = work / "tree", shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / RULES, work / "plain" / RULES, ignore=without_caches)
+    for name in ("dmlc", "tests", "examples", "docs", "benchmarks"):
+        shutil.copytree(ROOT / name, tree / name, ignore=without_caches)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tree / name)
+    every = list(enumerate(mutants(work / "plain", RULES)))
+    for path in {m.path for _, m in every}:
+        here = [(n, m) for n, m in every if m.path == path]
+        (tree / path).write_text(switched((work / "plain" / path).read_text("utf-8"), here), "utf-8")
+    with (tree / "dmlc/__init__.py").open("a", encoding="utf-8") as package:  # for processes that tests start
+        package.write(f"\n__import__('builtins').__dict__.setdefault({SWITCH!r}, lambda number: True)\n")
 
 
-def _first_failure(copy: Path, tests: list[str]) -> str:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return found[1] if found else "" if done.returncode == 0 else f"pytest ended with {done.returncode}"
+class _Loop:
+    """A plugin that runs the tests of each mutant in a fork, instead of all tests once."""
+
+    def __init__(
+        self, chosen: Numbered, killers: dict[str, dict[str, str]], record: Path, *, most: int, write: bool
+    ) -> None:
+        self.chosen, self.killers, self.record, self.most, self.write = chosen, killers, record, most, write
+        self.survivors = 0
+        self.off = -1
+        self.asked: set[int] = set()
+        setattr(builtins, SWITCH, self._is_there)
+
+    def _is_there(self, number: int) -> bool:
+        self.asked.add(number)
+        return number != self.off
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        ran = self._recorded(list(items.values()))
+        ran = {name: row for name, row in ran.items() if name in items}
+        failing = [name for name in items if name not in ran]
+        gc.freeze()  # a fork does not copy what its collector would touch
+        print(f"{len(ran)} tests pass, {len(failing)} fail: {failing[:5]}; {len(self.chosen)} mutants", flush=True)
+        for number, mutant in self.chosen:
+            known = self.killers.setdefault(mutant.path, {})
+            start, before = time.perf_counter(), known.pop(mutant.key, "")
+            names = sorted((n for n, (_, asked) in ran.items() if number in asked), key=lambda n: len(ran[n][1]))
+            names = [before] * (before in ran) + [name for name in names if name != before]
+            killer = _in_child(partial(self._first_failure, number, [items[n] for n in names[: self.most]]), PATIENCE)
+            self.survivors += not killer
+            took = f"{time.perf_counter() - start:.1f} s, {len(names)} tests"
+            print(f"{mutant.place}: {mutant.kind}: {mutant.key}\n    {killer or 'SURVIVES'} ({took})", flush=True)
+            known.update({mutant.key: killer} if "::" in killer else {})
+            if self.write:
+                KILLERS.write_text(json.dumps(self.killers, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
+        count = len(self.chosen)
+        print(f"{count} mutants, {count - self.survivors} killed, {self.survivors} survive", flush=True)
+        return True
+
+    def _recorded(self, items: Sequence[pytest.Item]) -> dict[str, tuple[float, list[int]]]:
+        """For each test that passes its seconds, and the guards that it asks for; those not known yet are run."""
+        self.record.touch()
+        known = {line.split("\t")[0] for line in self.record.read_text("utf-8").splitlines()}
+        _in_child(partial(self._run, [item for item in items if item.nodeid not in known]), 3600)
+        rows = [line.split("\t") for line in self.record.read_text("utf-8").splitlines()]
+        return {name: (float(seconds), json.loads(asked)) for name, seconds, asked in rows if asked != "fails"}
+
+    def _run(self, items: Sequence[pytest.Item]) -> str:
+        with self.record.open("a", encoding="utf-8") as out:
+            for item in items:
+                self.asked.clear()
+                start = time.perf_counter()
+                asked = sorted(self.asked) if _passes(item) else "fails"
+                out.write(f"{item.nodeid}\t{time.perf_counter() - start:.3f}\t{asked}\n")
+                out.flush()
+        return ""
+
+    def _first_failure(self, number: int, items: Sequence[pytest.Item]) -> str:
+        self.off = number
+        return next((item.nodeid for item in items if not _passes(item)), "")
+
+
+def _passes(item: pytest.Item) -> bool:
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def _in_child(work: Callable[[], str], patience: int) -> str:
+    """What the work gives, done in a process of its own; its output is dropped."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        signal.alarm(patience)
+        try:
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(work().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read().decode()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return "does not come to an end" if os.WTERMSIG(status) == signal.SIGALRM else f"signal {os.WTERMSIG(status)}"
+    return said
 
 
 if __name__ == "__main__":

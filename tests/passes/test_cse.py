@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.ops.rules import same_type
 from dmlc.ops.select import ARGMAX, TOP_K
 from dmlc.passes import Cse
+from dmlc.records import dataclass
 
 PASS = Cse()
 

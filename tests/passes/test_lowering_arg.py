@@ -13,7 +13,14 @@ from search_helpers import DTYPES, check, draws, fired, on_runtime, one, operato
 import dmlc
 from dmlc import builder
 
-PLANS = ("blocked-argmax", "fine-blocked-argmax", "top-one", "compare-slices", "inner-first-argmax")
+PLANS = (
+    "blocked-argmax",
+    "fine-blocked-argmax",
+    "coarse-blocked-argmax",
+    "top-one",
+    "compare-slices",
+    "inner-first-argmax",
+)
 #: Each way in which kept and searched axes can stand; axes of size 1 among them.
 CASES = (
     ((6,), [0]),
@@ -76,7 +83,7 @@ def test_all_rows_of_few_values(plan: str) -> None:
         graph.output(f"column_{op.__name__}_{ties}", op(builder.transpose(x, perm=[1, 0]), axes=[0], ties=ties))
         graph.output(f"pair_{op.__name__}_{ties}", op(wide, axes=[1, 3], ties=ties))
     program = dmlc.compile(graph, target="cpu", only_rules=[plan])
-    if plan != "fine-blocked-argmax":  # 3 cannot be divided
+    if plan not in ("fine-blocked-argmax", "coarse-blocked-argmax"):  # 3 cannot be divided
         assert plan in fired(program)
     check(program, {"x": rows})
 
@@ -112,6 +119,30 @@ def test_big_ones_are_not_left_as_they_stand(shape: tuple[int, ...], axes: list[
     assert "Transpose" not in operators(program)
     x = np.random.default_rng(0).integers(0, 50, shape).astype(np.float32)
     check(program, {"x": x})
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "plan"),
+    [
+        ((64, 3, 224, 224), [0, 2], "coarse-blocked-argmax"),
+        ((16, 16, 128, 256), [0, 2], "fine-blocked-argmax"),
+        ((64, 3, 32, 2048), [0, 2], "fine-blocked-argmax"),
+        ((16, 3, 64, 224), [0, 2], "fine-blocked-argmax"),
+        ((8, 64, 4, 4), [0, 2], "blocked-argmax"),
+        ((32, 10, 10), [0, 2], None),
+    ],
+)
+def test_blocks_are_long_where_little_lies_behind_them(
+    shape: tuple[int, ...], axes: list[int], plan: str | None
+) -> None:
+    """A tensor that the cache does not hold is fetched ahead in runs of a page and more."""
+    assert next(iter(fired(one("argmax", shape, axes))), None) == plan
+
+
+def test_long_blocks_are_exact() -> None:
+    program = one("argmax", (3, 2, 96, 5), [0, 2], only_rules=["coarse-blocked-argmax"])
+    assert fired(program)[0] == "coarse-blocked-argmax"
+    check(program, {"x": np.random.default_rng(0).integers(0, 4, (3, 2, 96, 5)).astype(np.float32)})
 
 
 @pytest.mark.parametrize(("shape", "axes"), [((1, 1000), [1]), ((3, 4), [0]), ((2, 3, 4, 5), [1, 3]), ((64, 64), [1])])

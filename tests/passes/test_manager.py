@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -17,6 +16,7 @@ from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
 from dmlc.passes import CLASSES, Cse, Dce, FoldConstants, Pass, PassContext, PassManager
 from dmlc.passes.rewrite import MAX_SPANS, Match, Miss, Rewriter, Rule, merge_spans, rewrite, used_elsewhere
+from dmlc.records import dataclass
 
 # --- the manager
 

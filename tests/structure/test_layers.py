@@ -15,6 +15,7 @@ PACKAGE = Path(dmlc.__file__).parent
 
 #: Rows from the bottom up; a room imports only rooms of rows before its own.
 ROWS: tuple[tuple[str, ...], ...] = (
+    ("records",),
     ("diagnostics",),
     ("ir",),
     ("ops",),
@@ -22,11 +23,13 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("text", "builder", "importers", "passes", "codegen"),
     ("runtime", "verify"),
     ("api",),
+    ("ledgers",),
     ("cli",),
 )
 ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
 #: What each room may load beside the standard library and numpy.
 LIBRARIES: dict[str, set[str]] = {
+    "records": set(),
     "diagnostics": set(),
     "ir": {"numpy", "networkx"},
     "ops": {"numpy"},
@@ -41,6 +44,7 @@ LIBRARIES: dict[str, set[str]] = {
     "runtime": {"numpy", "onnx", "onnxruntime"},
     "verify": {"numpy", "onnxruntime", "onnx"},
     "api": {"numpy", "onnx"},
+    "ledgers": set(),
     "cli": {"numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }
 
@@ -104,6 +108,10 @@ def test_rooms_load_only_their_libraries(module: str) -> None:
     for name in imports(MODULES[module]):
         top = name.split(".")[0]
         assert top in sys.stdlib_module_names or top in allowed, f"{module} loads {name}"
+
+
+def test_the_package_knows_its_rooms() -> None:
+    assert {room for room in map(room_of, MODULES) if room not in (None, "__main__")} == ROW_OF.keys() == dmlc._ROOMS
 
 
 def test_no_import_cycles() -> None:

@@ -9,7 +9,7 @@ from text_helpers import codes, diagnostics, errors, graph_of, in_model, source
 
 from dmlc import text
 from dmlc.diagnostics import DmlcError, Source
-from dmlc.text.parser import MAX_CHARACTERS
+from dmlc.diagnostics.limits import DEFAULTS
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_every_level_of_precedence_in_every_bracket() -> None:
 def test_defs_that_double() -> None:
     lines = ["def g0(x) {\n    return x + 1\n}\n"]
     lines += [f"def g{i}(x) {{\n    return g{i - 1}(g{i - 1}(x))\n}}\n" for i in range(1, 40)]
-    assert codes("".join(lines) + in_model("return g39(x)")) == ["E0114"]
+    assert codes("".join(lines) + in_model("return g39(x)")) == ["E0117"]
     assert codes("".join(lines) + in_model("return x")) == []
 
 
@@ -108,7 +108,7 @@ def test_the_length_of_a_program_is_limited() -> None:
         text.decode("big.dml", b"#" * 50_000_000)
     assert error.value.diagnostics[0].code.id == "E0114"
     with pytest.raises(DmlcError) as error:
-        text.parse(Source("big.dml", "# \n" * (MAX_CHARACTERS // 3 + 1)))
+        text.parse(Source("big.dml", "# \n" * (DEFAULTS.text_bytes // 3 + 1)))
     assert error.value.diagnostics[0].code.id == "E0114"
 
 

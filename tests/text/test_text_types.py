@@ -74,7 +74,7 @@ def test_sizes(sizes: str, expected: str) -> None:
         ("2 ** 64", [("E0332", 1, 16)]),
         ("N * 2", [("E0208", 1, 16)]),
         ("N, M + N", [("E0208", 1, 19)]),
-        (", ".join(["1"] * 65), [("E0332", 1, 12)]),
+        (", ".join(["1"] * 65), [("E0336", 1, 12)]),
     ],
 )
 def test_wrong_sizes(sizes: str, expected: list[tuple[str, int, int]]) -> None:

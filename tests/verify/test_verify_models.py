@@ -258,3 +258,25 @@ def test_constants_alone() -> None:
     assert verify_models(fixed, fixed).status == "equal"
     other = model(node("Identity", ["c"], ["y"]), inputs={}, constants={"c": floats(1.0, 3.0)})
     assert verify_models(fixed, other).status == "different"
+
+
+def test_over_nothing_the_original_may_fail() -> None:
+    """Of an axis of size 0 there is no index: where the original fails nothing is compared, nor where it has a number
+    that nothing defines and the result fails."""
+    index = model(node("ArgMax", ["x"], ["y"], axis=1), x=(3, "N"))
+    assert verify_models(index, index).status == "equal"
+    nothing = model(node("ArgMax", ["x"], ["y"], axis=1), x=(3, 0))
+    assert verify_models(nothing, nothing).status == "not verified"
+    counted = model(
+        node("ReduceSum", ["x", "a"], ["s"]), node("Cast", ["s"], ["y"], to=I64), x=(3, 0), constants={"a": ints(1)}
+    )
+    verdict = verify_models(counted, nothing, inputs=3)
+    assert (verdict.status, len(verdict.skipped)) == ("not verified", 3)
+    assert "it reduces nothing, which ONNX does not define" in verdict.to_text()
+    some = model(
+        node("ReduceSum", ["x", "a"], ["s"]), node("Cast", ["s"], ["y"], to=I64), x=(3, 2), constants={"a": ints(1)}
+    )
+    cut = [node("Slice", ["x", "o", "o", "a"], ["z"]), node("ArgMax", ["z"], ["y"], axis=1)]
+    verdict = verify_models(some, model(*cut, x=(3, 2), constants={"o": ints(0), "a": ints(1)}), inputs=3)
+    assert verdict.status == "different"
+    assert "the result fails" in verdict.reason

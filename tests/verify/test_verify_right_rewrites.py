@@ -183,3 +183,15 @@ def test_random_numbers_are_no_difference() -> None:
     assert statuses(verdict) == {"exact", "not deterministic"}
     only = model(node("RandomNormalLike", ["x"], ["y"]))
     assert verify_models(only, only).status == "not verified"
+
+
+def test_what_left_the_range_beside_what_rounding_moves() -> None:
+    """Of one output some elements are infinite, and others move as far as the original's own do."""
+    minus = model(
+        node("ReduceLogSumExp", ["x", "a"], ["s"]), node("Sub", ["x", "s"], ["y"]), x=(2, 4), constants={"a": ints(1)}
+    )
+    soft = model(node("LogSoftmax", ["x"], ["y"], axis=1), x=(2, 4))
+    verdict = verify_models(minus, soft, inputs=8)
+    assert verdict.ok, verdict.to_text()
+    wrong = model(node("LogSoftmax", ["x"], ["l"], axis=1), node("Abs", ["l"], ["y"]), x=(2, 4))
+    assert verify_models(minus, wrong, inputs=8).status == "different"

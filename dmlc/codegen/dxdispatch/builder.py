@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from dmlc.diagnostics.catalogue import dxdispatch as codes
 from dmlc.diagnostics.catalogue.targets import TOO_MANY_AXES
 from dmlc.ir import DTYPE_BY_NAME, DType, Node, Tensor, TensorType
 from dmlc.ir.dtype import bool_, i32, i64, u32
+from dmlc.records import dataclass
 from dmlc.targets.directml import refusal
 
 MAX_RANK = 8

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dmlc.ir import Array, DType
+from dmlc.records import dataclass
 
 Sizes = tuple[int, ...]
 

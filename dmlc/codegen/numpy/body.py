@@ -7,6 +7,7 @@ from typing import Any
 
 from dmlc.codegen.numpy import fast_parts
 from dmlc.codegen.numpy.expr import ATOM, SUM, Expr, call, expr, method, name, sequence, subscript
+from dmlc.codegen.numpy.into import lower_into, may_be_written_into
 from dmlc.codegen.numpy.layout import INDENT, definition, fits, layout, statement
 from dmlc.codegen.numpy.literals import scalar
 from dmlc.codegen.numpy.names import Namespace, identifier
@@ -41,6 +42,7 @@ class Body:
         taken = {self.function, *self.parameters.values()}
         self.numpy = "np" if "np" not in taken else Namespace(taken).add("_np")
         self.names = Namespace({*taken, self.numpy})
+        self.threads = self.names.add("THREADS")
         dims = [d for v in graph.inputs for size in v.shape for d in sorted(dim_names(size))]
         self.dims = {d: self.names.local(d) for d in dict.fromkeys(dims)}
         self.used_dims: set[str] = set()
@@ -49,6 +51,7 @@ class Body:
         self._locals: dict[Value, str] = {}
         self._pending: dict[Value, Expr] = {}
         self._unwritten: set[Value] = set()
+        self._into: dict[Value, str] = {}
         self._lines: list[str] = []
         self._indent = INDENT
 
@@ -154,17 +157,22 @@ class Body:
     def _node(self, node: Node) -> None:
         if node.op is CONSTANT or node.results[0] in self._unwritten:
             return
-        lowering = LOWERINGS.get(node.op)
-        if lowering is None:
-            raise _refusal(node)
         for inline in (True, False):
-            lowered = lowering.lower(Call(self, node, inline=inline))
+            lowered = self._lower(node, inline=inline)
             if self._may_wait(node, lowered):
                 self._pending[node.result] = lowered
                 return
             if lowered.depth <= _DEPTH and self._fits(node, lowered):
                 break
         self._assign(", ".join([self._target(r) for r in node.results]), lowered)
+
+    def _lower(self, node: Node, *, inline: bool) -> Expr:
+        lowering = LOWERINGS.get(node.op)
+        if lowering is None:
+            raise _refusal(node)
+        call = Call(self, node, inline=inline)
+        target = self._into.get(node.results[0])
+        return lowering.lower(call) if target is None else lower_into(call, target)
 
     def _fold_products(self, nodes: Sequence[Node]) -> None:
         """Products whose sums are dot products are not written, where both are in one function."""
@@ -182,17 +190,21 @@ class Body:
         arrays = [self.value(v, inline=False) for v in region.arrays]
         function = self.names.add("part")
         outside, self._lines = self._lines, []
+        into = [i for i, v in enumerate(region.results) if may_be_written_into(v)]
+        self._into = {region.results[i]: self.names.add("out") for i in into}
+        parameters = [*[a.text for a in arrays], *[f"{out}=None" for out in self._into.values()]]
         self._indent += INDENT
         for node in region.nodes:
             self._node(node)
         results = [self.value(v, inline=False) for v in region.results]
         inside = [*self._lines, *_return(results, self._indent)]
         self._indent -= INDENT
-        head = definition(function, [a.text for a in arrays], "", self._indent)
+        head = definition(function, parameters, "", self._indent)
         outside += ["", *head, *inside, ""]
         self._lines = outside
         by_parts = self.support(fast_parts._by_parts)
-        made_of = call(by_parts, name(function), sequence(arrays), axes=region.axes)
+        keywords = {"axes": region.axes, **({"into": tuple(into)} if into else {})}
+        made_of = call(by_parts, name(function), sequence(arrays), **keywords)
         targets = ", ".join([r.text for r in results])
         if fits(f"{' ' * self._indent}{targets} = {made_of.opening}"):
             self._assign(targets, made_of)

@@ -17,6 +17,8 @@ from dmlc.codegen.numpy.literals import constant_lines
 from dmlc.codegen.numpy.registry import Style
 from dmlc.ir import Graph
 
+#: The one setting of a file.
+_THREADS = "{} = 1  # that share the work on large arrays; who imports this may set it"
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -47,8 +49,9 @@ def _header(body: Body, constants: list[str], saved: list[str]) -> str:
     title = clean(body.graph.name)
     lines = [f'"""Model `{title}` as NumPy code, written by dmlc; it needs NumPy 1.26 or newer."""']
     lines += ["", f"import numpy as {body.numpy}"]
-    if saved or constants:
-        lines += ["", *saved, *constants]
+    settings = [_THREADS.format(body.threads)] if fast_parts._each in body.supports else []
+    if saved or constants or settings:
+        lines += ["", *settings, *saved, *constants]
     return "\n".join(lines)
 
 
@@ -88,7 +91,7 @@ def _sources(body: Body) -> list[str]:
                 body.support(called)
                 pending.append(called)
     known = [f for module in _SUPPORT for f in vars(module).values() if inspect.isfunction(f)]
-    shared = {"np": body.numpy} | _hidden_builtin(body)
+    shared = {"np": body.numpy, "THREADS": body.threads} | _hidden_builtin(body)
     used = [f for f in dict.fromkeys(known) if f in body.supports]
     return [_rename(_source(f), _called(f, body.supports) | shared) for f in used]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, Union
+
+from dmlc.records import dataclass
 
 # How tightly an expression binds, from the loosest.
 COMPARE, OR, XOR, AND, SUM, PRODUCT, UNARY, POWER, ATOM = range(9)
@@ -107,6 +108,13 @@ def call(function: str, *arguments: Argument, **keywords: Argument) -> Expr:
         items=tuple(items),
         depth=_depth(items),
     )
+
+
+def with_keyword(made: Expr, keyword: str, value: Argument) -> Expr:
+    """A call with one keyword more."""
+    items = (*made.items, (f"{keyword}=", expr(value)))
+    inner = ", ".join(prefix + e.text for prefix, e in items)
+    return Expr(f"{made.opening}{inner})", split="call", opening=made.opening, items=items, depth=_depth(list(items)))
 
 
 def method(receiver: Expr, function: str, *arguments: Argument, **keywords: Argument) -> Expr:

@@ -10,28 +10,57 @@ from __future__ import annotations
 import numpy as np
 
 
-def _softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
-    """exp(x) over its sum, over the axes together; the maximum is taken out first."""
-    out = x - np.max(x, axis=axes, keepdims=True, initial=-np.inf)
-    np.exp(out, out=out)
-    out /= np.sum(out, axis=axes, keepdims=True)
+def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The sum over the axes, kept as size 1.
+
+    For short rows einsum has far less to do than np.sum, and is no less exact; longer ones are
+    left to np.sum, which adds in pairs.
+    """
+    if len(axes) == 1 and axes[0] == x.ndim - 1 and x.shape[-1] * x.itemsize <= 1024:
+        return np.einsum("...i->...", x)[..., np.newaxis]
+    return np.sum(x, axis=axes, keepdims=True)
+
+
+def _is_tame(x: np.ndarray) -> bool:
+    """Whether exp(x) and sums of it are far from the ends of the range."""
+    return x.size > 0 and np.min(x) >= -60 and np.max(x) <= 60
+
+
+def _softmax(
+    x: np.ndarray,
+    axes: tuple[int, ...],
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """exp(x) over its sum, over the axes together; the maximum is taken out first if need be."""
+    if _is_tame(x):
+        out = np.exp(x, out=out)
+    else:
+        out = np.subtract(x, np.max(x, axis=axes, keepdims=True, initial=-np.inf), out=out)
+        np.exp(out, out=out)
+    out /= _sum(out, axes)
     return out
 
 
-def _log_softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
+def _log_softmax(
+    x: np.ndarray,
+    axes: tuple[int, ...],
+    out: np.ndarray | None = None,
+) -> np.ndarray:
     """The logarithm of softmax over the axes together; the maximum is taken out first."""
-    out = x - np.max(x, axis=axes, keepdims=True, initial=-np.inf)
-    out -= np.log(np.sum(np.exp(out), axis=axes, keepdims=True))
+    out = np.subtract(x, np.max(x, axis=axes, keepdims=True, initial=-np.inf), out=out)
+    out -= np.log(_sum(np.exp(out), axes))
     return out
 
 
-def _log_sum_exp(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
-    """The logarithm of the sum of exponentials, axes kept; the maximum is taken out first."""
+def _log_sum_exp(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The logarithm of the sum of exponentials, axes kept; as in softmax the maximum is taken out."""
+    if _is_tame(x):
+        return np.log(_sum(np.exp(x), axes))
     peak = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(peak), peak, 0)
     powers = x - shift
     np.exp(powers, out=powers)
-    return np.log(np.sum(powers, axis=axes, keepdims=True)) + shift
+    return np.log(_sum(powers, axes)) + shift
 
 
 def _dot(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -40,22 +69,23 @@ def _dot(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     Along last axes it is made of dot products of up to 1024 elements, which are no less exact than
     NumPy's sums; down first axes the rows are added up as NumPy does.
     """
-    kept = x.shape[: min(axes)]
+    kept, below = x.shape[: min(axes)], x.shape[max(axes) + 1 :]
     if x.shape != y.shape or max(axes) - min(axes) + 1 != len(axes) or x.size == 0:
         return np.sum(x * y, axis=axes, keepdims=True)
-    below = x.shape[max(axes) + 1 :]
     if below:
         shape = int(np.prod(kept)), -1, int(np.prod(below))
         total = np.einsum("ijk,ijk->ik", x.reshape(shape), y.reshape(shape))
         return total.reshape(*kept, *[1] * len(axes), *below)
-    count = int(np.prod(kept, dtype=np.int64))
-    x, y = x.reshape(count, -1), y.reshape(count, -1)
-    whole = x.shape[1] // 1024 * 1024
-    total = np.matmul(x[:, np.newaxis, whole:], y[:, whole:, np.newaxis]).reshape(count)
+    x, y = x.reshape(*kept, -1), y.reshape(*kept, -1)
+    whole = x.shape[-1] // 1024 * 1024
+    total = np.zeros(kept, x.dtype)
     if whole:
-        left = x[:, :whole].reshape(count, -1, 1, 1024)
-        right = y[:, :whole].reshape(count, -1, 1024, 1)
-        total += np.sum(np.matmul(left, right), axis=(1, 2, 3))
+        left = x[..., :whole].reshape(*kept, -1, 1, 1024)
+        right = y[..., :whole].reshape(*kept, -1, 1024, 1)
+        total += np.sum(np.matmul(left, right), axis=(-3, -2, -1))
+    if whole < x.shape[-1]:
+        rest = np.matmul(x[..., np.newaxis, whole:], y[..., whole:, np.newaxis])
+        total += rest[..., 0, 0]
     return total.reshape(*kept, *[1] * len(axes))
 
 

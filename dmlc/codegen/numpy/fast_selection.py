@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlc.codegen.numpy.fast_parts import _keep_freed_memory
+from dmlc.codegen.numpy.fast_parts import THREADS, _each, _keep_freed_memory
 
 
 def _half_keys(x: np.ndarray, nan: int) -> np.ndarray:
@@ -35,8 +35,7 @@ def _half_keys(x: np.ndarray, nan: int) -> np.ndarray:
 def _arg(x: np.ndarray, axes: tuple[int, ...], largest: bool, last: bool) -> np.ndarray:
     """The row-major index over the axes of the largest or smallest element.
 
-    Of equal elements it is the first or the last; the axes are dropped. One group of neighbouring
-    axes is searched first, then the others among the few elements that it leaves.
+    Of equal elements it is the first or the last; the axes are dropped.
     """
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
     if x.dtype == np.float16:
@@ -52,15 +51,82 @@ def _arg(x: np.ndarray, axes: tuple[int, ...], largest: bool, last: bool) -> np.
     searched = [i for i, (_, axis) in enumerate(groups) if axis in axes]
     if not searched or x.size == 0:
         return np.zeros(kept, np.int64)
-    sizes = [n for n, _ in groups]
+    x = x.reshape([n for n, _ in groups])
+    step = len(x) if searched[0] == 0 else -(-len(x) // THREADS)
+
+    def search(start: int) -> np.ndarray:
+        part = x[start : start + step]
+        index = _by_maxima(part, searched, largest, last)
+        return _by_groups(part, searched, largest, last) if index is None else index
+
+    found = _each(search, list(range(0, len(x), step)))
+    return (found[0] if len(found) == 1 else np.concatenate(found, axis=None)).reshape(kept)
+
+
+def _by_maxima(x: np.ndarray, axes: list[int], largest: bool, last: bool) -> np.ndarray | None:
+    """``_arg`` from maxima over a few layers of the first axis that is searched.
+
+    They are found in one quick reading; only the layers behind the best of them are looked into.
+    None where that would not be few.
+    """
+    axis, choose = axes[0], np.max if largest else np.min
+    total = int(np.prod([x.shape[i] for i in axes]))
+    below = int(np.prod(x.shape[axis + 1 :]))
+    if total < 512 or below < 64 or x.dtype.itemsize == 1:
+        return None
+    layers = [n for n in range(3, 33) if x.shape[axis] % n == 0]
+    if not layers:
+        return None
+    high = min(layers, key=lambda n: abs(n - total**0.5 / 4))
+    if high < x.shape[axis]:
+        x = x.reshape(*x.shape[:axis], high, -1, *x.shape[axis + 1 :])
+        axes = [axis, *[i + 1 for i in axes]]
+        below = int(np.prod(x.shape[axis + 1 :]))
+    _keep_freed_memory()
+    best = choose(x, axis=axis, keepdims=True)
+    top = choose(best, axis=tuple(axes), keepdims=True)
+    equal = best == top
+    if x.dtype.kind == "f" and np.isnan(top).any():
+        equal |= np.isnan(best)  # as good as a best that is NaN
+    if np.count_nonzero(equal) > 4 * top.size:
+        return None
+    at = np.flatnonzero(equal)
+    first = at + at // below * ((high - 1) * below)
+    values = x.reshape(-1).take(first[:, np.newaxis] + np.arange(high) * below)
+    number = _arg_down(values[:, :, np.newaxis], largest, last)[:, 0]
+    # Of each candidate: the column among the axes that are kept, the place among the others.
+    place, column = np.zeros(at.shape, np.int64), np.zeros(at.shape, np.int64)
+    high_place = wide = 1
+    for i in range(x.ndim)[::-1]:
+        if i == axis:
+            coordinate = number
+        else:
+            at, coordinate = np.divmod(at, x.shape[i])
+        if i in axes:
+            place += coordinate * high_place
+            high_place *= x.shape[i]
+        else:
+            column += coordinate * wide
+            wide *= x.shape[i]
+    index = np.empty(top.size, np.int64)
+    if place.size > top.size:
+        order = np.lexsort((place if last else -place, column))
+        place, column = place[order], column[order]
+    index[column] = place  # of several the last one stays
+    return index
+
+
+def _by_groups(x: np.ndarray, searched: list[int], largest: bool, last: bool) -> np.ndarray:
+    """``_arg`` one axis at a time: first all along one, then among the elements that are left."""
+    sizes = list(x.shape)
     # What is read in its order is read fastest: the last axis alone, or else first axes, if long.
     first = searched[0] if sizes[searched[0]] >= 32 else max(searched, key=sizes.__getitem__)
-    if searched[-1] == len(groups) - 1:
+    if searched[-1] == x.ndim - 1:
         first = searched[-1]
     x = x.reshape(int(np.prod(sizes[:first], dtype=np.int64)), sizes[first], -1)
     found = _arg_down(x, largest, last)
     if len(searched) == 1:
-        return found.reshape(kept)
+        return found
     values = _at(x, found)
     steps, step = {}, 1
     for i in searched[::-1]:
@@ -72,8 +138,7 @@ def _arg(x: np.ndarray, axes: tuple[int, ...], largest: bool, last: bool) -> np.
         along = np.arange(sizes[i]) * step
         places += along.reshape([-1 if j == i else 1 for j in range(len(sizes))])
     values = values.reshape(sizes)
-    index = _best_place(values, places, tuple(steps), largest=largest, last=last)
-    return index.reshape(kept)
+    return _best_place(values, places, tuple(steps), largest=largest, last=last)
 
 
 def _best_place(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dmlc.codegen.numpy.fast_parts import _each
 from dmlc.codegen.numpy.fast_selection import _half_keys
 
 
@@ -24,8 +25,11 @@ def _top_k(
         found = _sorted_places(columns, largest)[:, :k]
     else:
         step = max(1, (1 << 17) // max(1, n * columns.shape[2]))  # parts that stay in the cache
-        for i in range(0, count if x.size else 0, step):
+
+        def search(i: int) -> None:
             found[i : i + step] = _top_of_long(columns[i : i + step], k, largest)
+
+        _each(search, list(range(0, count if x.size else 0, step)))
     indices = found.reshape(*x.shape[:axis], k, *x.shape[axis + 1 :])
     return np.take_along_axis(x, indices, axis=axis), indices.astype(dtype)
 

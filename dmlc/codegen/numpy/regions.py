@@ -8,12 +8,12 @@ generated one, called for each part.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dmlc.ir import Dim, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f32, f64
 from dmlc.ops import binary, choose, elementwise, normalize, reduce
+from dmlc.records import dataclass
 
 #: Below this many elements all stays in the cache anyway.
 _LARGE = 1 << 16
@@ -75,12 +75,12 @@ def with_regions(graph: Graph, nodes: Iterable[Node]) -> list[Item]:
 
 
 def is_in_dot(node: Node) -> bool:
-    """Whether the node is a product that is only summed: a dot product needs no array for it."""
+    """Whether the node is a product that is only summed or averaged: a dot product needs no array for it."""
     if node.op is not binary.MUL or node.result.type.dtype not in (f32, f64) or not node.result.is_used_once:
         return False
     user = node.result.users[0]
     same = all(v is not None and v.shape == node.result.shape for v in node.operands)
-    return same and user.op is reduce.REDUCE_SUM and bool(_mixed(user))
+    return same and user.op in (reduce.REDUCE_SUM, reduce.REDUCE_MEAN) and bool(_mixed(user))
 
 
 class _Growth:

@@ -7,7 +7,6 @@ where a line gets too long, so it has no effect but through ``Call``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from dmlc.codegen.numpy.expr import Argument, Expr, call, method, name
@@ -15,6 +14,7 @@ from dmlc.codegen.numpy.literals import dtype_expr, keeps_dtype, number, scalar
 from dmlc.ir import Dim, DType, Node, Operation, Value, product
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.constant import constant_of
+from dmlc.records import dataclass
 
 Style: TypeAlias = Literal["fast", "plain"]
 

@@ -1,34 +1,6 @@
-"""ONNX code: one lowering file a family; importing this package registers them all."""
+"""ONNX code: one lowering file a family."""
 
-from dmlc.codegen.onnx import (
-    carried,
-    choose,
-    elementwise,
-    index,
-    matmul,
-    move,
-    normalize,
-    reduce,
-    scan,
-    select,
-    softmax,
-)
 from dmlc.codegen.onnx.model import emit
-from dmlc.codegen.onnx.registry import LOWERINGS, lowers
+from dmlc.codegen.onnx.registry import lowering_of, lowers
 
-__all__ = [
-    "LOWERINGS",
-    "carried",
-    "choose",
-    "elementwise",
-    "emit",
-    "index",
-    "lowers",
-    "matmul",
-    "move",
-    "normalize",
-    "reduce",
-    "scan",
-    "select",
-    "softmax",
-]
+__all__ = ["emit", "lowering_of", "lowers"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +11,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from dmlc.ir import Array, Dim, TensorType, dim_names, product, symbol
 from dmlc.ir.dim import substitute
+from dmlc.records import dataclass
 
 _NAMES = {
     TensorProto.FLOAT16: "f16",

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from math import isinf
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.passed import pass_on, restore_frame
-from dmlc.codegen.onnx.registry import LOWERINGS
+from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
 from dmlc.codegen.onnx.writer import value_info, weight_proto
 from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph, Node
-from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE
 from dmlc.targets import Target
+
+if TYPE_CHECKING:
+    from dmlc.onnx_schema.origin import ModelOrigin
 
 #: The IR version that each opset came with (onnx, docs/Versioning.md).
 _IR_VERSION = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10}
@@ -70,7 +74,7 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
     for node in emitter.graph:
         if node.op is CONSTANT:
             continue
-        if not (node.origin is not None and pass_on(emitter, node, lambda inner: emit_nodes(inner, watch))):
+        if node.origin is None or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
             _check_rank(node, emitter.target)
             _lower(emitter, node, index, watch)
         for value in node.results:
@@ -78,8 +82,16 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
         index += 1
 
 
+@cache
+def _pass_on() -> Callable[[Emitter, Node, Callable[[Emitter], None]], bool]:
+    """Only imported models load it."""
+    from dmlc.codegen.onnx.passed import pass_on
+
+    return pass_on
+
+
 def _lower(emitter: Emitter, node: Node, index: int, watch: RoundingWatch) -> None:
-    lowering = LOWERINGS.get(node.op)
+    lowering = lowering_of(node.op)
     if lowering is None:
         raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
     emitter.shared.node_names.discard(node.name)
@@ -111,6 +123,8 @@ def _frame(model: ModelProto, emitter: Emitter) -> None:
     model.producer_name = "dmlc"
     model.producer_version = __version__
     if origin is not None:
+        from dmlc.codegen.onnx.passed import restore_frame
+
         restore_frame(model, origin, emitter)
     model.opset_import.add(domain="", version=opset)
     for domain in sorted(emitter.domains):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from onnx import NodeProto
 
 from dmlc.codegen.onnx.known import Known, Scope, attribute, names_of, parameters
 from dmlc.codegen.onnx.statistics import subgraphs
+from dmlc.records import dataclass
 from dmlc.targets import Target
 from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal
 from dmlc.targets.provider import COVERED_DOMAINS, Failure, Kernel, Provider, ProviderRow

@@ -6,9 +6,11 @@ outside of it is closed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from onnx import NodeProto
+
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
@@ -15,6 +15,7 @@ from dmlc.codegen.onnx.partition import Partitions
 from dmlc.codegen.onnx.skeleton import inferred
 from dmlc.codegen.onnx.statistics import subgraphs
 from dmlc.ir import Array, Dim, TensorType
+from dmlc.records import dataclass
 from dmlc.targets import Target, dispatches
 from dmlc.targets.directml import least_feature_level, level_key
 from dmlc.targets.provider import Provider, provider

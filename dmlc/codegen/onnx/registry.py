@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -12,6 +13,21 @@ from dmlc.ir import Node, Operation
 Lowering: TypeAlias = Callable[[Emitter, Node], "str | Sequence[str]"]
 
 LOWERINGS: dict[Operation, Lowering] = {}
+#: The files with lowerings, common operations first.
+FAMILIES = (
+    "elementwise",
+    "reduce",
+    "select",
+    "softmax",
+    "choose",
+    "move",
+    "normalize",
+    "index",
+    "matmul",
+    "scan",
+    "passed",
+    "carried",
+)
 
 
 def lowers(*operations: Operation) -> Callable[[Lowering], Lowering]:
@@ -25,3 +41,11 @@ def lowers(*operations: Operation) -> Callable[[Lowering], Lowering]:
         return function
 
     return register
+
+
+def lowering_of(op: Operation) -> Lowering | None:
+    """The operation's lowering. Families are loaded until one has it: most models need few of them."""
+    waiting = iter(FAMILIES)
+    while op not in LOWERINGS and (family := next(waiting, None)) is not None:
+        importlib.import_module(f"dmlc.codegen.onnx.{family}")
+    return LOWERINGS.get(op)

@@ -32,10 +32,9 @@ def cumprod(emitter: Emitter, node: Node) -> str:
     size = x.shape[a.axis]
     if isinstance(size, int):
         out = _by_doubling(emitter, name, x.shape, size, a, home)
-    elif not emitter.graph.dims.promises_empty(size):
-        out = _by_scan(emitter, name, x.shape, a, home)
     else:
-        out = _of_nothing(emitter, name, x.shape, a, home)
+        empty = [axis for axis, size in enumerate(x.shape) if emitter.graph.dims.promises_empty(size)]
+        out = _by_longer_scan(emitter, name, x.shape, empty, a, home)
     return emitter.cast(out, x.type.dtype, have=home)
 
 
@@ -62,16 +61,22 @@ def _moved(emitter: Emitter, name: str, shape: Shape, step: int, a: ScanAttribut
     return emitter.op("Pad", [kept, emitter.ints(pads), emitter.scalar(1, dtype)])
 
 
-def _of_nothing(emitter: Emitter, name: str, shape: Shape, a: ScanAttributes, dtype: DType) -> str:
-    """ONNX Runtime's Scan fails on no element: one more runs last and is cut off again."""
-    size = shape[a.axis]
-    pads = [0] * (2 * len(shape))
-    pads[a.axis if a.reverse else len(shape) + a.axis] = 1
-    longer = emitter.op("Pad", [name, emitter.ints(pads), emitter.scalar(1, dtype)])
-    grown = (*shape[: a.axis], size + 1, *shape[a.axis + 1 :])
-    out = _by_scan(emitter, longer, grown, a, dtype)
-    start = 1 if a.reverse else 0
-    return slice_of(emitter, out, size + 1, a.axis, start, start + size)
+def _by_longer_scan(
+    emitter: Emitter, name: str, shape: Shape, empty: list[int], a: ScanAttributes, dtype: DType
+) -> str:
+    """ONNX Runtime's Scan fails on no element and ends the process where an element holds nothing: along axes that
+    may be ``empty`` one more is put where it runs last, and is cut off again."""
+    grown, pads, starts = list(shape), [0] * (2 * len(shape)), [0] * len(shape)
+    for axis in empty:
+        grown[axis] = shape[axis] + 1
+        starts[axis] = int(a.reverse and axis == a.axis)
+        pads[axis if starts[axis] else len(shape) + axis] = 1
+    if empty:
+        name = emitter.op("Pad", [name, emitter.ints(pads), emitter.scalar(1, dtype)])
+    out = _by_scan(emitter, name, tuple(grown), a, dtype)
+    for axis in empty:
+        out = slice_of(emitter, out, grown[axis], axis, starts[axis], starts[axis] + shape[axis])
+    return out
 
 
 def _by_scan(emitter: Emitter, name: str, shape: Shape, a: ScanAttributes, dtype: DType) -> str:

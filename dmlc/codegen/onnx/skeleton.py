@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, inliner, shape_inference
 
 from dmlc.ir import FOREIGN, TensorType
+from dmlc.onnx_schema import growth
 
 #: Constants up to this many elements take part in the inference: shapes, axes, scales.
 _KNOWN_SIZE = 1024
@@ -33,7 +34,10 @@ def inferred(model: ModelProto, types: Mapping[str, TensorType] | None = None) -
     try:
         if bare.functions:
             bare = inliner.inline_local_functions(bare)
-        known: ModelProto = shape_inference.infer_shapes(_familiar(bare), data_prop=True)
+        can_infer, with_data = growth.can_infer(bare)
+        if not can_infer:
+            return bare
+        known: ModelProto = shape_inference.infer_shapes(_familiar(bare), data_prop=with_data)
     except Exception:  # onnx raises what it likes: RuntimeError, ValueError, protobuf's own errors
         return bare
     _adopt(bare.graph, known.graph)

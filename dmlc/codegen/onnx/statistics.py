@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from dmlc.codegen.onnx.skeleton import inferred
 from dmlc.ir import Dim, TensorType, dim_names, product, symbol
+from dmlc.records import dataclass
 from dmlc.targets import dispatch_row, dispatches
 
 #: Nodes that no runtime runs; they are not counted.

@@ -8,8 +8,7 @@ that a result is written under its final name without a copy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import PurePosixPath, PureWindowsPath
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value,
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, kernel_table
 
 ELEMENT_TYPE: dict[DType, int] = {
@@ -58,7 +58,6 @@ class _Shared:
         self.constants: dict[Tensor, str] = {}
         self.int_vectors: dict[tuple[int, ...], str] = {}
         self.attributes: dict[Any, AttributeProto] = {}
-        self.places: dict[str, str] = {}
 
 
 class NodeWriter:
@@ -265,7 +264,7 @@ class NodeWriter:
         pending = self._pending
         if not pending:
             return
-        place = self._place(span) if span is not None else ""
+        place = span.place if span is not None else ""
         own = sum(1 for entry in pending if not entry.label)
         for k, entry in enumerate(pending):
             inputs = entry.inputs
@@ -348,14 +347,6 @@ class NodeWriter:
             free = f"{name}_{count}"
         self.shared.taken.add(free)
         return free
-
-    def _place(self, span: Span) -> str:
-        """``file.dml:12:5``: the file's name without its folder, so that the bytes do not depend on it."""
-        name = self.shared.places.get(span.source.name)
-        if name is None:
-            name = PureWindowsPath(PurePosixPath(span.source.name).name).name
-            self.shared.places[span.source.name] = name
-        return f"{name}:{span.line}:{span.column}"
 
     # --- attributes
 

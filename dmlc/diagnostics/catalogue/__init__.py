@@ -6,6 +6,7 @@ from dmlc.diagnostics.catalogue import (
     builder,
     dxdispatch,
     files,
+    limits,
     models,
     names,
     runs,
@@ -14,4 +15,17 @@ from dmlc.diagnostics.catalogue import (
     targets,
 )
 
-__all__ = ["advice", "bugs", "builder", "dxdispatch", "files", "models", "names", "runs", "shapes", "syntax", "targets"]
+__all__ = [
+    "advice",
+    "bugs",
+    "builder",
+    "dxdispatch",
+    "files",
+    "limits",
+    "models",
+    "names",
+    "runs",
+    "shapes",
+    "syntax",
+    "targets",
+]

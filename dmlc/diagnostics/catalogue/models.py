@@ -15,8 +15,9 @@ NOT_A_MODEL = declare(
 BROKEN_MODEL = declare(
     "E0431",
     "a model whose graph is broken",
-    """A node uses a value that nothing makes, two values have one name, nodes depend on one another in a circle, or the
-    model has no outputs. No runtime can load such a model; onnx.checker.check_model tells more.""",
+    """A node uses a value that nothing makes, lacks an attribute or has one of another type, two values have one name,
+    nodes or functions depend on one another in a circle, graphs nest deeper than files hold, or there are no outputs.
+    No runtime can load such a model; onnx.checker.check_model tells more.""",
     example="dmlc compile cut.onnx -o out.onnx    # a node reads the value h, which no node makes",
     fixed="dmlc compile whole.onnx -o out.onnx    # exported again, with the nodes that make h",
     program=False,

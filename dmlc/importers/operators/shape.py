@@ -50,4 +50,4 @@ def range_(r: Reading) -> Found:
     if start is None or limit is None or delta is None or start.dtype.kind not in "iu" or not delta.any():
         return None
     numbers = range(int(start.reshape(())), int(limit.reshape(())), int(delta.reshape(())))
-    return Data(np.asarray(numbers, start.dtype)) if len(numbers) <= _MOST_FILLED else None
+    return None if numbers[_MOST_FILLED:] else Data(np.asarray(numbers, start.dtype))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from dmlc.ir import Array
+from dmlc.records import dataclass
 
 
 class Unmovable(Exception):

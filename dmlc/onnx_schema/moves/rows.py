@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dmlc.onnx_schema.moves.draft import Draft, Unmovable
+from dmlc.records import dataclass
 
 #: Changes the draft in place. Raises ``Unmovable``.
 Step: TypeAlias = Callable[[Draft], None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import f16
@@ -13,6 +13,7 @@ from dmlc.ops.elementwise import ABS, LOG, NEG, RECIPROCAL, SQRT
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.passes.patterns import made_by, scalar_of
+from dmlc.records import dataclass
 
 #: Reductions that square, and others.
 _SQUARING = (REDUCE_SUM_SQUARE, REDUCE_L2)
@@ -79,7 +80,7 @@ def _is_product(node: Node) -> bool:
 def _before(value: Value, region: Region, steps: int = _STEPS) -> bool:
     """Take in the products that the reduction sums, and what stands between them and it; whether there are any."""
     node = value.producer
-    if node is None or value.type.dtype is not f16 or not steps:
+    if node is None or not steps:
         return False
     if node in region.nodes:
         return True
@@ -155,7 +156,7 @@ def _others(user: Node, value: Value) -> Sequence[Value]:
 def _square_of_mean(value: Value) -> bool:
     """Whether it is what a variance takes from the mean of squares."""
     node = value.producer
-    if node is None or node.op not in (MUL, POW) or not is_square(node):
+    if node is None or not is_square(node):
         return False
     return made_by(node.operand(0), REDUCE_MEAN, REDUCE_SUM) is not None
 

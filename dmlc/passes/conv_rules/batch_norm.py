@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 from dmlc.passes.conv_rules.weights import Conv, conv_of, rebuilt, wide
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +33,7 @@ class FoldBatchNorm(Rule[_Found]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
-        if not is_opaque(node, "BatchNormalization") or len(node.operands) != 5:
+        if not is_opaque(node, "BatchNormalization"):
             return None
         conv = conv_of(node.operand(0))
         if conv is None or attribute_of(node, "training_mode", 0) or any(r.uses for r in node.results[1:]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from dmlc.passes.conv_rules.weights import Conv, conv_of, rebuilt, wide
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +47,7 @@ class FoldBias(Rule[_Found]):
         assert match.bias is not None
         shape, rank = match.bias.type.shape, match.conv.node.result.type.rank
         wanted = (match.conv.channels, *[1] * (rank - 2))
-        if rank < 3 or shape not in (wanted, (1, *wanted)):
+        if shape not in (wanted, (1, *wanted)):
             return Miss("{0} does not vary by channel alone", (match.bias.type,))
         return used_elsewhere(match.conv.node.result)
 

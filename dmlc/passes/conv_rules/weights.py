@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from dmlc.ir import Array, Node, StoredTensor, Tensor, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.passes.rewrite import Rewriter
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Conv:
 def conv_of(value: Value) -> Conv | None:
     """The convolution that the value is; None where its weights are not known, or lie in a file of their own."""
     node = value.producer
-    if node is None or not is_opaque(node, "Conv") or len(node.operands) < 2:
+    if node is None or not is_opaque(node, "Conv"):
         return None
     weight = constant_of(node.operands[1])
     bias = constant_of(node.operands[2]) if len(node.operands) > 2 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.patterns import made_by
 from dmlc.passes.reduce_rules.moves import is_unit, reshape_ones
 from dmlc.passes.rewrite import Rewriter
+from dmlc.records import dataclass
 
 #: A larger constant is moved by the model, not here.
 _MOST_ELEMENTS = 2**20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from string import ascii_lowercase
 
 from dmlc.ir import Graph, Node, Value
@@ -14,6 +13,7 @@ from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.passes.dot_rules.arrange import summed_product
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 #: The opset since which ONNX has Einsum.
 SINCE = 12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import MUL
@@ -14,6 +13,7 @@ from dmlc.passes.dot_rules.arrange import SummedProduct, arranged, summed_produc
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.reduce_rules.moves import reshape_ones
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

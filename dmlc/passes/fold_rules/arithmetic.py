@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.records import dataclass
 
 #: A larger constant is not searched for ones or zeros.
 _MOST_ELEMENTS = 4096
@@ -139,10 +139,8 @@ _MANTISSA = {16: 11, 32: 24, 64: 53}
 
 def _holds(source: DType, middle: DType) -> bool:
     """Whether ``middle`` has every value of ``source``."""
-    if source is middle or source.kind == "bool":
-        return middle.kind != "bool" or source is middle
-    if middle.kind == "bool":
-        return False
+    if source.kind == "bool":
+        return True
     if source.is_float:
         return middle.is_float and middle.bits >= source.bits
     if middle.is_float:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlc.diagnostics.catalogue.limits import FOLDED_BYTES, FOLDED_ELEMENTS
 from dmlc.ir import Array, Graph, Node, Operation, StoredTensor, Tensor, Value
 from dmlc.ops.binary import (
     ADD,
@@ -60,6 +61,9 @@ _FOLDABLE: tuple[Operation, ...] = tuple(
 
 #: The most bytes that are read of a weight in a file of its own.
 _MOST_APART = 1024
+#: Why a limit keeps a node, with the code whose page says more and the override.
+_TOO_LARGE = f"{FOLDED_ELEMENTS}: {{0}} has {{1:,}} elements, the limit is {{2:,}} (--limit folded_elements={{1}})"
+_TOO_MANY = f"{FOLDED_BYTES}: the constants would take {{0:,}} bytes, the limit is {{1:,}} (--limit folded_bytes={{0}})"
 
 
 class Evaluate(Rule[Match]):
@@ -68,15 +72,18 @@ class Evaluate(Rule[Match]):
     The operation's reference is run on them. ``exact`` where each target gives the same bits.
 
     Functions that targets round differently, and float sums, are ``reassociates``. What the language leaves
-    unspecified is not folded, nor is what takes more than ``max_bytes``.
+    unspecified is not folded, nor is what has more than ``max_elements``, or takes
+    more than ``max_bytes`` with all that was folded before.
     """
 
     name = "fold"
     roots = _FOLDABLE
     fed_by = (CONSTANT,)
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_elements: int, max_bytes: int) -> None:
+        self.max_elements = max_elements
         self.max_bytes = max_bytes
+        self.bytes = 0
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         for value in node.operands:
@@ -89,14 +96,18 @@ class Evaluate(Rule[Match]):
         for value in (*node.results, *[v for v in node.operands if v is not None]):
             if not value.type.is_static:
                 return Miss("its sizes are not known while compiling: {0}", (value.type,))
-            size = prod([d for d in value.shape if isinstance(d, int)]) * value.type.dtype.numpy.itemsize
+            count = prod([d for d in value.shape if isinstance(d, int)])
+            size = count * value.type.dtype.numpy.itemsize
             tensor = constant_of(value)
             if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
                 return Miss("{0} lies in a file of its own, which is not read", (value.type,))
-            if size > self.max_bytes:
-                return Miss("{0} takes {1} bytes, the limit is {2}", (value.type, size, self.max_bytes))
+            if count > self.max_elements:
+                return Miss(_TOO_LARGE, (value.type, count, self.max_elements))
         if node.attributes.dims():
             return Miss("its attributes hold sizes that are not known while compiling")
+        after = self.bytes + _bytes(node)
+        if after > self.max_bytes:
+            return Miss(_TOO_MANY, (after, self.max_bytes))
         unspecified = _UNSPECIFIED.get(node.op)
         reason = unspecified(node, _arrays(node)) if unspecified is not None else None
         return None if reason is None else Miss(reason)
@@ -112,12 +123,19 @@ class Evaluate(Rule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node = match.root
         assert node.op.reference is not None
+        self.bytes += _bytes(node)
         out = node.op.reference(node.attributes, *_arrays(node))
         results = out if isinstance(out, tuple) else (out,)
         return [
             rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, old.type.dtype)))
             for array, old in zip(results, node.results, strict=True)
         ]
+
+
+def _bytes(node: Node) -> int:
+    """What the results take; their sizes are known."""
+    shapes = [([d for d in value.shape if isinstance(d, int)], value.type.dtype) for value in node.results]
+    return sum(prod(sizes) * dtype.numpy.itemsize for sizes, dtype in shapes)
 
 
 def _arrays(node: Node) -> list[Array | None]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, OpError, Value
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import WHERE
 from dmlc.ops.move import EXPAND
 from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +45,7 @@ def _stands_without(node: Node, index: int, expand: Node, graph: Graph) -> bool:
     operands = list(node.operands)
     operands[index] = expand.operand(0)
     try:
-        types, conditions = graph.infer(node.op, operands, node.attributes)
+        types, _ = graph.infer(node.op, operands, node.attributes)
     except OpError:
         return False
-    return not conditions and types[0] == node.result.type
+    return types[0] == node.result.type

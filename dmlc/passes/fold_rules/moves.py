@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import (
@@ -24,6 +23,7 @@ from dmlc.ops.move import (
 )
 from dmlc.passes.reduce_rules.moves import ones_between, reshape_ones
 from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.records import dataclass
 
 
 class StandStill(Rule[Match]):
@@ -43,7 +43,7 @@ class StandStill(Rule[Match]):
 
 
 def _stands_still(node: Node) -> bool:
-    if len(node.results) != 1 or len(node.operands) != 1 or node.result.type != node.operand(0).type:
+    if len(node.results) != 1 or node.result.type != node.operand(0).type:
         return False
     if node.op is TRANSPOSE:
         perm = node.attributes_as(TransposeAttributes).perm

@@ -5,6 +5,7 @@ from dmlc.passes.hoist_rules.extreme import RisingAfterExtreme
 from dmlc.passes.hoist_rules.linear import ScaleAfterSum, ShiftAfterMean
 from dmlc.passes.hoist_rules.padded import ReductionOfPad
 from dmlc.passes.hoist_rules.stretched import ReductionBeforeExpand
+from dmlc.passes.hoist_rules.sums import SumOfSums
 
 __all__ = [
     "ReductionBeforeExpand",
@@ -13,4 +14,5 @@ __all__ = [
     "RisingAfterExtreme",
     "ScaleAfterSum",
     "ShiftAfterMean",
+    "SumOfSums",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -25,10 +26,13 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
 )
 from dmlc.ops.rules import reduced_shape
+from dmlc.passes.hoist_rules.scales import Scales, Steps, copy_step, join_step, reduction_steps
+from dmlc.passes.lowering_plans.plan import Sizes, Work
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.reduce_rules.kinds import WRAPPING_TARGETS
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
+from dmlc.records import dataclass
 
 #: reduction -> (what each part is reduced by, what joins two results).
 _JOINED: dict[Operation, tuple[Operation, Operation]] = {
@@ -41,7 +45,7 @@ _JOINED: dict[Operation, tuple[Operation, Operation]] = {
     REDUCE_PROD: (REDUCE_PROD, MUL),
 }
 _PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
-#: A copy of so many elements costs more than the nodes that replace it; for each part.
+#: Without a cost model: a copy of so many elements costs more than the nodes that replace it; for each part.
 WORTH = 16384
 
 
@@ -56,15 +60,16 @@ class ReductionOfConcat(Rule[_Found]):
     """reduce_sum(concat(a, b)) becomes reduce_sum(a) + reduce_sum(b), or a concat of the two along an axis that stays.
 
     ``exact`` along an axis that stays and for max and min; joined sums and products reassociate. Only where the parts
-    are large: the copy is saved, and nodes are added. Not for DirectML, where each of these would be a dispatch, nor
-    where nothing is known of the runtime.
+    are large: the copy is saved, and nodes are added, which a cost model weighs where the target has one. Not for
+    DirectML, where each of these would be a dispatch, nor where nothing is known of the runtime.
     """
 
     name = "reduction-of-concat"
     roots = REDUCTIONS
 
-    def __init__(self, goal: Goal) -> None:
+    def __init__(self, goal: Goal, scales: Scales) -> None:
         self.goal = goal
+        self.scales = scales
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = node.operand(0).producer
@@ -89,7 +94,18 @@ class ReductionOfConcat(Rule[_Found]):
                 return Miss("any and all of bool are joined by no max and min")
             if root.op in _PICKING and self.goal.why_no_extreme(dtype) is not None:
                 return self.goal.why_no_extreme(dtype)
-        return _why_not_worth_it(match, graph) or used_elsewhere(inner.result)
+        return _why_not_alike(match, graph) or used_elsewhere(inner.result) or self._why_not_worth_it(match, graph)
+
+    def _why_not_worth_it(self, match: _Found, graph: Graph) -> Miss | None:
+        """The reason against it, where the copy is cheap."""
+        if self.scales.known:
+            return self.scales.why_dearer(match.root, graph, *_forms(match))
+        for part in match.consumed[0].operands:
+            assert part is not None
+            least = graph.dims.interval(product(part.shape))[0]
+            if least < WORTH:
+                return Miss("a part may have only {0} elements, whose copy costs less than more nodes", (least,), part)
+        return None
 
     def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
         if not match.along or match.root.op in _PICKING:
@@ -101,6 +117,7 @@ class ReductionOfConcat(Rule[_Found]):
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
         record = root.attributes_as(ReduceAttributes)
+        self.scales.tell(self.name, root, rewriter.graph, *_forms(match))
         parts = [v for v in inner.operands if v is not None]
         if not match.along:
             axis = inner.attributes_as(ConcatAttributes).axis
@@ -116,14 +133,32 @@ class ReductionOfConcat(Rule[_Found]):
         return [total]
 
 
-def _why_not_worth_it(match: _Found, graph: Graph) -> Miss | None:
-    """The reason against it, where a part may be small or, as far as is proved, of another shape."""
+def _forms(match: _Found) -> tuple[Steps, Steps]:
+    """The copy and its reduction, and the reductions of the parts with what joins them."""
+    root, inner = match.root, match.consumed[0]
+    whole, axes = inner.result, root.attributes_as(ReduceAttributes).axes
+    dtype, parts = whole.type.dtype, [v for v in inner.operands if v is not None]
+
+    def before(sizes: Sizes) -> list[Work]:
+        shape = sizes.of(whole)
+        return [copy_step(dtype, math.prod(shape)), *reduction_steps(root.op, dtype, shape, axes)]
+
+    def after(sizes: Sizes) -> list[Work]:
+        count = math.prod(sizes.of(root.result))
+        each = [step for v in parts for step in reduction_steps(root.op, dtype, sizes.of(v), axes)]
+        if not match.along:
+            return [*each, copy_step(dtype, count)]
+        joins = len(parts) - 1 + (root.op is REDUCE_MEAN)
+        return [*each, *[join_step(dtype, count)] * joins]
+
+    return before, after
+
+
+def _why_not_alike(match: _Found, graph: Graph) -> Miss | None:
+    """The reason against joining parts that are, as far as is proved, reduced to other shapes."""
     record = match.root.attributes_as(ReduceAttributes)
     for part in match.consumed[0].operands:
         assert part is not None
-        least = graph.dims.interval(product(part.shape))[0]
-        if least < WORTH:
-            return Miss("a part may have only {0} elements, whose copy costs less than more nodes", (least,), part)
         if match.along and reduced_shape(part.shape, record.axes, record.keepdims) != match.root.result.shape:
             return Miss("the parts are not proved to have one shape", (), part)
     return None

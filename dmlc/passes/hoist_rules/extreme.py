@@ -20,7 +20,8 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
     ReduceAttributes,
 )
-from dmlc.passes.hoist_rules.split import PAIRS, Split, again, reduced, split_one, split_two, why_not_hoisted
+from dmlc.passes.hoist_rules.scales import Scales
+from dmlc.passes.hoist_rules.split import PAIRS, Split, again, forms, reduced, split_one, split_two, why_not_hoisted
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.rewrite import Miss, Rewriter, Rule
@@ -51,8 +52,9 @@ class RisingAfterExtreme(Rule[Split]):
     name = "rising-after-extreme"
     roots = (REDUCE_MAX, REDUCE_MIN)
 
-    def __init__(self, goal: Goal) -> None:
+    def __init__(self, goal: Goal, scales: Scales) -> None:
         self.goal = goal
+        self.scales = scales
 
     def match(self, node: Node, graph: Graph) -> Split | None:
         inner = node.operand(0).producer
@@ -94,6 +96,7 @@ class RisingAfterExtreme(Rule[Split]):
         return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+        self.scales.tell(self.name, match.root, rewriter.graph, *forms(match))
         op = match.root.op
         return [again(match, rewriter, reduced(match, rewriter, _OTHER_END[op] if _falls(match) else op))]
 

@@ -20,7 +20,17 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
     ReduceAttributes,
 )
-from dmlc.passes.hoist_rules.split import Split, again, reduced, split_one, split_two, why_not_hoisted, with_fixed
+from dmlc.passes.hoist_rules.scales import Scales
+from dmlc.passes.hoist_rules.split import (
+    Split,
+    again,
+    forms,
+    reduced,
+    split_one,
+    split_two,
+    why_not_hoisted,
+    with_fixed,
+)
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Miss, Rewriter, Rule
 from dmlc.passes.selection_rules.views import name_of
@@ -41,6 +51,9 @@ class ScaleAfterSum(Rule[Split]):
     name = "scale-after-sum"
     roots = (REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
 
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
     def match(self, node: Node, graph: Graph) -> Split | None:
         inner = node.operand(0).producer
         if inner is None or not node.result.type.dtype.is_float:
@@ -56,6 +69,7 @@ class ScaleAfterSum(Rule[Split]):
         return EXACT if match.node.op is NEG else REASSOCIATES
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+        self.scales.tell(self.name, match.root, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         numbers = match.number
         if numbers is None or match.root.op not in _POWER:
@@ -108,6 +122,9 @@ class ShiftAfterMean(Rule[Split]):
     roots = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
     rewrite_class = REASSOCIATES
 
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
     def match(self, node: Node, graph: Graph) -> Split | None:
         inner = node.operand(0).producer
         if inner is None or (inner.op is not ADD and inner.op is not SUB) or not node.result.type.dtype.is_float:
@@ -119,6 +136,7 @@ class ShiftAfterMean(Rule[Split]):
         return why_not_hoisted(match) or _why_no_shift(match)
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+        self.scales.tell(self.name, match.root, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         if match.root.op is not REDUCE_SUM:
             return [again(match, rewriter, total)]

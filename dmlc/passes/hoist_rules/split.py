@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ from dmlc.ops.elementwise import RELU, SIGMOID, TANH
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import ReduceAttributes
+from dmlc.passes.hoist_rules.scales import Steps, elementwise_step, reduction_steps
+from dmlc.passes.lowering_plans.plan import Sizes, Work
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, used_elsewhere
 from dmlc.passes.selection_rules.views import name_of
+from dmlc.records import dataclass
 
 #: Elementwise operations of two operands that rules take apart.
 PAIRS = (ADD, SUB, MUL, DIV, MIN, MAX)
@@ -95,12 +99,20 @@ def why_not_hoisted(match: Split) -> Miss | None:
     if match.varies is not None:
         assert match.fixed is not None
         return Miss("{0} varies along axis {1}, which is reduced", (name_of(match.fixed), match.varies), match.fixed)
-    producer = match.operand.producer
-    if node.op in _ABSORBED and producer is not None and producer.results[0].is_used_once and _absorbs(producer):
-        return Miss("{0} is computed together with the {1} before it", (node.op.name, _title(producer)), node.result)
+    absorbed = why_absorbed(node, match.operand)
+    if absorbed is not None:
+        return absorbed
     if match.fixed is not None and _dropped(match) and constant_of(match.fixed) is None:
         return Miss("{0} would have to be squeezed, one node more", (name_of(match.fixed),), match.fixed)
     return used_elsewhere(node.result)
+
+
+def why_absorbed(node: Node, x: Value) -> Miss | None:
+    """The reason against moving an elementwise node that costs nothing where it stands, behind what makes ``x``."""
+    producer = x.producer
+    if node.op in _ABSORBED and producer is not None and producer.results[0].is_used_once and _absorbs(producer):
+        return Miss("{0} is computed together with the {1} before it", (node.op.name, _title(producer)), node.result)
+    return None
 
 
 def _absorbs(node: Node) -> bool:
@@ -118,6 +130,26 @@ def _dropped(match: Split) -> tuple[int, ...]:
         return ()
     offset = match.node.result.type.rank - match.fixed.type.rank
     return tuple([a - offset for a in record.axes if a >= offset])
+
+
+def forms(match: Split) -> tuple[Steps, Steps]:
+    """The elementwise node before the reduction, and after it."""
+    root, op, x = match.root, match.node.op, match.operand
+    whole, dtype, axes = match.node.result, x.type.dtype, root.attributes_as(ReduceAttributes).axes
+    offset = whole.type.rank - x.type.rank
+
+    def before(sizes: Sizes) -> list[Work]:
+        shape = sizes.of(whole)
+        return [
+            elementwise_step(op, dtype, math.prod(shape)),
+            *reduction_steps(root.op, whole.type.dtype, shape, axes),
+        ]
+
+    def after(sizes: Sizes) -> list[Work]:
+        total = reduction_steps(root.op, dtype, sizes.of(x), [a - offset for a in axes])
+        return [*total, elementwise_step(op, dtype, math.prod(sizes.of(root.result)))]
+
+    return before, after
 
 
 def reduced(match: Split, rewriter: Rewriter, op: Operation) -> Value:

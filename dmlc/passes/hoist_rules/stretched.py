@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dmlc.ir import Graph, Node, Shape, Value
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from dmlc.passes.instance_norm_rules.nodes import affine_of, along, channels, ma
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
@@ -53,8 +53,6 @@ class _Absorb(Rule[_Found]):
         norm, other = match.parts
         if _numbers(match) is None:
             return Miss("{0} is not one number for each channel of {1}", (other.type, norm.operand(0).type))
-        if match.root.result.shape != match.consumed[0].result.shape:
-            return Miss("it is stretched to {0}", (match.root.result.type,))
         if match.root.op is DIV and not np.all(_numbers(match)):
             return Miss("it divides by zero")
         return next((miss for node in match.consumed if (miss := used_elsewhere(node.result))), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite, sqrt
 
 import numpy as np
@@ -20,6 +19,7 @@ from dmlc.passes.patterns import Seen, both_ways, root_of, scalar_of, square_of,
 from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.moves import ones_between
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
 
 _SUMS = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE)
 _MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import f64
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
 from dmlc.passes.manager import PassContext
 from dmlc.passes.rewrite import Miss
+from dmlc.records import dataclass
 from dmlc.targets import Target, kernel_table
 
 

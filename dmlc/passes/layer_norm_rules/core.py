@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ from dmlc.passes.layer_norm_rules.statistics import DEVIATES, INVERTS, Deviation
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
 
 #: A scale of ones that is larger than this is not made, unless a scale follows that takes its place.
 _MOST_ONES = 1 << 16

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dmlc.ir import Node, Value
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.passes.patterns import made_by, scalar_of, stretches
+from dmlc.records import dataclass
 
 #: Products of more factors than these are not of the kind that is looked for.
 _MOST = 8

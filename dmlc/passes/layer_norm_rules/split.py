@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
@@ -14,6 +13,7 @@ from dmlc.passes.layer_norm_rules.core import Norm, NormRule, find_deviation
 from dmlc.passes.layer_norm_rules.factors import Factors, factors_of, without
 from dmlc.passes.layer_norm_rules.statistics import Deviation, average_of, bare, centred_of
 from dmlc.passes.patterns import Seen, both_ways, made_by
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _match(node: Node, parts: _Difference) -> Norm | None:
         return None
     counted, others = Counter(left.above), Counter(right.above)
     x, mean = list((counted - others).elements()), list((others - counted).elements())
-    if len(x) != 1 or len(mean) != 1 or Counter(left.below) != Counter(right.below):
+    if len(x) != 1 or Counter(left.below) != Counter(right.below):
         return None
     seen: Seen = [*parts.nodes, *left.nodes, *right.nodes]
     average = average_of(mean[0], seen, squared=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dmlc.ir import Node, Value, product
@@ -27,6 +25,7 @@ from dmlc.passes.patterns import (
     through_cast,
 )
 from dmlc.passes.rewrite import Miss
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ The intricate cases are rules of their own; what this table holds is decided by 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
+from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target
 
 Wider = Mapping[DType, tuple[DType, ...]]

@@ -197,7 +197,7 @@ class InnerFirst(Plan):
             shape[i] = 1
         count = math.prod(shape)
         if not reduces:
-            out.append(gather_step(home, view.at(sizes), inner[0], count))
+            out.append(gather_step(home, math.prod(view.at(sizes)), view.at(sizes)[inner[0]], count))
         out += search_steps(home, view, shape)
         kept = count // max(shape[outer], 1)
         return [*out, Step("GatherElements", i64, kept, kept, 1), *small_steps(2, kept)]

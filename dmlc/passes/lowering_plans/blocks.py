@@ -7,7 +7,7 @@ that holds the extreme holds its first place, the last block its last one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
@@ -17,7 +17,7 @@ from dmlc.ops.index import GATHER, GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN
-from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Step
+from dmlc.passes.lowering_plans.plan import Cheapest, Maker, Plan, Sizes, Step, Work
 from dmlc.passes.lowering_plans.search import (
     EXTREME,
     arg_of,
@@ -34,12 +34,18 @@ from dmlc.passes.lowering_plans.search import (
     search_steps,
     small_steps,
 )
-from dmlc.passes.lowering_plans.view import View, after, divisor_near, spread
+from dmlc.passes.lowering_plans.view import View, after, divisor_near, in_pieces, spread, without_ones
 
 #: The block of an axis that others lie behind: reductions over more are slowed down by the cache's ways.
 _STRIDED_BLOCK = 8
+#: Longer ones of such an axis.
+_COARSE_BLOCK = 32
 #: Blocks that lie together have the square root of the axis, but so many elements where there are as many blocks.
 _ROW, _FEWEST = 64, 8
+#: What elements gathered from columns need beside arithmetic.
+_COLUMN_RESHAPES = 4
+#: The work of a search over the segments of a view.
+Searching = Callable[[DType, View, Sequence[int]], Sequence[Work]]
 
 
 class Blocks:
@@ -107,26 +113,23 @@ class BlockedArg(Plan):
         assert isinstance(blocks, Blocks)
         return blocks
 
-    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         blocks, home, dtype = self.blocks_of(node), self.home(node), node.operand(0).type.dtype
         assert home is not None
-        shape = list(blocks.view.at(sizes))
-        out = [*frame_steps(node, blocks.view), *cast_steps(dtype, home, math.prod(shape))]
-        picked = [1 if i in blocks.outer else size for i, size in enumerate(shape)]
-        for i in reversed(blocks.inner):
-            out.append(reduce_step(home, shape, i))
-            shape[i] = 1
-        out += search_steps(home, blocks.view, shape)
-        count = math.prod(picked)
-        kept = math.prod([picked[i] for i in blocks.view.kept])
-        if not blocks.in_rows:
-            out.append(Step("Expand", i32, count, count, after(picked, blocks.inner[-1])))
-            out.append(gather_step(home, blocks.view.at(sizes), blocks.outer[0], count))
-        else:
-            out.append(Step("Gather", home, count, count, picked[-1]))
-        if len(blocks.inner) == 1:
-            out += small_steps(2 * len(blocks.outer), kept)
-        return [*out, *search_steps(home, blocks.view, picked), *small_steps(2, kept)]
+        shape = blocks.view.at(sizes)
+        first = [*frame_steps(node, blocks.view), *cast_steps(dtype, home, math.prod(shape))]
+        known = all(isinstance(blocks.view.sizes[i], int) for i in blocks.view.groups)
+        return [*first, *_block_work(home, blocks, shape, self._search_again if known else search_steps)]
+
+    def _search_again(self, dtype: DType, view: View, shape: Sequence[int]) -> Sequence[Work]:
+        """A search among blocks, or within one: as it stands, or in blocks again."""
+        ways: list[tuple[Work, ...]] = [tuple(search_steps(dtype, view, shape))]
+        rest = without_ones(view, shape)
+        for kind in PLANS:
+            blocks = kind(self.facts).divide(rest)
+            if isinstance(blocks, Blocks):
+                ways.append(tuple(_block_work(dtype, blocks, blocks.view.at(Sizes({})), search_steps)))
+        return [Cheapest(tuple(ways))]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         blocks, home = self.blocks_of(node), self.home(node)
@@ -158,6 +161,46 @@ class FineBlockedArg(BlockedArg):
         return _split(view, view.groups[-1])
 
 
+class CoarseBlockedArg(FineBlockedArg):
+    """An arg search over axes that stand apart, and behind which others lie, takes longer blocks along the last alone.
+
+    Short ones are read out of order where few elements lie behind them, and what is left of many is more to search.
+    """
+
+    name: ClassVar[str] = "coarse-blocked-argmax"
+
+    def divide(self, view: View) -> Blocks | str:
+        if len(view.groups) == 1:
+            return "the axes do not stand apart"
+        if view.searched[-1]:
+            return "nothing lies behind the axes"
+        return _split(view, view.groups[-1], _COARSE_BLOCK)
+
+
+def _block_work(home: DType, blocks: Blocks, sizes: Sequence[int], searching: Searching) -> list[Work]:
+    """The reductions, the search of the block, the gather of its elements and the search among them."""
+    out: list[Work] = []
+    shape = list(sizes)
+    picked = [1 if i in blocks.outer else size for i, size in enumerate(shape)]
+    for i in reversed(blocks.inner):
+        out.append(reduce_step(home, shape, i))
+        shape[i] = 1
+    out += searching(home, blocks.view, shape)
+    count = math.prod(picked)
+    kept = math.prod([picked[i] for i in blocks.view.kept])
+    if not blocks.in_rows:
+        out.append(Step("Expand", i32, count, count, after(picked, blocks.inner[-1])))
+        places = math.prod([sizes[i] for i in blocks.outer])
+        out.append(gather_step(home, math.prod(sizes), places, count))
+    else:
+        out.append(Step("Gather", home, count, count, picked[-1]))
+    if len(blocks.inner) == 1:
+        out += small_steps(2 * len(blocks.outer), kept)
+    if blocks.in_columns:
+        out += [Step("Reshape", home)] * _COLUMN_RESHAPES
+    return [*out, *searching(home, blocks.view, picked), *small_steps(2, kept)]
+
+
 def extreme_of_blocks(make: Maker, op: Operation, x: Value, blocks: Blocks) -> Value:
     """The extreme of each block; a block of several segments leaves them as size 1, so that the others keep places."""
     for i in reversed(blocks.inner):
@@ -170,17 +213,20 @@ def reduce_step(dtype: DType, shape: Sequence[int], segment: int) -> Step:
     count = math.prod(shape)
     behind = after(shape, segment)
     kernel = spread("ReduceMax", dtype, shape, segment)
+    if in_pieces(dtype, shape, segment) and not kernel.endswith("far"):
+        kernel = f"{kernel} pieces"
     return Step(kernel, dtype, count, count // max(shape[segment], 1), shape[segment] if behind == 1 else behind)
 
 
-def _split(view: View, segment: int) -> Blocks | str:
-    """The segment divided into blocks, which are the only inner segment."""
+def _split(view: View, segment: int, longest: int = _STRIDED_BLOCK) -> Blocks | str:
+    """The segment divided into blocks, which are the only inner segment; so long where others lie behind it."""
     size = view.sizes[segment]
     if not isinstance(size, int):
         return f"{size} is not known, so that it cannot be divided"
     strided = segment < len(view.sizes) - 1
     root = math.sqrt(size)
-    length = divisor_near(size, min(_STRIDED_BLOCK, root) if strided else max(root, min(_ROW, size / _FEWEST)))
+    most = root if longest == _STRIDED_BLOCK else size / 2
+    length = divisor_near(size, min(longest, most) if strided else max(root, min(_ROW, size / _FEWEST)))
     if length in (1, size):
         return f"{size} cannot be divided"
     return Blocks(view.split(segment, size // length, length), 1)
@@ -234,4 +280,4 @@ def _elements(make: Maker, x: Value, blocks: Blocks, block: Value) -> Value:
     return make(GATHER_ELEMENTS, x, wide, attributes=IndexAttributes(axis=outer))
 
 
-PLANS: Sequence[type[Plan]] = (BlockedArg, FineBlockedArg)
+PLANS: Sequence[type[BlockedArg]] = (BlockedArg, FineBlockedArg, CoarseBlockedArg)

@@ -8,7 +8,8 @@ from typing import ClassVar
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import RESHAPE
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
-from dmlc.passes.lowering_plans.blocks import BlockedArg, Blocks, FineBlockedArg, extreme_of_blocks, reduce_step
+from dmlc.passes.lowering_plans.blocks import PLANS as BLOCKED
+from dmlc.passes.lowering_plans.blocks import Blocks, extreme_of_blocks, reduce_step
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step, Work
 from dmlc.passes.lowering_plans.view import View, view_of
 
@@ -47,7 +48,7 @@ class ExtremeOfBlocks(Plan):
         if not _axes(node) or all(other is node for other in x.users):
             return None
         view = _view(node)
-        for plan in (BlockedArg, FineBlockedArg):
+        for plan in BLOCKED:
             blocks = plan(self.facts).divide(view)
             if isinstance(blocks, Blocks) and any(_reduces(user, node, blocks) for user in _users(x, blocks)):
                 return blocks
@@ -79,7 +80,7 @@ def _users(x: Value, blocks: Blocks) -> list[Node]:
 
 def _reduces(user: Node, node: Node, blocks: Blocks) -> bool:
     """Whether it is the reduction over the blocks that an argmax or argmin has made."""
-    made = any(plan.name in user.rules for plan in (BlockedArg, FineBlockedArg))
+    made = any(plan.name in user.rules for plan in BLOCKED)
     record = ReduceAttributes(axes=blocks.inner[-1:], keepdims=len(blocks.inner) > 1)
     return made and user.op is node.op and user.attributes == record
 

@@ -17,8 +17,8 @@ from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.legal_rules.build import groups
-from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
-from dmlc.passes.lowering_plans.view import View, divisor_near, spread, view_of
+from dmlc.passes.lowering_plans.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
+from dmlc.passes.lowering_plans.view import View, divisor_near, in_pieces, spread, view_of
 from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.reduce_rules.moves import is_unit, ones_between, reshape_ones
 
@@ -34,6 +34,8 @@ _BLOCKS, _LEAST_BLOCK, _MOST_BLOCK = 16, 1024, 16384
 _CACHE = 2**21
 #: Up to so many rows are reduced column by column.
 _FEW_ROWS = 16
+#: No more rows and columns than this are reduced element by element.
+_SMALL_TABLE = 256
 #: A maximum along an axis that others lie behind takes so many elements at a time.
 _STRIDED_BLOCK = 8
 
@@ -88,15 +90,29 @@ def reduce_step(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequenc
     if kind == "RKR":
         return Step(f"{base} around", dtype, total, writes, sizes[-1])
     if kind not in ("RK", "KRK"):
-        return Step(f"{base} apart", dtype, total, writes, sizes[-1])
+        return Step(f"{base} apart", dtype, total, writes, sizes[-1] if kind[-1] == "R" else 1)
     behind = sizes[-1]
     if kind == "RK":
-        return Step(f"{base} few" if sizes[0] <= _FEW_ROWS else f"{base} first", dtype, total, writes, behind)
+        return _first_step(base, dtype, sizes)
+    if in_pieces(dtype, sizes, 1):
+        return Step(f"{base} pieces", dtype, total, writes, behind)
     if base == "ReduceSum":
         return Step(f"{base} inside", dtype, total, writes, behind * sizes[1])
     large = sizes[1] > _FEW_ROWS and sizes[1] * behind * dtype.numpy.itemsize >= _CACHE
     far = large or spread(base, dtype, sizes, 1).endswith("far")
     return Step(f"{base} far" if far else f"{base} inside", dtype, total, writes, behind)
+
+
+def _first_step(base: str, dtype: DType, sizes: Sequence[int]) -> Step:
+    """A reduction of rows: there are kernels for few of them and for many, but not for a small table."""
+    rows, behind = sizes
+    kernel = "few" if rows <= _FEW_ROWS else "apart" if max(rows, behind) <= _SMALL_TABLE else "first"
+    return Step(f"{base} {kernel}", dtype, rows * behind, behind, 1 if kernel == "apart" else behind)
+
+
+def product_steps(dtype: DType, rows: int, columns: int) -> list[Step]:
+    """A row of equal numbers times a matrix."""
+    return [Step("MatMul row", dtype, rows * columns, columns, columns), *[Step("others", dtype)] * 2]
 
 
 def _merged(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int], str]:
@@ -187,16 +203,28 @@ class _Several(Plan):
     def order(self, node: Node) -> Sequence[Sequence[int]]:
         """The axes of each node, of that shape."""
 
-    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         home, shape = home_of(node), self.shape(node)
-        out = _casts(node, [sizes(d) for d in shape])
+        out: list[Work] = [*_casts(node, [sizes(d) for d in shape])]
         if shape != node.operand(0).shape:
             out.append(Step("others", home))
         for axes in self.order(node):
             more = with_ones(node.graph, shape, axes)
-            out.append(reduce_step(node.op, home, [sizes(d) for d in shape], more))
+            step = reduce_step(node.op, home, [sizes(d) for d in shape], more)
+            product = self._product(node, shape, more, sizes)
+            out.append(Cheapest(((step,), product)) if product else step)
             shape = tuple([1 if i in more else d for i, d in enumerate(shape)])
         return out if shape == node.result.shape else [*out, Step("others", home)]
+
+    def _product(self, node: Node, shape: Shape, axes: Sequence[int], sizes: Sizes) -> tuple[Step, ...]:
+        """What ``sum-by-product`` would make of one node over the axes; nothing where it is not possible."""
+        home, graph = home_of(node), node.graph
+        merged, kind = _merged([sizes(d) for d in shape], axes)
+        known = (
+            graph is not None and _why_not_moved(graph, node) is None and all(isinstance(shape[i], int) for i in axes)
+        )
+        fits = known and kind == "RK" and node.op not in _PICKING and self.facts.has(MATMUL, home)
+        return tuple(product_steps(home, *merged)) if fits else ()
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         value = make.reshape(make.cast(node.operand(0), home_of(node)), self.shape(node))
@@ -389,12 +417,7 @@ class SumByProduct(Plan):
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, home = reduce_view(node).at(sizes), home_of(node)
-        total = math.prod(shape)
-        return [
-            *_casts(node, shape),
-            Step("MatMul row", home, total, shape[-1], shape[-1]),
-            *[Step("others", home)] * 2,
-        ]
+        return [*_casts(node, shape), *product_steps(home, *shape)]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         view, home = reduce_view(node), home_of(node)

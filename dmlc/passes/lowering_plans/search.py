@@ -15,14 +15,14 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
 from dmlc.passes.legal_rules.table import VALUE_FLOAT_FIRST, Facts
 from dmlc.passes.lowering_plans.plan import Maker, Step
-from dmlc.passes.lowering_plans.view import View, after, spread, view_of
+from dmlc.passes.lowering_plans.view import CACHED, View, after, spread, view_of
 
 #: The reduction that finds what a search looks for.
 EXTREME: dict[Operation, Operation] = {ARGMAX: REDUCE_MAX, ARGMIN: REDUCE_MIN}
 #: More numbers than this are counted at run time rather than written into the model.
 _MOST_WRITTEN = 4096
-#: Single elements out of more bytes than this come from memory, unless there are few places to choose from.
-_CACHED, _FEW = 1 << 24, 16
+#: So many places that each element lies in a line of memory of its own.
+_FEW = 16
 
 
 def arg_of(node: Node) -> ArgAttributes:
@@ -78,10 +78,12 @@ def search_steps(dtype: DType, view: View, shape: Sequence[int]) -> list[Step]:
     return [Step(kernel, dtype, total, total // max(length, 1), length)]
 
 
-def gather_step(dtype: DType, table: Sequence[int], segment: int, count: int) -> Step:
-    """A gather of that many single elements along one segment."""
-    far = table[segment] > _FEW and math.prod(table) * dtype.numpy.itemsize > _CACHED
-    return Step("GatherElements far" if far else "GatherElements", dtype, count, count)
+def gather_step(dtype: DType, table: int, places: int, count: int) -> Step:
+    """A gather of that many single elements out of a table, each from one of several places: neighbours lie together
+    where the places are few."""
+    large = table * dtype.numpy.itemsize > CACHED
+    far = "GatherElements far" if places > _FEW else "GatherElements near"
+    return Step(far if large else "GatherElements", dtype, count, count)
 
 
 def search(make: Maker, node: Node, x: Value, axes: Sequence[int], *, keep: bool = True) -> Value:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from dmlc.ir import Dim, DType, Graph, Node, Shape
 from dmlc.passes.lowering_plans.plan import Sizes
 from dmlc.passes.reduce_rules.moves import is_unit
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,20 @@ class View:
 
 def view_of(graph: Graph | None, node: Node, axes: Sequence[int]) -> View:
     """How a node's first operand is searched. At least one segment is searched, of size 1 where all axes are."""
-    shape = node.operand(0).shape
+    units = [d == 1 or (graph is not None and is_unit(graph, d)) for d in node.operand(0).shape]
+    return _merged([(d, i in axes) for i, d in enumerate(node.operand(0).shape) if not units[i]])
+
+
+def without_ones(view: View, shape: Sequence[int]) -> View:
+    """The view at known sizes, without the segments that are of size 1 there."""
+    return _merged([(size, mine) for size, mine in zip(shape, view.searched, strict=True) if size != 1])
+
+
+def _merged(segments: Sequence[tuple[Dim, bool]]) -> View:
+    """Neighbours of one kind as one; at least one is searched."""
     sizes: list[Dim] = []
     searched: list[bool] = []
-    for axis, size in enumerate(shape):
-        mine = axis in axes
-        if size == 1 or (graph is not None and is_unit(graph, size)):
-            continue
+    for size, mine in segments:
         if searched and searched[-1] == mine:
             sizes[-1] = sizes[-1] * size
         else:
@@ -89,6 +96,15 @@ def divisor_near(size: int, wanted: float) -> int:
 _VECTOR = 8
 #: Elements that are whole pages apart fall into the same ways of the cache, which holds fewer than this of them.
 _PAGE, _WAYS = 4096, 16
+#: Tensors of more bytes than this come from memory.
+CACHED = 1 << 24
+
+
+def in_pieces(dtype: DType, sizes: Sequence[int], segment: int) -> bool:
+    """Whether a tensor comes from memory, and elements that others lie behind are read from less than a page each
+    time, so that nothing is fetched ahead."""
+    behind = after(sizes, segment) * dtype.numpy.itemsize
+    return dtype.numpy.itemsize < behind < _PAGE and math.prod(sizes) * dtype.numpy.itemsize > CACHED
 
 
 def spread(kernel: str, dtype: DType, sizes: Sequence[int], segment: int) -> str:

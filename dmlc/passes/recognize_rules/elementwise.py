@@ -141,7 +141,7 @@ class RootOfSquares(_AfterReduction):
     def match(self, node: Node, graph: Graph) -> Match | None:
         below = root_of(node.result, [])
         inner = made_by(below, REDUCE_SUM_SQUARE)
-        return None if inner is None or not node.result.type.dtype.is_float else Match(node, (inner,))
+        return None if inner is None else Match(node, (inner,))
 
 
 class LogOfSum(_AfterReduction):

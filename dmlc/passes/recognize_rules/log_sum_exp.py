@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import ADD
@@ -15,6 +14,7 @@ from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.reduce_rules.fit import fit, reduce_to
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, log_sum_exp_of
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, scalar_of, stretches
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +41,7 @@ class _Scaled(Rule[_Found]):
         reduction, x = self.parts(match)
         axes = reduction.attributes_as(ReduceAttributes).axes
         count: Dim = product([x.shape[a] for a in axes])
-        if not axes or not isinstance(count, int):
+        if not isinstance(count, int):
             return Miss("the {0} {1:g} equals {2} only for some sizes", (self.role, match.number, count))
         if count != match.number:
             return Miss("the {0} {1:g} is not the number of elements, {2}", (self.role, match.number, count))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import ADD, DIV, MAX, MUL, POW
@@ -17,6 +16,7 @@ from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, REASSOCIATES
 from dmlc.passes.patterns import Seen, both_ways, inverse_root_of, made_by, reciprocal_of, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
 
 #: How many elementwise nodes may stand between a reduction and what is divided by it: an epsilon, a root, a bound.
 _MOST_STEPS = 4
@@ -91,8 +91,6 @@ def _is_of_reduction(value: Value) -> bool:
             value = node.operand(0)
         elif node.op in (ADD, MAX):
             value = next((x for x, other in both_ways(node) if constant_of(other) is not None), value)
-            if value is node.result:
-                return False
         else:
             return False
     return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
@@ -17,6 +16,7 @@ from dmlc.passes.manager import PassContext
 from dmlc.passes.reduce_rules.kinds import ELEMENTWISE, elementwise_class
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.records import dataclass
 
 #: Operations that treat several axes together.
 OVER_AXES = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.choose import CAST
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import WRAPPING_TARGETS
 from dmlc.passes.reduce_rules.moves import is_unit, reshape_ones
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 _PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
 _ADDING = frozenset((REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE))

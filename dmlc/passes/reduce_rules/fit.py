@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dmlc.ir import Graph, Operation, Shape, Value
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.reduce_rules.moves import is_unit, reshape_ones
 from dmlc.passes.rewrite import Rewriter
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

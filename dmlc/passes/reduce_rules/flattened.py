@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
@@ -13,6 +12,7 @@ from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import order_class
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 _MOVES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 
@@ -41,7 +41,7 @@ class DropFlatten(Rule[_Found]):
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes
-        if inner is None or inner.op not in _MOVES or not axes:
+        if inner is None or inner.op not in _MOVES:
             return None
         old, new = inner.operand(0).shape, inner.result.shape
         if self.max_rank is not None and len(old) > self.max_rank:
@@ -78,7 +78,7 @@ def segments(graph: Graph, old: Shape, new: Shape) -> list[Segment] | None:
 
     A run of one axis on both sides is that axis. None where there are no such runs, or no elements.
     """
-    if 0 in old or 0 in new:
+    if 0 in old:
         return None
     before = [a for a, size in enumerate(old) if not is_unit(graph, size)]
     after = [a for a, size in enumerate(new) if not is_unit(graph, size)]

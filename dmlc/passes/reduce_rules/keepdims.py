@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
@@ -18,6 +17,7 @@ from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 _KEEPING = frozenset((*REDUCTIONS, ARGMAX, ARGMIN))
 
@@ -40,8 +40,6 @@ class AbsorbMove(Rule[Absorbed]):
             return None
         attributes: Any = inner.attributes
         axes: tuple[int, ...] = attributes.axes
-        if not axes:
-            return None
         shape, target = inner.operand(0).shape, node.result.shape
         if reduced_shape(shape, axes, not attributes.keepdims) == target:
             return Absorbed(node, (inner,), axes, not attributes.keepdims)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
@@ -13,6 +12,7 @@ from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import MERGES, merge_class
 from dmlc.passes.reduce_rules.moves import Origin, follow
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 _KINDS = frozenset(REDUCTIONS)
 _MOVES = frozenset((SQUEEZE, UNSQUEEZE, RESHAPE))

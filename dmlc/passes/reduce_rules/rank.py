@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value, product
@@ -15,6 +14,7 @@ from dmlc.ops.select import TOP_K
 from dmlc.passes.reduce_rules.axes import OVER_AXES
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
@@ -15,6 +14,7 @@ from dmlc.passes.manager import PassContext
 from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import MERGES, order_class
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
 
 _SELECTIONS = (ARGMAX, ARGMIN)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

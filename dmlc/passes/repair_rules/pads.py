@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import FOREIGN, Graph, Node, Value
 from dmlc.ir.dtype import bool_, i64
@@ -13,6 +12,7 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

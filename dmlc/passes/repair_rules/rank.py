@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
@@ -18,6 +17,7 @@ from dmlc.passes.patterns import made_by
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.records import dataclass
 
 _RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 

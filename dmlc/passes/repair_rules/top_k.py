@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ir.dtype import i64
@@ -16,6 +15,7 @@ from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.repair_rules.rule import RepairRule, Trouble
 from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.records import dataclass
 from dmlc.targets import dispatch_cost, dispatches, kernel_table
 
 #: With more than this, the nodes would be far more than a reader of the model can follow.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, OpError, Value, product
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE, ReshapeAttributes
@@ -13,6 +12,7 @@ from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
 from dmlc.passes.reduce_rules.flattened import axis_groups
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
+from dmlc.records import dataclass
 
 _MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, IndexAttributes
@@ -15,6 +14,7 @@ from dmlc.passes.reduce_rules.moves import reshape_ones
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
 from dmlc.passes.selection_rules.views import name_of, through_index_cast
+from dmlc.records import dataclass
 
 _EXTREME = {ARGMAX: REDUCE_MAX, ARGMIN: REDUCE_MIN}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dmlc.ir import DType
 from dmlc.ir.dtype import f64, i8, i64, u8, u32, u64
 from dmlc.passes.manager import PassContext
 from dmlc.passes.rewrite import Miss
+from dmlc.records import dataclass
 from dmlc.targets import Target, kernel_table
 
 

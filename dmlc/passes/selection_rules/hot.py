@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ops.choose import CAST
@@ -24,6 +23,7 @@ from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
 from dmlc.passes.selection_rules.views import through_index_cast
+from dmlc.records import dataclass
 
 _MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE, TRANSPOSE)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import DType, Graph, Node, Value
@@ -16,6 +15,7 @@ from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.passes.selection_rules.goal import Goal
 from dmlc.passes.selection_rules.views import is_search, why_kept_alive
+from dmlc.records import dataclass
 
 _GROUPED = (SOFTMAX, LOG_SOFTMAX)
 _RISING = (EXP, LOG, SQRT, SIGMOID, TANH)
@@ -113,7 +113,7 @@ _MANTISSA = {16: 11, 32: 24, 64: 53}
 
 def _is_within(narrow: DType, wide: DType) -> bool:
     """Whether ``wide`` has every number of ``narrow``."""
-    if narrow.kind == "bool" or wide.kind == "bool" or narrow is wide:
+    if narrow.kind == "bool":
         return False
     if narrow.is_float:
         return wide.is_float and wide.bits >= narrow.bits

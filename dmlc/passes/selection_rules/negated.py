@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import DIV, MUL, SUB
@@ -20,6 +19,7 @@ from dmlc.passes.selection_rules.views import (
     why_kept_alive,
     why_order_may_not_turn,
 )
+from dmlc.records import dataclass
 
 _OTHER_EXTREME = {REDUCE_MAX: REDUCE_MIN, REDUCE_MIN: REDUCE_MAX}
 

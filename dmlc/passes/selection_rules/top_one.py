@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
@@ -13,6 +12,7 @@ from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.passes.selection_rules.goal import Goal
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

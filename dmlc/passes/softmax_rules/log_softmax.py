@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
@@ -17,6 +16,7 @@ from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, log_sum_exp_of, placed
+from dmlc.records import dataclass
 
 
 class _OfSoftmax(Rule[Match]):

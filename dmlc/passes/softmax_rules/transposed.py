@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dmlc.ir import Dim, Graph, Node, Value, product
@@ -16,6 +15,7 @@ from dmlc.passes.manager import EXACT
 from dmlc.passes.patterns import made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.passes.softmax_rules.views import RESHAPES
+from dmlc.records import dataclass
 
 _GROUPED = (SOFTMAX, LOG_SOFTMAX, HARDMAX)
 

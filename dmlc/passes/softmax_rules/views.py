@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, isinf
 
 from dmlc.ir import Node, Operation, Shape, Value
@@ -15,6 +14,7 @@ from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.patterns import Seen, both_ways, difference_of, made_by, scalar_of
+from dmlc.records import dataclass
 
 #: Moves that keep the elements in their order.
 RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
@@ -15,6 +14,7 @@ from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, Found, placed, placed_log_of_sum
+from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

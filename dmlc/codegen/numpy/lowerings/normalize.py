@@ -18,7 +18,8 @@ def _home(call: Call) -> Any:
 @lowers(ops.SOFTMAX, ops.LOG_SOFTMAX)
 def _softmax(call: Call) -> Expr:
     function = _home(call)._softmax if call.node.op is ops.SOFTMAX else _home(call)._log_softmax
-    return call.narrow(call.support(function, call.wide(call.operand()), axes=axis_or_axes(call.attributes.axes)))
+    axes = call.attributes.axes if call.is_fast() else axis_or_axes(call.attributes.axes)
+    return call.narrow(call.support(function, call.wide(call.operand()), axes=axes))
 
 
 @lowers(ops.MEAN_VARIANCE_NORM)

@@ -35,7 +35,7 @@ def _kept_or_not(call: Call, total: Expr) -> Expr:
 @lowers(ops.REDUCE_SUM, ops.REDUCE_PROD)
 def _sum(call: Call) -> Expr:
     if call.scope.is_unwritten(call.node.operand(0)):
-        return _dot(call)
+        return _kept_or_not(call, _dot(call))
     x = call.operand()
     if not call.attributes.axes:
         return x
@@ -43,11 +43,11 @@ def _sum(call: Call) -> Expr:
 
 
 def _dot(call: Call) -> Expr:
-    """The sum of a product that is not written."""
+    """The sum of a product that is not written; the axes are kept."""
     product_of = call.node.operand(0).producer
     assert product_of is not None
     left, right = [call.scope.value(product_of.operand(i), inline=call.inline) for i in (0, 1)]
-    return _kept_or_not(call, call.support(fast_norms._dot, left, right, axes=call.attributes.axes))
+    return call.support(fast_norms._dot, left, right, axes=call.attributes.axes)
 
 
 @lowers(ops.REDUCE_L1)
@@ -89,7 +89,8 @@ def _log_sum_exp(call: Call) -> Expr:
     if not a.axes:
         return call.operand()  # the logarithm of its own exponential
     function = fast_norms._log_sum_exp if call.is_fast() else support._log_sum_exp
-    return call.narrow(_kept_or_not(call, call.support(function, call.wide(call.operand()), axes=axis_or_axes(a.axes))))
+    axes = a.axes if call.is_fast() else axis_or_axes(a.axes)
+    return call.narrow(_kept_or_not(call, call.support(function, call.wide(call.operand()), axes=axes)))
 
 
 @lowers(ops.REDUCE_MAX, ops.REDUCE_MIN)
@@ -114,7 +115,10 @@ def _may_be_empty(call: Call) -> bool:
 @lowers(ops.REDUCE_MEAN)
 def _mean(call: Call) -> Expr:
     a: ReduceAttributes = call.attributes
-    x, dtype = call.operand(), call.dtype_of()
+    dtype = call.dtype_of()
+    if call.scope.is_unwritten(call.node.operand(0)):
+        return _kept_or_not(call, infix("/", _dot(call), _count(call, dtype)))
+    x = call.operand()
     if not a.axes:
         return x
     if dtype.is_integer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dmlc.codegen.numpy import fast_selection, fast_top_k, support
-from dmlc.codegen.numpy.expr import Expr
+from dmlc.codegen.numpy.expr import Expr, method
 from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
 from dmlc.ir import product
-from dmlc.ir.dtype import f16
+from dmlc.ir.dtype import f16, i64
 from dmlc.ops import select as ops
 
 
@@ -23,7 +23,8 @@ def _arg(call: Call) -> Expr:
         index = call.support(function, call.operand(), axes=a.axes, largest=largest, last=a.ties == "last")
         if a.keepdims:
             index = call.np("expand_dims", index, axis_or_axes(a.axes))
-    return call.cast(index, a.dtype)
+    same = {"copy": False} if fast and a.dtype is i64 else {}  # indices are i64 already
+    return method(index, "astype", call.dtype(a.dtype), **same)
 
 
 def _is_slow_for_numpy(call: Call) -> bool:

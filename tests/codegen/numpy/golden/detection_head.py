@@ -2,6 +2,8 @@
 
 import numpy as np
 
+THREADS = 1  # that share the work on large arrays; who imports this may set it
+
 
 def detection_head(logits: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, ...]:
     """Model `detection_head`.
@@ -40,13 +42,13 @@ def detection_head(logits: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, .
         peak = peak.astype(np.uint32)
         focus = _hardmax(image, axes=(2, 3))
 
-        def part(logits):
-            p = _softmax((logits + _PRIOR) * 0.125, axes=2)
+        def part(logits, out=None, out_2=None):
+            p = _softmax((logits + _PRIOR) * 0.125, axes=(2,), out=out)
             pow_ = (p - np.mean(p, axis=(1, 2), keepdims=True)) ** 2
-            spread = np.sqrt(np.mean(pow_, axis=(1, 2), keepdims=True) + 1e-06)
+            spread = np.sqrt(np.mean(pow_, axis=(1, 2), keepdims=True) + 1e-06, out=out_2)
             return p, spread
 
-        p, spread = _by_parts(part, (logits,), axes=(0,))
+        p, spread = _by_parts(part, (logits,), axes=(0,), into=(0, 1))
         cls = np.argmax(p, axis=2, keepdims=True).astype(np.uint32)
         top_p, top_i = _top_k(p, k=5, axis=1, largest=True, dtype=np.uint32)
     return cls, peak, top_p, top_i, focus, spread
@@ -67,6 +69,20 @@ def _check(name: str, array: np.ndarray, dtype: type, shape: tuple[int | str, ..
 def _require(holds: bool, message: str) -> None:
     if not holds:
         raise ValueError(message)
+
+
+def _each(function, items: list) -> list:
+    """function of each item, shared among THREADS threads; NumPy computes in several at a time."""
+    if THREADS < 2 or len(items) < 2:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    def quietly(item):
+        with np.errstate(all="ignore"):  # which each thread has for itself
+            return function(item)
+
+    with ThreadPoolExecutor(min(THREADS, len(items))) as pool:
+        return list(pool.map(quietly, items))
 
 
 def _keep_freed_memory() -> None:
@@ -96,8 +112,7 @@ def _half_keys(x: np.ndarray, nan: int) -> np.ndarray:
 def _arg(x: np.ndarray, axes: tuple[int, ...], largest: bool, last: bool) -> np.ndarray:
     """The row-major index over the axes of the largest or smallest element.
 
-    Of equal elements it is the first or the last; the axes are dropped. One group of neighbouring
-    axes is searched first, then the others among the few elements that it leaves.
+    Of equal elements it is the first or the last; the axes are dropped.
     """
     kept = [n for i, n in enumerate(x.shape) if i not in axes]
     if x.dtype == np.float16:
@@ -113,15 +128,82 @@ def _arg(x: np.ndarray, axes: tuple[int, ...], largest: bool, last: bool) -> np.
     searched = [i for i, (_, axis) in enumerate(groups) if axis in axes]
     if not searched or x.size == 0:
         return np.zeros(kept, np.int64)
-    sizes = [n for n, _ in groups]
+    x = x.reshape([n for n, _ in groups])
+    step = len(x) if searched[0] == 0 else -(-len(x) // THREADS)
+
+    def search(start: int) -> np.ndarray:
+        part = x[start : start + step]
+        index = _by_maxima(part, searched, largest, last)
+        return _by_groups(part, searched, largest, last) if index is None else index
+
+    found = _each(search, list(range(0, len(x), step)))
+    return (found[0] if len(found) == 1 else np.concatenate(found, axis=None)).reshape(kept)
+
+
+def _by_maxima(x: np.ndarray, axes: list[int], largest: bool, last: bool) -> np.ndarray | None:
+    """``_arg`` from maxima over a few layers of the first axis that is searched.
+
+    They are found in one quick reading; only the layers behind the best of them are looked into.
+    None where that would not be few.
+    """
+    axis, choose = axes[0], np.max if largest else np.min
+    total = int(np.prod([x.shape[i] for i in axes]))
+    below = int(np.prod(x.shape[axis + 1 :]))
+    if total < 512 or below < 64 or x.dtype.itemsize == 1:
+        return None
+    layers = [n for n in range(3, 33) if x.shape[axis] % n == 0]
+    if not layers:
+        return None
+    high = min(layers, key=lambda n: abs(n - total**0.5 / 4))
+    if high < x.shape[axis]:
+        x = x.reshape(*x.shape[:axis], high, -1, *x.shape[axis + 1 :])
+        axes = [axis, *[i + 1 for i in axes]]
+        below = int(np.prod(x.shape[axis + 1 :]))
+    _keep_freed_memory()
+    best = choose(x, axis=axis, keepdims=True)
+    top = choose(best, axis=tuple(axes), keepdims=True)
+    equal = best == top
+    if x.dtype.kind == "f" and np.isnan(top).any():
+        equal |= np.isnan(best)  # as good as a best that is NaN
+    if np.count_nonzero(equal) > 4 * top.size:
+        return None
+    at = np.flatnonzero(equal)
+    first = at + at // below * ((high - 1) * below)
+    values = x.reshape(-1).take(first[:, np.newaxis] + np.arange(high) * below)
+    number = _arg_down(values[:, :, np.newaxis], largest, last)[:, 0]
+    # Of each candidate: the column among the axes that are kept, the place among the others.
+    place, column = np.zeros(at.shape, np.int64), np.zeros(at.shape, np.int64)
+    high_place = wide = 1
+    for i in range(x.ndim)[::-1]:
+        if i == axis:
+            coordinate = number
+        else:
+            at, coordinate = np.divmod(at, x.shape[i])
+        if i in axes:
+            place += coordinate * high_place
+            high_place *= x.shape[i]
+        else:
+            column += coordinate * wide
+            wide *= x.shape[i]
+    index = np.empty(top.size, np.int64)
+    if place.size > top.size:
+        order = np.lexsort((place if last else -place, column))
+        place, column = place[order], column[order]
+    index[column] = place  # of several the last one stays
+    return index
+
+
+def _by_groups(x: np.ndarray, searched: list[int], largest: bool, last: bool) -> np.ndarray:
+    """``_arg`` one axis at a time: first all along one, then among the elements that are left."""
+    sizes = list(x.shape)
     # What is read in its order is read fastest: the last axis alone, or else first axes, if long.
     first = searched[0] if sizes[searched[0]] >= 32 else max(searched, key=sizes.__getitem__)
-    if searched[-1] == len(groups) - 1:
+    if searched[-1] == x.ndim - 1:
         first = searched[-1]
     x = x.reshape(int(np.prod(sizes[:first], dtype=np.int64)), sizes[first], -1)
     found = _arg_down(x, largest, last)
     if len(searched) == 1:
-        return found.reshape(kept)
+        return found
     values = _at(x, found)
     steps, step = {}, 1
     for i in searched[::-1]:
@@ -133,8 +215,7 @@ def _arg(x: np.ndarray, axes: tuple[int, ...], largest: bool, last: bool) -> np.
         along = np.arange(sizes[i]) * step
         places += along.reshape([-1 if j == i else 1 for j in range(len(sizes))])
     values = values.reshape(sizes)
-    index = _best_place(values, places, tuple(steps), largest=largest, last=last)
-    return index.reshape(kept)
+    return _best_place(values, places, tuple(steps), largest=largest, last=last)
 
 
 def _best_place(
@@ -246,8 +327,11 @@ def _top_k(
         found = _sorted_places(columns, largest)[:, :k]
     else:
         step = max(1, (1 << 17) // max(1, n * columns.shape[2]))  # parts that stay in the cache
-        for i in range(0, count if x.size else 0, step):
+
+        def search(i: int) -> None:
             found[i : i + step] = _top_of_long(columns[i : i + step], k, largest)
+
+        _each(search, list(range(0, count if x.size else 0, step)))
     indices = found.reshape(*x.shape[:axis], k, *x.shape[axis + 1 :])
     return np.take_along_axis(x, indices, axis=axis), indices.astype(dtype)
 
@@ -306,29 +390,43 @@ def _bound(x: np.ndarray, k: int, largest: bool) -> np.ndarray:
     return np.partition(best, place, axis=1)[:, place]
 
 
-def _by_parts(function, arrays: tuple[np.ndarray, ...], axes: tuple[int, ...]):
+def _by_parts(
+    function,
+    arrays: tuple[np.ndarray, ...],
+    axes: tuple[int, ...],
+    into: tuple[int, ...] = (),
+):
     """function(*arrays), which treats the axes place by place, computed for parts of them.
 
-    What is computed on the way then stays in the cache.
+    What is computed on the way then stays in the cache. ``into`` are the numbers of the results
+    that the function writes at once to the arrays that follow the others.
     """
     shape = np.broadcast_shapes(*[x.shape for x in arrays])
-    results: list[np.ndarray] = []
-    for part in _parts(shape, axes):
-        pieces = function(*[_piece(x, part, shape) for x in arrays])
-        if all(s == slice(None) for s in part):
-            return pieces
+    first, *others = _parts(shape, axes)
+    pieces = function(*[_piece(x, first, shape) for x in arrays])
+    if not others:
+        return pieces
+    _keep_freed_memory()
+    results = []
+    for piece in pieces if isinstance(pieces, tuple) else (pieces,):
+        sizes = [shape[i] if i in axes else n for i, n in enumerate(piece.shape)]
+        results.append(np.empty(sizes, piece.dtype))
+        results[-1][first] = piece
+
+    def compute(part):
+        places = [results[i][part] for i in into]
+        pieces = function(*[_piece(x, part, shape) for x in arrays], *places)
         pieces = pieces if isinstance(pieces, tuple) else (pieces,)
-        if not results:
-            _keep_freed_memory()
-            sizes = [[shape[i] if i in axes else n for i, n in enumerate(p.shape)] for p in pieces]
-            results = [np.empty(s, p.dtype) for s, p in zip(sizes, pieces, strict=True)]
-        for result, piece in zip(results, pieces, strict=True):
-            result[part] = piece
+        for i, piece in enumerate(pieces):
+            if i not in into:
+                results[i][part] = piece
+
+    _each(compute, others)
     return tuple(results) if len(results) > 1 else results[0]
 
 
 def _parts(
-    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 17, least_wide: int = 512
+    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 18, least_wide: int = 512
 ) -> list[tuple[slice, ...]]:
     """The parts of an array along the axes, of at most so many elements where that can be."""
     size = int(np.prod(shape))
@@ -351,11 +449,34 @@ def _piece(x: np.ndarray, part: tuple[slice, ...], shape: tuple[int, ...]) -> np
     return x[tuple(index)]
 
 
-def _softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
-    """exp(x) over its sum, over the axes together; the maximum is taken out first."""
-    out = x - np.max(x, axis=axes, keepdims=True, initial=-np.inf)
-    np.exp(out, out=out)
-    out /= np.sum(out, axis=axes, keepdims=True)
+def _sum(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The sum over the axes, kept as size 1.
+
+    For short rows einsum has far less to do than np.sum, and is no less exact; longer ones are
+    left to np.sum, which adds in pairs.
+    """
+    if len(axes) == 1 and axes[0] == x.ndim - 1 and x.shape[-1] * x.itemsize <= 1024:
+        return np.einsum("...i->...", x)[..., np.newaxis]
+    return np.sum(x, axis=axes, keepdims=True)
+
+
+def _is_tame(x: np.ndarray) -> bool:
+    """Whether exp(x) and sums of it are far from the ends of the range."""
+    return x.size > 0 and np.min(x) >= -60 and np.max(x) <= 60
+
+
+def _softmax(
+    x: np.ndarray,
+    axes: tuple[int, ...],
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """exp(x) over its sum, over the axes together; the maximum is taken out first if need be."""
+    if _is_tame(x):
+        out = np.exp(x, out=out)
+    else:
+        out = np.subtract(x, np.max(x, axis=axes, keepdims=True, initial=-np.inf), out=out)
+        np.exp(out, out=out)
+    out /= _sum(out, axes)
     return out
 
 

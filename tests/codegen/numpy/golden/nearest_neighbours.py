@@ -2,6 +2,8 @@
 
 import numpy as np
 
+THREADS = 1  # that share the work on large arrays; who imports this may set it
+
 
 def nearest_neighbours(
     test_images: np.ndarray, class_: np.ndarray, labels: np.ndarray, votes: np.ndarray
@@ -112,6 +114,20 @@ def _gather(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     return np.take(x, _within(indices, x.shape[axis]), axis=axis)
 
 
+def _each(function, items: list) -> list:
+    """function of each item, shared among THREADS threads; NumPy computes in several at a time."""
+    if THREADS < 2 or len(items) < 2:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    def quietly(item):
+        with np.errstate(all="ignore"):  # which each thread has for itself
+            return function(item)
+
+    with ThreadPoolExecutor(min(THREADS, len(items))) as pool:
+        return list(pool.map(quietly, items))
+
+
 def _keep_freed_memory() -> None:
     """Have glibc keep what is freed at hand: it does so for blocks up to the largest freed one."""
     np.empty(1 << 24, np.uint8)
@@ -148,8 +164,11 @@ def _top_k(
         found = _sorted_places(columns, largest)[:, :k]
     else:
         step = max(1, (1 << 17) // max(1, n * columns.shape[2]))  # parts that stay in the cache
-        for i in range(0, count if x.size else 0, step):
+
+        def search(i: int) -> None:
             found[i : i + step] = _top_of_long(columns[i : i + step], k, largest)
+
+        _each(search, list(range(0, count if x.size else 0, step)))
     indices = found.reshape(*x.shape[:axis], k, *x.shape[axis + 1 :])
     return np.take_along_axis(x, indices, axis=axis), indices.astype(dtype)
 
@@ -208,29 +227,43 @@ def _bound(x: np.ndarray, k: int, largest: bool) -> np.ndarray:
     return np.partition(best, place, axis=1)[:, place]
 
 
-def _by_parts(function, arrays: tuple[np.ndarray, ...], axes: tuple[int, ...]):
+def _by_parts(
+    function,
+    arrays: tuple[np.ndarray, ...],
+    axes: tuple[int, ...],
+    into: tuple[int, ...] = (),
+):
     """function(*arrays), which treats the axes place by place, computed for parts of them.
 
-    What is computed on the way then stays in the cache.
+    What is computed on the way then stays in the cache. ``into`` are the numbers of the results
+    that the function writes at once to the arrays that follow the others.
     """
     shape = np.broadcast_shapes(*[x.shape for x in arrays])
-    results: list[np.ndarray] = []
-    for part in _parts(shape, axes):
-        pieces = function(*[_piece(x, part, shape) for x in arrays])
-        if all(s == slice(None) for s in part):
-            return pieces
+    first, *others = _parts(shape, axes)
+    pieces = function(*[_piece(x, first, shape) for x in arrays])
+    if not others:
+        return pieces
+    _keep_freed_memory()
+    results = []
+    for piece in pieces if isinstance(pieces, tuple) else (pieces,):
+        sizes = [shape[i] if i in axes else n for i, n in enumerate(piece.shape)]
+        results.append(np.empty(sizes, piece.dtype))
+        results[-1][first] = piece
+
+    def compute(part):
+        places = [results[i][part] for i in into]
+        pieces = function(*[_piece(x, part, shape) for x in arrays], *places)
         pieces = pieces if isinstance(pieces, tuple) else (pieces,)
-        if not results:
-            _keep_freed_memory()
-            sizes = [[shape[i] if i in axes else n for i, n in enumerate(p.shape)] for p in pieces]
-            results = [np.empty(s, p.dtype) for s, p in zip(sizes, pieces, strict=True)]
-        for result, piece in zip(results, pieces, strict=True):
-            result[part] = piece
+        for i, piece in enumerate(pieces):
+            if i not in into:
+                results[i][part] = piece
+
+    _each(compute, others)
     return tuple(results) if len(results) > 1 else results[0]
 
 
 def _parts(
-    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 17, least_wide: int = 512
+    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 18, least_wide: int = 512
 ) -> list[tuple[slice, ...]]:
     """The parts of an array along the axes, of at most so many elements where that can be."""
     size = int(np.prod(shape))
@@ -259,20 +292,21 @@ def _dot(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     Along last axes it is made of dot products of up to 1024 elements, which are no less exact than
     NumPy's sums; down first axes the rows are added up as NumPy does.
     """
-    kept = x.shape[: min(axes)]
+    kept, below = x.shape[: min(axes)], x.shape[max(axes) + 1 :]
     if x.shape != y.shape or max(axes) - min(axes) + 1 != len(axes) or x.size == 0:
         return np.sum(x * y, axis=axes, keepdims=True)
-    below = x.shape[max(axes) + 1 :]
     if below:
         shape = int(np.prod(kept)), -1, int(np.prod(below))
         total = np.einsum("ijk,ijk->ik", x.reshape(shape), y.reshape(shape))
         return total.reshape(*kept, *[1] * len(axes), *below)
-    count = int(np.prod(kept, dtype=np.int64))
-    x, y = x.reshape(count, -1), y.reshape(count, -1)
-    whole = x.shape[1] // 1024 * 1024
-    total = np.matmul(x[:, np.newaxis, whole:], y[:, whole:, np.newaxis]).reshape(count)
+    x, y = x.reshape(*kept, -1), y.reshape(*kept, -1)
+    whole = x.shape[-1] // 1024 * 1024
+    total = np.zeros(kept, x.dtype)
     if whole:
-        left = x[:, :whole].reshape(count, -1, 1, 1024)
-        right = y[:, :whole].reshape(count, -1, 1024, 1)
-        total += np.sum(np.matmul(left, right), axis=(1, 2, 3))
+        left = x[..., :whole].reshape(*kept, -1, 1, 1024)
+        right = y[..., :whole].reshape(*kept, -1, 1024, 1)
+        total += np.sum(np.matmul(left, right), axis=(-3, -2, -1))
+    if whole < x.shape[-1]:
+        rest = np.matmul(x[..., np.newaxis, whole:], y[..., whole:, np.newaxis])
+        total += rest[..., 0, 0]
     return total.reshape(*kept, *[1] * len(axes))

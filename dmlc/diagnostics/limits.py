@@ -1,0 +1,101 @@
+"""How much is read before it is refused: one declaration a limit.
+
+The command line's ``--limit``, ``dmlc.compile(limits=...)``, the messages and the table of ``docs/limits.md`` come
+from these. Each limit is looked at where it costs nothing: once a file, a line or a graph.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from dmlc.diagnostics.catalogue import limits as codes
+from dmlc.diagnostics.catalogue import syntax
+from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
+from dmlc.diagnostics.code import Code
+from dmlc.diagnostics.diagnostic import DmlcError, Label, fail
+from dmlc.diagnostics.suggest import did_you_mean
+from dmlc.records import dataclass
+
+#: What no machine holds: no override is told for it.
+_COUNTLESS = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit by name: what it is where nothing is said, what it counts, its code, what it guards."""
+
+    name: str
+    default: int
+    unit: str
+    code: Code
+    guards: str
+
+
+def _limit(default: int, unit: str, code: Code, guards: str) -> int:
+    declared: int = dataclasses.field(default=default, metadata={"unit": unit, "code": code, "guards": guards})
+    return declared
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one compilation."""
+
+    file_bytes: int = _limit(
+        2**31 - 1, "bytes", codes.FILE_BYTES, "an ONNX model that is read; files of its weights have no limit"
+    )
+    text_bytes: int = _limit(16 * 2**20, "bytes", syntax.TOO_LONG, "a program that is read")
+    tokens: int = _limit(2_000_000, "tokens", codes.TOKENS, "names, numbers and signs of a program")
+    nesting: int = _limit(
+        200, "levels", syntax.NESTING, "brackets, signs, powers, calls of defs and of a model's functions"
+    )
+    statements: int = _limit(50_000, "statements", codes.STATEMENTS, "what the defs of a program unfold to")
+    nodes: int = _limit(
+        2_000_000, "nodes", codes.NODES, "a graph with all graphs and functions inside it, of a program or a model"
+    )
+    rank: int = _limit(64, "axes", codes.RANK, "every tensor")
+    name_length: int = _limit(10_000, "characters", codes.NAME_LENGTH, "a name in a program or a model")
+    unpacked_bytes: int = _limit(2**30, "bytes", codes.UNPACKED_BYTES, "a compressed array of a `.npz` file")
+    folded_elements: int = _limit(
+        2**20, "elements", codes.FOLDED_ELEMENTS, "one constant that is computed while compiling, and what it is of"
+    )
+    folded_bytes: int = _limit(2**30, "bytes", codes.FOLDED_BYTES, "all constants that are computed while compiling")
+
+    @classmethod
+    def of(cls, changed: Mapping[str, int] | None) -> Limits:
+        """The limits with some of them changed. Raises ``DmlcError`` E0556 (exit code 2)."""
+        for name, size in (changed or {}).items():
+            if name not in LIMITS:
+                help = did_you_mean(str(name), LIMITS) or f"limits are {', '.join(LIMITS)}"
+                raise fail(UNKNOWN_CHOICE, f"there is no limit {name}", help=help, exit_code=2)
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise fail(UNKNOWN_CHOICE, f"limit {name} is an integer, 1 or more, not {size!r}", exit_code=2)
+        return cls(**(changed or {}))
+
+    def passed(self, name: str, what: str, have: int, *labels: Label, instead: str = "") -> DmlcError:
+        """The error of what has more than a limit allows. The way out is the override, which suffices, after what may
+        be done ``instead``."""
+        limit, most, is_countable = LIMITS[name], getattr(self, name), have < _COUNTLESS
+        count = f"{have:,}" if is_countable else f"more than {_COUNTLESS:,}"
+        message = f"{what} {count} {limit.unit}, the limit is {most:,}"
+        ways = [instead, way_out(name, have) if is_countable else ""]
+        return fail(limit.code, message, *labels, help="; ".join(filter(None, ways)))
+
+
+def way_out(name: str, enough: int) -> str:
+    """The override, as it is typed."""
+    return f"if that is right: --limit {name}={enough}, or limits={{{name!r}: {enough}}} in Python"
+
+
+def _declared() -> Iterator[Limit]:
+    for field in dataclasses.fields(Limits):
+        assert isinstance(field.default, int)
+        yield Limit(field.name, field.default, **field.metadata)
+
+
+#: The limits by name, in the order of their declaration.
+LIMITS: dict[str, Limit] = {limit.name: limit for limit in _declared()}
+#: What holds where nothing is said.
+DEFAULTS = Limits()
+
+__all__ = ["DEFAULTS", "LIMITS", "Limit", "Limits", "way_out"]

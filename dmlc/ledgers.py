@@ -1,0 +1,120 @@
+"""``replay(source, ledger)``: compile as a ledger says, rewrite by rewrite, or say where that is not what happens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dmlc import api
+from dmlc.codegen.ledger import SCHEMA
+from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.runtime import files
+from dmlc.targets import load_target, target_names
+
+#: What ``dmlc compile --ledger`` wrote, where it lies or as plain data.
+Ledger: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
+
+
+def replay(source: api.ProgramSource, ledger: Ledger, *, limits: Mapping[str, int] | None = None) -> api.Program:
+    """Compile the source to what it was compiled to when the ledger was written.
+
+    ``ledger`` is the file that ``dmlc compile --ledger`` wrote, or ``program.ledger_document()``: it holds the target,
+    the opset and the options. Each rewrite must be the next one of the ledger: the same rule, class and nodes.
+    ``limits`` as for ``compile``. Raises ``DmlcError``: E0420 (exit code 2), E0429 for what is no ledger, E0559 where
+    the rewrites are not those of the ledger, and what ``compile`` raises.
+    """
+    document = _checked(ledger if isinstance(ledger, Mapping) else _read(Path(ledger)))
+    # a model whose nodes no later opset has keeps its own, which nobody can ask for
+    opset = document["opset"]
+    is_kept = document["target"] in target_names() and opset < load_target(document["target"]).min_opset
+    program = api.compile(
+        source,
+        target=document["target"],
+        opset=None if is_kept else opset,
+        model=document["model"],
+        expected=document["rewrites"],
+        limits=limits,
+        **document["options"],
+    )
+    if program.signature.name != document["model"]:
+        message = f"the ledger is that of {document['model']}, and this is {program.signature.name}"
+        raise fail(codes.OTHER_LEDGER, message)
+    return program
+
+
+def _read(path: Path) -> Any:
+    data = files.read_bytes(path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:  # ValueError: not JSON, not UTF-8, an integer of too many digits
+        raise _no_ledger(f"{path} is not JSON: {error}") from None
+
+
+# --- what a ledger has
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_binding(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(n, str) and _is_number(v) for n, v in value.items())
+
+
+_OPTIONS = {
+    "bind": _is_binding,
+    "exact": lambda value: isinstance(value, bool),
+    "allow": _texts,
+    "lower_hardmax": lambda value: isinstance(value, bool),
+    "feature_level": lambda value: value is None or isinstance(value, str),
+    "skip_rules": _texts,
+    "only_rules": lambda value: value is None or _texts(value),
+    "f64": lambda value: value is None or isinstance(value, str),
+    "accumulate": lambda value: value is None or isinstance(value, str),
+}
+_FIELDS = {
+    "model": lambda value: isinstance(value, str),
+    "target": lambda value: isinstance(value, str),
+    "opset": _is_number,
+    "options": lambda value: isinstance(value, dict),
+    "rewrites": lambda value: isinstance(value, list),
+}
+_REWRITE = {
+    "rule": lambda value: isinstance(value, str),
+    "class": lambda value: isinstance(value, str),
+    "text": lambda value: isinstance(value, str),
+    "before": _texts,
+    "after": _texts,
+}
+
+
+def _checked(document: Any) -> Mapping[str, Any]:
+    """The ledger, in which every field has its form; fields that nothing is known of are left out."""
+    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+        raise _no_ledger(f"a ledger is an object with schema {SCHEMA}")
+    found = _fields(document, _FIELDS, "")
+    found["options"] = _fields(found["options"], _OPTIONS, "options.")
+    rows = enumerate(found["rewrites"])
+    found["rewrites"] = [_fields(row, _REWRITE, f"rewrites[{number}].") for number, row in rows]
+    return found
+
+
+def _fields(value: Any, wanted: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _no_ledger(f"{prefix.rstrip('.')} is no object")
+    for name, has_form in wanted.items():
+        if name not in value or not has_form(value[name]):
+            raise _no_ledger(f"{prefix}{name} is missing or no such value")
+    return {name: value[name] for name in wanted}
+
+
+def _no_ledger(message: str) -> DmlcError:
+    return fail(codes.NO_LEDGER, message, help="dmlc compile --ledger OUT.json writes one")

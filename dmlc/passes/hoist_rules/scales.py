@@ -1,0 +1,92 @@
+"""What a reduction costs as it stands and after a hoist, where the target has a cost model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from dmlc.ir import DType, Graph, Node, Operation
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.elementwise import EXP, LOG
+from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
+from dmlc.ops.reduce import REDUCE_SUM_SQUARE as SQUARES
+from dmlc.passes.choose_lowering import corners, duration
+from dmlc.passes.lowering_plans.plan import Cheapest, Sizes, Step, Work
+from dmlc.passes.lowering_plans.reduce import chain_steps, reduce_step
+from dmlc.passes.manager import PassContext, Remark
+from dmlc.passes.rewrite import Miss, node_name
+from dmlc.targets.cost import cost_model
+
+#: The nodes of one form, for sizes at one place of their bounds.
+Steps: TypeAlias = "Callable[[Sizes], Sequence[Work]]"
+
+#: Elementwise operations with a row of their own.
+_KERNELS: dict[Operation, str] = {EXP: "Exp", LOG: "Log"}
+#: What these do to each element before they add.
+_BEFORE: dict[Operation, str] = {REDUCE_L1: "others", REDUCE_L2: "Square", SQUARES: "Square", REDUCE_LOG_SUM_EXP: "Exp"}
+
+
+class Scales:
+    """Weighs a hoist against the nodes as they stand, and tells what both cost."""
+
+    def __init__(self, context: PassContext) -> None:
+        self._model = cost_model(context.target)
+        self._context = context
+
+    @property
+    def known(self) -> bool:
+        """Whether the target has a cost model."""
+        return self._model is not None
+
+    def why_dearer(self, root: Node, graph: Graph, before: Steps, after: Steps) -> Miss | None:
+        """The reason against a hoist that saves nothing at some end of the bounds; none where a user asks for it."""
+        if self._context.only_rules is not None:
+            return None
+        for old, new in self._costs(root, graph, before, after):
+            if new >= old:
+                return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)))
+        return None
+
+    def tell(self, rule: str, root: Node, graph: Graph, before: Steps, after: Steps) -> None:
+        """Leave a remark of a hoist that is made."""
+        if self._model is None:
+            return
+        costs = self._costs(root, graph, before, after)
+
+        def reason() -> str:
+            old, new = (_span(side) for side in zip(*costs, strict=True))
+            return f"{rule} {new}, rather than as it stands {old}"
+
+        self._context.remarks.append(Remark("hoist", reason, root.spans[:1], node_name(root), chosen=True))
+
+    def _costs(self, root: Node, graph: Graph, before: Steps, after: Steps) -> list[tuple[float, float]]:
+        model = self._model
+        return [] if model is None else [(model.total(before(s)), model.total(after(s))) for s in corners(graph, root)]
+
+
+def _span(costs: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(map(duration, (min(costs), max(costs)))))
+
+
+def reduction_steps(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> list[Work]:
+    """A reduction, as a node or as a chain of them."""
+    home, total = f32 if dtype is f16 else dtype, math.prod(shape)
+    kind = op if op in (REDUCE_MAX, REDUCE_MIN) else REDUCE_SUM
+    inside: list[Work] = [Step(_BEFORE[op], home, total, total)] if op in _BEFORE else []
+    ways = (reduce_step(kind, home, shape, axes),), tuple(chain_steps(kind, home, shape, axes))
+    return [*inside, Cheapest(ways)]
+
+
+def elementwise_step(op: Operation, dtype: DType, count: int) -> Step:
+    """An operation of one tensor, or of a tensor and numbers that stay in a cache."""
+    return Step(_KERNELS.get(op, "others"), dtype, count, count, count)
+
+
+def join_step(dtype: DType, count: int) -> Step:
+    """An operation of two tensors of that many elements, even where a cache holds them."""
+    return Step("Binary", dtype, 2 * count, count, count)
+
+
+def copy_step(dtype: DType, count: int) -> Step:
+    return Step("Copy", dtype, count, count, count)

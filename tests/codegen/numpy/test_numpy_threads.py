@@ -1,0 +1,104 @@
+"""``THREADS`` of the fast style: the same bytes from several threads, and no warnings of theirs."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy_models import Model, function, source
+
+from dmlc.ir import Graph
+
+
+def chain() -> Graph:
+    model = Model()
+    x = model.input("x", "f32", 600, 2000)
+    centred = model.call("-", x, model.call("reduce_mean", x, axes=[1]))
+    deviation = model.call("sqrt", model.call("reduce_mean", model.call("*", centred, centred), axes=[1]))
+    return model.returns(
+        soft=model.call("softmax", x, axes=[1]),
+        norm=model.call("/", centred, deviation),
+        length=model.call("log", model.call("reduce_l2", x, axes=[1])),
+    )
+
+
+def selection(op: str, *axes: int) -> Graph:
+    model = Model()
+    x = model.input("x", "f32", 24, 40, 64, 33)
+    return model.returns(y=model.call(op, x, axes=list(axes)))
+
+
+def top_k() -> Graph:
+    model = Model()
+    values, indices = model.node("top_k", model.input("x", "f32", 600, 2000), k=9, axis=1).results
+    return model.returns(values=values, indices=indices)
+
+
+GRAPHS = {
+    "chain": chain(),
+    "argmax": selection("argmax", 1, 3),
+    "argmin": selection("argmin", 2),
+    "hardmax": selection("hardmax", 1, 2),
+    "first axes": selection("argmax", 0, 2),
+    "top_k": top_k(),
+}
+
+
+def results(graph: Graph, threads: int, x: np.ndarray) -> tuple[Any, set[str]]:
+    """What the code gives, and the threads that worked on it."""
+    made = function(source(graph), graph.name)
+    made.__globals__["THREADS"] = threads
+    workers: set[str] = set()
+    each = made.__globals__["_each"]
+
+    def noted(work: Any, items: list[Any]) -> list[Any]:
+        def one(item: Any) -> Any:
+            workers.add(threading.current_thread().name)
+            return work(item)
+
+        return list(each(one, items))
+
+    made.__globals__["_each"] = noted
+    out = made(x)
+    return (out if isinstance(out, tuple) else (out,)), workers
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_same_bytes(name: str) -> None:
+    graph = GRAPHS[name]
+    x = np.random.default_rng(0).integers(-40, 40, graph.inputs[0].shape).astype(np.float32)
+    alone, workers = results(graph, 1, x)
+    assert workers == {"MainThread"}
+    shared, workers = results(graph, 3, x)
+    assert ("MainThread" in workers) == (name == "first axes")
+    for a, b in zip(alone, shared, strict=True):
+        assert a.dtype == b.dtype
+        assert a.tobytes() == b.tobytes()
+
+
+def test_threads_warn_about_nothing() -> None:
+    x = np.zeros((600, 2000), np.float32)
+    x[::7] = np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out, _ = results(GRAPHS["chain"], 2, x)
+    assert np.isnan(out[1]).any()
+
+
+def test_the_setting_stands_where_it_has_a_use() -> None:
+    assert "\nTHREADS = 1  #" in source(GRAPHS["chain"])
+    small = Model()
+    assert "THREADS" not in source(small.returns(y=small.call("softmax", small.input("x", "f32", 4, 5), axes=[1])))
+
+
+def test_an_input_of_that_name() -> None:
+    model = Model()
+    graph = model.returns(y=model.call("softmax", model.input("THREADS", "f32", 600, 2000), axes=[1]))
+    made = function(source(graph), graph.name)
+    x = np.ones((600, 2000), np.float32)
+    assert np.allclose(made(x), 1 / 2000)
+    made.__globals__["THREADS_2"] = 2
+    assert np.allclose(made(x), 1 / 2000)

@@ -1,0 +1,109 @@
+"""What coverage-guided fuzzing found: small models that took gigabytes, or ended in a traceback."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from import_helpers import BOOL, FLOAT, info, model, node, weight
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+import dmlc
+from dmlc.diagnostics import DmlcError
+
+#: ONNX's inference makes up the elements of such a list one by one: seconds and half a gigabyte; it must not.
+LONG = 1 << 22
+
+
+def listing(nodes: list[NodeProto], sizes: list[int], *, dtype: int = FLOAT, opset: int = 17) -> ModelProto:
+    """A model whose last node, which the language does not know, makes ONNX's inference necessary."""
+    outputs = [info("y", None)]
+    nodes = [*nodes, node("Mish", ["h"], ["y"])]
+    weights = [weight("i", [0, 1], "int64"), weight("minus", [-1], "int64"), weight("two", 2)]
+    return model(nodes, [info("x", sizes, dtype)], outputs, weights, opset=opset)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded() -> None:
+    """What is loaded once is not what takes the time here."""
+    dmlc.compile(listing([node("Relu", ["x"], ["h"])], [3], opset=18), target="onnx").to_onnx()
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Mul", ["x", "x"], ["h"])],
+        [node("Relu", ["x"], ["r"]), node("Add", ["r", "two"], ["h"])],
+        [node("Concat", ["x", "x"], ["h"], axis=0)],
+        [node("Gather", ["x", "i"], ["h"])],
+        [node("Unsqueeze", ["x", "i"], ["h"])],
+        [node("Cast", ["x"], ["h"], to=TensorProto.BFLOAT16)],
+        [node("Slice", ["x", "minus", "i"], ["h"])],
+    ],
+    ids=lambda nodes: nodes[-1].op_type,
+)
+def test_elements_of_a_long_list_are_not_made_up(nodes: list[NodeProto]) -> None:
+    start = time.process_time()
+    try:
+        dmlc.compile(listing(nodes, [LONG], opset=18), target="onnx").to_onnx()
+    except DmlcError as error:
+        assert error.exit_code == 1
+    assert time.process_time() - start < 1.0
+
+
+def test_nor_of_a_tensor_that_is_made_one() -> None:
+    nodes = [node("Reshape", ["x", "minus"], ["r"]), node("Sub", ["r", "two"], ["h"])]
+    start = time.process_time()
+    dmlc.compile(listing(nodes, [4, LONG], opset=18), target="onnx").to_onnx()
+    assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize(
+    ("nodes", "numbers"),
+    [
+        ([node("ConstantOfShape", ["n"], ["l"])], [LONG]),
+        ([node("Constant", [], ["k"], value_ints=[LONG]), node("ConstantOfShape", ["k"], ["l"])], [0]),
+        ([node("Mul", ["n", "n"], ["m"]), node("ConstantOfShape", ["m"], ["l"])], [1 << 11]),
+        ([node("ReduceProd", ["n"], ["m"]), node("ConstantOfShape", ["m"], ["l"])], [1 << 11, 1 << 11]),
+        ([node("Squeeze", ["n"], ["m"]), node("Range", ["zero", "m", "one"], ["l"])], [LONG]),
+        ([node("Expand", ["two", "n"], ["l"])], [LONG]),
+        ([node("Expand", ["two", "n"], ["m"]), node("Reshape", ["m", "minus"], ["l"])], [1 << 11, 1 << 12]),
+        ([node("ConstantOfShape", ["n"], ["m"]), node("Reshape", ["m", "minus"], ["l"])], [256, 256, 256]),
+    ],
+    ids=["size", "constant", "product", "elements", "range", "stretched", "flattened", "of three axes"],
+)
+def test_nor_of_a_list_that_the_model_makes(nodes: list[NodeProto], numbers: list[int]) -> None:
+    m = listing([*nodes, node("Cast", ["l"], ["h"], to=TensorProto.BFLOAT16)], [3], opset=17)
+    m.graph.initializer.extend([weight("n", numbers, "int64"), weight("zero", 0, "int64"), weight("one", 1, "int64")])
+    start = time.process_time()
+    dmlc.compile(m, target="onnx").to_onnx()
+    assert time.process_time() - start < 1.0
+
+
+def test_a_list_of_a_usual_length_still_is() -> None:
+    """A shape that is computed with elements of a list is known."""
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Mul", ["s", "ones"], ["t"]),
+        node("Expand", ["x", "t"], ["h"]),
+        node("Mish", ["h"], ["y"]),
+    ]
+    m = model(nodes, [info("x", [5, 7])], [info("y", None)], [weight("ones", [1, 1], "int64")], opset=18)
+    assert [str(type) for _, type in dmlc.compile(m, target="onnx").signature.outputs] == ["f32[5, 7]"]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_reference_to_an_attribute_of_no_function(inside: bool) -> None:
+    reduction = node("ReduceSumSquare", ["w"], ["h"], axes=[0])
+    reduction.attribute[0].ref_attr_name = "by"
+    result = info("h", None, TensorProto.BFLOAT16)
+    nodes, weights = [reduction], [TensorProto(name="w", data_type=TensorProto.BFLOAT16, dims=[2], raw_data=bytes(4))]
+    if inside:
+        branch = helper.make_graph([reduction], "branch", [], [result])
+        nodes = [node("If", ["c"], ["h"], then_branch=branch, else_branch=branch)]
+    m = model(nodes, [info("c", [], BOOL)], [result], weights, opset=10)
+    with pytest.raises(
+        DmlcError, match="axes of ReduceSumSquare refers to by, but the node is in no function"
+    ) as caught:
+        dmlc.compile(m, target="onnx").to_onnx()
+    assert [d.code.id for d in caught.value.diagnostics] == ["E0431"]

@@ -1,0 +1,53 @@
+"""What ``accumulate="f32"`` leaves in f16: each test fails where one guard of its rules is dropped."""
+
+from __future__ import annotations
+
+import pytest
+
+import dmlc
+from dmlc.diagnostics import Source
+from dmlc.passes import PassContext
+from dmlc.passes.accumulate_f32 import AccumulateF32
+from dmlc.targets import load_target
+
+TWO = "x: f16[4, 100], b: f16[4, 100]"
+
+
+def program(body: str, inputs: str = TWO) -> dmlc.Program:
+    lines = "".join(f"    {line}\n" for line in body.split("; "))
+    return dmlc.compile(Source("t.dml", f"model t({inputs}) -> (y) {{\n{lines}    return y\n}}\n"), accumulate="f32")
+
+
+def widened(p: dmlc.Program) -> list[str]:
+    return [e.text for e in p.ledger if e.rule == "accumulate-f32"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = reduce_mean(tanh(x * b), axes=[1])",  # no sum of products
+        "y = reduce_mean(x + b, axes=[1])",  # no product at all
+        "y = reduce_mean(x * b + b - x + b - x + b - x + b, axes=[1])",  # so far before
+    ],
+)
+def test_no_product_before_the_reduction(body: str) -> None:
+    assert not widened(program(body))
+
+
+@pytest.mark.parametrize(
+    ("end", "last"),
+    [
+        ("s > 4.0", "greater"),  # gives no number that is rounded
+        ("s / reduce_mean(x, axes=[1]) ** 2", "div"),  # no difference of two means
+        ("s - reduce_max(b, axes=[1])", "sub"),
+        ("s - reduce_mean(x, axes=[1]) * reduce_max(b, axes=[1])", "sub"),  # no square
+    ],
+)
+def test_what_follows_and_is_no_part_of_it(end: str, last: str) -> None:
+    (text,) = widened(program(f"s = reduce_mean(x * x + b, axes=[1]); y = {end}"))
+    assert last not in text.removeprefix("mul, add, "), text
+
+
+def test_nothing_to_widen_is_no_change() -> None:
+    graph = program("y = reduce_mean(x + b, axes=[1])").source_graph
+    assert AccumulateF32().run(graph.clone(), PassContext(load_target("cpu"), 21, frozenset())) is False

@@ -1,0 +1,99 @@
+"""What ``fold-conv`` leaves as it is: each test fails where one guard of its rules is dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import external_data_helper, helper, numpy_helper
+
+import dmlc
+
+node = helper.make_node
+CONV = node("Conv", ["x", "k"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1])
+STATISTICS = ("gamma", "beta", "mean", "variance")
+NORM = node("BatchNormalization", ["c", *STATISTICS], ["y"])
+
+
+def model(
+    *nodes: onnx.NodeProto, opset: int = 17, dtype: Any = np.float32, outputs: tuple[str, ...] = ("y",), **weights: Any
+) -> onnx.ModelProto:
+    """Of 3 channels the convolution makes 4, of 8 by 8 places 4 by 4; a weight of None is fed."""
+    ones = {"k": np.ones((4, 3, 3, 3), dtype), **{name: np.ones(4, dtype) for name in STATISTICS}, **weights}
+    used = {name for n in nodes for name in n.input}
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = [helper.make_tensor_value_info("x", kind, [2, 3, 8, 8])]
+    inputs += [helper.make_tensor_value_info(k, kind, [4]) for k, v in ones.items() if v is None]
+    tensors = [numpy_helper.from_array(v, k) for k, v in ones.items() if v is not None and k in used]
+    outs = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
+    graph = helper.make_graph(list(nodes), "g", inputs, outs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def left(m: onnx.ModelProto | Path, **options: Any) -> dmlc.Program:
+    program = dmlc.compile(m, **options)
+    assert not {"fold-batch-norm", "fold-bias-into-conv"} & {e.rule for e in program.ledger}
+    return program
+
+
+def test_it_is_folded_otherwise() -> None:
+    assert [n.op_type for n in dmlc.compile(model(CONV, NORM)).to_onnx().graph.node] == ["Conv"]
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_that_are_fed(name: str) -> None:
+    left(model(CONV, NORM, **{name: None}))
+
+
+def test_a_norm_that_trains() -> None:
+    training = node("BatchNormalization", NORM.input, ["y", "m", "v"], training_mode=1)
+    left(model(CONV, training))
+    left(model(CONV, node("BatchNormalization", NORM.input, ["y", "m", "v", "sm", "sv"]), opset=9, outputs=("y", "m")))
+
+
+def test_statistics_of_another_dtype() -> None:
+    program = left(model(CONV, NORM, dtype=np.float16, gamma=np.ones(4, np.float16), mean=np.ones(4, np.float32),
+                         variance=np.ones(4, np.float32)))  # fmt: skip
+    assert any("several dtypes" in r.reason() for r in program.remarks)
+
+
+def test_another_operator_of_five() -> None:
+    left(model(CONV, node("Sum", NORM.input, ["y"])))
+
+
+@pytest.mark.parametrize("apart", ["gamma", "k", "b", "d"])
+def test_data_in_a_file_of_its_own(apart: str, tmp_path: Path) -> None:
+    conv = node("Conv", ["x", "k", "b"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1])
+    last = NORM if apart != "d" else node("Add", ["c", "d"], ["y"])
+    m = model(
+        conv, last, b=np.ones(4, np.float32), gamma=np.arange(4, dtype=np.float32), d=np.ones((4, 1, 1), np.float32)
+    )
+    (tensor,) = (t for t in m.graph.initializer if t.name == apart)
+    external_data_helper.set_external_data(tensor, "apart.data")
+    onnx.save(m, tmp_path / "m.onnx")
+    left(tmp_path / "m.onnx")
+
+
+def test_what_is_no_convolution_with_known_weights() -> None:
+    left(model(node("ConvTranspose", ["x", "k"], ["c"]), NORM, k=np.ones((3, 4, 3, 3), np.float32)))
+    m = model(node("Conv", ["x", "k", "b"], ["c"]), NORM, b=None)
+    assert m.graph.input[1].name == "b"
+    left(m)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 1), (4,), (1, 1, 4, 1)])
+def test_a_sum_along_other_axes(shape: tuple[int, ...]) -> None:
+    program = left(model(CONV, node("Add", ["c", "d"], ["y"]), d=np.ones(shape, np.float32)))
+    assert any("by channel alone" in r.reason() for r in program.remarks)
+
+
+def test_a_convolution_that_is_an_output() -> None:
+    left(model(CONV, node("Add", ["c", "d"], ["y"]), d=np.ones((4, 1, 1), np.float32), outputs=("y", "c")))
+
+
+def test_a_single_channel_of_statistics() -> None:
+    program = left(model(CONV, NORM, **{name: np.ones(1, np.float32) for name in STATISTICS}))
+    assert any("one for each of the 4 channels" in r.reason() for r in program.remarks)

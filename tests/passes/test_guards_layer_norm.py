@@ -1,0 +1,87 @@
+"""What the fusions of layer normalizations leave as it is: each test fails where one guard of theirs is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from pass_helpers import ALL, Building, check_numbers, context, ledger
+
+from dmlc.ir import Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops import binary as b2
+from dmlc.ops.choose import CAST
+from dmlc.ops.elementwise import RECIPROCAL, SQRT
+from dmlc.ops.reduce import REDUCE_MEAN
+from dmlc.passes.fuse_layer_norm import FuseLayerNorm
+
+STEP = FuseLayerNorm()
+GAMMA, OTHER = np.linspace(0.5, 1.5, 8), np.linspace(2, 3, 8)
+Made = Callable[[Building, Value, Value, Value], Value]
+
+
+def _statistics(b: Building, x: Value) -> tuple[Value, Value]:
+    """The mean, and one over the deviation."""
+    mean = b(REDUCE_MEAN, x, axes=[-1], keepdims=True)
+    d = b(b2.SUB, x, mean)
+    variance = b(REDUCE_MEAN, b(b2.MUL, d, d), axes=[-1], keepdims=True)
+    return mean, b(RECIPROCAL, b(SQRT, b(b2.ADD, variance, b.constant(1e-5))))
+
+
+def fused(made: Made, shape: tuple[Any, ...] = (3, 8)) -> list[str]:
+    b = Building()
+    x = b.input("x", shape)
+    mean, inverse = _statistics(b, x)
+    graph = b.done(made(b, x, mean, inverse))
+    ctx = check_numbers(STEP, graph, context(allowed=ALL), exact=False)
+    return [rule for rule, _ in ledger(ctx)]
+
+
+def times(b: Building, *values: Any) -> Value:
+    out, *rest = [v if isinstance(v, Value) else b.constant(v) for v in values]
+    for value in rest:
+        out = b(b2.MUL, out, value)
+    return out
+
+
+def test_split_by_the_same_scale() -> None:
+    assert "fuse-split-layer-norm" in fused(lambda b, x, m, s: b(b2.SUB, times(b, x, s), times(b, m, s)))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda b, x, m, s: b(b2.SUB, times(b, x, s, b.constant(GAMMA)), times(b, m, s, b.constant(OTHER))),
+        lambda b, x, m, s: b(b2.SUB, times(b, x, s), times(b, m, s, b.constant(OTHER))),
+        lambda b, x, m, s: b(b2.SUB, times(b, x, s, b.constant(GAMMA)), times(b, m, s)),
+        lambda b, x, m, s: b(
+            b2.SUB, b(b2.DIV, times(b, x, s), b.constant(GAMMA)), b(b2.DIV, times(b, m, s), b.constant(OTHER))
+        ),
+        lambda b, x, m, s: b(b2.SUB, b(b2.DIV, times(b, x, s), b.constant(GAMMA)), times(b, m, s)),
+    ],
+)
+def test_split_by_scales_that_differ(made: Made) -> None:
+    assert "fuse-split-layer-norm" not in fused(made)
+
+
+def _normalized(b: Building, x: Value) -> Value:
+    return b(b2.MUL, b(b2.SUB, x, _statistics(b, x)[0]), _statistics(b, x)[1])
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 8), (2, 3, 8)])
+def test_a_scale_that_stretches_the_normalized_value_stays(shape: tuple[int, ...]) -> None:
+    b = Building()
+    x = b.input("x", (3, 8))
+    graph = b.done(b(b2.MUL, _normalized(b, x), b.constant(np.ones(shape) * 2)))
+    check_numbers(STEP, graph, context(allowed=ALL), exact=False)
+
+
+@pytest.mark.parametrize(("there", "back"), [(f16, f32), (f32, f16)])
+def test_a_cast_between_norm_and_scale(there: Any, back: Any) -> None:
+    b = Building()
+    x = b.input("x", (3, 8), back if there is f16 else there)
+    out = b(CAST, _normalized(b, x), to=there if there is f16 else back)
+    graph = b.done(b(b2.MUL, out, b.constant(GAMMA, f16)))
+    check_numbers(STEP, graph, context(allowed=ALL), exact=False)

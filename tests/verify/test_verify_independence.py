@@ -1,0 +1,43 @@
+"""The check shares no code with what it checks: nothing of the passes, the code generators, the front ends."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dmlc
+
+PACKAGE = Path(dmlc.__file__).parent
+#: What it may share: what a graph is, what its operations mean, records and errors.
+SHARED = {"verify", "ir", "ops", "diagnostics", "records"}
+LOADED = """
+import pkgutil, sys, importlib, dmlc.verify
+for found in pkgutil.iter_modules(dmlc.verify.__path__):
+    importlib.import_module(f"dmlc.verify.{found.name}")
+print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("dmlc.")}))
+"""
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "verify").glob("*.py")), ids=lambda path: path.stem)
+def test_imports(path: Path) -> None:
+    """At any depth, those for type checkers too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.module is not None
+            names = [f"{node.module}.{alias.name}" if node.module == "dmlc" else node.module for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            assert not name.startswith("dmlc") or name.split(".")[1] in SHARED, f"{path.name} imports {name}"
+
+
+def test_what_is_loaded() -> None:
+    """Also through what it shares."""
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= SHARED
+    assert "verify" in done.stdout

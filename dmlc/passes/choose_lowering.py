@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph, Node, Operation, Value, dim_names
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.passes.legal_rules.table import Facts
-from dmlc.passes.lowering_plans import GROUPS
-from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing
+from dmlc.passes.lowering_plans.groups import GROUPS
+from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, corners, duration
 from dmlc.passes.manager import CLASSES, REASSOCIATES, Pass, PassContext, Remark
 from dmlc.passes.rewrite import Match, Rewriter, Rule, node_name
 from dmlc.records import dataclass
 from dmlc.targets import kernel_table
 from dmlc.targets.cost import CostModel, cost_model
 
-#: What a size without an upper bound is taken for, beside its lower one.
-OPEN_END = 4096
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
 _MOST_ELEMENTS = 2**48
-#: With more open dims than this only the corners "all least" and "all most" are looked at.
-_MOST_DIMS = 3
 
 
 @dataclass(frozen=True)
@@ -204,28 +199,3 @@ def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
         return min(others, key=lambda c: c.total)
     sound = [c for c in others if all(mine <= plain for mine, plain in zip(c.costs, standing.costs, strict=True))]
     return min([standing, *sound], key=lambda c: c.total)
-
-
-def corners(graph: Graph, node: Node) -> Iterator[Sizes]:
-    """The ends of the bounds of the dims in a node's types."""
-    values = [v for v in (*node.operands, *node.results) if v is not None]
-    names = sorted({name for value in values for size in value.shape for name in dim_names(size)})
-    ends = []
-    for name in names:
-        low, high = graph.dims.bounds.get(name) or (graph.dims.least, math.inf)
-        least = max(int(low), 1)
-        ends.append((least, max(least, OPEN_END) if high == math.inf else max(int(high), 1)))
-    if len(names) > _MOST_DIMS:
-        corners: Iterator[tuple[int, ...]] = iter([tuple([e[0] for e in ends]), tuple([e[1] for e in ends])])
-    else:
-        corners = itertools.product(*[dict.fromkeys(e) for e in ends])
-    for corner in corners:
-        yield Sizes(dict(zip(names, corner, strict=True)))
-
-
-def duration(nanoseconds: float) -> str:
-    """A time as it is read."""
-    for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
-        if nanoseconds < 1000 * size:
-            return f"{nanoseconds / size:.3g} {unit}"
-    return f"{nanoseconds / 1e9:.3g} s"

@@ -11,8 +11,7 @@ from dmlc.ir.dtype import f16, f32
 from dmlc.ops.elementwise import EXP, LOG
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
 from dmlc.ops.reduce import REDUCE_SUM_SQUARE as SQUARES
-from dmlc.passes.choose_lowering import corners, duration
-from dmlc.passes.lowering_plans.plan import Cheapest, Sizes, Step, Work
+from dmlc.passes.lowering_plans.plan import Cheapest, Sizes, Step, Work, corners, duration
 from dmlc.passes.lowering_plans.reduce import chain_steps, reduce_step
 from dmlc.passes.manager import PassContext, Remark
 from dmlc.passes.rewrite import Miss, node_name

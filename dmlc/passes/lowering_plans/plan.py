@@ -6,16 +6,23 @@ nothing is chosen is a plan too, ``Standing``: it is costed with the others and 
 
 from __future__ import annotations
 
+import itertools
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from dmlc.ir import Dim, Graph, Node, Operation, Value
+from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dim import evaluate
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.manager import EXACT
 from dmlc.targets.cost import Cheapest, Step, Work
+
+#: What a size without an upper bound is taken for, beside its lower one.
+_OPEN_END = 4096
+#: With more open dims than this only the corners "all least" and "all most" are looked at.
+_MOST_DIMS = 3
 
 
 class Sizes:
@@ -32,6 +39,31 @@ class Sizes:
     def of(self, value: Value) -> tuple[int, ...]:
         """The shape of a value."""
         return tuple([self(d) for d in value.shape])
+
+
+def corners(graph: Graph, node: Node) -> Iterator[Sizes]:
+    """The ends of the bounds of the dims in a node's types."""
+    values = [v for v in (*node.operands, *node.results) if v is not None]
+    names = sorted({name for value in values for size in value.shape for name in dim_names(size)})
+    ends = []
+    for name in names:
+        low, high = graph.dims.bounds.get(name) or (graph.dims.least, math.inf)
+        least = max(int(low), 1)
+        ends.append((least, max(least, _OPEN_END) if high == math.inf else max(int(high), 1)))
+    if len(names) > _MOST_DIMS:
+        corners: Iterator[tuple[int, ...]] = iter([tuple([e[0] for e in ends]), tuple([e[1] for e in ends])])
+    else:
+        corners = itertools.product(*[dict.fromkeys(e) for e in ends])
+    for corner in corners:
+        yield Sizes(dict(zip(names, corner, strict=True)))
+
+
+def duration(nanoseconds: float) -> str:
+    """A time as it is read."""
+    for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
+        if nanoseconds < 1000 * size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds / 1e9:.3g} s"
 
 
 class Plan(ABC):

@@ -16,7 +16,7 @@ from dmlc.cli.main import main
 from dmlc.diagnostics import CODES, DmlcError
 from dmlc.diagnostics.limits import DEFAULTS, LIMITS, Limits
 
-ROOT = Path(dmlc.__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 #: These refuse nothing.
 FOLDS = ("folded_elements", "folded_bytes")
 REFUSING = [name for name in LIMITS if name not in FOLDS]

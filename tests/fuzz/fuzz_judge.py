@@ -51,25 +51,23 @@ class NumpySide(GraphSide):
 
 def choices(seed: int) -> list[Options]:
     """The ways that a program of that seed goes: NumPy, and two that end in ONNX."""
-    rng, rules = random.Random(seed), [rule.name for rule in all_rules() if rule.optional]
-    out: list[Options] = [{"target": "numpy"}]
-    for target in rng.sample(("directml", "cpu", "onnx"), 2):
-        options: Options = {"target": target}
-        turn = rng.randrange(7)
-        if turn == 0:
-            options["exact"] = True
-        elif turn == 1:
-            options["allow"] = ("range",)
-        elif turn == 2:
-            options["lower_hardmax"] = True
-        elif turn == 3:
-            options["skip_rules"] = tuple(rng.sample(rules, 4))
-        elif turn == 4:
-            options["only_rules"] = tuple(rng.sample(rules, rng.choice((0, 4))))
-        elif turn == 5:
-            options["opset"] = rng.choice((11, 12, 13, 14, 16, 17, 18, 19, 20))
-        out.append(options)
-    return out
+    rng = random.Random(seed)
+    targets = rng.sample(("directml", "cpu", "onnx"), 2)
+    return [{"target": "numpy"}, *({"target": target, **drawn(rng, rng.randrange(7))} for target in targets)]
+
+
+def drawn(rng: random.Random, turn: int) -> Options:
+    """The options of a turn; turns from 6 on have none."""
+    rules = [rule.name for rule in all_rules() if rule.optional]
+    draws: dict[int, Callable[[], Options]] = {
+        0: lambda: {"exact": True},
+        1: lambda: {"allow": ("range",)},
+        2: lambda: {"lower_hardmax": True},
+        3: lambda: {"skip_rules": tuple(rng.sample(rules, 4))},
+        4: lambda: {"only_rules": tuple(rng.sample(rules, rng.choice((0, 4, 12))))},
+        5: lambda: {"opset": rng.choice((11, 12, 13, 14, 16, 17, 18, 19, 20, 21))},
+    }
+    return draws[turn]() if turn in draws else {}
 
 
 def judge(text: str, options: Options, *, inputs: int = 3, seed: int = 0) -> Failure | None:

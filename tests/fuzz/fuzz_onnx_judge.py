@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from fuzz_judge import REFUSALS, Failure, Options
+from fuzz_judge import REFUSALS, Failure, Options, drawn
 from fuzz_onnx import FLOATS, FuzzModel, cleaned, generate, is_valid
 from fuzz_rounding import _within as within
 from onnx import ModelProto, helper, load, numpy_helper, printer
@@ -17,7 +17,6 @@ from onnx import ModelProto, helper, load, numpy_helper, printer
 import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Array
-from dmlc.passes.inventory import all_rules
 from dmlc.verify import causes
 from dmlc.verify.check import verify_sides
 from dmlc.verify.compare import DIFFERENT
@@ -32,25 +31,13 @@ _SAMPLES, _UNITS, _PARTS = 8, 4, 64
 
 def choices(seed: int, model: ModelProto, *, ways: int = 1) -> list[Options]:
     """The ways that the model of that seed goes."""
-    rng, rules = random.Random(f"ways {seed}"), [rule.name for rule in all_rules() if rule.optional]
+    rng = random.Random(f"ways {seed}")
     dims = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param}
     out: list[Options] = []
     for target in rng.sample(("directml", "directml", "cpu", "onnx"), ways):
-        options: Options = {"target": target}
         turn = rng.randrange(10)
-        if turn == 0:
-            options["exact"] = True
-        elif turn == 1:
-            options["allow"] = ("range",)
-        elif turn == 2:
-            options["lower_hardmax"] = True
-        elif turn == 3:
-            options["skip_rules"] = tuple(rng.sample(rules, 4))
-        elif turn == 4:
-            options["only_rules"] = tuple(rng.sample(rules, rng.choice((0, 4, 12))))
-        elif turn == 5:
-            options["opset"] = rng.choice((11, 12, 13, 14, 16, 17, 18, 19, 20, 21))
-        elif turn == 6 and dims:
+        options: Options = {"target": target, **drawn(rng, turn)}
+        if turn == 6 and dims:
             options["bind"] = {name: rng.randint(1, 4) for name in sorted(dims)}
         elif turn == 7:
             options["f64"] = "f32"

@@ -14,7 +14,7 @@ from dmlc.ops.choose import CLIP, ClipAttributes
 from dmlc.ops.elementwise import EXP, LOG
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
-from dmlc.passes.lowering_plans.reduce import axes_of, chain_steps, home_of, reduce_step
+from dmlc.passes.lowering_plans.reduce import axes_of, chain_steps, home_of, reduce_step, why_not_in_parts
 from dmlc.passes.lowering_plans.softmax import broadcast_step
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.reduce_rules.moves import reshape_ones
@@ -53,10 +53,7 @@ class LogSumExpInParts(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        dtype = node.operand(0).type.dtype
-        if not axes_of(node):
-            return "it is over no axis"
-        return None if self.facts.home(REDUCE_MAX, dtype) is home_of(node) else f"{dtype} takes a detour"
+        return why_not_in_parts(self.facts, REDUCE_MAX, node, axes_of(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, axes, home = sizes.of(node.operand(0)), axes_of(node), home_of(node)

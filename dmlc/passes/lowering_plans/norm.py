@@ -11,7 +11,7 @@ from dmlc.ops.binary import MUL
 from dmlc.ops.elementwise import ABS, LOG, SQRT
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
-from dmlc.passes.lowering_plans.reduce import axes_of, chain_steps, home_of, reduce_view
+from dmlc.passes.lowering_plans.reduce import axes_of, chain_steps, home_of, reduce_view, why_not_in_parts
 from dmlc.passes.lowering_plans.view import after
 from dmlc.passes.manager import REASSOCIATES
 
@@ -43,12 +43,9 @@ class NormInParts(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        dtype = node.operand(0).type.dtype
-        if not axes_of(node):
-            return "it is over no axis"
-        if not dtype.is_float:
+        if not node.operand(0).type.dtype.is_float:
             return "partial sums of integers may leave their range"
-        return None if self.facts.home(REDUCE_SUM, dtype) is home_of(node) else f"{dtype} takes a detour"
+        return why_not_in_parts(self.facts, REDUCE_SUM, node, axes_of(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, home = sizes.of(node.operand(0)), home_of(node)

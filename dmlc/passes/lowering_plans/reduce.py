@@ -17,6 +17,7 @@ from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.legal_rules.build import groups
+from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.lowering_plans.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
 from dmlc.passes.lowering_plans.view import View, divisor_near, in_pieces, spread, view_of
 from dmlc.passes.manager import EXACT, REASSOCIATES
@@ -46,6 +47,14 @@ def axes_of(node: Node) -> tuple[int, ...]:
 
 def reduce_view(node: Node) -> View:
     return view_of(node.graph, node, axes_of(node))
+
+
+def why_not_in_parts(facts: Facts, op: Operation, node: Node, axes: Sequence[int]) -> str | None:
+    """The reason against saying a node by reductions ``op``; none where nothing stands against it."""
+    dtype = node.operand(0).type.dtype
+    if not axes:
+        return "it is over no axis"
+    return None if facts.home(op, dtype) is home_of(node) else f"{dtype} takes a detour"
 
 
 def home_of(node: Node) -> DType:

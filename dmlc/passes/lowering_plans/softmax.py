@@ -17,7 +17,7 @@ from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.legal_rules.build import groups
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
-from dmlc.passes.lowering_plans.reduce import chain_steps, home_of, reduce_step
+from dmlc.passes.lowering_plans.reduce import chain_steps, home_of, reduce_step, why_not_in_parts
 from dmlc.passes.lowering_plans.view import after, view_of
 from dmlc.passes.manager import REASSOCIATES
 
@@ -90,10 +90,7 @@ class SoftmaxInParts(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        dtype = node.operand(0).type.dtype
-        if not _axes(node):
-            return "it is over no axis"
-        return None if self.facts.home(REDUCE_MAX, dtype) is home_of(node) else f"{dtype} takes a detour"
+        return why_not_in_parts(self.facts, REDUCE_MAX, node, _axes(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         return _parts_steps(node, sizes, chain_steps)

@@ -75,7 +75,11 @@ CLIP = Operation(
     reference=_clip_reference,
     summary="x, but not below min and not above max; each of them may be left out, not both.",
     source="DML_ELEMENT_WISE_CLIP_OPERATOR_DESC; ONNX Clip",
-    notes={"nan": "NaN gives NaN in the reference", "bounds": "max wins where min is above max, as in NumPy and ONNX"},
+    notes={
+        "nan": "NaN gives NaN in the reference",
+        "bounds": "max wins where min is above max, as in NumPy and ONNX; infinities stay where there is no bound, "
+        "unlike in an ONNX Clip without one, which ends at the largest finite number",
+    },
 )
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import lowers
-from dmlc.ir import Node
+from dmlc.ir import DType, Node
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 
 
@@ -15,10 +19,20 @@ def where(emitter: Emitter, node: Node) -> str:
 
 @lowers(CLIP)
 def clip(emitter: Emitter, node: Node) -> str:
+    """ONNX's Clip without a bound takes the largest finite number for it, so that infinities end there: where the
+    program has none, infinity is written."""
     a = node.attributes_as(ClipAttributes)
     dtype = node.result.type.dtype
-    bounds = ["" if v is None else emitter.scalar(v, dtype) for v in (a.min, a.max)]
+    bounds = [_bound(emitter, dtype, *pair) for pair in ((a.min, dtype.lowest), (a.max, dtype.highest))]
     return emitter.op("Clip", [emitter.operand(node, 0), *bounds])
+
+
+def _bound(emitter: Emitter, dtype: DType, bound: int | float | None, outermost: int | float) -> str:
+    if not dtype.is_float:
+        return "" if bound is None else emitter.scalar(bound, dtype)
+    if bound == math.copysign(float(np.finfo(dtype.numpy).max), outermost):
+        return ""
+    return emitter.scalar(outermost if bound is None else bound, dtype)
 
 
 @lowers(CAST)

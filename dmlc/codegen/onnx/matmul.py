@@ -32,8 +32,8 @@ def _longer(emitter: Emitter, name: str, value: Value, axis: int) -> str:
 
 
 def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
-    """Where the result may have no elements, the provider fails if it has to stretch the left operand, or if the right
-    one is a vector: both are brought into the full form."""
+    """Where the result may have no elements, the provider fails if it has to stretch an operand, or if the right one is
+    a vector: both are brought into the full form."""
     left, right = node.operand(0).shape, node.operand(1).shape
     squeezed = []
     if len(left) == 1:
@@ -45,6 +45,8 @@ def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
     batch: Shape = node.result.shape[: max(len(left), len(right)) - 2]
     if (*batch, *left[-2:]) != left:
         a = emitter.op("Expand", [a, emitter.sizes((*batch, 1, 1))])
+    if len(right) > 2 and (*batch, *right[-2:]) != right:
+        b = emitter.op("Expand", [b, emitter.sizes((*batch, 1, 1))])
     out = emitter.op("MatMul", [a, b])
     if not squeezed:
         return out

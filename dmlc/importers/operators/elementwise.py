@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, Same, reads
@@ -91,27 +93,36 @@ def where(r: Reading) -> Found:
 
 @reads("Clip")
 def clip(r: Reading) -> Found:
-    """Bounds that are no constants of one element are carried."""
-    if not r.x.type.dtype.is_float and not r.x.type.dtype.is_integer:
+    """Bounds that are no constants of one element are carried. Infinity is no bound; one that is not given is the
+    largest finite number (of f32 before opset 11), as ONNX has it."""
+    dtype = r.x.type.dtype
+    if not dtype.is_float and not dtype.is_integer:
         return None
     bounds: list[float | int | None] = []
-    for index, name in enumerate(("min", "max"), start=1):
-        if r.opset < 11:
-            given = r.attribute(name)
-            bounds.append(None if given is None else float(given.f))
-        elif r.input(index) is None:
-            bounds.append(None)
-        else:
-            array = r.array(index)
-            if array is None or array.size != 1 or (array.dtype.kind == "f" and bool(np.isnan(array).any())):
-                return None
-            bounds.append(array.reshape(())[()].item())
+    for index, (name, outermost) in enumerate((("min", dtype.lowest), ("max", dtype.highest)), start=1):
+        number = _clip_bound(r, index, name, outermost)
+        if number != number:
+            return None
+        with np.errstate(over="ignore"):
+            bounds.append(None if np.array(number).astype(dtype.numpy) == outermost else number)
     low, high = bounds
     if low is not None and high is not None and low > high:
         return None
     if low is None and high is None:
         return Same([r.x])
     return Made(CLIP, [r.x], ClipAttributes(min=low, max=high))
+
+
+def _clip_bound(r: Reading, index: int, name: str, outermost: int | float) -> int | float:
+    """NaN where it is no number that is known here."""
+    if r.opset < 11:
+        given = r.attribute(name)
+        return math.copysign(float(np.finfo(np.float32).max), outermost) if given is None else float(given.f)
+    if r.input(index) is None:
+        dtype = r.x.type.dtype
+        return math.copysign(float(np.finfo(dtype.numpy).max), outermost) if dtype.is_float else outermost
+    array = r.array(index)
+    return math.nan if array is None or array.size != 1 else array.reshape(())[()].item()
 
 
 @reads("Cast")

@@ -76,7 +76,7 @@ def average_of(value: Value, seen: Seen, *, squared: bool) -> Average | None:
     value, factor = _scaled(_unstretched(through_cast(value, mine), mine), mine)
     ops = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE) if squared else (REDUCE_MEAN, REDUCE_SUM)
     found = reduction_of(through_cast(value, mine), mine, *ops)
-    if found is None or not found.axes or not found.x.type.dtype.is_float:
+    if found is None:
         return None
     x: Value | None = found.x
     if squared and found.node.op is not REDUCE_SUM_SQUARE:
@@ -216,7 +216,8 @@ def _kept_above_zero(node: Node) -> Value | None:
         return node.operand(0)
     if node.op is CLIP:
         bounds = node.attributes_as(ClipAttributes)
-        return node.operand(0) if (bounds.min, bounds.max) == (0, None) else None
+        finite = float(np.finfo(node.result.type.dtype.numpy).max)
+        return node.operand(0) if bounds.min == 0 and bounds.max in (None, finite) else None
     if len(node.operands) != 2:
         return None
     a, b = node.operands

@@ -24,6 +24,8 @@ _SLOW = frozenset(("MeanVarianceNormalization",))
 _ASKING = frozenset(("Add", "Sub", "Mul", "Cast", "Concat", "Gather", "Size", "Slice", "Squeeze", "Unsqueeze"))
 #: The longest list of which elements are made up (128 bytes each), and the largest tensor that may become a list.
 _LISTED, _FLATTENED = 1 << 20, 1 << 23
+#: What makes in a function, which is not looked into, more of what it takes.
+_GROWING = _LONG | {"Gather", "GatherND", "Concat"}
 #: What makes more of what it takes than its axes and elements: its sizes, its attributes, its graphs tell.
 _TELLING = (
     _LONG
@@ -45,18 +47,19 @@ _Size = tuple[int, int]
 
 def can_infer(model: ModelProto) -> tuple[bool, bool]:
     """Whether shapes of the model can be inferred in bounds, and with them elements that are known."""
-    look = _Look()
+    look = _Look({(f.domain, f.name) for f in model.functions})
     look.graph(model.graph)
-    if any(node.op_type in ("Gather", "GatherND", "Concat") for f in model.functions for node in f.node):
+    if any(node.op_type in _GROWING for f in model.functions for node in f.node):
         look.is_slow = True
     bounded = look.most <= _MOST and look.total <= _MOST * 256 + _MOST_EACH * look.values
     return bounded, bounded and not look.is_slow
 
 
 class _Look:
-    """One walk over the nodes, those of graphs inside them too."""
+    """One walk over the nodes, those of graphs inside them too, but not those of ``functions``."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: set[tuple[str, str]]) -> None:
+        self.functions = functions
         self.sizes: dict[str, _Size] = {}
         self.numbers: dict[str, int] = {}
         self.bounds: dict[str, int] = {}  # what no integer of a value is larger than, as far as it is known
@@ -154,7 +157,8 @@ class _Look:
     def lists(self, node: NodeProto, given: list[_Size]) -> None:
         """Whether elements of a list without end would be made up; what a node makes of one is one too."""
         if not self.listed.isdisjoint(node.input):
-            self.is_slow = self.is_slow or node.op_type in _ASKING
+            asks = node.op_type in _ASKING or (node.domain, node.op_type) in self.functions
+            self.is_slow = self.is_slow or asks
             self.listed.update(node.output)
         if not self.large.isdisjoint(node.input):
             self.large.update(node.output)
@@ -189,6 +193,8 @@ def _size_of(node: NodeProto, given: list[_Size]) -> _Size:
         return _of_constant(node)
     if kind == "Shape":
         return 1, axes
+    if kind == "Range":  # a list, whatever else it is wrongly given
+        return 1, 1
     if kind == "Concat":
         return axes, sum(k for _, k in given)
     if kind in ("Gather", "GatherND") and len(given) == 2:

@@ -20,7 +20,7 @@ from dmlc.verify.tolerance import REASSOCIATES
 
 #: Every inexact result moves by up to so many units in the last place, in so many samples; and how much further than
 #: they do another way of computing may go.
-_UNITS, _SAMPLES, _FURTHER = 4, 8, 8
+_UNITS, _SAMPLES, _FURTHER = 4, 32, 8
 #: Multiples of this part of 1 need no rounding, so that ties among small integers and halves stay ties.
 _PARTS = 64
 _SELECTIONS = (ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MAX, MIN)

@@ -70,11 +70,60 @@ def test_nor_of_a_tensor_that_is_made_one() -> None:
         ([node("Expand", ["two", "n"], ["m"]), node("Reshape", ["m", "minus"], ["l"])], [1 << 11, 1 << 12]),
         ([node("ConstantOfShape", ["n"], ["m"]), node("Reshape", ["m", "minus"], ["l"])], [256, 256, 256]),
     ],
-    ids=["size", "constant", "product", "elements", "range", "stretched", "flattened", "of three axes"],
+    ids=[
+        "size",
+        "constant",
+        "product",
+        "elements",
+        "range",
+        "stretched",
+        "flattened",
+        "of three axes",
+    ],
 )
 def test_nor_of_a_list_that_the_model_makes(nodes: list[NodeProto], numbers: list[int]) -> None:
     m = listing([*nodes, node("Cast", ["l"], ["h"], to=TensorProto.BFLOAT16)], [3], opset=17)
     m.graph.initializer.extend([weight("n", numbers, "int64"), weight("zero", 0, "int64"), weight("one", 1, "int64")])
+    start = time.process_time()
+    dmlc.compile(m, target="onnx").to_onnx()
+    assert time.process_time() - start < 1.0
+
+
+def test_nor_of_a_range_that_is_given_too_much() -> None:
+    nodes = [
+        node("Range", ["from", "to", "step", "many"], ["l"]),
+        node("Cast", ["l"], ["f"], to=FLOAT),
+        node("Add", ["x", "f"], ["y"]),
+    ]
+    m = model(nodes, [info("x", ["n", 3])], [info("y", None)])
+    m.graph.initializer.extend(weight(name, n, "int64") for name, n in (("from", 2), ("to", LONG), ("step", 1)))
+    m.graph.initializer.append(TensorProto(name="many", data_type=TensorProto.DOUBLE, dims=[1, 2, 0]))
+    start = time.process_time()
+    dmlc.compile(m, target="onnx").to_onnx()
+    assert time.process_time() - start < 1.0
+
+
+def test_nor_by_a_function_that_is_called_wrongly() -> None:
+    """Such a call is carried, not put in."""
+    body = helper.make_node("Mul", ["a", "a"], ["b"])
+    calls = [node("Twice", ["x"], ["v"], domain="mine"), node("Twice", ["x", "v"], ["h"], domain="mine")]
+    m = listing(calls, [1 << 26])
+    m.functions.append(helper.make_function("mine", "Twice", ["a"], ["b"], [body], [helper.make_opsetid("", 17)]))
+    m.opset_import.append(helper.make_opsetid("mine", 1))
+    start = time.process_time()
+    dmlc.compile(m, target="onnx").to_onnx()
+    assert time.process_time() - start < 1.0
+
+
+def test_nor_of_a_list_that_a_function_makes() -> None:
+    body = [
+        helper.make_node("Constant", [], ["k"], value_ints=[4 * LONG]),
+        helper.make_node("ConstantOfShape", ["k"], ["l"]),
+        helper.make_node("Mul", ["l", "l"], ["b"]),
+    ]
+    m = listing([node("Long", ["x"], ["h"], domain="mine")], [3])
+    m.functions.append(helper.make_function("mine", "Long", [], ["b"], body, [helper.make_opsetid("", 17)]))
+    m.opset_import.append(helper.make_opsetid("mine", 1))
     start = time.process_time()
     dmlc.compile(m, target="onnx").to_onnx()
     assert time.process_time() - start < 1.0

@@ -103,7 +103,7 @@ def clip(r: Reading) -> Found:
         number = _clip_bound(r, index, name, outermost)
         if number != number:
             return None
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             bounds.append(None if np.array(number).astype(dtype.numpy) == outermost else number)
     low, high = bounds
     if low is not None and high is not None and low > high:

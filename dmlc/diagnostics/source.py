@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 
-from dmlc.records import dataclass
+from dmlc.records import dataclass, unguarded
 
 
 class Source:
@@ -47,6 +47,7 @@ class Source:
         return ""
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of a source. Lines and columns count from 1; the end column is exclusive."""

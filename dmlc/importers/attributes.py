@@ -8,16 +8,20 @@ from onnx import AttributeProto, NodeProto, defs
 
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import models as codes
+from dmlc.importers.order import Listed
 
 _TYPE_NAMES: dict[int, str] = {number: name.lower() for name, number in AttributeProto.AttributeType.items()}
 
 
-def check_attributes(node: NodeProto, op_type: str, domain: str, version: int) -> None:
+def check_attributes(node: Listed, domain: str, version: int) -> None:
     """Raises ``DmlcError`` E0431 for an attribute of another type than the operator has it."""
-    declared = _declared(domain, op_type, version)[0]
-    for attribute in node.attribute:
-        if declared.get(attribute.name) != attribute.type:  # rarely, and each look at a proto takes time
-            _check(node, op_type, attribute, declared)
+    declared = _declared(domain, node.op_type, version)[0]
+    if node.has_twins:
+        for attribute in node.proto.attribute:
+            _check(node.proto, node.op_type, attribute, declared)
+    for name, attribute in node.attributes.items():
+        if declared.get(name) != attribute.type:  # rarely, and each look at a proto takes time
+            _check(node.proto, node.op_type, attribute, declared)
 
 
 def _check(node: NodeProto, op_type: str, attribute: AttributeProto, declared: dict[str, int]) -> None:

@@ -169,7 +169,7 @@ class _Importer:
         reader = NodeReader(scope, self.versions, self._region, self._inline, self.limits)
         known = scope.values.keys() | {t.name for t in source.initializer}
         nodes = in_order(source.node, known, self.limits)
-        check_names([node.proto.name for node in nodes], self.limits)
+        check_names([node.name for node in nodes], self.limits)
         for node in nodes:
             reader.read(node)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from operator import is_
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto
@@ -55,7 +55,8 @@ class NodeReader:
         self.versions = versions
         self.region = region
         self.inline = inline
-        self._fitting: dict[tuple[Operation, tuple[DType, ...]], bool] = {}
+        self.reading = Reading(scope)
+        self._fitting: dict[tuple[Any, ...], bool] = {}
 
     def read(self, listed: Listed) -> None:
         """Raises ``DmlcError``: E0431 where no node makes an input, or an attribute is of another type; E0336 for a
@@ -64,21 +65,23 @@ class NodeReader:
         if domain == "ai.onnx":
             domain = ""
         version = self.versions.get(domain, 1)
-        if not listed.is_plain:
-            check_attributes(listed.proto, listed.op_type, domain, version)
+        if listed.attributes:
+            check_attributes(listed, domain, version)
         inputs, is_foreign = self._inputs(listed)
         reader = None if is_foreign else READERS.get((domain, listed.op_type))
-        reading = Reading(self.scope, listed, inputs, version)
+        reading = self.reading
+        reading.turn_to(listed, inputs, version)
         if reader is not None:
             found = _read(reader, reading)
             if isinstance(found, Made):
                 node = self._make(found)
                 if node is not None:
-                    self._finish(reading, node)
+                    self._finish(listed, node)
                     return
             elif isinstance(found, Same):
                 for name, value in zip(listed.outputs, found.values, strict=False):
-                    self._check_rank(name, value)
+                    if value is not None:
+                        self._check_rank(name, value)
                     self.scope.define(name, value)
                 return
             elif isinstance(found, Data):
@@ -87,29 +90,30 @@ class NodeReader:
                 return
         branch = self._known_branch(reading) if listed.op_type == "If" and not domain else None
         if branch is None:
-            self._opaque(listed.number, reading, domain)
+            self._opaque(listed, domain)
             return
         path = (*self.scope.path, (listed.number, branch.name, 0))
         for name, value in zip(listed.outputs, self.inline(self.scope, path, branch.g), strict=True):
             self.scope.define(name, value)
 
-    def _check_rank(self, name: str, value: Value | None) -> None:
-        axes = 0 if value is None else len(value.type.shape)
-        if axes > self.most_axes:
-            raise self.limits.passed("rank", f"{name} has", axes)
+    def _check_rank(self, name: str, value: Value) -> None:
+        if len(value.type.shape) > self.most_axes:
+            raise self.limits.passed("rank", f"{name} has", len(value.type.shape))
 
     def _inputs(self, listed: Listed) -> tuple[list[Value | None], bool]:
         """The values that a node takes, and whether the language has no type for one of them."""
         values: list[Value | None] = []
         is_foreign = False
-        find = self.scope.find
+        made = self.scope.values
         for name in listed.inputs:
-            value = find(name) if name else None
-            if value is not None:
-                is_foreign = is_foreign or value.type.dtype is FOREIGN
-            elif name:
-                label = listed.proto.name or listed.op_type
-                raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
+            value = made.get(name)
+            if value is None and name:
+                value = self.scope.find(name)
+                if value is None:
+                    label = listed.name or listed.op_type
+                    raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
+            if value is not None and value.type.dtype is FOREIGN:
+                is_foreign = True
             values.append(value)
         return values, is_foreign
 
@@ -126,10 +130,10 @@ class NodeReader:
     def _make(self, found: Made) -> Node | None:
         """The node; None where the language refuses the types."""
         op, operands = found.op, found.operands
-        key = (op, tuple([v.type.dtype for v in operands]))
+        key = (op, *map(_dtype_of, operands))
         fits = self._fitting.get(key)
         if fits is None:
-            fits = self._fitting[key] = _dtypes_fit(*key)
+            fits = self._fitting[key] = _dtypes_fit(op, key[1:])
         if not fits:
             return None
         record = _no_attributes(op) if found.attributes is None else found.attributes
@@ -140,16 +144,18 @@ class NodeReader:
         except (OpError, ZeroDivisionError):
             return None
 
-    def _finish(self, reading: Reading, node: Node) -> None:
-        node.name = reading.proto.name
-        node.origin = _origin(reading, node)
-        for name, value in zip(reading.outputs, node.results, strict=False):
+    def _finish(self, listed: Listed, node: Node) -> None:
+        reading = self.reading
+        node.name = listed.name
+        node.origin = _origin(reading, listed, node)
+        results = node.results
+        for name, value in zip(listed.outputs, results, strict=False):
             self._check_rank(name, value)
             if name:
                 value.name = name
-                self.scope.define(name, value)
-        if len(node.results) == 1 and not node.results[0].type.dtype.is_float:
-            known = KNOWERS.get(reading.op_type)
+                self.scope.values[name] = value
+        if len(results) == 1 and not results[0].type.dtype.is_float:
+            known = KNOWERS.get(listed.op_type)
             if known is not None:
                 self._learn(reading, known(reading), node)
 
@@ -171,17 +177,17 @@ class NodeReader:
 
     # --- the others
 
-    def _opaque(self, number: int, reading: Reading, domain: str) -> None:
-        proto = reading.proto
+    def _opaque(self, listed: Listed, domain: str) -> None:
+        reading, proto = self.reading, listed.proto
         check_complete(proto, reading.op_type, domain, reading.opset)
         operands = list(reading.inputs)
         regions: list[Region] = []
-        for attribute in proto.attribute:
+        for attribute in proto.attribute[:]:
             graphs = [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
             if attribute.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
                 continue
             for k, inner in enumerate(graphs):
-                path: GraphPath = (*self.scope.path, (number, attribute.name, k))
+                path: GraphPath = (*self.scope.path, (listed.number, attribute.name, k))
                 region, captured = self.region(self.scope, path, attribute.name, inner)
                 first = len(operands)
                 operands.extend(captured)
@@ -192,8 +198,9 @@ class NodeReader:
         record = opaque_attributes(proto, domain, tuple(types))
         op = OPAQUE if _is_pure(proto, domain, regions) else OPAQUE_IMPURE
         node = self.graph.add(op, operands, record, regions=tuple(regions))
-        node.name = proto.name
-        node.origin = NodeOrigin(proto, _in_place(len(reading.inputs)), reading.opset)
+        node.name = listed.name
+        places = _in_place(len(reading.inputs))
+        node.origin = NodeOrigin(proto, places, reading.opset, listed.inputs, listed.outputs)
         for name, value in zip(reading.outputs, node.results, strict=True):
             self._check_rank(name, value)
             if name:
@@ -228,6 +235,9 @@ def _dtypes_fit(op: Operation, dtypes: tuple[DType, ...]) -> bool:
     return True
 
 
+_dtype_of = attrgetter("type.dtype")
+
+
 @cache
 def _no_attributes(op: Operation) -> Attributes:
     """The record of an operation without any; one for all, for it never changes."""
@@ -240,10 +250,11 @@ def _in_place(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
-def _origin(reading: Reading, node: Node) -> NodeOrigin | None:
+def _origin(reading: Reading, listed: Listed, node: Node) -> NodeOrigin | None:
     """The form that the node had; None where it has an input that the operation does not."""
-    if len(reading.inputs) == len(node.operands) and all(map(is_, reading.inputs, node.operands)):
-        return NodeOrigin(reading.proto, _in_place(len(reading.inputs)), reading.opset)
+    if tuple(reading.inputs) == node.operands:
+        in_place = _in_place(len(node.operands))
+        return NodeOrigin(listed.proto, in_place, reading.opset, listed.inputs, listed.outputs)
     places = {value: i for i, value in enumerate(node.operands)}
     inputs: list[int | Tensor | None] = []
     for value in reading.inputs:
@@ -255,4 +266,4 @@ def _origin(reading: Reading, node: Node) -> NodeOrigin | None:
             inputs.append(constant_of(value))
         else:
             return None
-    return NodeOrigin(reading.proto, tuple(inputs), reading.opset)
+    return NodeOrigin(listed.proto, tuple(inputs), reading.opset, listed.inputs, listed.outputs)

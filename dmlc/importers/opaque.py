@@ -33,7 +33,7 @@ def opaque_attributes(proto: NodeProto, domain: str, types: tuple[TensorType, ..
     """The record of an opaque node; graphs are regions, not attributes."""
     plain: list[tuple[str, Plain]] = []
     unplain: list[Held] = []
-    for attribute in proto.attribute:
+    for attribute in proto.attribute[:]:
         if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
             continue
         value = _plain(attribute)
@@ -58,9 +58,9 @@ def _plain(a: AttributeProto) -> Plain | None:
     if kind == AttributeProto.STRING:
         return _text(a.s)
     if kind == AttributeProto.INTS:
-        return tuple(a.ints)
+        return tuple(a.ints[:])
     if kind == AttributeProto.FLOATS:
-        return tuple(a.floats)
+        return tuple(a.floats[:])
     if kind == AttributeProto.STRINGS:
         return tuple([_text(s) for s in a.strings])
     if kind == AttributeProto.TENSOR and a.t.data_type in DTYPE_OF and a.t.data_location != TensorProto.EXTERNAL:

@@ -61,7 +61,8 @@ def _label(node: Node) -> str:
 
 def _newest_weight(graph: Graph) -> tuple[str, int]:
     """The name of the weight whose type came last, and the opset that brought it."""
-    found = [held.proto for node in graph if is_opaque(node, "Initializer") for held in node.attributes.unplain]  # type: ignore[attr-defined]
+    held_by = graph.nodes_of((OPAQUE,))
+    found = [held.proto for node in held_by if is_opaque(node, "Initializer") for held in node.attributes.unplain]  # type: ignore[attr-defined]
     since = [(_SINCE.get(getattr(proto, "data_type", 0), 1), getattr(proto, "name", "")) for proto in found]
     least, name = max(since, default=(1, ""))
     return name, least
@@ -74,11 +75,8 @@ def _misfit(carried: Sequence[Node], opset: int) -> Node | None:
 def says_flattened(graph: Graph) -> bool:
     """Whether a softmax or hardmax runs over several axes, which ONNX says in one node up to opset 12 only."""
     return any(
-        node.op in (SOFTMAX, LOG_SOFTMAX, HARDMAX)
-        and node.origin is not None
-        and node.origin.version < 13
-        and len(getattr(node.attributes, "axes", ())) > 1
-        for node in graph
+        node.origin is not None and node.origin.version < 13 and len(getattr(node.attributes, "axes", ())) > 1
+        for node in graph.nodes_of((SOFTMAX, LOG_SOFTMAX, HARDMAX))
     )
 
 
@@ -88,8 +86,8 @@ def _fits(node: Node, opset: int) -> bool:
 
 
 def _carried(graph: Graph) -> Iterator[Node]:
-    for node in graph:
-        if node.op in (OPAQUE, OPAQUE_IMPURE) and node.origin is not None:
+    for node in graph.nodes_of((OPAQUE, OPAQUE_IMPURE)):
+        if node.origin is not None:
             if node.origin.proto.domain in ("", "ai.onnx"):
                 yield node
             for region in node.regions:

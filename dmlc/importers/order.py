@@ -13,19 +13,37 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.records import dataclass
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Listed:
     """A node of a model, its number there, and what is asked for most: each look into a proto makes new objects.
 
-    ``is_plain`` is true where it has no attributes.
+    ``attributes`` are by name; ``has_twins`` says that two have one name, and only the last of them is among these.
     """
 
     number: int
     proto: NodeProto
+    name: str
     op_type: str
     inputs: list[str]
     outputs: list[str]
-    is_plain: bool
+    attributes: dict[str, AttributeProto]
+    has_twins: bool
+
+    @classmethod
+    def of(cls, number: int, proto: NodeProto) -> Listed:
+        # a slice is a list, and quicker than walking what protobuf gives
+        given = proto.attribute[:]
+        attributes = {a.name: a for a in given} if given else _NO_ATTRIBUTES
+        has_twins = len(attributes) < len(given)
+        return cls(number, proto, proto.name, proto.op_type, proto.input[:], proto.output[:], attributes, has_twins)
+
+    @property
+    def may_hold_graphs(self) -> bool:
+        return self.has_twins or not _GRAPHS.isdisjoint([a.type for a in self.attributes.values()])
+
+
+_NO_ATTRIBUTES: dict[str, AttributeProto] = {}
+_GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))
 
 
 #: How deep graphs inside nodes nest in files: protobuf reads and writes a hundred messages inside one another, and a
@@ -42,10 +60,10 @@ def in_order(nodes: Sequence[NodeProto], known: Collection[str], limits: Limits)
     listed: list[Listed] = []
     made: set[str] = set()
     ahead: set[str] = set()
-    for number, proto in enumerate(nodes):
-        node = Listed(number, proto, proto.op_type, proto.input[:], proto.output[:], not proto.attribute)
+    for number, proto in enumerate(nodes[:]):
+        node = Listed.of(number, proto)
         listed.append(node)
-        for name in node.inputs if node.is_plain else needed(proto):
+        for name in needed(proto) if node.attributes and node.may_hold_graphs else node.inputs:
             if name not in made:
                 ahead.add(name)
         for name in node.outputs:
@@ -74,7 +92,7 @@ def _sorted(listed: Sequence[Listed]) -> list[Listed]:
     try:
         return [listed[number] for number in sorter.static_order()]
     except CycleError as error:
-        cycle = [listed[i].proto.name or listed[i].op_type for i in error.args[1]]
+        cycle = [listed[i].name or listed[i].op_type for i in error.args[1]]
         shown = cycle if len(cycle) <= 8 else [*cycle[:4], "...", *cycle[-3:]]
         raise fail(codes.BROKEN_MODEL, f"nodes depend on one another: {', '.join(shown)}") from None
 
@@ -91,8 +109,8 @@ def used_names(graph: GraphProto) -> set[str]:
 def needed(node: NodeProto, level: int = 0) -> Iterator[str]:
     """The names that a node uses, those of the graphs inside it included. Raises ``DmlcError`` E0431 where these nest
     deeper than a file can hold."""
-    yield from node.input
-    for attribute in node.attribute:
+    yield from node.input[:]
+    for attribute in node.attribute[:]:
         if attribute.type == AttributeProto.GRAPH:
             yield from _free_names(attribute.g, level + 1)
         elif attribute.type == AttributeProto.GRAPHS:

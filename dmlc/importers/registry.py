@@ -44,19 +44,30 @@ Found: TypeAlias = "Made | Same | Data | None"
 
 
 class Reading:
-    """One ONNX node at work: its inputs, its attributes, the opset."""
+    """The ONNX node at work: its inputs, its attributes, the opset. One object serves all nodes of a graph in turn."""
 
-    __slots__ = ("_attributes", "graph", "inputs", "op_type", "opset", "outputs", "proto", "scope")
+    __slots__ = ("_ints", "attributes", "graph", "inputs", "op_type", "opset", "outputs", "proto", "scope")
 
-    def __init__(self, scope: Scope, node: Listed, inputs: list[Value | None], opset: int) -> None:
+    proto: NodeProto
+    op_type: str
+    inputs: list[Value | None]
+    outputs: list[str]
+    attributes: dict[str, AttributeProto]
+    opset: int
+
+    def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.graph: Graph = scope.graph
-        self.proto: NodeProto = node.proto
+        self._ints: dict[Value, tuple[int, ...] | None] = {}
+
+    def turn_to(self, node: Listed, inputs: list[Value | None], opset: int) -> None:
+        """Take the next node."""
+        self.proto = node.proto
         self.op_type = node.op_type
         self.inputs = inputs
         self.outputs = node.outputs
+        self.attributes = node.attributes
         self.opset = opset
-        self._attributes: dict[str, AttributeProto] | None = {} if node.is_plain else None
 
     # --- inputs
 
@@ -66,7 +77,7 @@ class Reading:
 
     @property
     def x(self) -> Value:
-        value = self.input(0)
+        value = self.inputs[0] if self.inputs else None
         if value is None:
             raise fail(codes.BROKEN_MODEL, f"a {self.op_type} has no first input")
         return value
@@ -78,8 +89,14 @@ class Reading:
 
     def ints(self, index: int) -> tuple[int, ...] | None:
         """A constant input as integers, a scalar as one of them."""
-        array = self.array(index)
-        return None if array is None or array.dtype.kind not in "iu" else tuple(array.reshape(-1).tolist())
+        value = self.input(index)
+        if value is None:
+            return None
+        if value not in self._ints:  # many nodes share their axes
+            array = self.array(index)
+            known = None if array is None or array.dtype.kind not in "iu" else tuple(array.reshape(-1).tolist())
+            self._ints[value] = known
+        return self._ints[value]
 
     def sizes(self, index: int) -> tuple[Dim, ...] | None:
         """An input of which each element is known as a size, if not as a number."""
@@ -92,29 +109,26 @@ class Reading:
     # --- attributes
 
     def attribute(self, name: str) -> AttributeProto | None:
-        found = self._attributes
-        if found is None:
-            found = self._attributes = {a.name: a for a in self.proto.attribute}
-        return found.get(name)
+        return self.attributes.get(name)
 
     def integer(self, name: str, default: int) -> int:
-        found = self.attribute(name)
+        found = self.attributes.get(name)
         return default if found is None else int(found.i)
 
     def real(self, name: str, default: float) -> float:
-        found = self.attribute(name)
+        found = self.attributes.get(name)
         return default if found is None else float(found.f)
 
     def word(self, name: str, default: str) -> str:
-        found = self.attribute(name)
+        found = self.attributes.get(name)
         return default if found is None else found.s.decode("utf-8", "replace")
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        found = self.attribute(name)
-        return None if found is None else tuple(found.ints)
+        found = self.attributes.get(name)
+        return None if found is None else tuple(found.ints[:])
 
     def tensor(self, name: str) -> Any:
-        found = self.attribute(name)
+        found = self.attributes.get(name)
         return None if found is None else numpy_helper.to_array(found.t)
 
     # --- results
@@ -130,8 +144,8 @@ class Reading:
 
     def axes(self, axes: Sequence[int], rank: int) -> tuple[int, ...] | None:
         """The axes sorted, each once; None where one does not exist."""
-        found = {a + rank if a < 0 else a for a in axes}
-        return tuple(sorted(found)) if all(0 <= a < rank for a in found) else None
+        found = sorted({a + rank if a < 0 else a for a in axes})
+        return None if found and not 0 <= found[0] <= found[-1] < rank else tuple(found)
 
 
 Reader: TypeAlias = Callable[[Reading], Found]

@@ -11,15 +11,18 @@ class DType:
     """An element type. Each exists once, so identity is equality.
 
     ``name`` is the language's short name; ``kind`` is ``float int uint bool`` or ``other`` for the types
-    that only carried ONNX operators use; ``bits`` is the width (0 where it has none).
+    that only carried ONNX operators use; ``bits`` is the width (0 where it has none). ``is_integer`` is true of signed
+    and unsigned ones; bool is not an integer.
     """
 
-    __slots__ = ("bits", "kind", "long_name", "name", "numpy")
+    __slots__ = ("bits", "is_float", "is_integer", "kind", "long_name", "name", "numpy")
 
     def __init__(self, name: str, long_name: str, kind: str, bits: int, numpy: Any) -> None:
         self.name = name
         self.long_name = long_name
         self.kind = kind
+        self.is_float = kind == "float"
+        self.is_integer = kind in ("int", "uint")
         self.bits = bits
         self.numpy: np.dtype[Any] = np.dtype(numpy)
 
@@ -28,15 +31,6 @@ class DType:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (as_dtype, (self.name,))
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind == "float"
-
-    @property
-    def is_integer(self) -> bool:
-        """Signed or unsigned; bool is not an integer."""
-        return self.kind in ("int", "uint")
 
     @property
     def lowest(self) -> int | float:

@@ -6,6 +6,7 @@ the topological order right. Values are inferred when they are made, so a graph 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -54,7 +55,8 @@ class Value:
     @property
     def users(self) -> list[Node]:
         """The nodes that use it, each once, in order of first use."""
-        return list(dict.fromkeys(node for node, _ in self.uses))
+        nodes = [node for node, _ in self.uses]
+        return nodes if len(nodes) < 2 else list(dict.fromkeys(nodes))
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name or '%'}>"
@@ -197,7 +199,7 @@ class Graph:
         self._first: Node | None = None
         self._last: Node | None = None
         self._count = 0
-        self._of_operation: dict[Operation, int] = {}
+        self._of_operation: defaultdict[Operation, int] = defaultdict(int)
 
     # --- reading
 
@@ -285,7 +287,8 @@ class Graph:
         """
         context = Inference(attributes, [None if v is None else v.type for v in operands], self.dims)
         node = Node(op, tuple(operands), attributes, op.infer(context), spans, rules)
-        node.regions = regions
+        if regions:
+            node.regions = regions
         for condition in context.conditions:
             self.conditions.setdefault(condition, spans[0] if spans else None)
         self._link(node, before)
@@ -390,7 +393,7 @@ class Graph:
         if node.regions:
             self.with_regions[node] = None
         self._count += 1
-        self._of_operation[node.op] = self._of_operation.get(node.op, 0) + 1
+        self._of_operation[node.op] += 1
 
     # --- copying
 
@@ -410,7 +413,7 @@ class Graph:
         out.metadata = dict(self.metadata)
         out.origin = self.origin
         out.notes = list(self.notes)
-        mapping: dict[Value, Value] = {}
+        mapping: dict[Value | None, Any] = {None: None}
         for value in self.inputs:
             type = value.type
             if bound:
@@ -430,9 +433,9 @@ class Graph:
             return
         self.conditions[Condition(left, condition.relation, right, condition.why)] = span
 
-    def _copy(self, node: Node, mapping: dict[Value, Value], binding: Mapping[str, Dim]) -> None:
-        operands = [None if v is None else mapping[v] for v in node.operands]
-        regions = node.regions
+    def _copy(self, node: Node, mapping: dict[Value | None, Any], binding: Mapping[str, Dim]) -> None:
+        operands = tuple(map(mapping.__getitem__, node.operands))
+        results, regions = node.results, node.regions
         if regions:
             regions = tuple([Region(r.attribute, r.graph._clone(binding, self.dims), r.captures) for r in regions])
         if binding:
@@ -443,12 +446,12 @@ class Graph:
                 error.spans = node.spans
                 raise
         else:
-            types = [r.type for r in node.results]
-            twin = Node(node.op, tuple(operands), node.attributes, types, node.spans, node.rules)
+            twin = Node(node.op, operands, node.attributes, [r.type for r in results], node.spans, node.rules)
             twin.regions = regions
             self._link(twin, None)
         twin.name, twin.origin = node.name, node.origin
-        for old, new in zip(node.results, twin.results, strict=True):
+        for new in twin.results:
+            old = results[new.index]
             new.name = old.name
             mapping[old] = new
 

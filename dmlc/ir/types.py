@@ -14,6 +14,15 @@ class TensorType:
     dtype: DType
     shape: Shape
 
+    # as for every record; types are compared and hashed more than others
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self is other or (self.dtype is other.dtype and self.shape == other.shape)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
+
     @property
     def rank(self) -> int:
         return len(self.shape)

@@ -12,17 +12,21 @@ from dmlc.ir import Array, ForeignType, Node, Tensor, Value
 from dmlc.onnx_schema.values import type_proto
 from dmlc.onnx_schema.versions import Known
 from dmlc.ops.constant import constant_of
-from dmlc.records import dataclass
+from dmlc.records import dataclass, unguarded
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class NodeOrigin:
     """A node as the model has it. ``inputs`` says for each of its inputs which operand of the IR node that is, or
-    which constant; None where it is absent. ``version`` is that of its domain in the model."""
+    which constant; None where it is absent. ``version`` is that of its domain in the model. ``names`` and ``results``
+    are those of its inputs and outputs: each look into a proto makes new objects."""
 
     proto: NodeProto
     inputs: tuple[int | Tensor | None, ...]
     version: int
+    names: Sequence[str]
+    results: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

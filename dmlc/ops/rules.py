@@ -17,16 +17,15 @@ def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
     else:  # the common case, and a scalar stretches to anything
         return first
     out: list[Dim] = []
-    rank = max(len(s) for s in shapes)
-    for axis in range(rank):
+    for axis in range(-max([len(s) for s in shapes]), 0):
         size: Dim = 1
         for shape in shapes:
-            position = axis - (rank - len(shape))
-            if position < 0:
-                continue
-            size = _stretch(call, size, shape[position], shapes, op)
+            other = shape[axis] if len(shape) >= -axis else 1
+            if other != 1 and other != size:
+                size = other if size == 1 else _stretch(call, size, other, shapes, op)
         out.append(size)
-    return tuple(out)
+    stretched = tuple(out)
+    return first if stretched == first else stretched
 
 
 def _stretch(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str) -> Dim:

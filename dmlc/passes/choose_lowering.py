@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
@@ -26,7 +27,8 @@ class ChooseLowering(Pass):
     """Nodes for which there are several lowerings become the one whose estimated cost is least.
 
     Where sizes are open, a plan is taken that is no dearer than the node as it stands at every end of their bounds;
-    among several the one with the least product of costs. A remark keeps all candidates with their costs. A plan that
+    among several the one with the least product of costs. A node that stands as a model says it is left alone where no
+    more than the cost model's margin would be saved. A remark keeps all candidates with their costs. A plan that
     ``only_rules`` names is taken wherever it applies, whatever it costs. The class is that of the plan.
     """
 
@@ -80,6 +82,7 @@ class _Candidate:
     plan: Plan
     costs: tuple[float, ...] = ()
     reason: str | None = None
+    saves_too_little: bool = False
 
     @property
     def total(self) -> float:
@@ -88,7 +91,8 @@ class _Candidate:
     def __str__(self) -> str:
         if self.reason is not None:
             return f"{self.plan.name}: {self.reason}"
-        return f"{self.plan.name} " + " to ".join(dict.fromkeys(map(duration, (min(self.costs), max(self.costs)))))
+        costs = " to ".join(dict.fromkeys(map(duration, (min(self.costs), max(self.costs)))))
+        return f"{self.plan.name} {costs}" + " (less, but not surely)" * self.saves_too_little
 
 
 class _Chooser:
@@ -139,6 +143,7 @@ class _Chooser:
         """All candidates, and the best of them."""
         places = list(corners(self.graph, node))
         candidates = [self._candidate(plan, node, places) for plan in plans]
+        candidates = _with_margin(candidates, node, self.costs.margin)
         possible = [c for c in candidates if c.reason is None]
         return candidates, _best(possible, forced=self.context.only_rules is not None)
 
@@ -197,5 +202,27 @@ def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
     others = [c for c in possible if c is not standing]
     if forced and others:
         return min(others, key=lambda c: c.total)
-    sound = [c for c in others if all(mine <= plain for mine, plain in zip(c.costs, standing.costs, strict=True))]
+    sound = [c for c in others if _is_sound(c, standing) and not c.saves_too_little]
     return min([standing, *sound], key=lambda c: c.total)
+
+
+def _is_sound(one: _Candidate, standing: _Candidate) -> bool:
+    """Whether it is nowhere dearer."""
+    return all(mine <= plain for mine, plain in zip(one.costs, standing.costs, strict=True))
+
+
+def _with_margin(candidates: list[_Candidate], node: Node, margin: float) -> list[_Candidate]:
+    """The candidates, those marked that are nowhere dearer than what a model says, but nowhere cheaper by the margin
+    either."""
+    written = [c for c in candidates if isinstance(c.plan, Standing) and c.plan.is_written(node)]
+    if not written:
+        return candidates
+    (standing,) = written
+    least = [(1 - margin) * plain for plain in standing.costs]
+
+    def saves_too_little(one: _Candidate) -> bool:
+        if one is standing or one.reason is not None or not _is_sound(one, standing):
+            return False
+        return all(mine >= bound for mine, bound in zip(one.costs, least, strict=True))
+
+    return [replace(c, saves_too_little=True) if saves_too_little(c) else c for c in candidates]

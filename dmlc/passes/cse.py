@@ -71,7 +71,7 @@ _GETTERS: dict[type[Attributes], Callable[[Attributes], Any] | None] = {}
 
 
 def _key(attributes: Attributes) -> Any:
-    """What two records share exactly when they are the same bit for bit."""
+    """What two records of one operation share exactly when they are the same bit for bit."""
     record = type(attributes)
     if record not in _GETTERS:
         _GETTERS[record] = _getter(record)

@@ -72,11 +72,11 @@ class NodeCount:
 
     def _respelled(self, node: Node, x: Value, axes: tuple[int, ...]) -> int:
         """The nodes of a model's node, which gets no casts."""
-        from dmlc.onnx_schema.versions import unchanged  # loads onnx, which a model has loaded already
-
         if node.op in (SOFTMAX, LOG_SOFTMAX):
             return self._softmax(node.op, x, axes, True)
         if node.op is REDUCE_LOG_SUM_EXP and self.target.name != "onnx":
+            from dmlc.onnx_schema.versions import unchanged  # loads onnx, which a model has loaded already
+
             origin: Any = node.origin
             as_it_is = unchanged(origin.proto, origin.version, self.opset)
             if not as_it_is or self._trouble.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype):

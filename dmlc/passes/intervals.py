@@ -58,7 +58,7 @@ class Intervals:
             if top in self._known:
                 pending.pop()
                 continue
-            rule = None if node is None or len(node.results) > 1 else _RULES.get(node.op)
+            rule = None if node is None else _RULES.get(node.op)
             if node is None or rule is None:
                 self._known[top] = of_dtype(top.type.dtype)
                 continue

@@ -11,7 +11,7 @@ from typing import ClassVar
 from dmlc.diagnostics import Diagnostic, DmlcError, Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph
-from dmlc.records import dataclass
+from dmlc.records import dataclass, unguarded
 from dmlc.targets import Target
 
 #: The rewrite classes of the language page, from the strictest.
@@ -19,6 +19,7 @@ EXACT, REASSOCIATES, RANGE = "exact", "reassociates", "range"
 CLASSES: tuple[str, ...] = (EXACT, REASSOCIATES, RANGE)
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """One applied rewrite: the rule, its class, what it did in a few words, and where the nodes came from.
@@ -34,6 +35,7 @@ class LedgerEntry:
     after: tuple[str, ...] = ()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Remark:
     """A rewrite that did not fire, and why; or, where ``chosen``, which of several lowerings was taken, and what they

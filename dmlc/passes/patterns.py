@@ -15,7 +15,7 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.rewrite import Miss
-from dmlc.records import dataclass
+from dmlc.records import dataclass, unguarded
 
 Seen = list[Node]
 
@@ -157,19 +157,20 @@ def quotient_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
 
 
 def plus_constant(value: Value, seen: Seen) -> tuple[Value, float] | None:
-    """``(x, c)`` where the value is ``x + c`` with a constant of one element that stretches nothing."""
+    """``(x, c)`` where the value is ``x + c`` with a constant of one element, whose rank may give it more axes."""
     node = made_by(value, ADD, SUB)
     if node is None:
         return None
     pairs = both_ways(node) if node.op is ADD else ((node.operand(0), node.operand(1)),)
     for x, c in pairs:
         number = scalar_of(c)
-        if number is not None and not stretches(c, x):
+        if number is not None:
             seen.append(node)
             return x, float(number) if node.op is ADD else -float(number)
     return None
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Reduced:
     """A reduction that a value is."""
@@ -191,12 +192,10 @@ def reduction_of(value: Value, seen: Seen, *ops: Operation) -> Reduced | None:
 
 
 def used_outside(nodes: Sequence[Node], root: Node, name: str = "the pattern") -> Miss | None:
-    """The reason against taking over the work of ``nodes``, where one of their results is used outside of them and
-    the root, an output included."""
+    """The reason against taking over the work of ``nodes`` (the root is none of them), where one of their results is
+    used outside of them and the root, an output included."""
     inside = {*nodes, root}
     for node in nodes:
-        if node is root:
-            continue
         for result in node.results:
             for user in result.users:
                 if user not in inside:

@@ -194,12 +194,14 @@ class _Driver:
 
     def run(self) -> bool:
         for node in self.graph.nodes_of(self.index):
-            self._visit(node)
+            rules = self._rules(node)
+            if rules:
+                self._visit(node, rules)
             while self.pending:
                 again = self.pending.popleft()
                 self.queued.discard(again)
                 if again.graph is self.graph:
-                    self._visit(again)
+                    self._visit(again, self._rules(again))
         for (node, rule), miss in self.misses.items():
             if node.graph is self.graph:
                 self.context.missed(rule.name, partial(str, miss), _places(node, miss.value), node_name(node))
@@ -208,20 +210,19 @@ class _Driver:
     def _rules(self, node: Node) -> tuple[Rule[Any], ...]:
         """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
         op, operands = node.op, node.operands
-        if op not in self.choosy or not 0 < len(operands) <= _MOST_OPERANDS or (self.missed and node in self.missed):
+        if op not in self.choosy or len(operands) > _MOST_OPERANDS or node in self.missed:
             return self.index[op]
-        kind: list[Operation | None] = [op]
-        for value in operands:
-            producer = None if value is None else value.producer
-            kind.append(None if producer is None else producer.op)
-        found = self.by_kind.get(key := tuple(kind))
+        key: _Kind = (op, *[None if v is None or v.producer is None else v.producer.op for v in operands])
+        found = self.by_kind.get(key)
         if found is None:
-            rules = [rule for rule in self.index[op] if not rule.fed_by or not {*rule.fed_by}.isdisjoint(key[1:])]
-            found = self.by_kind[key] = tuple(rules)
+            rules = self.index[op]
+            if operands:
+                rules = tuple([r for r in rules if not r.fed_by or not {*r.fed_by}.isdisjoint(key[1:])])
+            found = self.by_kind[key] = rules
         return found
 
-    def _visit(self, node: Node) -> None:
-        for rule in self._rules(node):
+    def _visit(self, node: Node, rules: Sequence[Rule[Any]]) -> None:
+        for rule in rules:
             match = rule.match(node, self.graph)
             if match is None:
                 if self.misses:

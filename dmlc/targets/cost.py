@@ -56,10 +56,14 @@ class Rates:
 
 
 class CostModel:
-    """The costs of one target's kernels. A step costs ``node + reads*read + ceil(reads/run)*run + writes*write``."""
+    """The costs of one target's kernels. A step costs ``node + reads*read + ceil(reads/run)*run + writes*write``.
 
-    def __init__(self, rows: dict[tuple[str, str], Rates]) -> None:
+    ``margin`` is the part of a cost that an estimate of less does not prove to be saved.
+    """
+
+    def __init__(self, rows: dict[tuple[str, str], Rates], margin: float = 0) -> None:
         self._rows = rows
+        self.margin = margin
 
     def rates(self, kernel: str, dtype: DType) -> Rates:
         """The row of the kernel for the dtype, or for any, or else that of other kernels."""
@@ -100,7 +104,9 @@ def parse_costs(data: dict[str, Any], file: str) -> CostModel:
                 need((name, dtype) not in rows, file, f"{name}: there are two rows of {dtype}")
                 rows[name, dtype] = _rates(numbers, file, f"{name} {dtypes}")
     need((_OTHERS, _ANY) in rows, file, f"there is a row {_OTHERS} for {_ANY}")
-    return CostModel(rows)
+    margin = data.get("margin", 0)
+    need(is_number(margin) and margin < 1, file, "the margin is a number of 0 or more, below 1")
+    return CostModel(rows, margin)
 
 
 def _rates(numbers: Any, file: str, where: str) -> Rates:

@@ -25,6 +25,8 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 )
 _LEVEL = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
 _PIPE, _COMPARE, _CAST, _PREFIX, _POWER = (_LEVEL[s] for s in ("|>", "==", "as", "prefix", "**"))
+#: Two operands and an operator between them are an ``Infix`` at once.
+_PLAIN = frozenset(_LEVEL[s] for s in ("|", "^", "&", "==", "+", "*"))
 
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
@@ -51,7 +53,7 @@ class Signed:
 def finish(piece: Any, limits: Limits) -> Expr:
     """The tree of an operand that stands alone."""
     if piece.__class__ is Token:
-        return leaf(piece)
+        return name(piece) if piece.type == "NAME" else leaf(piece)
     if piece.__class__ is Signed:
         return climb([piece], limits)
     tree: Expr = piece
@@ -64,15 +66,15 @@ def leaf(token: Token) -> Expr:
     if kind == "NAME":
         return name(token)
     if kind == "NUMBER":
-        return Number(token.text, token.span)
+        return Number(token.text, token)
     return string(token)
 
 
 def name(token: Token) -> Name:
     text = token.text
     if text[0] == "`":
-        return Name(text[1:-1], True, token.span)
-    return Name(text, False, token.span)
+        return Name(text[1:-1], True, token)
+    return Name(text, False, token)
 
 
 def string(token: Token) -> String:
@@ -99,7 +101,10 @@ def climb(pieces: list[Any], limits: Limits) -> Expr:
     """The tree of a chain: operands, operator tokens between them, ``as`` followed by a name."""
     if len(pieces) == 3 and pieces[0].__class__ is not Signed and pieces[2].__class__ is not Signed:
         left, sign, right = finish(pieces[0], limits), pieces[1], finish(pieces[2], limits)
-        return _node(_LEVEL[sign.text], [sign], [left, right])
+        level = _LEVEL[sign.text]
+        if level in _PLAIN:
+            return Infix(left, ((sign.text, right),), left.span.to(right.span))
+        return _node(level, [sign], [left, right])
     climber = _Climber(pieces, limits)
     for piece in pieces:
         if piece.__class__ is Token and piece.type not in ("NAME", "NUMBER", "STRING"):

@@ -12,7 +12,7 @@ from typing import Any
 from lark import Lark
 
 from dmlc.text.build import Builder
-from dmlc.text.lalr import STARTS, TABLES
+from dmlc.text.lalr import PIECE_TABLES, STARTS, TABLES
 
 
 def grammar() -> str:
@@ -20,8 +20,8 @@ def grammar() -> str:
     return Path(__file__).with_name("dml.lark").read_text(encoding="utf-8")
 
 
-def tables() -> dict[str, Any]:
-    """What ``lalr.Machine`` and ``lexer.Patterns`` are made of, as JSON has it."""
+def piece_tables() -> dict[str, Any]:
+    """What ``lalr.Machine`` is made of, as JSON has it: Lark's tables."""
     lark = Lark(grammar(), parser="lalr", lexer="basic", start=list(STARTS), maybe_placeholders=False)
     table: Any = lark.parser.parser._parse_table
     numbers: dict[int, int] = {}  # of Lark's states, in the order in which they are reached
@@ -50,6 +50,99 @@ def tables() -> dict[str, Any]:
     }
 
 
+def tables(pieces: dict[str, Any]) -> dict[str, Any]:
+    """The same for whole programs, in fewer steps. They accept the same, but may see a mistake later.
+
+    Rules that pass their one part on take no step: the state after the part does what the states after the rule would
+    have done.
+    """
+    rules = [_unwrapped(rule, pieces["rules"]) for rule in pieces["rules"]]
+    states = _Shortener(pieces["states"], rules).states(pieces["starts"]["program"])
+    ends = {"program": states[0]["program"]}
+    return _merged({**pieces, "starts": {"program": 0}, "ends": ends, "states": states, "rules": rules})
+
+
+def _unwrapped(rule: dict[str, Any], rules: list[dict[str, Any]]) -> dict[str, Any]:
+    """A symbol that always stands for one part needs no list around it."""
+    of_one = {r["makes"] for r in rules if r["makes"].startswith("_")}
+    of_one -= {r["makes"] for r in rules if r["size"] != 1 or r["opened"] or not r["kept"]}
+    opened = [i for i in rule["opened"] if rule["parts"][i] not in of_one]
+    plain = {key: value for key, value in rule.items() if key != "parts"}
+    return {**plain, "opened": opened, "single": rule["single"] or rule["makes"] in of_one}
+
+
+class _Shortener:
+    """Makes the states of the shorter machine: each is one of Lark's, or one as it is where the one before is known."""
+
+    def __init__(self, plain: list[dict[str, int]], rules: list[dict[str, Any]]) -> None:
+        self.plain = plain
+        self.rules = rules
+        self.numbers: dict[tuple[int, ...], int] = {}
+        self.pending: list[tuple[int, ...]] = []
+
+    def states(self, start: int) -> list[dict[str, int]]:
+        self.number((start,))
+        return [
+            {symbol: action if action < 0 else self.after(at, action) for symbol, (at, action) in self.row(key).items()}
+            for key in self.pending  # which grows on the way
+        ]
+
+    def number(self, key: tuple[int, ...]) -> int:
+        if key not in self.numbers:
+            self.numbers[key] = len(self.numbers)
+            self.pending.append(key)
+        return self.numbers[key]
+
+    def after(self, before: int, state: int) -> int:
+        passes = any(self.passed(action) for action in self.plain[state].values())
+        return self.number((before, state) if passes else (state,))
+
+    def passed(self, action: int) -> str:
+        """What a rule makes of its one part, where the part stands for it."""
+        rule = self.rules[~action] if action < 0 else {"single": False}
+        return str(rule["makes"]) if rule["single"] and rule["size"] == 1 else ""
+
+    def row(self, key: tuple[int, ...]) -> dict[str, tuple[int, int]]:
+        """For each symbol the action, and the state whose action it is."""
+        *before, state = key
+        row = {symbol: (state, action) for symbol, action in self.plain[state].items()}
+        for symbol, action in self.plain[state].items():
+            made = self.passed(action) if before else ""
+            if not made:
+                continue
+            further = self.row((before[0], self.plain[before[0]][made]))
+            del row[symbol]
+            row |= {s: what for s, what in further.items() if s == symbol or s not in self.plain[state]}
+        return row
+
+
+def _merged(made: dict[str, Any]) -> dict[str, Any]:
+    """The tables with states and rules that do the same made one, and without the rules that no state has."""
+    used = sorted({~action for row in made["states"] for action in row.values() if action < 0})
+    kinds: dict[str, int] = {}
+    rule_of = {i: kinds.setdefault(json.dumps(made["rules"][i], sort_keys=True), len(kinds)) for i in used}
+    (end,) = made["ends"].values()
+    count, group = 0, [int(n == end) for n in range(len(made["states"]))]
+    while count < len(set(group)):
+        count = len(set(group))
+        rows = [
+            (group[n], *sorted((s, ~rule_of[~a] if a < 0 else group[a]) for s, a in row.items()))
+            for n, row in enumerate(made["states"])
+        ]
+        seen: dict[Any, int] = {}
+        group = [seen.setdefault(row, len(seen)) for row in rows]
+    states: dict[int, dict[str, int]] = {}
+    for n, row in enumerate(made["states"]):
+        states.setdefault(group[n], {s: ~rule_of[~a] if a < 0 else group[a] for s, a in row.items()})
+    return {
+        **made,
+        "starts": {start: group[n] for start, n in made["starts"].items()},
+        "ends": {start: group[n] for start, n in made["ends"].items()},
+        "states": list(states.values()),
+        "rules": [json.loads(rule) for rule in kinds],
+    }
+
+
 def _order(terminal: Any) -> tuple[Any, ...]:
     """Longer ones first, so that ``->`` is not ``-`` and ``>``."""
     return (-terminal.priority, -terminal.pattern.max_width, terminal.name)
@@ -67,6 +160,7 @@ def _rule(rule: Any) -> dict[str, Any]:
     return {
         "makes": str(rule.origin.name),
         "size": len(rule.expansion),
+        "parts": [str(part.name) for part in rule.expansion],
         "calls": name if hasattr(Builder, name) else "",
         "single": bool(rule.options.expand1 and not rule.alias),
         "kept": kept,
@@ -96,4 +190,6 @@ def text_of(made: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    TABLES.write_text(text_of(tables()), encoding="utf-8", newline="\n")
+    made = piece_tables()
+    PIECE_TABLES.write_text(text_of(made), encoding="utf-8", newline="\n")
+    TABLES.write_text(text_of(tables(made)), encoding="utf-8", newline="\n")

@@ -6,7 +6,8 @@ The patterns are the terminals of ``dml.lark``. What is wrong is collected, so t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Source
@@ -16,6 +17,8 @@ from dmlc.text.tokens import Token
 
 _ITEM_STARTS = frozenset({"DIM", "CONST", "DEF", "MODEL"})
 _STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
+#: About so many tokens are given at once.
+_CHUNK = 500
 _OPENED_BY = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 
 
@@ -27,7 +30,9 @@ class Patterns:
         pieces = [row for row in terminals if not row["word"] and row["name"] not in ("NL", "BLANK")]
         # A quote that is never closed takes the rest of the line.
         groups = "|".join([f"(?P<{row['name']}>{row['pattern']})" for row in pieces])
-        self.scan = re.compile(rf"[ \t]*(?:{groups}|(?P<BAD>[\"`].*|.))").finditer
+        pattern = re.compile(rf"[ \t]*(?:{groups}|(?P<BAD>[\"`].*|.))")
+        self.scan = pattern.finditer
+        self.names = {number: name for name, number in pattern.groupindex.items()}
 
 
 class Lexed:
@@ -48,29 +53,31 @@ class Lexed:
 def tokenize(source: Source, patterns: Patterns, limits: Limits) -> Lexed:
     """All tokens. Raises ``DmlcError`` at once where they are too many (E0116), where ``(`` and ``[`` nest too deep
     (E0105), and for a name that is too long (E0442)."""
-    lexer = _Lexer(source, limits)
-    lexer.run(patterns)
-    lexer.finish()
+    lexer = Lexer(source, limits)
+    lexer.out.tokens.extend(chain.from_iterable(lexer.chunks(patterns)))
     return lexer.out
 
 
 def _is_named(keyword: Token) -> bool:
     """Whether a name follows a keyword on its line: ``dim n``, but not ``dim = 3``."""
-    rest = keyword.source.line(keyword.line)[keyword.end - 1 :].lstrip()
+    rest = keyword.source.line(keyword.line)[keyword.end_column - 1 :].lstrip()
     return rest[:1] in ("`", "_") or rest[:1].isalpha()
 
 
-class _Lexer:
+class Lexer:
+    """The lexer at work. ``chunks`` gives the tokens, ``out.problems`` what was wrong with those given so far."""
+
     def __init__(self, source: Source, limits: Limits) -> None:
         self.out = Lexed(source)
         self.limits = limits
         self.most = limits.nesting
-        self.tokens = self.out.tokens
+        self.tokens: list[Token] = []  # those that are not given yet, and the last that was
+        self.given = 0
         self.open: list[Token] = []  # brackets
         self.nesting = 0  # how many of them are not braces
         self.bad_line = 0
         self.is_lost = False  # whether a quote that is not closed has taken brackets along
-        self.special = {
+        self.special: dict[str, Callable[[Token], Token]] = {
             "NUMBER": self.number,
             "BAD": self.bad,
             "LPAR": self.opener,
@@ -81,42 +88,54 @@ class _Lexer:
             "RBRACE": self.closing_brace,
         }
 
-    def run(self, patterns: Patterns) -> None:
+    def chunks(self, patterns: Patterns) -> Iterator[list[Token]]:
+        """All tokens, some lines at a time, so that who reads them needs no more than these."""
         source, tokens, comments = self.out.source, self.tokens, self.out.comments
-        scan, keywords, special = patterns.scan, patterns.keywords, self.special
+        scan, names, keywords, special = patterns.scan, patterns.names, patterns.keywords, self.special
+        make, add = Token, tokens.append
         lines = source.lines
         if lines and lines[0].startswith("\ufeff"):
             lines = [" " + lines[0][1:], *lines[1:]]  # a byte order mark
         for number, line in enumerate(lines, 1):
             is_first = True
-            if len(line) > self.limits.name_length or len(tokens) + len(line) > self.limits.tokens:
+            if len(tokens) > _CHUNK:
+                self.given += len(tokens) - 1
+                yield tokens[:-1]
+                del tokens[:-1]
+            if len(line) > self.limits.name_length or self.given + len(tokens) + len(line) > self.limits.tokens:
                 self.check_line(patterns, number, line)
             for match in scan(line.rstrip(" \t\r")):
-                kind: Any = match.lastgroup
-                text = match[kind]
-                token = Token(kind, text, source, number, match.start(kind) + 1)
-                if kind == "NAME":
-                    if text in keywords and (text != "dml" or not tokens):
-                        token.type = keywords[text]
-                    elif not text.isascii():
-                        self.name(token)
-                elif kind == "COMMENT":
-                    comments.append(token)
-                    continue
+                group: Any = match.lastindex
+                kind, text, end = names[group], match[group], match.end() + 1
+                if text in keywords and kind == "NAME" and (text != "dml" or not tokens):
+                    kind = keywords[text]
+                token = make(source, number, end - len(text), number, end, kind, text)
+                if kind == "NAME" and not text.isascii():
+                    token = self.name(token)
                 if is_first:
+                    if kind == "COMMENT":
+                        comments.append(token)
+                        continue
                     is_first = False
                     self.newline(token)
                 if kind in special:
-                    special[kind](token)
-                tokens.append(token)
+                    token = special[kind](token)
+                elif kind == "COMMENT":
+                    comments.append(token)
+                    continue
+                add(token)
+        self.finish()
+        yield tokens
 
     def check_line(self, patterns: Patterns, number: int, line: str) -> None:
         """A line that could pass a limit, before anything is made of it. A token takes a character or more."""
-        limits, source, count = self.limits, self.out.source, len(self.tokens)
+        limits, source = self.limits, self.out.source
+        count = self.given + len(self.tokens)
         for match in patterns.scan(line):
             count += 1
             if match.lastgroup == "NAME" and len(match["NAME"].strip("`")) > limits.name_length:
-                raise lexical.too_long(Token("NAME", match["NAME"], source, number, match.start("NAME") + 1), limits)
+                start, end = match.start("NAME") + 1, match.end("NAME") + 1
+                raise lexical.too_long(Token(source, number, start, number, end, "NAME", match["NAME"]), limits)
         if count > limits.tokens:
             for rest in source.lines[number:]:
                 count += 1 + sum(1 for _ in patterns.scan(rest))
@@ -138,14 +157,13 @@ class _Lexer:
     def end_statement(self) -> None:
         last = self.tokens[-1]
         if last.type not in ("NL", "LBRACE"):
-            self.tokens.append(Token("NL", "", last.source, last.line, last.end))
+            self.tokens.append(last.after("NL"))
 
     def finish(self) -> None:
         """The end of the file ends the statement; what is still open is told."""
         if not self.tokens:
             return
-        last = self.tokens[-1]
-        end = Token("BAD", "", last.source, last.line, last.end)
+        end = self.tokens[-1].after("BAD")
         if self.nesting:
             self.unclosed(end)
         if self.open:
@@ -154,38 +172,39 @@ class _Lexer:
 
     # --- tokens that need a look
 
-    def name(self, token: Token) -> None:
-        if token.text[0] != "`" and not token.text.isidentifier():
-            self.bad(token)
+    def name(self, token: Token) -> Token:
+        return token if token.text[0] == "`" or token.text.isidentifier() else self.bad(token)
 
-    def number(self, token: Token) -> None:
-        if not lexical.is_number(token.text):
-            self.out.problems.append(lexical.malformed_number(token))
-            token.type = "BAD"
+    def number(self, token: Token) -> Token:
+        if lexical.is_number(token.text):
+            return token
+        self.out.problems.append(lexical.malformed_number(token))
+        return token.as_bad()
 
-    def bad(self, token: Token) -> None:
+    def bad(self, token: Token) -> Token:
         if token.line != self.bad_line:
             self.bad_line = token.line
             self.out.problems.append(lexical.stray(token))
             self.is_lost = self.is_lost or token.text[0] in '"`'
-        token.type = "BAD"
+        return token.as_bad()
 
-    def closes_nothing(self, token: Token) -> None:
-        token.type = "BAD"
+    def closes_nothing(self, token: Token) -> Token:
         if token.line != self.bad_line:
             self.bad_line = token.line
             self.unmatched(lexical.closes_nothing(token))
+        return token.as_bad()
 
     def unmatched(self, problem: Diagnostic) -> None:
         """Brackets that do not match, unless some of them were not seen."""
         if not self.is_lost:
             self.out.problems.append(problem)
 
-    def opener(self, token: Token) -> None:
+    def opener(self, token: Token) -> Token:
         self.open.append(token)
         self.nesting += 1
         if self.nesting > self.most:
             raise lexical.too_deep(token, self.depth_from(token), self.limits)
+        return token
 
     def depth_from(self, token: Token) -> int:
         """How deep brackets nest from a token on; what stands in quotes and behind # counts with them."""
@@ -197,29 +216,30 @@ class _Lexer:
                 deepest = max(deepest, depth)
         return deepest
 
-    def brace(self, token: Token) -> None:
+    def brace(self, token: Token) -> Token:
         if self.nesting:
             self.unclosed(token)
         self.open.append(token)
+        return token
 
-    def closer(self, token: Token) -> None:
+    def closer(self, token: Token) -> Token:
         if not self.nesting:
-            self.closes_nothing(token)
-            return
+            return self.closes_nothing(token)
         opened = self.open.pop()
         self.nesting -= 1
-        if opened.type != _OPENED_BY[token.type]:
-            self.unmatched(lexical.closes_another(token, opened))
-            token.type = "BAD"
+        if opened.type == _OPENED_BY[token.type]:
+            return token
+        self.unmatched(lexical.closes_another(token, opened))
+        return token.as_bad()
 
-    def closing_brace(self, token: Token) -> None:
+    def closing_brace(self, token: Token) -> Token:
         if self.nesting:
             self.unclosed(token)
         if not self.open:
-            self.closes_nothing(token)
-            return
+            return self.closes_nothing(token)
         self.open.pop()
         self.end_statement()
+        return token
 
     def unclosed(self, token: Token) -> None:
         """``token`` shows that the innermost ``(`` or ``[`` is never closed."""
@@ -227,5 +247,4 @@ class _Lexer:
         while self.nesting:
             self.open.pop()
             self.nesting -= 1
-        last = self.tokens[-1]
-        self.tokens.append(Token("BAD", "", last.source, last.line, last.end))
+        self.tokens.append(self.tokens[-1].after("BAD"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Label
 from dmlc.diagnostics.catalogue import syntax as codes
@@ -27,6 +28,7 @@ _INSTEAD = {
 }
 
 
+@lru_cache(maxsize=1024)
 def is_number(text: str) -> bool:
     """Whether a token that begins as a number is one."""
     return _NUMBER.fullmatch(text) is not None

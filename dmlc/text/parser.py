@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Label, Source, fail
@@ -13,8 +15,8 @@ from dmlc.ir.collector import collector_paused
 from dmlc.text.build import Builder, body_of
 from dmlc.text.chains import SyntaxProblem
 from dmlc.text.decode import INSTEAD
-from dmlc.text.lalr import Machine, UnexpectedToken, load_tables
-from dmlc.text.lexer import Lexed, Patterns, tokenize
+from dmlc.text.lalr import PIECE_TABLES, TABLES, Machine, UnexpectedToken, load_tables
+from dmlc.text.lexer import Lexed, Lexer, Patterns, tokenize
 from dmlc.text.report import together
 from dmlc.text.tokens import Token
 from dmlc.text.tree import Program
@@ -26,18 +28,32 @@ _PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "
 @collector_paused()
 def parse(source: Source, limits: Limits = DEFAULTS) -> Program:
     """The syntax tree of a program. Raises ``DmlcError`` with every mistake of its syntax (E01)."""
+    _check_size(source, limits)
+    lexer = Lexer(source, limits)
+    tokens = chain.from_iterable(lexer.chunks(_patterns()))
+    end = Token(source, 1, 1, 1, 1, "$END", "")
+    try:
+        program: Program = _machine(TABLES, limits).run("program", tokens, end)
+        if lexer.tokens and not lexer.out.problems:
+            return program
+    except (SyntaxProblem, UnexpectedToken):
+        pass  # what is wrong is told of the pieces
     return parse_tokens(lex(source, limits), limits)
 
 
 def lex(source: Source, limits: Limits = DEFAULTS) -> Lexed:
     """The tokens of a program. Raises ``DmlcError`` E01 where it is too long, nests too deep or holds nothing."""
-    size = sum(map(len, source.lines)) + len(source.lines) - 1
-    if size > limits.text_bytes:
-        raise limits.passed("text_bytes", f"{source.name} has", size, instead=INSTEAD)
+    _check_size(source, limits)
     lexed = tokenize(source, _patterns(), limits)
     if not lexed.tokens and not lexed.problems:
         raise fail(codes.EMPTY, "the program is empty", help="write a model: model m(x: f32[3]) -> (y) { ... }")
     return lexed
+
+
+def _check_size(source: Source, limits: Limits) -> None:
+    size = sum(map(len, source.lines)) + len(source.lines) - 1
+    if size > limits.text_bytes:
+        raise limits.passed("text_bytes", f"{source.name} has", size, instead=INSTEAD)
 
 
 def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
@@ -45,7 +61,7 @@ def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
     first: list[Diagnostic] = []
     if not lexed.problems:
         try:
-            program: Program = _machine(limits).run("program", lexed.tokens)
+            program: Program = _run("program", lexed.tokens, limits)
             return program
         except SyntaxProblem as problem:
             first = [problem.diagnostic]
@@ -57,9 +73,13 @@ def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
     raise together([*lexed.problems, *_Search(lexed.tokens, limits).problems] or first)
 
 
-@lru_cache(maxsize=4)
-def _machine(limits: Limits) -> Machine:
-    return Machine(load_tables(), Builder(limits))
+def _run(start: str, tokens: Sequence[Token], limits: Limits) -> Any:
+    return _machine(PIECE_TABLES, limits).run(start, tokens, tokens[-1].after("$END"))
+
+
+@lru_cache(maxsize=8)
+def _machine(tables: Path, limits: Limits) -> Machine:
+    return Machine(load_tables(tables), Builder(limits))
 
 
 @cache
@@ -116,7 +136,7 @@ class _Search:
 
     def parse(self, start: str, piece: list[Token]) -> Any:
         try:
-            return _machine(self.limits).run(start, piece)
+            return _run(start, piece, self.limits)
         except SyntaxProblem as problem:
             self.problems.append(problem.diagnostic)
         except UnexpectedToken as error:

@@ -1,30 +1,45 @@
-"""A token: a piece of one line."""
+"""A token: a piece of one line. It is its own place, so that the nodes made of it need no other."""
 
 from __future__ import annotations
 
-from dmlc.diagnostics import Source, Span
+from dmlc.diagnostics import Span
+from dmlc.records import dataclass, unguarded
 
 
-class Token:
-    """``type`` is the terminal's name, ``end`` the column after the text."""
+@unguarded
+@dataclass(frozen=True, slots=True)
+class Token(Span):
+    """``type`` is the terminal's name. As a place it equals any other of the same stretch."""
 
-    __slots__ = ("column", "end", "line", "source", "text", "type")
-
-    def __init__(self, type: str, text: str, source: Source, line: int, column: int) -> None:
-        self.type = type
-        self.text = text
-        self.source = source
-        self.line = line
-        self.column = column
-        self.end = column + len(text)
+    type: str
+    text: str
 
     @property
     def span(self) -> Span:
-        return Span(self.source, self.line, self.column, self.line, self.end)
+        return self
 
-    def to(self, last: Token) -> Span:
-        """From the start of this token to the end of another."""
-        return Span(self.source, self.line, self.column, last.line, last.end)
+    def as_bad(self) -> Token:
+        """The same as a token whose problem is told."""
+        return Token(self.source, self.line, self.column, self.end_line, self.end_column, "BAD", self.text)
+
+    def after(self, type: str) -> Token:
+        """An empty token right behind this one."""
+        return Token(self.source, self.line, self.end_column, self.line, self.end_column, type, "")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Span) and self._stretch() == (
+            other.source,
+            other.line,
+            other.column,
+            other.end_line,
+            other.end_column,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._stretch())
+
+    def _stretch(self) -> tuple[object, ...]:
+        return self.source, self.line, self.column, self.end_line, self.end_column
 
     def __repr__(self) -> str:
         return f"{self.type}({self.text!r}, {self.line}:{self.column})"

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from dmlc.diagnostics import Span
-from dmlc.records import dataclass
+from dmlc.records import dataclass, unguarded
 
 
 def _span() -> Span:
@@ -18,6 +18,7 @@ def _span() -> Span:
     return place
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Name:
     """A name; a quoted one is never read as a word, a number or a dtype."""
@@ -27,6 +28,7 @@ class Name:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Number:
     """A number as written."""
@@ -35,6 +37,7 @@ class Number:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class String:
     """A string; ``text`` is what it means."""
@@ -43,18 +46,21 @@ class String:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class ListOf:
     items: tuple[Expr, ...]
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Keyword:
     name: Name
     value: Expr
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Call:
     """``callee`` has several parts for ``onnx.Name``."""
@@ -65,12 +71,14 @@ class Call:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Paren:
     inner: Expr
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Prefix:
     """Signs before an operand, the outermost first."""
@@ -80,6 +88,7 @@ class Prefix:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Power:
     """``a ** b ** c``, which is ``a ** (b ** c)``."""
@@ -88,6 +97,7 @@ class Power:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Cast:
     """``operand as a as b``."""
@@ -97,6 +107,7 @@ class Cast:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Infix:
     """Operators of one precedence, applied from the left."""
@@ -106,6 +117,7 @@ class Infix:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Pipe:
     """``first |> call |> call``."""
@@ -118,6 +130,7 @@ class Pipe:
 Expr: TypeAlias = Name | Number | String | ListOf | Call | Paren | Prefix | Power | Cast | Infix | Pipe
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Type:
     """``f32[N, 3]``."""
@@ -127,12 +140,14 @@ class Type:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Header:
     version: Number
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Dim:
     name: Name
@@ -141,6 +156,7 @@ class Dim:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Const:
     name: Name
@@ -149,6 +165,7 @@ class Const:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Assign:
     targets: tuple[Name, ...]
@@ -156,12 +173,14 @@ class Assign:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Return:
     values: tuple[Expr, ...]
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A parameter of a ``def`` after ``*``."""
@@ -170,6 +189,7 @@ class Parameter:
     default: Expr | None
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Def:
     """``body`` ends in its only ``Return``, which ``result`` is."""
@@ -182,18 +202,21 @@ class Def:
     span: Span = _span()
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Input:
     name: Name
     type: Type
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Result:
     name: Name
     type: Type | None
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Model:
     """``body`` ends in its only ``Return``, which ``result`` is; ``span`` is the head's."""
@@ -209,6 +232,7 @@ class Model:
 Item: TypeAlias = Header | Dim | Const | Def | Model
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Program:
     """A whole file, in the order of the file."""

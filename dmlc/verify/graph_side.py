@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import Array, Attributes, Dim, DimExpr, ForeignType, Graph, Node, Value, evaluate
+from dmlc.ir import Array, Attributes, Dim, DimExpr, DimTable, ForeignType, Graph, Node, Value, evaluate
 from dmlc.ops import index
 from dmlc.ops.binary import DIV, FLOORDIV, MOD
 from dmlc.ops.choose import CAST
@@ -164,12 +164,15 @@ def _uses(graph: Graph) -> tuple[dict[Value, Dim], set[Value]]:
         if node.op in _LOOK_UPS:
             size = node.operand(0).shape[node.attributes_as(index.IndexAttributes).axis]
             for value in _sources(node.operand(1)):
-                old = limits.get(value)
-                smaller = old is not None and graph.dims.at_most(old, size)
-                limits[value] = old if old is not None and smaller else size
+                limits[value] = _smaller(graph.dims, limits.get(value, size), size)
         elif node.op in _DIVISIONS:
             divisors |= _sources(node.operand(1))
     return limits, divisors
+
+
+def _smaller(dims: DimTable, a: Dim, b: Dim) -> Dim:
+    """The smaller of two sizes; 1, so that all indices are 0, where either may be."""
+    return a if dims.at_most(a, b) else b if dims.at_most(b, a) else 1
 
 
 def _sources(value: Value) -> set[Value]:

@@ -150,7 +150,10 @@ def _array(spec: InputSpec, pattern: Pattern, binding: Binding, rng: np.random.G
     array = fill(pattern, spec.kind, shape, rng, limit, widest)
     if not spec.nonzero or not spec.is_integer:
         return array
-    other = -1 if limit is not None and limit <= 1 and array.dtype.kind == "i" else 1  # -1 is the only index then
+    alone = limit is not None and limit <= 1  # -1 is the only index then
+    if alone and array.dtype.kind == "u" and array.size:
+        raise NoInputs(f"input {spec.name} divides and is an index into one place, but no {spec.kind} can be both")
+    other = -1 if alone else 1
     return np.where(array == 0, other, array).astype(array.dtype)
 
 

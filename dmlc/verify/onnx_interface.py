@@ -168,10 +168,15 @@ def _uses(graph: GraphProto) -> tuple[dict[str, Dim], set[str]]:
         shape = shapes.get(node.input[place[1]])
         limit = _limit(node.op_type, shape, _axis(node))
         for name in _sources(node.input[place[0]], makers, fed):
-            old = indices.get(name)
-            smaller = isinstance(old, int) and isinstance(limit, int) and old < limit
-            indices[name] = old if old is not None and smaller else limit
+            indices[name] = _smaller(indices.get(name, limit), limit)
     return indices, divisors
+
+
+def _smaller(a: Dim, b: Dim) -> Dim:
+    """The smaller of two sizes; 1, so that all indices are 0, where either may be."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return a if a == b else 1
 
 
 def _axis(node: NodeProto) -> int:

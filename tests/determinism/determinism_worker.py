@@ -75,7 +75,7 @@ def _saved(target: str, source: Any) -> Iterator[tuple[str, bytes]]:
         program = dmlc.compile(source, target=target)
         bound = dmlc.compile(source, target=target, bind=dict.fromkeys(_dims(program), _SIZE))
     except dmlc.DmlcError as error:
-        yield f"{target} refused", str(error).encode()
+        yield f"{target} refused", _refusal(error)
         return
     with tempfile.TemporaryDirectory() as folder:
         forms: list[tuple[dmlc.Program, str, dict[str, Any]]] = [
@@ -87,10 +87,15 @@ def _saved(target: str, source: Any) -> Iterator[tuple[str, bytes]]:
             try:
                 made.save(Path(folder) / file, **options)
             except dmlc.DmlcError as error:
-                yield f"{target} {file} refused", str(error).encode()
+                yield f"{target} {file} refused", _refusal(error)
         yield from _files(target, Path(folder))
     remarks = [f"{remark.rule} {remark.node} {remark.reason()}" for remark in program.remarks]
     yield f"{target} said", json.dumps([program.ledger_document(), remarks, str(program.diagnostics)]).encode()
+
+
+def _refusal(error: dmlc.DmlcError) -> bytes:
+    """Without the path, which is as it was given."""
+    return "\n".join(f"{d.code.id} {d.message}" for d in error.diagnostics).encode()
 
 
 def _said(target: str, verb: str, path: str, *options: str) -> Iterator[tuple[str, bytes]]:

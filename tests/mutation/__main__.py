@@ -3,7 +3,8 @@
 Works in a copy of the tree in which each guard can be switched off. All tests are imported once; then each mutant is a
 fork of that process, which meets the test that killed it before (``killers.json``), then those that ask for its guard,
 the ones that ask for few others first, until one fails. Prints that test for each mutant, and with ``--write`` keeps
-it; exits 1 where a mutant survives. Needs ``fork``.
+it. ``harmless.json`` says of guards that only spare work why nothing is wrong without them: those that survive are
+counted apart. Exits 1 where another mutant survives. Needs ``fork``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from _pytest.runner import runtestprotocol
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from mutants import KILLERS, SWITCH, Mutant, known_killers, mutants, switched
+from mutants import HARMLESS, KILLERS, SWITCH, Mutant, mutants, said, switched
 
 ROOT = Path(__file__).parents[2]
 RULES = "dmlc/passes"
@@ -47,28 +48,26 @@ def main() -> int:
     parser.add_argument("--tests", default=TESTS, help="folders of tests")
     parser.add_argument("--work", type=Path, help="a folder to keep the copy in, with what each test asks for")
     parser.add_argument("--most", type=int, default=10**6, help="a mutant meets so many tests at most")
-    parser.add_argument("--new", action="store_true", help="only mutants without a known killer")
+    parser.add_argument("--new", action="store_true", help="only mutants without a known killer or reason")
     parser.add_argument("--write", action="store_true", help="keep the killers in killers.json")
     parser.add_argument("--list", action="store_true", help="only say what the mutants are")
     args = parser.parse_args()
     part, parts = map(int, args.part.split("/"))
-    killers = known_killers()
     with tempfile.TemporaryDirectory() as folder:
         work = (args.work or Path(folder)).resolve()
         if not work.exists() or not any(work.iterdir()):
             _copy(work)
         every = list(enumerate(mutants(work / "plain", RULES)))
-        keys = {(m.path, m.key) for _, m in every}
-        killers = {path: {k: v for k, v in known.items() if (path, k) in keys} for path, known in killers.items()}
+        settled = {(path, key) for file in (KILLERS, HARMLESS) for path, known in said(file).items() for key in known}
         chosen = [(n, m) for n, m in every if any(word in m.path for word in args.only.split(","))]
         chosen = [(n, m) for n, m in chosen if m.kind.startswith(tuple(args.kind.split(",")))]
-        chosen = [(n, m) for n, m in chosen if not (args.new and m.key in killers.get(m.path, {}))][part - 1 :: parts]
+        chosen = [(n, m) for n, m in chosen if not (args.new and (m.path, m.key) in settled)][part - 1 :: parts]
         if args.list:
             print(*(f"{m.place}: {m.kind}: {m.key}" for _, m in chosen), sep="\n")
             return 0
         os.chdir(work / "tree")
         sys.path[:] = [str(work / "tree"), *[p for p in sys.path if p and Path(p).resolve() != ROOT]]
-        loop = _Loop(chosen, killers, work / "asked.txt", most=args.most, write=args.write)
+        loop = _Loop(chosen, {(m.path, m.key) for _, m in every}, work / "asked.txt", most=args.most, write=args.write)
         tests = [f"tests/{name}" for name in args.tests.split(",")]
         pytest.main(["-q", "-s", "-n", "0", "-p", "no:cacheprovider", *tests], plugins=[loop])
     return 1 if loop.survivors else 0
@@ -93,11 +92,9 @@ def _copy(work: Path) -> None:
 class _Loop:
     """A plugin that runs the tests of each mutant in a fork, instead of all tests once."""
 
-    def __init__(
-        self, chosen: Numbered, killers: dict[str, dict[str, str]], record: Path, *, most: int, write: bool
-    ) -> None:
-        self.chosen, self.killers, self.record, self.most, self.write = chosen, killers, record, most, write
-        self.survivors = 0
+    def __init__(self, chosen: Numbered, keys: set[tuple[str, str]], record: Path, *, most: int, write: bool) -> None:
+        self.chosen, self.keys, self.record, self.most, self.write = chosen, keys, record, most, write
+        self.survivors = self.harmless = 0
         self.off = -1
         self.asked: set[int] = set()
         setattr(builtins, SWITCH, self._is_there)
@@ -114,21 +111,35 @@ class _Loop:
         failing = [name for name in items if name not in ran]
         gc.freeze()  # a fork does not copy what its collector would touch
         print(f"{len(ran)} tests pass, {len(failing)} fail: {failing[:5]}; {len(self.chosen)} mutants", flush=True)
+        killers, harmless = said(KILLERS), said(HARMLESS)
         for number, mutant in self.chosen:
-            known = self.killers.setdefault(mutant.path, {})
-            start, before = time.perf_counter(), known.pop(mutant.key, "")
+            start, before = time.perf_counter(), killers.get(mutant.path, {}).get(mutant.key, "")
+            reason = harmless.get(mutant.path, {}).get(mutant.key, "")
             names = sorted((n for n, (_, asked) in ran.items() if number in asked), key=lambda n: len(ran[n][1]))
             names = [before] * (before in ran) + [name for name in names if name != before]
             killer = _in_child(partial(self._first_failure, number, [items[n] for n in names[: self.most]]), PATIENCE)
-            self.survivors += not killer
+            self.survivors += not killer and not reason
+            self.harmless += bool(reason) and not killer
             took = f"{time.perf_counter() - start:.1f} s, {len(names)} tests"
-            print(f"{mutant.place}: {mutant.kind}: {mutant.key}\n    {killer or 'SURVIVES'} ({took})", flush=True)
-            known.update({mutant.key: killer} if "::" in killer else {})
+            verdict = killer or (f"harmless: {reason}" if reason else "SURVIVES")
+            print(f"{mutant.place}: {mutant.kind}: {mutant.key}\n    {verdict} ({took})", flush=True)
             if self.write:
-                KILLERS.write_text(json.dumps(self.killers, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
-        count = len(self.chosen)
-        print(f"{count} mutants, {count - self.survivors} killed, {self.survivors} survive", flush=True)
+                self._keep(mutant, killer)
+        killed = len(self.chosen) - self.survivors - self.harmless
+        print(f"{len(self.chosen)} mutants, {killed} killed, {self.harmless} harmless, {self.survivors} survive")
         return True
+
+    def _keep(self, mutant: Mutant, killer: str) -> None:
+        """Into the file as it is by now, which another run may write too; without guards that are no more."""
+        killers = {
+            path: {key: test for key, test in known.items() if (path, key) in self.keys}
+            for path, known in said(KILLERS).items()
+        }
+        known = killers.setdefault(mutant.path, {})
+        known.pop(mutant.key, "")
+        known.update({mutant.key: killer} if "::" in killer else {})
+        killers = {path: known for path, known in killers.items() if known}
+        KILLERS.write_text(json.dumps(killers, indent=0, sort_keys=True, ensure_ascii=False) + "\n", "utf-8")
 
     def _recorded(self, items: Sequence[pytest.Item]) -> dict[str, tuple[float, list[int]]]:
         """For each test that passes its seconds, and the guards that it asks for; those not known yet are run."""

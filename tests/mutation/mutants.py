@@ -16,6 +16,8 @@ NOT_RULES = frozenset((
 ))  # fmt: skip
 #: Path -> key of a mutant -> the test that killed it.
 KILLERS = Path(__file__).with_name("killers.json")
+#: Path -> key of a mutant that no test can tell from the original -> why: its guard only spares work.
+HARMLESS = Path(__file__).with_name("harmless.json")
 #: What a switched source asks whether a guard, by its number, is there.
 SWITCH = "_guard_is_there"
 #: Words that say a direction, and the other one.
@@ -87,10 +89,10 @@ def switched(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
     return out
 
 
-def known_killers() -> dict[str, dict[str, str]]:
-    """What ``KILLERS`` says."""
-    killers: dict[str, dict[str, str]] = json.loads(KILLERS.read_text("utf-8")) if KILLERS.exists() else {}
-    return killers
+def said(file: Path) -> dict[str, dict[str, str]]:
+    """What ``KILLERS`` or ``HARMLESS`` says of each path and key."""
+    known: dict[str, dict[str, str]] = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    return known
 
 
 def _changes(tree: ast.AST) -> Iterator[_Change]:

@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutants import SWITCH, Mutant, known_killers, mutants, switched, without
+from mutants import HARMLESS, KILLERS, SWITCH, Mutant, mutants, said, switched, without
 
 ROOT = Path(__file__).parents[2]
 FOUND = list(mutants(ROOT))
-KNOWN = [(m, killer) for m in FOUND if (killer := known_killers().get(m.path, {}).get(m.key))]
+KNOWN = [(m, killer) for m in FOUND if (killer := said(KILLERS).get(m.path, {}).get(m.key))]
 
 
 def test_each_mutant_is_a_module_without_one_guard() -> None:
-    assert len(FOUND) > 700
+    assert len(FOUND) > 600
     for mutant in random.Random(1).sample(FOUND, 60):
         original = (ROOT / mutant.path).read_text("utf-8")
         assert ast.dump(ast.parse(without(original, mutant))) != ast.dump(ast.parse(original)), mutant.place
@@ -92,7 +92,7 @@ def _settled(source: str, off: int) -> ast.AST:
 
 def test_killers_are_tests_that_exist() -> None:
     """A guard that is written anew has no killer here until ``python -m tests.mutation --write`` finds it."""
-    assert len(KNOWN) > len(FOUND) // 5
+    assert len(KNOWN) > len(FOUND) * 3 // 4
     functions: dict[str, set[str]] = {}
     for mutant, killer in KNOWN:
         path, _, name = killer.partition("::")
@@ -100,6 +100,16 @@ def test_killers_are_tests_that_exist() -> None:
             tree = ast.parse((ROOT / path).read_text("utf-8"))
             functions[path] = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
         assert name.split("[")[0].split("::")[0] in functions[path], f"{mutant.place}: {killer}"
+
+
+def test_harmless_guards_are_few_and_have_a_reason() -> None:
+    """A reason that a test contradicts, by failing without the guard, has to go."""
+    killers = said(KILLERS)
+    reasons = {(path, key): reason for path, known in said(HARMLESS).items() for key, reason in known.items()}
+    assert len(reasons) <= 20
+    for (path, key), reason in reasons.items():
+        assert len(reason.split()) > 5, path
+        assert key not in killers.get(path, {}), key
 
 
 @pytest.mark.parametrize(("mutant", "killer"), random.Random(6).sample(KNOWN, 4), ids=lambda x: getattr(x, "place", ""))

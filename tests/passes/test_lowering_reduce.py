@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,13 +49,63 @@ def test_small_ones_stay_one_node(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("axes", "rule"), [([1], "reduce-in-steps"), ([2, 3], "sum-blocks-first"), ([1, 2, 3], "sum-blocks-first")]
+    ("axes", "rule"), [([1], "reduce-in-steps"), ([2, 3], "reduce-in-steps"), ([1, 2, 3], "sum-blocks-first")]
 )
 def test_long_rows_are_added_in_parts(axes: list[int], rule: str) -> None:
     shape = (4096, 1024) if axes == [1] else (8, 64, 128, 128)
     assert chosen(compiled(reduction("sum", axes), shape)) == [rule]
     assert chosen(compiled(reduction("mean", axes), shape)) == [rule]
     assert chosen(compiled(reduction("max", axes), shape)) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "parts"), [((512, 16384), [512, 32, 512]), ((512, 4096), [512, 16, 256]), ((4096, 1024), [4096, 4, 256])]
+)
+def test_the_parts_of_a_row_are_longer_where_it_is(shape: tuple[int, ...], parts: list[int]) -> None:
+    (entry,) = (e for e in compiled(reduction("mean", [1]), shape).ledger if e.rule == "reduce-in-steps")
+    assert len(entry.after) == 4
+    first = compiled(reduction("mean", [1]), shape).to_onnx().graph
+    view = next(i for i in first.initializer if i.name == first.node[0].input[1])
+    assert onnx.numpy_helper.to_array(view).tolist() == parts
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_blocks_come_first_only_where_few_of_them_are_written(name: str) -> None:
+    """A tensor from memory, read in runs that are as long as what is written for each row."""
+    rules = [chosen(compiled(reduction(name, [1]), (rows, 2**23 // rows))) for rows in (8, 64, 512, 4096)]
+    assert [rule[0] for rule in rules] == ["sum-blocks-first"] * 2 + ["reduce-in-steps"] * 2
+
+
+def test_what_a_model_says_is_left_where_hardly_anything_is_saved() -> None:
+    """A program says no form, so that the parts, which are rounded less, are taken there."""
+    program = dmlc.compile(model("ReduceMean", [4096, 1024], axes=[1]), target="cpu")
+    assert operators(program) == ["ReduceMean"]
+    (reason,) = [r.reason() for r in program.remarks if r.rule == "choose-lowering"]
+    assert reason.startswith("as it stands ") and re.search(r"reduce-in-steps \d+ us \(less, but not surely\)", reason)
+    assert chosen(compiled(reduction("mean", [1]), (4096, 1024))) == ["reduce-in-steps"]
+    asked = dmlc.compile(model("ReduceMean", [4096, 1024], axes=[1]), target="cpu", only_rules=["reduce-in-steps"])
+    assert chosen(asked) == ["reduce-in-steps"]
+    # The rows are longer: more than the margin is saved.
+    longer = dmlc.compile(model("ReduceMean", [512, 16384], axes=[1]), target="cpu")
+    assert chosen(longer) == ["reduce-in-steps"]
+    assert "not surely" not in longer.remarks[-1].reason()
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize(("shape", "times"), [((64, 16384), 2), ((256, 1024), 1), ((8, 131072), 2)])
+def test_long_rows_in_parts_are_rounded_less(name: str, shape: tuple[int, ...], times: int) -> None:
+    x = np.random.default_rng(1).random(shape, np.float32) + np.float32(0.5)
+    wide = getattr(x.astype(np.float64), name)(1)
+
+    def error(found: np.ndarray) -> float:
+        return float((np.abs(found - wide) / wide).max())
+
+    in_parts, one_node = (
+        error(result(compiled(reduction(name, [1], False), shape, only_rules=rules), x))
+        for rules in (["reduce-in-steps"], [])
+    )
+    assert in_parts * times < one_node
+    assert in_parts < 1.25 * max(error(getattr(x, name)(1)), 2.0**-23)
 
 
 def test_a_pooling_of_everything_is_a_reduction_where_that_is_exact() -> None:

@@ -18,7 +18,7 @@ import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.ir.dtype import f32, i64
-from dmlc.ops import binary, choose, reduce
+from dmlc.ops import binary, choose, elementwise, reduce
 from dmlc.passes.legal_rules.table import NEEDS
 from dmlc.runtime import installed_kernels
 from dmlc.targets import kernel_table, load_target
@@ -161,7 +161,7 @@ def test_known_wrong_kernels_are_distrusted_in_every_version() -> None:
     order = next(row for row in wrong_kernels() if "ReduceMax" in row.operators)
     assert order.since is None and order.types == {"i64"}
     by_name = {
-        "Max": binary.MAX, "Min": binary.MIN, "Clip": choose.CLIP,
+        "Max": binary.MAX, "Min": binary.MIN, "Clip": choose.CLIP, "Sign": elementwise.SIGN,
         "ReduceMax": reduce.REDUCE_MAX, "ReduceMin": reduce.REDUCE_MIN,
     }  # fmt: skip
     assert sorted(by_name) == sorted(order.operators)
@@ -175,6 +175,10 @@ def test_an_installed_kernel_that_is_wrong_is_not_used() -> None:
     largest = program("i64", "reduce_max(x, axes=[1])")
     assert "ReduceMax" not in operators(largest)
     np.testing.assert_array_equal(largest.run({"x": big}, "cpu")["y"], big.max(1, keepdims=True))
+    sign = program("i64", "sign(x)")
+    assert "Sign" not in operators(sign)
+    bits = np.array([[1 << 31, -(1 << 31), (1 << 32) - 1, 5, -5, 0, -(1 << 63), (1 << 33) + (1 << 31)]] * 4, np.int64)
+    np.testing.assert_array_equal(sign.run({"x": bits}, "cpu")["y"], np.sign(bits))
     total = program("i64", "reduce_sum(x, axes=[1])")
     assert "ReduceSum" not in operators(total)
     wraps = np.full((4, 8), 2**62, np.int64)

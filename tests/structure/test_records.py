@@ -147,6 +147,21 @@ def test_what_is_frozen_takes_nothing_else() -> None:
             setattr(OURS[0](1), name, 3)
 
 
+def test_what_is_unguarded_is_frozen_for_type_checkers_alone() -> None:
+    @records.unguarded
+    @records.dataclass(frozen=True, slots=True)
+    class Place:
+        a: int
+        b: int = 2
+
+    place = Place(1)
+    assert place == Place(1, 2) != Place(2)
+    assert hash(place) == hash(Place(1, 2))
+    assert not {"__setattr__", "__delattr__"} & vars(Place).keys()
+    place.a = 5  # type: ignore[misc]
+    assert place.a == 5
+
+
 def test_nan_is_equal_to_itself_as_in_tuples() -> None:
     for cls in (OURS[0], OURS[1]):
         given = {"f": math.nan} if cls is OURS[1] else {}

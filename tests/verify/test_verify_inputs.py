@@ -116,6 +116,32 @@ def test_indices_and_divisors() -> None:
     assert interface.widest is not None
 
 
+@pytest.mark.parametrize(("axes", "one_place"), [((1, 0), True), ((0, 1), True), ((0, 0), False)])
+def test_an_index_into_two_things_fits_both(axes: tuple[int, int], one_place: bool) -> None:
+    text = """dim K in 0..7
+model m(i: u64[K, 1], v: u64[K, 1]) -> (a, b) {
+    a = gather_elements(v, i, axis=%d)
+    b = scatter_elements(v, i, v, axis=%d)
+    return a, b
+}
+"""
+    found = breaking_inputs(interface_of(text % axes), 2 * COUNT, 0)
+    most = max(int(each["i"].max()) for each in found if each["i"].size)
+    assert (most == 0) is one_place  # axis 0 has K of them
+
+
+def test_what_divides_and_has_one_place_is_negative_or_nothing() -> None:
+    text = """model m(i: %s[3], v: %s[1]) -> (r) {
+    r = v // i + gather(v, i)
+    return r
+}
+"""
+    for found in breaking_inputs(interface_of(text % ("i64", "i64")), COUNT, 0):
+        assert (found["i"] == -1).all()
+    with pytest.raises(NoInputs, match="input i divides and is an index into one place, but no uint64"):
+        breaking_inputs(interface_of(text % ("u64", "u64")), COUNT, 0)
+
+
 def test_dims_are_bound_by_name_within_their_bounds() -> None:
     text = """dim A in 3..5
 dim B in 2..9

@@ -52,6 +52,7 @@ class Body:
         self._pending: dict[Value, Expr] = {}
         self._unwritten: set[Value] = set()
         self._into: dict[Value, str] = {}
+        self._is_in_parts = False
         self._lines: list[str] = []
         self._indent = INDENT
 
@@ -90,6 +91,11 @@ class Body:
     def may_exceed(self, dim: Dim, most: int) -> bool:
         """Whether a size is not proved to be at most so large."""
         return self.graph.dims.at_most(dim, most) is not True
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether a function is being written that is called for parts that stay in the cache."""
+        return self._is_in_parts
 
     def is_unwritten(self, value: Value) -> bool:
         """Whether a product stands only in the dot product that sums it."""
@@ -194,9 +200,11 @@ class Body:
         self._into = {region.results[i]: self.names.add("out") for i in into}
         parameters = [*[a.text for a in arrays], *[f"{out}=None" for out in self._into.values()]]
         self._indent += INDENT
+        self._is_in_parts = True
         for node in region.nodes:
             self._node(node)
         results = [self.value(v, inline=False) for v in region.results]
+        self._is_in_parts = False
         inside = [*self._lines, *_return(results, self._indent)]
         self._indent -= INDENT
         head = definition(function, parameters, "", self._indent)

@@ -41,31 +41,51 @@ def _by_parts(
     that the function writes at once to the arrays that follow the others.
     """
     shape = np.broadcast_shapes(*[x.shape for x in arrays])
-    first, *others = _parts(shape, axes)
-    pieces = function(*[_piece(x, first, shape) for x in arrays])
-    if not others:
-        return pieces
+    parts = _parts(shape, axes)
+    buffer = _buffer(np.broadcast_to(False, shape)[parts[0]].shape, axes)
+
+    def apply(part, places=()):
+        before = np.setbufsize(buffer)
+        try:
+            pieces = function(*[_piece(x, part, shape) for x in arrays], *places)
+        finally:
+            np.setbufsize(before)
+        return pieces if isinstance(pieces, tuple) else (pieces,)
+
+    if len(parts) == 1:
+        pieces = apply(parts[0])
+        return pieces if len(pieces) > 1 else pieces[0]
     _keep_freed_memory()
     results = []
-    for piece in pieces if isinstance(pieces, tuple) else (pieces,):
+    # What a narrow part gives tells the dtypes, and the sizes of axes that are not split.
+    narrow = tuple([slice(1) if i in axes else slice(None) for i in range(len(shape))])
+    for piece in apply(narrow):
         sizes = [shape[i] if i in axes else n for i, n in enumerate(piece.shape)]
         results.append(np.empty(sizes, piece.dtype))
-        results[-1][first] = piece
 
     def compute(part):
-        places = [results[i][part] for i in into]
-        pieces = function(*[_piece(x, part, shape) for x in arrays], *places)
-        pieces = pieces if isinstance(pieces, tuple) else (pieces,)
+        pieces = apply(part, [results[i][part] for i in into])
         for i, piece in enumerate(pieces):
             if i not in into:
                 results[i][part] = piece
 
-    _each(compute, others)
+    _each(compute, parts)
     return tuple(results) if len(results) > 1 else results[0]
 
 
+def _buffer(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """The size for np.setbufsize: small where rows are long.
+
+    NumPy copies what is stretched along rows to a buffer, so as to join rows. Long ones need that
+    not: with a buffer that does not hold them they are worked on one by one, in half the time.
+    """
+    mixed = max([i for i in range(len(shape)) if i not in axes], default=-1)
+    together = shape[mixed + 1 :] if 0 <= mixed < len(shape) - 1 else shape[-1:]
+    return 512 if int(np.prod(together)) >= 1024 else np.getbufsize()
+
+
 def _parts(
-    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 18, least_wide: int = 512
+    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 19, least_wide: int = 512
 ) -> list[tuple[slice, ...]]:
     """The parts of an array along the axes, of at most so many elements where that can be."""
     size = int(np.prod(shape))

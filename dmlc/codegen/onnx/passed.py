@@ -26,7 +26,7 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
         older = emitter.opset < origin.version  # where an operator takes fewer types
         if not unchanged(proto, origin.version, emitter.opset, known_of(node, proto.input) if older else NOTHING):
             return False
-        _write(emitter, node, proto, _inputs(emitter, node, origin), emit_nodes)
+        _write(emitter, node, origin, _inputs(emitter, node, origin), emit_nodes)
         return True
     inputs = _inputs(emitter, node, origin)
     if proto.domain not in ("", "ai.onnx"):
@@ -34,12 +34,12 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     elif not unchanged(proto, origin.version, emitter.opset):
         _write_moved(emitter, node, origin, inputs, emit_nodes)
         return True
-    _write(emitter, node, proto, inputs, emit_nodes)
+    _write(emitter, node, origin, inputs, emit_nodes)
     return True
 
 
 def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
-    out = []
+    out: list[str] = []
     for place in origin.inputs:
         if isinstance(place, int):
             out.append(emitter.of(node.operands[place]))
@@ -48,17 +48,19 @@ def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
     return out
 
 
-def _write(emitter: Emitter, node: Node, proto: NodeProto, inputs: Sequence[str], emit_nodes: EmitNodes) -> None:
-    made = emitter.proto.node.add()
-    made.CopyFrom(proto)
-    name, had = made.name, made.output[:]
+def _write(emitter: Emitter, node: Node, origin: NodeOrigin, inputs: list[str], emit_nodes: EmitNodes) -> None:
+    made = emitter.nodes.add()
+    made.CopyFrom(origin.proto)
+    name = made.name
     if name:
-        made.name = emitter.passed_name(name)
-    if made.input != inputs:
+        free = emitter.passed_name(name)
+        if free != name:
+            made.name = free
+    if inputs != origin.names:
         del made.input[:]
         made.input.extend(inputs)
-    outputs = _outputs(emitter, node, had)
-    if outputs != had:
+    outputs = _outputs(emitter, node, origin.results)
+    if outputs != origin.results:
         del made.output[:]
         made.output.extend(outputs)
     if node.regions:
@@ -108,7 +110,7 @@ def _write_moved(
         proto.name = emitter.passed_name(proto.name)
     del proto.input[:], proto.output[:]
     proto.input.extend(inputs)
-    proto.output.extend(_outputs(emitter, node, origin.proto.output))
+    proto.output.extend(_outputs(emitter, node, origin.results))
     known = known_of(node, inputs[: len(origin.inputs)])
     moved = move(proto, origin.version, emitter.opset, emitter.fresh_name, known)
     assert moved is not None, f"{proto.op_type} does not fit opset {emitter.opset}"

@@ -80,6 +80,7 @@ class NodeWriter:
         self.kernels: KernelTable | None = kernel_table(target)
         self.proto = GraphProto() if proto is None else proto
         self.proto.name = graph.name
+        self.nodes = self.proto.node
         self.shared: _Shared = _Shared() if parent is None else parent.shared
         self._names: dict[Value, str] = {}
         self._output_names: dict[Value, str] = {}
@@ -271,23 +272,30 @@ class NodeWriter:
             if renamed and len(pending) > 1:
                 inputs = [renamed.get(n, n) for n in inputs]
             name = self._node_name(entry.label or (self.base if own == 1 else f"{self.base}/{entry.op_type}_{k}"))
-            self.proto.node.add(
-                op_type=entry.op_type,
-                domain=entry.domain or None,
-                name=name,
-                doc_string=place or None,
-                input=inputs,
-                output=entry.outputs,
-                attribute=entry.attributes,
-            )
-            if place:
-                self.locations[name] = place
+            self._write(entry, name, inputs, place)
         for name, type in self._declared:
             final = (renamed or {}).get(name, name)
             if final not in self._outputs:  # outputs are declared anyway
                 self.proto.value_info.append(value_info(final, type))
         pending.clear()
         self._made.clear()
+
+    def _write(self, entry: _Pending, name: str, inputs: Sequence[str], place: str) -> None:
+        # field by field: keywords of ``add`` take longer
+        node = self.nodes.add()
+        node.op_type = entry.op_type
+        if entry.domain:
+            node.domain = entry.domain
+        node.name = name
+        node.input.extend(inputs)
+        node.output.extend(entry.outputs)
+        if entry.attributes:
+            attributes = node.attribute
+            for made in entry.attributes:
+                attributes.add().CopyFrom(made)
+        if place:
+            node.doc_string = place
+            self.locations[name] = place
 
     def passed_name(self, name: str) -> str:
         """The name of a node that is passed on: its own, but for the second node of that name."""

@@ -43,11 +43,11 @@ class StandStill(Rule[Match]):
 
 
 def _stands_still(node: Node) -> bool:
-    if len(node.results) != 1 or node.result.type != node.operand(0).type:
-        return False
     if node.op is TRANSPOSE:
         perm = node.attributes_as(TransposeAttributes).perm
         return perm == tuple(range(len(perm)))
+    if len(node.results) != 1 or node.result.type != node.operand(0).type:
+        return False
     if node.op is SLICE:
         return all(step == 1 for _, _, _, step in node.attributes_as(SliceAttributes).rows())
     if node.op is PAD:

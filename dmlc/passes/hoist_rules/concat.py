@@ -73,7 +73,7 @@ class ReductionOfConcat(Rule[_Found]):
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = node.operand(0).producer
-        if inner is None or inner.op is not CONCAT or len(inner.operands) < 2:
+        if inner is None or inner.op is not CONCAT:
             return None
         axis = inner.attributes_as(ConcatAttributes).axis
         return _Found(node, (inner,), axis in node.attributes_as(ReduceAttributes).axes)
@@ -165,6 +165,6 @@ def _why_not_alike(match: _Found, graph: Graph) -> Miss | None:
 
 
 def _count(root: Node) -> int | None:
-    """How many elements are reduced to one, where that is known and at least one."""
+    """How many elements are reduced to one, where that is known."""
     count = product([root.operand(0).shape[a] for a in root.attributes_as(ReduceAttributes).axes])
-    return count if isinstance(count, int) and count > 0 else None
+    return count if isinstance(count, int) else None

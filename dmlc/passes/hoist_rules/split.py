@@ -73,7 +73,7 @@ def split_two(root: Node, inner: Node, graph: Graph) -> Split | None:
     axes = root.attributes_as(ReduceAttributes).axes
     rank = inner.result.type.rank
     a, b = inner.operand(0), inner.operand(1)
-    if not axes or a is b:
+    if not axes:
         return None
     for x, fixed in ((a, b), (b, a)):
         if _varies(x, axes, rank, graph, everywhere=True) is None:

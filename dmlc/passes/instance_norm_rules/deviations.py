@@ -79,8 +79,7 @@ def _scale_of(node: Node) -> tuple[Value, float] | None:
         number = scalar_of(other)
         if number is None or stretches(other, inner) or not (isfinite(number) and number):
             continue
-        factor = float(number) if node.op is MUL else 1 / float(number)
-        return (inner, factor) if isfinite(factor) and factor else None
+        return inner, float(number) if node.op is MUL else 1 / float(number)
     return None
 
 
@@ -112,7 +111,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
         value = inner
     axes = node.attributes_as(ReduceAttributes).axes
     count = product([node.operand(0).shape[a] for a in axes])
-    if not axes or not value.type.dtype.is_float or count == 0:
+    if not axes:
         return None
     total = largest = 1.0
     for factor in reversed(factors):
@@ -120,7 +119,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
         largest = max(largest, abs(total))
     shared = node is not root and not value.is_used_once
     seen: Seen = []
-    x = None if shared or node.op is REDUCE_SUM_SQUARE else square_of(node.operand(0), seen)
+    x = None if node.op is REDUCE_SUM_SQUARE else square_of(node.operand(0), seen)
     if x is not None and not node.operand(0).is_used_once:
         x = None
     square = seen[0] if x is not None else None
@@ -147,9 +146,9 @@ def _is_one(factor: float, dtype: DType) -> bool:
 
 
 def _holds(factor: float, dtype: DType) -> bool:
-    """Whether the factor, or one over it, is a normal number of the dtype."""
-    limits = np.finfo(dtype.numpy)
-    return all(float(limits.tiny) <= abs(n) <= float(limits.max) for n in (factor, 1 / factor))
+    """Whether the factor, and one over it, is a normal number of the dtype."""
+    tiny = float(np.finfo(dtype.numpy).tiny)
+    return tiny <= abs(factor) <= 1 / tiny
 
 
 def _scaled(rewriter: Rewriter, value: Value, factor: float) -> Value:
@@ -241,8 +240,7 @@ def _is_scaled_on(node: Node) -> bool:
     users = node.result.users if node.result.is_used_once else []
     if not users or users[0].op not in (MUL, DIV):
         return False
-    scaled = _scale_of(users[0])
-    return scaled is not None and scaled[0] is node.result
+    return _scale_of(users[0]) is not None
 
 
 class RootOfStatistic(_StatisticRule):
@@ -258,14 +256,12 @@ class RootOfStatistic(_StatisticRule):
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         under = root_of(node.result, []) if self.takes(node.result) else None
-        found = None if under is None or not under.is_used_once else _statistic(under, graph, node)
+        found = None if under is None else _statistic(under, graph, node)
         if found is None or found.shared or not found.of_squares or found.of_sum is None or found.of_sum <= 0:
             return None
         factor = sqrt(found.of_sum)
         # Of a sum of squares as it is, root-of-squares says it.
         if not found.steps and (found.reduction.op is REDUCE_SUM_SQUARE or _is_one(factor, node.result.type.dtype)):
-            return None
-        if 1 + (not _is_one(factor, node.result.type.dtype)) > len(found.nodes):
             return None
         return _Found(node, found.nodes, found, REDUCE_L2, factor)
 

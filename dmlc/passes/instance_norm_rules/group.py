@@ -33,7 +33,7 @@ from dmlc.records import dataclass
 def _grouped(node: Node) -> tuple[Node, Node] | None:
     """The instance normalization, and the reshape before it, of what is reshaped back."""
     inner = node.operand(0).producer if is_reshape(node) else None
-    if inner is None or not is_opaque(inner, INSTANCE) or len(inner.operands) != 3:
+    if inner is None or not is_opaque(inner, INSTANCE):
         return None
     before = inner.operand(0).producer
     return (inner, before) if before is not None and is_reshape(before) else None

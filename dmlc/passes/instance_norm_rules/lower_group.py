@@ -29,7 +29,7 @@ class LowerGroupNorm(Rule[Match]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if is_opaque(node, GROUP) and len(node.operands) == 3 else None
+        return Match(node) if is_opaque(node, GROUP) else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         x, scale, bias = match.root.operand(0), match.root.operand(1), match.root.operand(2)

@@ -16,7 +16,7 @@ INSTANCE, GROUP, BATCH = "InstanceNormalization", "GroupNormalization", "BatchNo
 def norm_of(value: Value) -> Node | None:
     """The instance or group normalization that the value is, where scale and bias are constants."""
     node = value.producer
-    if not (is_opaque(node, INSTANCE) or is_opaque(node, GROUP)) or node is None or len(node.operands) != 3:
+    if not (is_opaque(node, INSTANCE) or is_opaque(node, GROUP)) or node is None:
         return None
     return node if all(constant_of(v) is not None for v in node.operands[1:]) else None
 

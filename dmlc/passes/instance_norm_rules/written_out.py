@@ -88,7 +88,7 @@ def _channel_axis(match: Norm) -> int | None:
     """The axis that is neither the first nor normalized: the second, or the last."""
     assert match.x is not None
     rank = match.x.type.rank
-    if match.perm is not None or rank < 3:
+    if match.perm is not None:
         return None
     if match.axes == tuple(range(2, rank)):
         return 1

@@ -47,8 +47,6 @@ class _Absorb(Rule[Affine]):
         self.ability = ability
 
     def match(self, node: Node, graph: Graph) -> Affine | None:
-        if not node.result.type.dtype.is_float:
-            return None
         for i in (0, 1):
             if node.op is SUB and i == 1:
                 break
@@ -177,8 +175,6 @@ def _aligned(match: Affine, graph: Graph) -> Array | None:
     assert tensor is not None
     axis, rank = norm.attributes_as(NormAttributes).axis, norm.result.type.rank
     shape = (1,) * (rank - len(tensor.type.shape)) + tensor.array.shape
-    if len(shape) != rank:
-        return None
     order = list(range(rank))
     for node in match.path:
         if node.op is TRANSPOSE:

@@ -118,8 +118,6 @@ class _FuseProduct(NormRule):
     fed_by = (*DEVIATES, *INVERTS, MUL)
 
     def match(self, node: Node, graph: Graph) -> Norm | None:
-        if not node.result.type.dtype.is_float:
-            return None
         factors = factors_of(node)
         seen: Seen = []
         found = None if factors is None else find_deviation(factors, seen)
@@ -242,14 +240,8 @@ def _geometry(match: Norm) -> Miss | None:
         return Miss("a scale of ones would take {0} elements", (count,), match.x)
     if not _reaches(match):
         return Miss("the product has another shape than what is normalized: {0}", (match.root.result.type,), match.x)
-    made = 1 + len(match.above) + len(match.below) + (match.plus is not None) + (match.perm is not None)
-    if not _is_trailing(match):
-        made += 2
-        if match.op is RMS_NORM:
-            return Miss("axes {0} are not the last ones: two transposes cost what it saves", (axes,), match.x)
-    made += (match.x.type.dtype is not match.dtype) + (match.root.result.type.dtype is not match.dtype)
-    if made > len(match.consumed):
-        return Miss("fused it would take {0} nodes, and it has {1}", (made, len(match.consumed) + 1), match.x)
+    if match.op is RMS_NORM and not _is_trailing(match):
+        return Miss("axes {0} are not the last ones: two transposes cost what it saves", (axes,), match.x)
     return _per_channel(match)
 
 
@@ -284,7 +276,7 @@ def _per_channel(match: Norm) -> Miss | None:
     shape, root = match.shape, match.root.result
     rank = len(shape)
     channel = 1 if match.axes == tuple(range(2, rank)) else rank - 1
-    if rank < 3 or sorted((0, channel, *match.axes)) != list(range(rank)) or not isinstance(shape[channel], int):
+    if sorted((0, channel, *match.axes)) != list(range(rank)) or not isinstance(shape[channel], int):
         return None
     assert match.x is not None and match.deviation is not None
     centred = match.deviation.spread.centred

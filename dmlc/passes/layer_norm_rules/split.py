@@ -39,8 +39,6 @@ class SplitLayerNorm(NormRule):
     fed_by = (MUL, DIV)
 
     def match(self, node: Node, graph: Graph) -> Norm | None:
-        if not node.result.type.dtype.is_float:
-            return None
         for parts in _differences(node):
             found = _match(node, parts)
             if found is not None:

@@ -25,9 +25,10 @@ from dmlc.passes.patterns import (
     through_cast,
 )
 from dmlc.passes.rewrite import Miss
-from dmlc.records import dataclass
+from dmlc.records import dataclass, unguarded
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Average:
     """A sum over ``axes`` of ``x``, or of its squares, times a number.
@@ -119,6 +120,7 @@ def _scaled(value: Value, seen: Seen) -> tuple[Value, float]:
     return value, 1.0
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Centred:
     """``x`` less its mean, perhaps transposed: axis ``j`` is then axis ``perm[j]`` of x.
@@ -165,6 +167,7 @@ def centred_of(value: Value, seen: Seen) -> Centred | None:
     return None
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Spread:
     """A mean of squares of ``data``. ``centred`` says what data is less its mean, if it is.
@@ -203,7 +206,7 @@ def _moments_of(value: Value, seen: Seen) -> Spread | None:
     average = average_of(pair[0], mine, squared=True)
     mean = square_of(pair[1], mine)
     first = None if mean is None else average_of(mean, mine, squared=False)
-    if average is None or first is None or bare(first.x) is not bare(average.x) or first.axes != average.axes:
+    if average is None or first is None or bare(first.x) is not bare(average.x):
         return None
     if not (first.is_mean and first.stands_in_place):
         return None
@@ -218,14 +221,13 @@ def _kept_above_zero(node: Node) -> Value | None:
         bounds = node.attributes_as(ClipAttributes)
         finite = float(np.finfo(node.result.type.dtype.numpy).max)
         return node.operand(0) if bounds.min == 0 and bounds.max in (None, finite) else None
-    if len(node.operands) != 2:
-        return None
-    a, b = node.operands
+    a, b = node.operand(0), node.operand(1)
     if scalar_of(a) == 0:
         return b
     return a if scalar_of(b) == 0 else None
 
 
+@unguarded
 @dataclass(frozen=True, slots=True)
 class Deviation:
     """The root of a mean of squares plus ``epsilon``; ``why_not`` is what else is there."""

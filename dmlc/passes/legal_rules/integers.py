@@ -27,7 +27,7 @@ from dmlc.ops.binary import (
 )
 from dmlc.ops.choose import CLIP, WHERE, ClipAttributes
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import NEG, NOT, RELU
+from dmlc.ops.elementwise import NEG, NOT, RELU, SIGN
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import UNSQUEEZE, NewAxesAttributes
@@ -41,8 +41,7 @@ class ReluAsMax(LegalRule):
     roots = (RELU,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        dtype = dtype_of(node)
-        return dtype.is_integer and self.facts.home(RELU, dtype) is None
+        return self.facts.home(RELU, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         return make(MAX, node.operand(0), make.constant(0, dtype_of(node)))
@@ -58,13 +57,28 @@ class ExtremeBySelect(LegalRule):
     roots = (MIN, MAX)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        dtype = dtype_of(node)
-        return dtype.is_integer and self.facts.home(node.op, dtype) is None
+        return self.facts.home(node.op, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         a, b = node.operand(0), node.operand(1)
         smaller = make(LESS, a, b) if node.op is MIN else make(LESS, b, a)
         return make(WHERE, smaller, a, b)
+
+
+class SignBySelect(LegalRule):
+    """Sign of i64 becomes comparisons, as the kernel of ONNX Runtime's CPU provider compares it wrongly."""
+
+    name = "sign-by-select"
+    roots = (SIGN,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return self.facts.home(SIGN, dtype_of(node)) is None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        x, dtype = node.operand(0), dtype_of(node)
+        zero = make.constant(0, dtype)
+        above = make.cast(make(LESS, zero, x), dtype)
+        return make(WHERE, make(LESS, x, zero), make.constant(-1, dtype), above)
 
 
 class ClipAsExtremes(LegalRule):
@@ -276,6 +290,7 @@ def _low_bits(make: Maker, node: Node) -> Value | None:
 RULES: Sequence[type[LegalRule]] = (
     ReluAsMax,
     ExtremeBySelect,
+    SignBySelect,
     ClipAsExtremes,
     GuardDivision,
     FloorDivision,

@@ -242,8 +242,8 @@ class ExactMean(IntegerReduction):
     roots = (REDUCE_MEAN,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if graph.dims.least == 0 and self.facts.target.family == "directml":
-            # DirectML's own refuses integers when the session is made, in an imported model too
+        if self.facts.target.family == "directml":
+            # Its own refuses integers when the session is made, in an imported model too
             return Match(node) if self.wants(node, graph) else None
         return super().match(node, graph)
 

@@ -62,8 +62,9 @@ def _need(
     return Need(tuple((name, parameter) for name in names), wider, operands, results, frozenset(wrong))
 
 
-#: Comparing i64 in Max, Min, Clip, ReduceMax and ReduceMin is wrong on ONNX Runtime's CPU provider where two numbers
-#: share the high half and differ in bit 31 (its pull requests 25280 and 32475 name a fault in Eigen's SSE2 code).
+#: Comparing i64 in Max, Min, Clip, Sign, ReduceMax and ReduceMin is wrong on ONNX Runtime's CPU provider where two
+#: numbers share the high half and differ in bit 31 (its pull requests 25280 and 32475 name a fault in Eigen's SSE2
+#: code).
 _WRONG_ORDER = (i64,)
 
 #: The needs of every operation but those of ``UNCHECKED``.
@@ -74,7 +75,7 @@ NEEDS: dict[Operation, Need] = {
     elementwise.LOG: _need("Log"),
     elementwise.SQRT: _need("Sqrt"),
     elementwise.RECIPROCAL: _need("Reciprocal"),
-    elementwise.SIGN: _need("Sign"),
+    elementwise.SIGN: _need("Sign", wrong=_WRONG_ORDER),
     elementwise.FLOOR: _need("Floor"),
     elementwise.CEIL: _need("Ceil"),
     elementwise.ROUND: _need("Round"),

@@ -29,13 +29,13 @@ class LogSumExpAsItStands(Standing):
         shape, axes, home = sizes.of(node.operand(0)), axes_of(node), home_of(node)
         total = math.prod(shape)
         small = total // max(math.prod([shape[a] for a in axes]), 1)
-        if self._is_kept(node):
+        if self.is_written(node):
             return [Step("ReduceLogSumExp", home, total, small)]
         peak, powers = (reduce_step(op, home, shape, axes) for op in (REDUCE_MAX, REDUCE_SUM))
         middle = [broadcast_step(home, shape, axes), Step("Exp", home, total, total)]
         return [peak, *middle, powers, Step("Log", home, small, small), *[Step("others", home, small, small)] * 3]
 
-    def _is_kept(self, node: Node) -> bool:
+    def is_written(self, node: Node) -> bool:
         from dmlc.onnx_schema.versions import unchanged  # loads onnx, which a model has loaded already
 
         origin = node.origin

@@ -108,6 +108,10 @@ class Standing(Plan):
     def applies(self, node: Node, graph: Graph) -> str | None:
         return None
 
+    def is_written(self, node: Node) -> bool:
+        """Whether a model says the node in this form."""
+        return node.origin is not None
+
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         return node.results
 

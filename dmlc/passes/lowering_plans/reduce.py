@@ -19,18 +19,19 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, Red
 from dmlc.passes.legal_rules.build import groups
 from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.lowering_plans.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
-from dmlc.passes.lowering_plans.view import View, divisor_near, in_pieces, spread, view_of
+from dmlc.passes.lowering_plans.view import CACHED, View, divisor_near, in_pieces, spread, view_of
 from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.reduce_rules.moves import is_unit, ones_between, reshape_ones
 
 ROOTS = (REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN)
 _PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
-#: A row of a sum is added in parts of about so many elements, and their sums in parts of about so many.
-_ROW, _FEW = 256, 64
+#: A row of a sum is added in parts of four times its root, but of no fewer and no more elements than these; their sums
+#: in parts of about so many.
+_ROW, _MOST_ROW, _FEW = 256, 512, 64
 #: Up to this length a row is no long one.
 _LONG = 512
 #: A very long row is taken as this many blocks, of no more and no fewer elements than these.
-_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK = 16, 1024, 16384
+_BLOCKS, _LEAST_BLOCK, _MOST_BLOCK = 32, 1024, 16384
 #: Bytes of many rows that the cache does not hold from one column to the next.
 _CACHE = 2**21
 #: Up to so many rows are reduced column by column.
@@ -106,10 +107,19 @@ def reduce_step(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequenc
     if in_pieces(dtype, sizes, 1):
         return Step(f"{base} pieces", dtype, total, writes, behind)
     if base == "ReduceSum":
-        return Step(f"{base} inside", dtype, total, writes, behind * sizes[1])
+        return _inside_step(op, dtype, sizes)
     large = sizes[1] > _FEW_ROWS and sizes[1] * behind * dtype.numpy.itemsize >= _CACHE
     far = large or spread(base, dtype, sizes, 1).endswith("far")
     return Step(f"{base} far" if far else f"{base} inside", dtype, total, writes, behind)
+
+
+def _inside_step(op: Operation, dtype: DType, sizes: Sequence[int]) -> Step:
+    """A sum or mean over the middle of three axes. What comes from memory is read run by run, and a mean writes again
+    what it divides."""
+    total, writes, behind = math.prod(sizes), sizes[0] * sizes[2], sizes[2]
+    if total * dtype.numpy.itemsize <= CACHED:
+        return Step("ReduceSum inside", dtype, total, writes, behind * sizes[1])
+    return Step("ReduceMean streamed" if op is REDUCE_MEAN else "ReduceSum streamed", dtype, total, writes, behind)
 
 
 def _first_step(base: str, dtype: DType, sizes: Sequence[int]) -> Step:
@@ -355,7 +365,7 @@ def row_parts(size: int) -> list[int]:
     """The lengths of the parts of a long row, the one within first."""
     if size <= _LONG:
         return []
-    row = divisor_near(size, _ROW)
+    row = divisor_near(size, max(_ROW, min(_MOST_ROW, 4 * math.sqrt(size))))
     return [row, *_parts(size // row, _FEW, _FEW)] if _ROW // 4 <= row <= 4 * _ROW else []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
-from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCTIONS, ReduceAttributes
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import order_class
@@ -59,6 +59,10 @@ class DropFlatten(Rule[_Found]):
         if match.axes is None:
             types = (inner.operand(0).type, inner.result.type)
             return Miss("the reshape from {0} to {1} does more than regroup axes that are reduced", types)
+        x = inner.operand(0)
+        means = match.root.op is REDUCE_MEAN and x.type.dtype.is_integer  # which are refused over nothing
+        if means and any(graph.dims.promises_empty(x.shape[a]) for a in match.axes):
+            return Miss("an axis of {0} may be empty", (x.type,), x)
         return used_elsewhere(inner.result)
 
     def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
@@ -130,4 +134,4 @@ def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
             return None
         out.append((start, last))
         start = last
-    return out if start == len(old) else None
+    return out

@@ -36,10 +36,6 @@ def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, d
     return rewriter.add(FULL, (), FullAttributes(shape=tuple(shape), value=value, dtype=dtype))
 
 
-def _zero(dtype: DType) -> float | int | bool:
-    return False if dtype is bool_ else 0
-
-
 class EmptyRule(RepairRule[Match]):
     """A rule for what an empty operand leaves to compute."""
 
@@ -59,7 +55,7 @@ class NothingToCompute(EmptyRule):
         return Match(node) if node.operands else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [_full(rewriter, v.shape, _zero(v.type.dtype), v.type.dtype) for v in match.root.results]
+        return [_full(rewriter, v.shape, 0, v.type.dtype) for v in match.root.results]
 
 
 #: What a reduction of no element gives; 0 for those that are not here.
@@ -82,7 +78,7 @@ class ReductionOfNothing(EmptyRule):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         x, axes = node.operand(0), node.attributes_as(ReduceAttributes).axes
-        if not any(x.shape[axis] == 0 for axis in axes) or _is_empty(node.result):
+        if not any(x.shape[axis] == 0 for axis in axes):
             return None
         return None if node.op is REDUCE_MEAN and not x.type.dtype.is_float else Match(node)
 
@@ -102,7 +98,7 @@ class ProductOfNothing(EmptyRule):
     roots = (MATMUL,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if node.operand(0).shape[-1] == 0 and not _is_empty(node.result) else None
+        return Match(node) if node.operand(0).shape[-1] == 0 else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         result = match.root.result
@@ -118,7 +114,7 @@ class ConcatOfSome(EmptyRule):
     def match(self, node: Node, graph: Graph) -> Match | None:
         axis = node.attributes_as(ConcatAttributes).axis
         empty = [v is not None and v.shape[axis] == 0 for v in node.operands]
-        return Match(node) if any(empty) and not all(empty) and not _is_empty(node.result) else None
+        return Match(node) if any(empty) and not all(empty) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, axis = match.root, match.root.attributes_as(ConcatAttributes).axis
@@ -133,7 +129,7 @@ class PadOfNothing(EmptyRule):
     roots = (PAD,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _is_empty(node.operand(0)) and not _is_empty(node.result) else None
+        return Match(node) if _is_empty(node.operand(0)) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
@@ -147,7 +143,7 @@ class ScatterOfNothing(EmptyRule):
     roots = (SCATTER_ELEMENTS,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _is_empty(node.operand(2)) and not _is_empty(node.result) else None
+        return Match(node) if _is_empty(node.operand(2)) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         return [match.root.operand(0)]

@@ -108,7 +108,7 @@ def _merged(make: Maker, value: Value, rank: int, runs: Sequence[Sequence[int]])
     shape = _aligned(value.shape, rank)
     sizes = [product([shape[axis] for axis in run]) for run in runs]
     data = constant_of(value)
-    if data is not None and all(isinstance(size, int) for size in sizes):
+    if data is not None:
         return make.constant(data.array.reshape([int(str(size)) for size in sizes]), value.type.dtype)
     return make.reshape(value, sizes)
 

@@ -34,7 +34,7 @@ class RemainderByDivision(RepairRule[Match]):
     def match(self, node: Node, graph: Graph) -> Match | None:
         dtype = dtype_of(node)
         kernels = [self.trouble.kernel(op_type) for op_type in ("Mod", "Div")]
-        if not dtype.is_integer or None in kernels:
+        if None in kernels:
             return None
         lacks, has = (dtype.name not in kernel.types["T"] for kernel in kernels if kernel is not None)
         return Match(node) if lacks and not has else None

@@ -50,14 +50,12 @@ class ArgOfFlattened(Rule[_Found]):
             return None
         old, new = inner.operand(0).shape, inner.result.shape
         limit = self.goal.target.max_rank
-        if len(old) <= len(new) or (limit is not None and len(old) > limit):
+        if limit is not None and len(old) > limit:
             return None
         groups = axis_groups(old, new)
         if groups is None:
             return None
         first, end = groups[axes[0]]
-        if end - first < 2 or 0 in old:
-            return None
         others = [end - start for i, (start, end) in enumerate(groups) if i != axes[0]]
         if any(size != 1 for size in others):
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlc.ir import DType, Graph, Node, Value
+from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import DIV, MUL, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import NEG
@@ -17,16 +17,13 @@ OTHER_ORDER = {"largest": "smallest", "smallest": "largest"}
 
 
 def through_index_cast(value: Value, seen: Seen) -> Value:
-    """The index that a cast to another type of 32 or 64 bits converts; it is in range, so none of them loses it."""
+    """What a cast converts, where it is an index: a search gives one of 32 or 64 bits, and so is one that is taken. It
+    is in range, so none of these types loses it."""
     node = made_by(value, CAST)
-    if node is None or not (_holds_an_index(node.operand(0).type.dtype) and _holds_an_index(value.type.dtype)):
+    if node is None:
         return value
     seen.append(node)
     return node.operand(0)
-
-
-def _holds_an_index(dtype: DType) -> bool:
-    return dtype.is_integer and dtype.bits >= 32
 
 
 def negation_of(value: Value, seen: Seen) -> Value | None:

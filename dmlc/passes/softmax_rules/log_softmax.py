@@ -134,7 +134,7 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
     def match(self, node: Node, graph: Graph) -> _Shifted | None:
         seen: Seen = []
         parts = difference_of(node.operand(0), seen)
-        peak = placed(parts[1], node.result.shape, REDUCE_MAX) if parts is not None else None
+        peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
         axes: Any = node.attributes_as(AxesAttributes).axes
         if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
             return None

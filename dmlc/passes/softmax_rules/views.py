@@ -76,8 +76,7 @@ def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] 
 
 
 def _widens(cast: Node) -> bool:
-    source, to = cast.operand(0).type.dtype, cast.result.type.dtype
-    return source.is_float and to.is_float and source.bits <= to.bits
+    return cast.operand(0).type.dtype.bits <= cast.result.type.dtype.bits
 
 
 def _step(node: Node, through: Sequence[Operation]) -> Value | None:
@@ -85,15 +84,16 @@ def _step(node: Node, through: Sequence[Operation]) -> Value | None:
         return node.operand(0)
     if node.op is CAST:
         x = node.operand(0)
-        return x if x.type.dtype.is_float and node.result.type.dtype.is_float else None
+        return x if x.type.dtype.is_float else None
     return _guarded(node)
 
 
 def _guarded(node: Node) -> Value | None:
-    """``x`` of max(-inf, x), and of where(isfinite(x), x, 0): what they are for every finite x."""
+    """``x`` of max(-inf, x), and of where(isfinite(x), x, 0): what they are for every finite x, but for new axes of
+    size 1."""
     if node.op is MAX:
         for x, other in both_ways(node):
-            if scalar_of(other) == -inf and x.shape == node.result.shape:
+            if scalar_of(other) == -inf:
                 return x
     if node.op is WHERE:
         condition, yes, no = node.operand(0), node.operand(1), node.operand(2)
@@ -154,33 +154,23 @@ def _is_or_abs(value: Value, x: Value) -> bool:
     return (value if inner is None else inner.operand(0)) is x
 
 
-def is_in_place(found: Found, value: Value, whole: Shape) -> bool:
+def is_in_place(found: Found, value: Value) -> bool:
     """Whether the value has each result of the reduction at the place of its axes: in the shape with these kept, or
-    stretched from there to ``whole``."""
-    shape = found.node.result.shape
-    shapes = (found.kept, shape)
-    for node in reversed(found.path):
-        result = node.result.shape
-        if node is found.node.operand(0).producer:
-            continue  # the cast before the reduction
-        if node.op is EXPAND:
-            return shape == found.kept and result == whole and node.result is value
-        if result != shape and not (node.op in RESHAPES and result in shapes):
-            return False
-        shape = result
-    return shape == found.kept
+    stretched from there at last."""
+    stretched = made_by(value, EXPAND)
+    return (value if stretched is None else stretched.operand(0)).shape == found.kept
 
 
-def placed(value: Value, whole: Shape, *ops: Operation) -> Found | None:
+def placed(value: Value, *ops: Operation) -> Found | None:
     """The reduction that the value is, where it stands at the place of its axes."""
     found = reduction_below(value, *ops)
-    return found if found is not None and is_in_place(found, value, whole) else None
+    return found if found is not None and is_in_place(found, value) else None
 
 
-def placed_log_of_sum(value: Value, whole: Shape) -> Found | None:
+def placed_log_of_sum(value: Value) -> Found | None:
     """The sum whose logarithm the value is, at the place of its axes."""
     found = _log_of_sum(value)
-    return found if found is not None and is_in_place(found, value, whole) else None
+    return found if found is not None and is_in_place(found, value) else None
 
 
 def _log_of_sum(value: Value) -> Found | None:
@@ -243,8 +233,8 @@ def _shifted(node: Node, seen: Seen) -> LogSumExp | None:
         if inner is None or parts is None or again is None:
             continue
         x = parts[0]
-        peak = placed(parts[1], x.shape, REDUCE_MAX)
-        if peak is None or inner.x.shape != x.shape or _stretches(again):
+        peak = placed(parts[1], REDUCE_MAX)
+        if peak is None or _stretches(again):
             continue
         if not (peak.x is again.x is x and peak.axes == again.axes == inner.axes):
             continue

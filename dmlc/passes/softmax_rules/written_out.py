@@ -43,8 +43,6 @@ class WrittenOut(Rule[_Found]):
         self.count = count
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
-        if not node.result.type.dtype.is_float:
-            return None
         return _log_softmax(node) if node.op in (SUB, ADD) else _softmax(node)
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
@@ -73,7 +71,7 @@ def _softmax(node: Node) -> _Found | None:
     powers = made_by(parts[0], EXP) if parts is not None else None
     if parts is None or powers is None:
         return None
-    below = placed(parts[1], node.result.shape, REDUCE_SUM)
+    below = placed(parts[1], REDUCE_SUM)
     if below is None or made_by(below.x, EXP) is None:
         return None
     seen.extend((*below.nodes, powers))
@@ -85,7 +83,7 @@ def _softmax(node: Node) -> _Found | None:
 def _log_softmax(node: Node) -> _Found | None:
     seen: Seen = []
     parts = difference_of(node.result, seen)
-    total = placed_log_of_sum(parts[1], node.result.shape) if parts is not None else None
+    total = placed_log_of_sum(parts[1]) if parts is not None else None
     powers = made_by(total.x, EXP) if total is not None else None
     if parts is None or total is None or powers is None or powers.operand(0) is not parts[0]:
         return None
@@ -97,7 +95,7 @@ def _shifted(root: Node, inner: Value, total: Found, seen: Seen) -> _Found:
     """The rest of the pattern: what the powers are taken of."""
     mine: Seen = []
     parts = difference_of(inner, mine)
-    peak = None if parts is None else placed(parts[1], inner.shape, REDUCE_MAX)
+    peak = None if parts is None else placed(parts[1], REDUCE_MAX)
     if parts is None or peak is None or peak.x is not parts[0]:
         return _Found(root, _inside(seen, root), inner, total.axes, False)
     seen.extend((*mine, *peak.nodes))

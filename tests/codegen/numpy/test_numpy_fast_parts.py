@@ -159,6 +159,32 @@ def test_what_shares_an_operand_is_read_together() -> None:
     check(graph, feed(*BIG))
 
 
+@pytest.mark.parametrize("shape", [(700, 1500), (700, 40)], ids=str)
+def test_the_size_of_numpys_buffer_is_as_it_was(shape: tuple[int, int]) -> None:
+    """It is smaller only while long rows are worked on, even if that fails."""
+    model = Model()
+    graph = model.returns(y=model.call("softmax", model.input("x", "f32", *shape), axes=[1]))
+    made = function(source(graph))
+    sizes: list[int] = []
+
+    def softmax(x: np.ndarray, **keywords: Any) -> np.ndarray:
+        sizes.append(np.getbufsize())
+        if len(sizes) > 1:
+            raise MemoryError
+        return x
+
+    before = np.getbufsize()
+    made.__globals__["_softmax"] = softmax
+    if shape[1] == 1500:
+        with pytest.raises(MemoryError):
+            made(feed(*shape))
+        assert sizes == [512, 512]
+    else:
+        made(feed(*shape))
+        assert sizes == [before]
+    assert np.getbufsize() == before
+
+
 def test_the_plain_style_has_no_parts() -> None:
     model = Model()
     x = model.input("x", "f32", *BIG)

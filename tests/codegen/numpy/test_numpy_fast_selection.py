@@ -152,6 +152,34 @@ def test_top_k_of_equal_rows_and_of_one_that_differs() -> None:
     same(top_k("i32", x.shape, 20, 1), x)
 
 
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("k", [1, 5, 63, 64])
+def test_top_k_of_short_rows(dtype: str, k: int) -> None:
+    for shape, axis in [((90, 64), 1), ((64, 90), 0), ((2, 64, 40), 1)]:
+        graph = top_k(dtype, shape, k, axis)
+        for kind in ("any", "ties", "nan") if dtype in FLOATS else ("any", "ties"):
+            same(graph, values(dtype, shape, kind))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_top_k_of_every_row_of_few_values(dtype: str) -> None:
+    pool = np.array([-np.inf, -0.0, 0.0, 1, np.nan, -np.nan], dtype)
+    x = np.array(list(itertools.product(pool, repeat=5)), dtype)
+    for k in (1, 2, 5):
+        same(top_k(dtype, x.shape, k, 1), x)
+
+
+def test_top_k_tells_neighbouring_numbers_apart() -> None:
+    """The last bit of 32 counts, and so do numbers below the normal ones."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 40, (80, 64), dtype=np.uint32)
+    for base in (0, 0x3F800000, 0x7F7FFF00, 0x80000000, 0xFF7FFF00):
+        x = (bits + np.uint32(base)).view(np.float32)
+        same(top_k("f32", x.shape, 7, 1), x)
+        same(top_k("u32", x.shape, 7, 1), x.view(np.uint32))
+        same(top_k("i32", x.shape, 7, 1), x.view(np.int32))
+
+
 # --- the text
 
 

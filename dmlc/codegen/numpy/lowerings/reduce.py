@@ -39,7 +39,15 @@ def _sum(call: Call) -> Expr:
     x = call.operand()
     if not call.attributes.axes:
         return x
+    if call.node.op is ops.REDUCE_SUM and _is_of_rows(call):
+        return _kept_or_not(call, call.support(fast_norms._sum, x, axes=call.attributes.axes))
     return call.narrow(_total(call, "sum" if call.node.op is ops.REDUCE_SUM else "prod", x))
+
+
+def _is_of_rows(call: Call) -> bool:
+    """Whether what is summed are parts of last axes, for which dot products are twice as fast as ``np.sum``."""
+    rank, axes = len(call.shape_of()), call.attributes.axes
+    return call.scope.is_in_parts and call.dtype_of() is f32 and axes == tuple(range(rank - len(axes), rank))
 
 
 def _dot(call: Call) -> Expr:
@@ -123,6 +131,9 @@ def _mean(call: Call) -> Expr:
         return x
     if dtype.is_integer:
         return _integer_mean(call, x, dtype)
+    if _is_of_rows(call):
+        total = _kept_or_not(call, call.support(fast_norms._sum, x, axes=a.axes))
+        return infix("/", total, _count(call, dtype))
     if not _may_be_empty(call):
         return call.np("mean", x, **_over(call))  # takes f16 in f32 by itself
     total = _total(call, "sum", x)  # the mean of nothing is NaN, for which np.mean would warn

@@ -160,17 +160,47 @@ def _top_k(
     n, count = x.shape[axis], int(np.prod(x.shape[:axis], dtype=np.int64))
     columns = keys.reshape(count, n, x.size // max(1, count * n))
     found = np.empty((count, k, columns.shape[2]), np.int64)
-    if n < 512 or n < 16 * k:
-        found = _sorted_places(columns, largest)[:, :k]
-    else:
-        step = max(1, (1 << 17) // max(1, n * columns.shape[2]))  # parts that stay in the cache
+    find = _best_places if n < 512 or n < 16 * k else _top_of_long
+    step = max(1, (1 << 17) // max(1, n * columns.shape[2]))  # parts that stay in the cache
 
-        def search(i: int) -> None:
-            found[i : i + step] = _top_of_long(columns[i : i + step], k, largest)
+    def search(i: int) -> None:
+        found[i : i + step] = find(columns[i : i + step], k, largest)
 
-        _each(search, list(range(0, count if x.size else 0, step)))
+    _each(search, list(range(0, count if x.size else 0, step)))
     indices = found.reshape(*x.shape[:axis], k, *x.shape[axis + 1 :])
     return np.take_along_axis(x, indices, axis=axis), indices.astype(dtype)
+
+
+def _best_places(x: np.ndarray, k: int, largest: bool) -> np.ndarray:
+    """The indices of the k best along the middle of three axes, in order.
+
+    A number of up to 32 bits and its index make one integer, and NumPy sorts integers far faster
+    than it finds out in which order they are.
+    """
+    if x.dtype.itemsize > 4:
+        return _sorted_places(x, largest)[:, :k]
+    n = x.shape[1]
+    places = np.arange(n)
+    pairs = _sortable(x.swapaxes(1, 2)).astype(np.int64, order="C")
+    pairs <<= 32
+    pairs |= places[::-1] if largest else places
+    pairs.sort(axis=2)
+    best = (pairs[:, :, ::-1] if largest else pairs)[:, :, :k] & 0xFFFFFFFF
+    return (n - 1 - best if largest else best).swapaxes(1, 2)
+
+
+def _sortable(x: np.ndarray) -> np.ndarray:
+    """Signed integers in the order of numbers; zeros of both signs are equal, NaN is the largest."""
+    if x.dtype == np.uint32:
+        return (x ^ np.uint32(1 << 31)).view(np.int32)
+    if x.dtype.kind != "f":
+        return x
+    keys = (x + np.float32(0)).view(np.int32)
+    keys ^= (keys >> 31) & 0x7FFFFFFF
+    is_nan = np.isnan(x)
+    if is_nan.any():
+        keys[is_nan] = 0x7FFFFFFF
+    return keys
 
 
 def _sorted_places(x: np.ndarray, largest: bool) -> np.ndarray:
@@ -188,7 +218,7 @@ def _top_of_long(x: np.ndarray, k: int, largest: bool) -> np.ndarray:
     mask = ~(x < bound) if largest else ~(x > bound)  # NaN is the largest of all
     if np.count_nonzero(mask) > (2 * k + 64) * count * width:
         if np.isnan(bound).any():
-            return _sorted_places(x, largest)[:, :k]
+            return _best_places(x, k, largest)
         # Many are equal to the bound: the first of them are enough.
         mask = mask if largest else x <= bound
         end = 4 * k
@@ -239,31 +269,51 @@ def _by_parts(
     that the function writes at once to the arrays that follow the others.
     """
     shape = np.broadcast_shapes(*[x.shape for x in arrays])
-    first, *others = _parts(shape, axes)
-    pieces = function(*[_piece(x, first, shape) for x in arrays])
-    if not others:
-        return pieces
+    parts = _parts(shape, axes)
+    buffer = _buffer(np.broadcast_to(False, shape)[parts[0]].shape, axes)
+
+    def apply(part, places=()):
+        before = np.setbufsize(buffer)
+        try:
+            pieces = function(*[_piece(x, part, shape) for x in arrays], *places)
+        finally:
+            np.setbufsize(before)
+        return pieces if isinstance(pieces, tuple) else (pieces,)
+
+    if len(parts) == 1:
+        pieces = apply(parts[0])
+        return pieces if len(pieces) > 1 else pieces[0]
     _keep_freed_memory()
     results = []
-    for piece in pieces if isinstance(pieces, tuple) else (pieces,):
+    # What a narrow part gives tells the dtypes, and the sizes of axes that are not split.
+    narrow = tuple([slice(1) if i in axes else slice(None) for i in range(len(shape))])
+    for piece in apply(narrow):
         sizes = [shape[i] if i in axes else n for i, n in enumerate(piece.shape)]
         results.append(np.empty(sizes, piece.dtype))
-        results[-1][first] = piece
 
     def compute(part):
-        places = [results[i][part] for i in into]
-        pieces = function(*[_piece(x, part, shape) for x in arrays], *places)
-        pieces = pieces if isinstance(pieces, tuple) else (pieces,)
+        pieces = apply(part, [results[i][part] for i in into])
         for i, piece in enumerate(pieces):
             if i not in into:
                 results[i][part] = piece
 
-    _each(compute, others)
+    _each(compute, parts)
     return tuple(results) if len(results) > 1 else results[0]
 
 
+def _buffer(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """The size for np.setbufsize: small where rows are long.
+
+    NumPy copies what is stretched along rows to a buffer, so as to join rows. Long ones need that
+    not: with a buffer that does not hold them they are worked on one by one, in half the time.
+    """
+    mixed = max([i for i in range(len(shape)) if i not in axes], default=-1)
+    together = shape[mixed + 1 :] if 0 <= mixed < len(shape) - 1 else shape[-1:]
+    return 512 if int(np.prod(together)) >= 1024 else np.getbufsize()
+
+
 def _parts(
-    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 18, least_wide: int = 512
+    shape: tuple[int, ...], axes: tuple[int, ...], most: int = 1 << 19, least_wide: int = 512
 ) -> list[tuple[slice, ...]]:
     """The parts of an array along the axes, of at most so many elements where that can be."""
     size = int(np.prod(shape))
@@ -286,12 +336,23 @@ def _piece(x: np.ndarray, part: tuple[slice, ...], shape: tuple[int, ...]) -> np
     return x[tuple(index)]
 
 
-def _dot(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """The sum of x * y over the axes, kept as size 1; there are no products in memory.
+def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The sum of x * y along the last axis, of dot products of up to 1024 elements.
 
-    Along last axes it is made of dot products of up to 1024 elements, which are no less exact than
-    NumPy's sums; down first axes the rows are added up as NumPy does.
+    Their errors are those of NumPy's sums; there are no products in memory.
     """
+    n = x.shape[-1]
+    if n <= 1024:
+        return np.matmul(x[..., np.newaxis, :], y[..., np.newaxis])[..., 0, 0]
+    whole = n // 1024 * 1024
+    left = x[..., :whole].reshape(*x.shape[:-1], -1, 1024)
+    right = y[..., :whole].reshape(*y.shape[:-1], -1, 1024)
+    total = np.sum(_dots(left, right), axis=-1)
+    return total if whole == n else total + _dots(x[..., whole:], y[..., whole:])
+
+
+def _dot(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """The sum of x * y over the axes, kept as size 1; down first axes rows are added as in np.sum."""
     kept, below = x.shape[: min(axes)], x.shape[max(axes) + 1 :]
     if x.shape != y.shape or max(axes) - min(axes) + 1 != len(axes) or x.size == 0:
         return np.sum(x * y, axis=axes, keepdims=True)
@@ -299,14 +360,4 @@ def _dot(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         shape = int(np.prod(kept)), -1, int(np.prod(below))
         total = np.einsum("ijk,ijk->ik", x.reshape(shape), y.reshape(shape))
         return total.reshape(*kept, *[1] * len(axes), *below)
-    x, y = x.reshape(*kept, -1), y.reshape(*kept, -1)
-    whole = x.shape[-1] // 1024 * 1024
-    total = np.zeros(kept, x.dtype)
-    if whole:
-        left = x[..., :whole].reshape(*kept, -1, 1, 1024)
-        right = y[..., :whole].reshape(*kept, -1, 1024, 1)
-        total += np.sum(np.matmul(left, right), axis=(-3, -2, -1))
-    if whole < x.shape[-1]:
-        rest = np.matmul(x[..., np.newaxis, whole:], y[..., whole:, np.newaxis])
-        total += rest[..., 0, 0]
-    return total.reshape(*kept, *[1] * len(axes))
+    return _dots(x.reshape(*kept, -1), y.reshape(*kept, -1)).reshape(*kept, *[1] * len(axes))

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules import TransposeChain
 from dmlc.passes.layer_norm_rules import (
-    Ability,
     AbsorbBias,
     AbsorbScale,
     SplitLayerNorm,
     WrittenLayerNorm,
     WrittenRmsNorm,
 )
+from dmlc.passes.layer_norm_rules.ability import Ability
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass

@@ -12,7 +12,6 @@ from dmlc.passes.selection_rules import (
     ArgOfFlattened,
     ArgOfNegation,
     GatherAtArg,
-    Goal,
     HotArgmax,
     NegatedExtremeOfNegation,
     SearchOfRising,
@@ -20,6 +19,7 @@ from dmlc.passes.selection_rules import (
     TopKOfNegation,
     TopOne,
 )
+from dmlc.passes.selection_rules.goal import Goal
 from dmlc.records import dataclass
 
 

@@ -10,7 +10,7 @@ from dmlc.passes.legal_rules import integers, reductions, selections, widen
 from dmlc.passes.legal_rules.build import LegalRule
 from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.repair_rules.remainder import RemainderByDivision
+from dmlc.passes.repair_rules import RemainderByDivision
 from dmlc.passes.repair_rules.rule import Trouble
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass

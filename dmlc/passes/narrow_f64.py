@@ -119,7 +119,7 @@ class _Narrower:
         elif node.op in _LANGUAGE:
             self._made(node, self._add(node, node.op, self._attributes(node)))
         else:
-            made = None if node.regions else self._passed(node)
+            made = self._passed(node)
             if made is None:
                 self._around(node)
             else:
@@ -215,6 +215,8 @@ class _Narrower:
         record = node.attributes_as(OpaqueAttributes)
         if node.origin is None or record.unplain:
             return None
+        if any(isinstance(value, Tensor) and value.dtype is f64 for _, value in record.attributes):
+            return None  # numbers that have to be of the operand's type
         parameters = self._parameters(node, record.domain, record.op_type, node.origin.version)
         if parameters is None:
             return None

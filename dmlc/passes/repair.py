@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.repair_rules import RULES, EmptyRule, RepairRule, Trouble
+from dmlc.passes.repair_rules import EMPTY_RULES, RULES
+from dmlc.passes.repair_rules.rule import Trouble
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
 
@@ -24,24 +25,21 @@ class Repair(Pass):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        own = _own(context)
+        own = _own(context, empty=True)
         return [*own, *MOVE_RULES] if own else []
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        rules = _own(context)
-        if not _has_empty(graph):
-            rules = [rule for rule in rules if not isinstance(rule, EmptyRule)]
-        changed = rewrite(graph, rules, context)
+        changed = rewrite(graph, _own(context, empty=_has_empty(graph)), context)
         if changed:  # new reshapes may meet those of the program
             rewrite(graph, MOVE_RULES, context)
         return changed
 
 
-def _own(context: PassContext) -> list[RepairRule[Any]]:
+def _own(context: PassContext, *, empty: bool) -> list[Rule[Any]]:
     if context.target.provider is None:
         return []
     trouble = Trouble.of(context)
-    return [rule(trouble) for rule in RULES]
+    return [rule(trouble) for rule in RULES if empty or rule not in EMPTY_RULES]
 
 
 def _has_empty(graph: Graph) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from dmlc.records import dataclass
+from dmlc.targets.rows import Rows
 from dmlc.targets.schema import is_count, is_level, is_name, is_text, list_of, need, need_fields, types_of
 from dmlc.targets.target import load_data
 
@@ -87,28 +88,37 @@ def least_feature_level() -> str:
     return _levels()[1]
 
 
-def parse_operators(data: dict[str, Any], file: str = f"{_FILE}.json") -> dict[str, OperatorRow]:
-    """The rows of the document by name. Raises ``DmlcError`` E0590."""
+def parse_operators(
+    data: dict[str, Any], file: str = f"{_FILE}.json", *, whole: bool = True
+) -> Mapping[str, OperatorRow]:
+    """The rows of the document by name, read at once where it is wanted ``whole``. Raises ``DmlcError`` E0590."""
     need(isinstance(data.get("rows"), list), file, "rows is a list")
-    out: dict[str, OperatorRow] = {}
+    raw: dict[str, dict[str, Any]] = {}
     for row in data["rows"]:
         need(isinstance(row, dict) and is_name(row.get("operator")), file, "a row has an operator")
         base = row["operator"]
-        need(is_name(row.get("source")), file, f"{base}: a row has a source")
-        need_fields(row, dict.fromkeys(("introduced", "functions", "optional", "measured"), is_text), file, base)
-        need(row.get("introduced") in feature_levels(), file, f"{base}: introduced is a feature level")
-        pairs = list_of(lambda pair: isinstance(pair, list) and len(pair) == 2 and is_text(pair[0]))
-        need(pairs(row.get("levels", [])), file, f"{base}: levels are feature levels with tensors")
-        levels = tuple((level, _tensors(tensors, file, base)) for level, tensors in row.get("levels", ()))
-        keys = [level_key(level) for level, _ in levels if level in feature_levels()]
-        need(len(keys) == len(levels) > 0, file, f"{base}: levels are feature levels")
-        need(keys == sorted(keys, reverse=True), file, f"{base}: levels are newest first")
+        need(is_text(row.get("functions", "")), file, f"{base}: functions cannot be that")
         for function in row.get("functions", "").split() or [""]:
             name = f"{base}.{function}" if function else base
-            need(name not in out, file, f"{name} has two rows")
-            optional = frozenset(row.get("optional", "").split())
-            out[name] = OperatorRow(name, row["introduced"], row["source"], levels, optional, row.get("measured", ""))
-    return out
+            need(name not in raw, file, f"{name} has two rows")
+            raw[name] = row
+    rows = Rows(raw, lambda name, row: _operator(name, row, file))
+    return dict(rows) if whole else rows
+
+
+def _operator(name: str, row: dict[str, Any], file: str) -> OperatorRow:
+    base = row["operator"]
+    need(is_name(row.get("source")), file, f"{base}: a row has a source")
+    need_fields(row, dict.fromkeys(("introduced", "optional", "measured"), is_text), file, base)
+    need(row.get("introduced") in feature_levels(), file, f"{base}: introduced is a feature level")
+    pairs = list_of(lambda pair: isinstance(pair, list) and len(pair) == 2 and is_text(pair[0]))
+    need(pairs(row.get("levels", [])), file, f"{base}: levels are feature levels with tensors")
+    levels = tuple((level, _tensors(tensors, file, base)) for level, tensors in row.get("levels", ()))
+    keys = [level_key(level) for level, _ in levels if level in feature_levels()]
+    need(len(keys) == len(levels) > 0, file, f"{base}: levels are feature levels")
+    need(keys == sorted(keys, reverse=True), file, f"{base}: levels are newest first")
+    optional = frozenset(row.get("optional", "").split())
+    return OperatorRow(name, row["introduced"], row["source"], levels, optional, row.get("measured", ""))
 
 
 def _tensors(tensors: Any, file: str, base: str) -> dict[str, TensorRow]:
@@ -124,8 +134,8 @@ def _tensors(tensors: Any, file: str, base: str) -> dict[str, TensorRow]:
 
 @lru_cache(maxsize=1)
 def operator_rows() -> Mapping[str, OperatorRow]:
-    """Every row of the table. Raises ``DmlcError`` E0590."""
-    return parse_operators(load_data(_FILE))
+    """Every row of the table; few of them are asked for. Raises ``DmlcError`` E0590."""
+    return parse_operators(load_data(_FILE), whole=False)
 
 
 def refusal(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> Refusal | None:

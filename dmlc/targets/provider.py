@@ -9,6 +9,7 @@ from typing import Any
 
 from dmlc.records import dataclass
 from dmlc.targets.directml import level_key
+from dmlc.targets.rows import Rows
 from dmlc.targets.schema import (
     Check,
     is_count,
@@ -154,25 +155,28 @@ class Provider:
         return self.rows.get((domain, op))
 
 
-def parse_provider(data: dict[str, Any], file: str) -> Provider:
-    """The table of a document. Raises ``DmlcError`` E0590."""
+def parse_provider(data: dict[str, Any], file: str, *, whole: bool = True) -> Provider:
+    """The table of a document; its rows are read at once where it is wanted ``whole``. Raises ``DmlcError`` E0590."""
     for key in ("source", "cite", "date", "known_opsets", "rows", "failures"):
         need(key in data, file, f"{key} must be said")
     need_fields(data, {"known_opsets": is_range, **dict.fromkeys(("source", "cite", "date"), is_text)}, file, "it")
     for key in ("rows", "failures"):
         need(isinstance(data[key], list), file, f"{key} is a list")
-    rows: dict[tuple[str, str], ProviderRow] = {}
-    for raw in data["rows"]:
-        row = _row(raw, file)
-        need((row.domain, row.op) not in rows, file, f"{row.op} has two rows")
-        rows[row.domain, row.op] = row
+    raw: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in data["rows"]:
+        need(isinstance(row, dict) and is_name(row.get("op")), file, "a row has an op")
+        where = (str(row.get("domain", "")), str(row["op"]))
+        need(where not in raw, file, f"{where[1]} has two rows")
+        raw[where] = row
+    rows: Mapping[tuple[str, str], ProviderRow] = Rows(raw, lambda _, row: _row(row, file))
+    if whole:
+        rows = dict(rows)
     failures = tuple(_failure(raw, file) for raw in data["failures"])
     first, last = data["known_opsets"]
     return Provider(data["source"], data["cite"], data["date"], (first, last), rows, failures)
 
 
 def _row(raw: dict[str, Any], file: str) -> ProviderRow:
-    need(isinstance(raw, dict) and is_name(raw.get("op")), file, "a row has an op")
     op = raw["op"]
     need(isinstance(raw.get("kernels"), list) and bool(raw["kernels"]), file, f"{op}: a row has kernels")
     need_fields(raw, _ROW, file, op)
@@ -234,5 +238,5 @@ def _failure(raw: dict[str, Any], file: str) -> Failure:
 
 @lru_cache(maxsize=4)
 def provider(name: str) -> Provider:
-    """The table of that name. Raises ``DmlcError`` E0590."""
-    return parse_provider(load_data(name), f"{name}.json")
+    """The table of that name; few of its rows are asked for. Raises ``DmlcError`` E0590."""
+    return parse_provider(load_data(name), f"{name}.json", whole=False)

@@ -160,5 +160,5 @@ def test_rules_name_failures_that_exist_and_are_listed() -> None:
     known = {failure.id for failure in provider("dml_ep").failures}
     listed = {rule.name: rule for rule in all_rules()}
     for rule in RULES:
-        assert set(rule.repairs) <= known
+        assert set(rule.load().repairs) <= known
         assert "repair" in listed[rule.name].passes and listed[rule.name].summary.endswith(".")

@@ -27,6 +27,15 @@ SHAPES = frozenset(("Shape", "Size"))
 #: Operators of ai.onnx.ml whose result is f32 of the operand's shape; onnx infers nothing for them.
 _FLOATS = frozenset(("Scaler", "Normalizer", "Imputer", "Binarizer"))
 
+#: Operators of ONNX that name their type parameters otherwise in some versions than the tables do: onnx is asked, whose
+#: schemas take long to load.
+BY_VERSION = frozenset(
+    (
+        *("BatchNormalization", "DequantizeLinear", "Dropout", "Identity", "Pow", "QuantizeLinear"),
+        *("Resize", "Split", "Tile"),
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -221,7 +230,7 @@ def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider,
 
 def _letters(node: _Node, row: ProviderRow) -> list[tuple[str, Known]]:
     """(type parameter or type, value) of every operand and result that is there."""
-    found = parameters(node.domain, node.op, node.opset) if node.domain == "" else None
+    found = parameters("", node.op, node.opset) if node.domain == "" and node.op in BY_VERSION else None
     inputs, outputs, _ = found or (row.inputs, row.outputs, False)
     pairs: list[tuple[str, Known]] = []
     for letters, values, names in (

@@ -12,6 +12,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 from dmlc.codegen.onnx.known import Scope, bind, names_of
 from dmlc.codegen.onnx.node_placement import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
 from dmlc.codegen.onnx.partition import Partitions
+from dmlc.codegen.onnx.plain_types import told_types
 from dmlc.codegen.onnx.skeleton import inferred
 from dmlc.codegen.onnx.statistics import subgraphs
 from dmlc.ir import Array, Dim, TensorType
@@ -134,6 +135,8 @@ def placement(
         raise ValueError(f"target {target.name} has no provider")
     binding = binding or {}
     bound = bind(model, binding) if binding else model
+    if types and not binding:
+        types = told_types(model, types)
     bare = inferred(bound, types)
     opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
     level = feature_level or target.feature_level or least_feature_level()

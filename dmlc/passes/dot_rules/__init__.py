@@ -1,8 +1,13 @@
 """The rules of ``fuse-dot``."""
 
-from dmlc.passes.dot_rules.einsum import SINCE as EINSUM_SINCE
-from dmlc.passes.dot_rules.einsum import EinsumFromSum
-from dmlc.passes.dot_rules.outer import MatmulFromSum
-from dmlc.passes.dot_rules.weighted import MatmulFromWeightedSum
+from dmlc.ops.binary import MUL
+from dmlc.ops.reduce import REDUCE_SUM
+from dmlc.passes.later import Later
 
-__all__ = ["EINSUM_SINCE", "EinsumFromSum", "MatmulFromSum", "MatmulFromWeightedSum"]
+EinsumFromSum = Later("dmlc.passes.dot_rules.einsum:EinsumFromSum", "einsum-from-sum", (REDUCE_SUM,), (MUL,))
+MatmulFromSum = Later("dmlc.passes.dot_rules.outer:MatmulFromSum", "matmul-from-sum", (REDUCE_SUM,), (MUL,))
+MatmulFromWeightedSum = Later(
+    "dmlc.passes.dot_rules.weighted:MatmulFromWeightedSum", "matmul-from-weighted-sum", (REDUCE_SUM,), (MUL,)
+)
+#: The opset since which ONNX has Einsum.
+EINSUM_SINCE = 12

@@ -15,9 +15,6 @@ from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
-#: The opset since which ONNX has Einsum.
-SINCE = 12
-
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):

@@ -17,7 +17,7 @@ class InlineBranch(Rule[Match]):
     roots = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "If") or not node.regions or constant_of(node.operands[0]) is None:
+        if not is_opaque(node, "If") or constant_of(node.operands[0]) is None:
             return None
         return Match(node)
 

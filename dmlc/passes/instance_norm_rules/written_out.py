@@ -12,8 +12,8 @@ from dmlc.ops.binary import ADD, DIV, MUL
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.passes.instance_norm_rules.nodes import INSTANCE, channels, make_norm
-from dmlc.passes.layer_norm_rules import SplitLayerNorm, WrittenLayerNorm
-from dmlc.passes.layer_norm_rules.core import Norm, NormRule
+from dmlc.passes.layer_norm_rules.core import Norm, NormRule, WrittenLayerNorm
+from dmlc.passes.layer_norm_rules.split import SplitLayerNorm
 from dmlc.passes.patterns import used_outside
 from dmlc.passes.rewrite import Miss, Rewriter
 

@@ -1,8 +1,33 @@
 """The rules of ``fuse-layer-norm``, one idea a file."""
 
-from dmlc.passes.layer_norm_rules.ability import Ability
-from dmlc.passes.layer_norm_rules.affine import AbsorbBias, AbsorbScale
-from dmlc.passes.layer_norm_rules.core import WrittenLayerNorm, WrittenRmsNorm
-from dmlc.passes.layer_norm_rules.split import SplitLayerNorm
+from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
+from dmlc.ops.choose import CAST
+from dmlc.ops.elementwise import RECIPROCAL, SQRT
+from dmlc.ops.move import EXPAND, TRANSPOSE
+from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
+from dmlc.passes.later import Later
 
-__all__ = ["Ability", "AbsorbBias", "AbsorbScale", "SplitLayerNorm", "WrittenLayerNorm", "WrittenRmsNorm"]
+AbsorbBias = Later(
+    "dmlc.passes.layer_norm_rules.affine:AbsorbBias", "absorb-norm-bias", (ADD, SUB), (LAYER_NORM, CAST, TRANSPOSE)
+)
+AbsorbScale = Later(
+    "dmlc.passes.layer_norm_rules.affine:AbsorbScale",
+    "absorb-norm-scale",
+    (MUL,),
+    (LAYER_NORM, RMS_NORM, CAST, TRANSPOSE),
+)
+SplitLayerNorm = Later(
+    "dmlc.passes.layer_norm_rules.split:SplitLayerNorm", "fuse-split-layer-norm", (ADD, SUB), (MUL, DIV)
+)
+WrittenLayerNorm = Later(
+    "dmlc.passes.layer_norm_rules.core:WrittenLayerNorm",
+    "fuse-layer-norm",
+    (MUL, DIV),
+    (SQRT, POW, ADD, SUB, CAST, EXPAND, RECIPROCAL, DIV, MUL),
+)
+WrittenRmsNorm = Later(
+    "dmlc.passes.layer_norm_rules.core:WrittenRmsNorm",
+    "fuse-rms-norm",
+    (MUL, DIV),
+    (SQRT, POW, ADD, SUB, CAST, EXPAND, RECIPROCAL, DIV, MUL),
+)

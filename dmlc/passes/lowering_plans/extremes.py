@@ -44,10 +44,7 @@ class ExtremeOfBlocks(Plan):
 
     def _blocks(self, node: Node) -> Blocks | None:
         """The blocks whose extremes are in the graph. They are of the operand as it is, not of a wider type."""
-        x = node.operand(0)
-        if not _axes(node) or all(other is node for other in x.users):
-            return None
-        view = _view(node)
+        x, view = node.operand(0), _view(node)
         for plan in BLOCKED:
             blocks = plan(self.facts).divide(view)
             if isinstance(blocks, Blocks) and any(_reduces(user, node, blocks) for user in _users(x, blocks)):

@@ -1,37 +1,87 @@
 """The rules of ``repair``, a family of known failures a file."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from dmlc.passes.repair_rules import (
-    casts,
-    einsum,
-    empty,
-    idle,
-    layer_norm,
-    log_sum_exp,
-    narrow,
-    pads,
-    rank,
-    remainder,
-    top_k,
+from dmlc.ops import ALL_OPERATIONS
+from dmlc.ops.binary import BINARY, MOD
+from dmlc.ops.choose import CAST, CLIP, WHERE
+from dmlc.ops.constant import CONSTANT
+from dmlc.ops.elementwise import UNARY
+from dmlc.ops.index import FULL, IOTA, SCATTER_ELEMENTS
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import CONCAT, PAD, TRANSPOSE
+from dmlc.ops.opaque import OPAQUE
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MIN, REDUCTIONS
+from dmlc.ops.select import TOP_K
+from dmlc.passes.later import Later
+
+TruthByComparison = Later(
+    "dmlc.passes.repair_rules.casts:TruthByComparison", "truth-by-comparison", (CAST, OPAQUE), optional=False
 )
-from dmlc.passes.repair_rules.empty import EmptyRule
-from dmlc.passes.repair_rules.rule import RepairRule, Trouble
+NothingToCompute = Later(
+    "dmlc.passes.repair_rules.empty:NothingToCompute",
+    "nothing-to-compute",
+    (*[op for op in ALL_OPERATIONS if op not in (CONSTANT, FULL, IOTA)], OPAQUE),
+    optional=False,
+)
+ReductionOfNothing = Later(
+    "dmlc.passes.repair_rules.empty:ReductionOfNothing", "reduction-of-nothing", REDUCTIONS, optional=False
+)
+ProductOfNothing = Later(
+    "dmlc.passes.repair_rules.empty:ProductOfNothing", "product-of-nothing", (MATMUL,), optional=False
+)
+ConcatOfSome = Later("dmlc.passes.repair_rules.empty:ConcatOfSome", "concat-of-some", (CONCAT,), optional=False)
+PadOfNothing = Later("dmlc.passes.repair_rules.empty:PadOfNothing", "pad-of-nothing", (PAD,), optional=False)
+ScatterOfNothing = Later(
+    "dmlc.passes.repair_rules.empty:ScatterOfNothing", "scatter-of-nothing", (SCATTER_ELEMENTS,), optional=False
+)
+SpellEllipsis = Later("dmlc.passes.repair_rules.einsum:SpellEllipsis", "spell-ellipsis", (OPAQUE,))
+DropIdleAttribute = Later("dmlc.passes.repair_rules.idle:DropIdleAttribute", "drop-idle-attribute", (OPAQUE,))
+OneLayerNormResult = Later("dmlc.passes.repair_rules.layer_norm:OneLayerNormResult", "one-layer-norm-result", (OPAQUE,))
+ShiftLogSumExp = Later(
+    "dmlc.passes.repair_rules.log_sum_exp:ShiftLogSumExp", "shift-log-sum-exp", (REDUCE_LOG_SUM_EXP,), optional=False
+)
+NarrowExtreme = Later(
+    "dmlc.passes.repair_rules.narrow:NarrowExtreme", "narrow-extreme", (REDUCE_MAX, REDUCE_MIN), optional=False
+)
+SliceNegativePads = Later(
+    "dmlc.passes.repair_rules.pads:SliceNegativePads", "slice-negative-pads", (OPAQUE,), optional=False
+)
+MergeElementwise = Later(
+    "dmlc.passes.repair_rules.rank:MergeElementwise",
+    "merge-elementwise-axes",
+    (*BINARY, *UNARY, CAST, CLIP, WHERE),
+    optional=False,
+)
+MergeTransposed = Later(
+    "dmlc.passes.repair_rules.rank:MergeTransposed", "merge-transposed-axes", (TRANSPOSE,), optional=False
+)
+RemainderByDivision = Later(
+    "dmlc.passes.repair_rules.remainder:RemainderByDivision", "remainder-by-division", (MOD,), optional=False
+)
+TopKBySearch = Later("dmlc.passes.repair_rules.top_k:TopKBySearch", "top-k-by-search", (TOP_K,))
 
+#: Those that see to nodes without elements.
+EMPTY_RULES: Sequence[Later] = (
+    NothingToCompute,
+    ReductionOfNothing,
+    ProductOfNothing,
+    ConcatOfSome,
+    PadOfNothing,
+    ScatterOfNothing,
+)
 #: All of them.
-RULES: Sequence[type[RepairRule[Any]]] = (
-    casts.TruthByComparison,
-    *empty.RULES,
-    einsum.SpellEllipsis,
-    idle.DropIdleAttribute,
-    layer_norm.OneLayerNormResult,
-    log_sum_exp.ShiftLogSumExp,
-    narrow.NarrowExtreme,
-    pads.SliceNegativePads,
-    *rank.RULES,
-    remainder.RemainderByDivision,
-    top_k.TopKBySearch,
+RULES: Sequence[Later] = (
+    TruthByComparison,
+    *EMPTY_RULES,
+    SpellEllipsis,
+    DropIdleAttribute,
+    OneLayerNormResult,
+    ShiftLogSumExp,
+    NarrowExtreme,
+    SliceNegativePads,
+    MergeElementwise,
+    MergeTransposed,
+    RemainderByDivision,
+    TopKBySearch,
 )
-
-__all__ = ["RULES", "EmptyRule", "RepairRule", "Trouble"]

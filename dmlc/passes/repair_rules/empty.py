@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import FOREIGN, Dim, DType, Graph, Node, Operation, Value
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT
@@ -50,9 +50,9 @@ class NothingToCompute(EmptyRule):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         for value in node.results:
-            if not _is_empty(value) or value.type.dtype is FOREIGN or not value.type.is_static:
+            if not _is_empty(value) or not value.type.is_static:
                 return None
-        return Match(node) if node.operands else None
+        return Match(node)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         return [_full(rewriter, v.shape, 0, v.type.dtype) for v in match.root.results]
@@ -78,9 +78,7 @@ class ReductionOfNothing(EmptyRule):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         x, axes = node.operand(0), node.attributes_as(ReduceAttributes).axes
-        if not any(x.shape[axis] == 0 for axis in axes):
-            return None
-        return None if node.op is REDUCE_MEAN and not x.type.dtype.is_float else Match(node)
+        return Match(node) if any(x.shape[axis] == 0 for axis in axes) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, dtype = match.root, match.root.result.type.dtype
@@ -147,13 +145,3 @@ class ScatterOfNothing(EmptyRule):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         return [match.root.operand(0)]
-
-
-RULES: Sequence[type[EmptyRule]] = (
-    NothingToCompute,
-    ReductionOfNothing,
-    ProductOfNothing,
-    ConcatOfSome,
-    PadOfNothing,
-    ScatterOfNothing,
-)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 
-from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import constant_of
@@ -36,7 +36,7 @@ class MergeAxes(RepairRule[_Runs]):
 
     def match(self, node: Node, graph: Graph) -> _Runs | None:
         limit = self._limit()
-        if limit is None or node.result.type.rank <= limit or node.result.type.dtype is FOREIGN:
+        if limit is None or node.result.type.rank <= limit:
             return None
         return _Runs(node, runs=self.runs(node, graph))
 
@@ -148,6 +148,3 @@ class MergeTransposed(MergeAxes):
 def _head(graph: Graph, node: Node, run: Sequence[int]) -> int:
     """The axis that says where a run stands in the operand: the first one that moves anything."""
     return next((axis for axis in run if not is_unit(graph, node.result.shape[axis])), run[0])
-
-
-RULES: Sequence[type[MergeAxes]] = (MergeElementwise, MergeTransposed)

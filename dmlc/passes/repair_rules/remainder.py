@@ -32,12 +32,10 @@ class RemainderByDivision(RepairRule[Match]):
     roots = (MOD,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        dtype = dtype_of(node)
-        kernels = [self.trouble.kernel(op_type) for op_type in ("Mod", "Div")]
-        if None in kernels:
+        name, mod, div = dtype_of(node).name, self.trouble.kernel("Mod"), self.trouble.kernel("Div")
+        if mod is None or div is None:
             return None
-        lacks, has = (dtype.name not in kernel.types["T"] for kernel in kernels if kernel is not None)
-        return Match(node) if lacks and not has else None
+        return Match(node) if name not in mod.types["T"] and name in div.types["T"] else None
 
     def describe(self, match: Match) -> str:
         return f"remainder of {dtype_of(match.root)}"

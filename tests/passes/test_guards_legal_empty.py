@@ -1,0 +1,22 @@
+"""Reductions of no integers in a model, of which one was made of two: the test fails where their guard is dropped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import repair_helpers as r
+
+import dmlc
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_what_two_nodes_of_a_model_became_is_said_where_kernels_refuse_it(op: str) -> None:
+    """A model's own node over an axis of size 0 stays as its users run it; one that a rule made does not."""
+    both = [r.node(op, ["x", "a"], ["s"], keepdims=1), r.node(op, ["s", "b"], ["y"], keepdims=0)]
+    inputs, outputs = [("x", r.KINDS["i32"], [2, 0, 3])], [("y", r.KINDS["i32"], [2, 1])]
+    m = r.model(both, inputs, outputs, opset=20, a=np.array([1]), b=np.array([2]))
+    program = dmlc.compile(m, target="cpu")
+    assert [rule for rule, _ in r.fired(program)] == ["merge-nested-reductions", "extreme-of-nothing"]
+    lowest = np.iinfo(np.int32).min if op == "ReduceMax" else np.iinfo(np.int32).max
+    found = program.run({"x": np.zeros((2, 0, 3), np.int32)}, "cpu")["y"]
+    np.testing.assert_array_equal(found, np.full((2, 1), lowest, np.int32))

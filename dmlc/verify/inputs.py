@@ -63,12 +63,25 @@ class Interface:
         found = list(islice(size_candidates(shapes, self.bounds, self.conditions, seed, least=self.least), 20))
         if not found:
             raise NoInputs(f"no sizes were found that keep {', '.join(map(str, self.conditions))}")
-        return found
+        fed = list(filter(self._has_places, found))
+        if not fed:
+            raise NoInputs("an input is an index into an axis without elements")
+        return fed
+
+    def _has_places(self, binding: Binding) -> bool:
+        """Whether all indices have a place to point to."""
+        return all(
+            spec.limit is None
+            or evaluate(spec.limit, binding) > 0
+            or 0 in [evaluate(size, binding) for size in spec.shape]
+            for spec in self.inputs
+        )
 
     def empty_bindings(self, usual: Binding) -> list[Binding]:
         """``usual`` with a dim that may be 0 being 0."""
         shapes = [spec.shape for spec in self.inputs]
-        return list(empty_candidates(shapes, self.bounds, self.conditions, usual, least=self.least))
+        found = empty_candidates(shapes, self.bounds, self.conditions, usual, least=self.least)
+        return list(filter(self._has_places, found))
 
     def tamed(self) -> list[Interface]:
         """This interface, then with integers that more models take: 0 and 1, only 0, only 1."""

@@ -187,3 +187,16 @@ def test_operands_get_different_patterns_in_later_rounds() -> None:
     nan = [f for f in found if np.isnan(f["a"]).any() or np.isnan(f["b"]).any()]
     assert nan
     assert not any(np.isinf(f["a"]).any() or np.isinf(f["b"]).any() for f in nan)
+
+
+def test_no_index_is_fed_where_there_is_no_place() -> None:
+    text = """dim M in %s
+model m(x: f32[2, M], i: i64[3]) -> (y) {
+    y = gather(x, i, axis=1)
+    return y
+}
+"""
+    sizes = {found["x"].shape[1] for found in breaking_inputs(interface_of(text % "0..4"), COUNT, 0)}
+    assert sizes and 0 not in sizes
+    with pytest.raises(NoInputs, match="an index into an axis without elements"):
+        breaking_inputs(interface_of(text % "0..0"), COUNT, 0)

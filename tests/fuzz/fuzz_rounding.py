@@ -12,7 +12,7 @@ from dmlc.ops.binary import MAX, MIN, POW
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.elementwise import ERF, SIGMOID, SIGN, TANH
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, MEAN_VARIANCE_NORM
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
 from dmlc.verify.compare import DIFFERENT, compare_values
 from dmlc.verify.inputs import Feeds
@@ -125,6 +125,8 @@ class _Moving(_Plain):
             return np.where(np.isneginf(x), -x, x)
         if node.op in _CENTRED:
             return self._moved(x)
+        if node.op is REDUCE_PROD:  # factors come in any order: whether one that is 0 meets an overflow is chance
+            return self._shuffled(x, node.attributes_as(ReduceAttributes).axes)
         if node.op not in _SELECTIONS or x.dtype.kind != "f":
             return x
         return np.where(np.isnan(x), self._rng.choice([np.nan, np.inf, -np.inf], x.shape), x).astype(x.dtype)
@@ -144,6 +146,11 @@ class _Moving(_Plain):
         steps = self._steps(x)
         gone = (np.abs(x) < _UNITS * np.finfo(x.dtype).eps) & (steps < 0)
         return np.where(gone, 0, np.where(np.isfinite(x), x + steps, x)).astype(x.dtype)
+
+    def _shuffled(self, x: Array, axes: tuple[int, ...]) -> Array:
+        for axis in axes:
+            x = self._rng.permuted(x, axis=axis)
+        return x
 
     def _moved(self, x: Array) -> Array:
         return np.where(np.isfinite(x), x * (1 + self._steps(x)), x).astype(x.dtype)

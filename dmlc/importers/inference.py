@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, shape_inference
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from dmlc.importers.types import bind
-from dmlc.onnx_schema import growth
+from dmlc.onnx_schema.inference import infer
 
 #: Constants up to this many elements take part in the inference: shapes, axes, scales.
 _KNOWN_SIZE = 1024
@@ -36,10 +36,8 @@ class ModelTypes:
         if self._inferred is None:
             bare = bare_model(self._model, self._binding)
             self._inferred = bare
-            can_infer, with_data = growth.can_infer(bare)
             with suppress(Exception):  # ONNX raises what it likes, RuntimeError and protobuf's own errors among them
-                if can_infer:
-                    self._inferred = shape_inference.infer_shapes(bare, data_prop=with_data)
+                self._inferred = infer(bare) or bare
         return self._inferred
 
 

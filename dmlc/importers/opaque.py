@@ -14,13 +14,12 @@ from onnx import (
     ValueInfoProto,
     helper,
     numpy_helper,
-    shape_inference,
 )
 
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import DTYPE_OF, UNKNOWN, type_of
 from dmlc.ir import FOREIGN, Dim, ForeignType, Tensor, TensorType, Value, dim_names
-from dmlc.onnx_schema import growth
+from dmlc.onnx_schema.inference import infer
 from dmlc.onnx_schema.values import element_type, type_proto
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import Held, OpaqueAttributes, Plain
@@ -83,15 +82,13 @@ def refined_types(reading: Reading, types: Sequence[TensorType], versions: Mappi
     (sizes that were computed, dims that were bound) is more than ONNX knows of the whole model."""
     if all(_is_precise(t) for t in types) or any(v is not None and v.type is UNKNOWN for v in reading.inputs):
         return list(types)
-    model = _one_node(reading, versions)
-    can_infer, with_data = growth.can_infer(model)
-    if not can_infer:
-        return list(types)
     try:
-        inferred = shape_inference.infer_shapes(model, data_prop=with_data).graph
+        model = infer(_one_node(reading, versions))
     except Exception:  # ONNX raises what it likes; then the inference of the whole model has the word
         return list(types)
-    found = {info.name: info.type for infos in (inferred.value_info, inferred.output) for info in infos}
+    if model is None:
+        return list(types)
+    found = {info.name: info.type for infos in (model.graph.value_info, model.graph.output) for info in infos}
     out = []
     for name, type in zip(reading.proto.output, types, strict=True):
         mine = _typed(reading, found.get(name)) if name else UNKNOWN

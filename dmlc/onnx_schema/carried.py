@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
-from onnx.shape_inference import InferenceError, infer_shapes
+from onnx.shape_inference import InferenceError
 
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import shapes, targets
@@ -29,7 +29,7 @@ from dmlc.ir import (
     as_dtype,
 )
 from dmlc.ir.dtype import f32, i64
-from dmlc.onnx_schema import growth
+from dmlc.onnx_schema.inference import infer
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, TYPE_NAMES, Formal, Schema, find_schema
 from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, element_type
 from dmlc.ops.attributes import show
@@ -99,14 +99,12 @@ def infer_types(
         first = types[0]
         assert first is not None
         return ((first.dtype, tuple([d if isinstance(d, int) else str(d) for d in first.shape])),)
-    model = _one_node(schema, a, types)
-    can_infer, with_data = growth.can_infer(model)
-    if not can_infer:
-        raise OpError(targets.ONNX_REFUSES, f"the shape of {a.full_name} has more axes than any tensor")
     try:
-        inferred = infer_shapes(model, check_type=True, strict_mode=True, data_prop=with_data)
+        inferred = infer(_one_node(schema, a, types), strict=True)
     except InferenceError as error:
         raise OpError(targets.ONNX_REFUSES, f"ONNX refuses {a.full_name}: {_reason(error)}") from None
+    if inferred is None:
+        raise OpError(targets.ONNX_REFUSES, f"the shape of {a.full_name} has more axes than any tensor")
     found = {info.name: info.type for info in inferred.graph.value_info}
     return tuple([_result(a, index, found.get(f"o{index}")) for index in range(a.results)])
 

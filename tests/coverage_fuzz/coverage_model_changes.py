@@ -21,12 +21,11 @@ _TEXTS = ("", "x", "y", "n", "nope", "é", "a b", "\0", "nearest", "BCHW", "ij->
 _DOMAINS = ("", "ai.onnx", "com.microsoft", "ai.onnx.ml", "ai.onnx.training", "mine", "é")
 _OPSETS = (-1, 0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 99, 2**40)
 _OWN = sorted({name for _, name in READERS} | set(KNOWERS))
-_ALL = sorted({schema.name for schema in defs.get_all_schemas() if not schema.domain})
+_ALL = sorted({(schema.domain, schema.name) for schema in defs.get_all_schemas()})
 #: By operator the names of attributes; the last version's and older ones'.
 _ATTRIBUTES: dict[str, list[str]] = {}
 for _schema in defs.get_all_schemas_with_history():
-    if not _schema.domain:
-        _ATTRIBUTES.setdefault(_schema.name, []).extend(_schema.attributes)
+    _ATTRIBUTES.setdefault(_schema.name, []).extend(_schema.attributes)
 _EVERY_ATTRIBUTE = sorted({name for names in _ATTRIBUTES.values() for name in names})
 DICTIONARY = (*_OWN, *_EVERY_ATTRIBUTE)
 #: Larger models take longer and show no more.
@@ -110,7 +109,9 @@ def _operator(model: ModelProto, rng: random.Random) -> None:
     if turn < 0.7:
         node.op_type = rng.choice(_OWN)
     elif turn < 0.9:
-        node.op_type = rng.choice(_ALL)
+        node.domain, node.op_type = rng.choice(_ALL)
+        if all(node.domain != entry.domain for entry in model.opset_import):
+            model.opset_import.add(domain=node.domain, version=rng.choice((1, 2, 3, 4, 5)))
     else:
         node.domain = rng.choice(_DOMAINS)
 
@@ -193,7 +194,9 @@ def _fill(node: NodeProto, rng: random.Random) -> None:
     """One more attribute, one that the operator has most often."""
     names = _ATTRIBUTES.get(node.op_type) if rng.random() < 0.9 else None
     attribute = node.attribute.add(name=rng.choice(names or _EVERY_ATTRIBUTE))
-    kinds = defs.get_schema(node.op_type).attributes if node.op_type in _ATTRIBUTES and names else {}
+    kinds = (
+        defs.get_schema(node.op_type, node.domain).attributes if names and defs.has(node.op_type, node.domain) else {}
+    )
     known = kinds.get(attribute.name)
     attribute.type = known.type.value if known is not None and rng.random() < 0.9 else rng.randrange(15)
     _value(attribute, rng)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, inliner, shape_inference
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, inliner
 
 from dmlc.ir import FOREIGN, TensorType
-from dmlc.onnx_schema import growth
+from dmlc.onnx_schema.inference import infer
 
 #: Constants up to this many elements take part in the inference: shapes, axes, scales.
 _KNOWN_SIZE = 1024
@@ -34,13 +34,11 @@ def inferred(model: ModelProto, types: Mapping[str, TensorType] | None = None) -
     try:
         if bare.functions:
             bare = inliner.inline_local_functions(bare)
-        can_infer, with_data = growth.can_infer(bare)
-        if not can_infer:
-            return bare
-        known: ModelProto = shape_inference.infer_shapes(_familiar(bare), data_prop=with_data)
+        known = infer(_familiar(bare))
     except Exception:  # onnx raises what it likes: RuntimeError, ValueError, protobuf's own errors
         return bare
-    _adopt(bare.graph, known.graph)
+    if known is not None:
+        _adopt(bare.graph, known.graph)
     return bare
 
 

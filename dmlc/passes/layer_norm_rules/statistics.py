@@ -218,6 +218,8 @@ def _kept_above_zero(node: Node) -> Value | None:
     if node.op is RELU:
         return node.operand(0)
     if node.op is CLIP:
+        if not node.result.type.dtype.is_float:
+            return None
         bounds = node.attributes_as(ClipAttributes)
         finite = float(np.finfo(node.result.type.dtype.numpy).max)
         return node.operand(0) if bounds.min == 0 and bounds.max in (None, finite) else None

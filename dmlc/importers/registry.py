@@ -129,7 +129,11 @@ class Reading:
 
     def tensor(self, name: str) -> Any:
         found = self.attributes.get(name)
-        return None if found is None else numpy_helper.to_array(found.t)
+        try:
+            return None if found is None else numpy_helper.to_array(found.t)
+        except ValueError:
+            misfit = f"the data of the attribute {name} of a {self.op_type} does not fit its shape"
+            raise fail(codes.BROKEN_MODEL, misfit) from None
 
     # --- results
 

@@ -71,6 +71,12 @@ def _of_negative_index(node: NodeProto, declared: _Declared) -> bool:
     return type is None or any(dim.dim_value < 0 for dim in type.tensor_type.shape.dim)
 
 
+def _of_negative_size(node: NodeProto, declared: _Declared) -> bool:
+    """A place is held between 0 and a size, which must not be below."""
+    type = declared.get(node.input[0]) if node.input else None
+    return type is None or any(dim.dim_value < 0 for dim in type.tensor_type.shape.dim)
+
+
 _ENDS: dict[str, Callable[[NodeProto, _Declared], bool]] = {
     "DictVectorizer": _of_untyped,
     "EyeLike": _of_untyped,
@@ -78,6 +84,7 @@ _ENDS: dict[str, Callable[[NodeProto, _Declared], bool]] = {
     "LabelEncoder": _of_untyped,
     "LayerNormalization": _of_wide_axis,
     "RegexFullMatch": _of_untyped,
+    "Slice": _of_negative_size,
     "Split": _of_other_count,
     "TreeEnsemble": _of_untyped,
 }

@@ -156,3 +156,14 @@ def test_a_reference_to_an_attribute_of_no_function(inside: bool) -> None:
     ) as caught:
         dmlc.compile(m, target="onnx").to_onnx()
     assert [d.code.id for d in caught.value.diagnostics] == ["E0431"]
+
+
+def test_an_attribute_whose_data_does_not_fit_its_shape() -> None:
+    """ONNX's checker does not count bytes of all types."""
+    filled = node("ConstantOfShape", ["s"], ["h"])
+    data = TensorProto(data_type=TensorProto.FLOAT8E5M2FNUZ, dims=[1, 3], raw_data=bytes(24))
+    filled.attribute.append(helper.make_attribute("value", data))
+    m = model([filled], [info("x", [2])], [info("h", None)], [weight("s", [2], "int64")])
+    with pytest.raises(DmlcError, match="the attribute value of a ConstantOfShape does not fit its shape") as caught:
+        dmlc.compile(m, target="onnx").to_onnx()
+    assert [d.code.id for d in caught.value.diagnostics] == ["E0431"]

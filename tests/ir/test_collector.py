@@ -68,3 +68,14 @@ def test_compiling_leaves_it_on_also_where_it_fails() -> None:
     with pytest.raises(dmlc.DmlcError):
         dmlc.compile(dmlc.Graph("empty"))
     assert gc.isenabled()
+
+
+def test_garbage_does_not_pile_up_pause_by_pause() -> None:
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(12):
+        with collector_paused():
+            for _ in range(50_000):
+                ring: list[object] = []
+                ring.append(ring)
+    assert len(gc.get_objects()) - before < 12 * 50_000 / 2

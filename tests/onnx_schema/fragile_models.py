@@ -52,6 +52,18 @@ def models() -> Iterator[tuple[str, ModelProto]]:
         yield f"GatherND {opset} of negative", _model([_unknown(["x"], ["made"]), node], opset, values=[shape])
     node = helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=-1000)
     yield "GatherND of negative batch_dims", _model([node], 13)
+    ints = {
+        n: numpy_helper.from_array(np.array([v], np.int64), n) for n, v in (("s", 5), ("e", -9), ("a", 0), ("t", -1))
+    }
+    node = helper.make_node("Slice", ["made", "s", "e", "a", "t"], ["y"])
+    shape = helper.make_tensor_value_info("made", _F, [-1, 2])
+    model = _model([_unknown(["x"], ["made"]), node], 17, values=[shape])
+    model.graph.initializer.extend(ints.values())
+    yield "Slice of a size that is said to be below 0", model
+    shrunk = helper.make_node("MaxPool", ["x"], ["made"], kernel_shape=[1000])
+    model = _model([shrunk, helper.make_node("Slice", ["made", "s", "e", "t"], ["y"])], 17)
+    model.graph.initializer.extend(ints.values())
+    yield "Slice of a size below 0", model
     eye = helper.make_node("EyeLike", ["made"], ["b"], dtype=1)
     branch = helper.make_graph([eye], "branch", [], [ValueInfoProto(name="b")])
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)

@@ -44,6 +44,7 @@ def test_sound_ones_are_still_asked_about() -> None:
     assert typed("EyeLike", 22, [3, 3]) == [[3, 3]]
     assert typed("RegexFullMatch", 20, [5], 8, pattern="a") == [[5]]
     assert typed("LayerNormalization", 17, [2, 3], axis=1) == [[2, 3]]
+    assert typed("Slice", 9, [5, 2], starts=[1], ends=[3]) == [[2, 2]]
     assert typed("Split", 18, [6, 2], num_outputs=2) == [[3, 2], [3, 2]]
 
 

@@ -10,7 +10,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-
 #: A full collection is due when so many objects more are old than after the last one, and a quarter more.
 _MORE = 200_000
 

@@ -1,54 +1,70 @@
-"""Nodes that end the process: ONNX's inference reads through pointers and behind the ends of arrays that it has not
-checked, so that it must not be asked about them (onnx 1.23, ``onnx/defs``; each was seen to end it)."""
+"""Nodes that end the process, or keep it for ever: ONNX's inference reads through pointers and behind the ends of
+arrays that it has not checked, so that it must not be asked about them (onnx 1.23; each was seen to do so)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, numpy_helper
+
+from dmlc.records import dataclass
 
 #: An operator that no domain has: nothing is inferred of it.
 _HIDDEN = "dmlc.Hidden"
-#: What is declared of the values of a node's own graph, by name.
-_Declared = Mapping[str, TypeProto]
+#: Steps are added up in 32 bits.
+_LARGEST_STEP = 1 << 30
+#: No shape is longer.
+_MOST_AXES = 4096
+#: The operands' letters, as they are walked through; another sign is walked on the spot.
+_LETTERS = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*(,[A-Za-z]*(\.\.\.)?[A-Za-z]*)*")
 
 
 def hide(model: ModelProto) -> None:
     """Make operators that nobody knows of the nodes of ``model`` that would end the process, or may."""
-    _hide(model.graph.node, model.graph)
+    if any(":" in text for f in model.functions for text in (f.domain, f.name, f.overload)):
+        del model.functions[:]  # names are joined by colons: a function may call itself unseen
+    _hide(model.graph.node, _Declared.by(model.graph))
     for function in model.functions:
-        _hide(function.node, None)
+        _hide(function.node, _Declared({}, {}))
 
 
-def _hide(nodes: Iterable[NodeProto], graph: GraphProto | None) -> None:
-    declared: _Declared | None = None
+@dataclass(frozen=True)
+class _Declared:
+    """What is declared of the values of a node's own graph, by name."""
+
+    types: Mapping[str, TypeProto]
+    weights: Mapping[str, TensorProto]
+
+    @classmethod
+    def by(cls, graph: GraphProto) -> _Declared:
+        types = {info.name: info.type for infos in (graph.value_info, graph.input) for info in infos}
+        for tensor in graph.initializer:
+            type = types[tensor.name] = TypeProto()
+            type.tensor_type.elem_type = tensor.data_type
+            type.tensor_type.shape.SetInParent()
+            for size in tensor.dims:
+                type.tensor_type.shape.dim.add(dim_value=size)
+        return cls(types, {tensor.name: tensor for tensor in graph.initializer})
+
+    def type(self, node: NodeProto, index: int) -> TypeProto | None:
+        return self.types.get(node.input[index]) if len(node.input) > index else None
+
+
+def _hide(nodes: Iterable[NodeProto], declared: _Declared) -> None:
     for node in nodes:
         ends = _ENDS.get(node.op_type)
-        if ends is not None:
-            declared = _declared(graph) if declared is None else declared
-            if ends(node, declared):
-                node.op_type = _HIDDEN
+        if ends is not None and ends(node, declared):
+            node.op_type = _HIDDEN
         for attribute in node.attribute:
             if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
                 for inner in (attribute.g, *attribute.graphs):
-                    _hide(inner.node, inner)
-
-
-def _declared(graph: GraphProto | None) -> _Declared:
-    if graph is None:
-        return {}
-    declared = {info.name: info.type for infos in (graph.value_info, graph.input) for info in infos}
-    for tensor in graph.initializer:
-        type = TypeProto.Tensor(elem_type=tensor.data_type)
-        for size in tensor.dims:
-            type.shape.dim.add(dim_value=size)
-        declared[tensor.name] = TypeProto(tensor_type=type)
-    return declared
+                    _hide(inner.node, _Declared.by(inner))
 
 
 def _of_untyped(node: NodeProto, declared: _Declared) -> bool:
     """The type of the first operand is read, whether or not there is one."""
-    type = declared.get(node.input[0]) if node.input else None
+    type = declared.type(node, 0)
     return type is None or not type.HasField("tensor_type")
 
 
@@ -65,26 +81,61 @@ def _of_other_count(node: NodeProto, declared: _Declared) -> bool:
 
 def _of_negative_index(node: NodeProto, declared: _Declared) -> bool:
     """The last size of the indices says at which axis of the data to begin."""
-    if any(a.name == "batch_dims" and (a.ref_attr_name or a.i < 0) for a in node.attribute) or len(node.input) < 2:
+    if any(a.name == "batch_dims" and (a.ref_attr_name or a.i < 0) for a in node.attribute):
         return True
-    type = declared.get(node.input[1])
-    return type is None or any(dim.dim_value < 0 for dim in type.tensor_type.shape.dim)
+    return _is_open(declared.type(node, 1))
+
+
+def _of_negative_part(node: NodeProto, declared: _Declared) -> bool:
+    """A place is held between 0 and a size, which must not be below; steps are added up in 32 bits."""
+    return _is_open(declared.type(node, 0)) or not _has_small_steps(node, declared)
+
+
+def _has_small_steps(node: NodeProto, declared: _Declared) -> bool:
+    if len(node.input) < 5 or not node.input[4]:
+        return True
+    steps = declared.weights.get(node.input[4])
+    if steps is None or steps.data_type not in (TensorProto.INT32, TensorProto.INT64):
+        return False
+    try:
+        return all(abs(step) < _LARGEST_STEP for step in numpy_helper.to_array(steps).reshape(-1).tolist())
+    except ValueError:  # other data than the shape says
+        return False
 
 
 def _of_negative_size(node: NodeProto, declared: _Declared) -> bool:
-    """A place is held between 0 and a size, which must not be below."""
-    type = declared.get(node.input[0]) if node.input else None
+    """Elements are divided among sizes, which overflows where one is below 0."""
+    type = declared.type(node, 0)
+    return type is not None and _is_open(type)
+
+
+def _is_open(type: TypeProto | None) -> bool:
     return type is None or any(dim.dim_value < 0 for dim in type.tensor_type.shape.dim)
+
+
+def _of_long_shape(node: NodeProto, declared: _Declared) -> bool:
+    """A size is made up for each element of the shape."""
+    type = declared.type(node, 1)
+    return type is not None and any(dim.dim_value > _MOST_AXES for dim in type.tensor_type.shape.dim)
+
+
+def _of_other_letters(node: NodeProto, declared: _Declared) -> bool:
+    """A sign that is no letter is never passed."""
+    texts = [a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "equation" and not a.ref_attr_name]
+    return not texts or not _LETTERS.fullmatch(texts[0].replace(" ", "").partition("->")[0])
 
 
 _ENDS: dict[str, Callable[[NodeProto, _Declared], bool]] = {
     "DictVectorizer": _of_untyped,
+    "Einsum": _of_other_letters,
     "EyeLike": _of_untyped,
+    "Expand": _of_long_shape,
     "GatherND": _of_negative_index,
     "LabelEncoder": _of_untyped,
     "LayerNormalization": _of_wide_axis,
     "RegexFullMatch": _of_untyped,
-    "Slice": _of_negative_size,
+    "Reshape": _of_negative_size,
+    "Slice": _of_negative_part,
     "Split": _of_other_count,
     "TreeEnsemble": _of_untyped,
 }

@@ -159,6 +159,8 @@ class _Look:
         if not self.listed.isdisjoint(node.input):
             asks = node.op_type in _ASKING or (node.domain, node.op_type) in self.functions
             self.is_slow = self.is_slow or asks
+            if node.op_type == "Expand":  # before version 13 a size is made up for each element of the shape
+                self.most = _ENDLESS
             self.listed.update(node.output)
         if not self.large.isdisjoint(node.input):
             self.large.update(node.output)

@@ -146,9 +146,15 @@ class _Moving(_Plain):
             return x
         return np.where(np.isnan(x), self._rng.choice([np.nan, np.inf, -np.inf], x.shape), x).astype(x.dtype)
 
+    def computed(self, node: Node, attributes: Any, operands: list[Any]) -> Any:
+        found = super().computed(node, attributes, operands)
+        if node.op is HARDMAX and operands[0].dtype.kind == "f":  # where there is a NaN, no element need be 1
+            found = np.where(np.isnan(operands[0]).any(attributes.axes, keepdims=True), 0, found).astype(found.dtype)
+        return found
+
     def made(self, x: Array, node: Node) -> Array:
         if node.op is SIGN and x.dtype.kind == "f":  # of NaN it is unspecified, NaN or 0
-            return np.where(np.isnan(x), 0, x).astype(x.dtype)
+            return np.where(np.isnan(x), self._rng.choice([0, np.nan], x.shape), x).astype(x.dtype)
         if x.dtype.kind != "f":
             return x
         x = np.where(x == 0, np.copysign(x, self._rng.choice([-1, 1], x.shape)), x).astype(x.dtype)

@@ -64,6 +64,25 @@ def models() -> Iterator[tuple[str, ModelProto]]:
     model = _model([shrunk, helper.make_node("Slice", ["made", "s", "e", "t"], ["y"])], 17)
     model.graph.initializer.extend(ints.values())
     yield "Slice of a size below 0", model
+    far = {"d": [1, 2, 3], "s": [0], "e": [3], "a": [0], "t": [2**31]}
+    model = _model([helper.make_node("Slice", ["d", "s", "e", "a", "t"], ["y"])], 17)
+    model.graph.initializer.extend(numpy_helper.from_array(np.array(v), n) for n, v in far.items())
+    yield "Slice by 2^31", model
+    model = _model([_unknown(["x"], ["u"]), helper.make_node("Reshape", ["d", "s"], ["y"])], 14)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([0, -1]), "s"))
+    model.graph.value_info.append(helper.make_tensor_value_info("d", _F, [-1, 2**62, 2]))
+    model.graph.node[0].output[0] = "d"
+    yield "Reshape of -2^63 elements", model
+    for equation in ("a.b->ab", "a1b->a", "ab-->a", "a...b...->ab"):
+        node = helper.make_node("Einsum", ["made"], ["y"], equation=equation)
+        shape = helper.make_tensor_value_info("made", _F, [2, 3])
+        yield f"Einsum {equation}", _model([_unknown(["x"], ["made"]), node], 12, values=[shape])
+    call = helper.make_node("b", ["made"], ["y"], domain="d", overload="c")
+    branch = helper.make_graph([call], "branch", [], [ValueInfoProto(name="y")])
+    node = helper.make_node("If", ["made"], ["b"], then_branch=branch, else_branch=branch)
+    body = helper.make_function("d", "b:c", ["made"], ["b"], [node], [_opset(17), _opset(1, "d")])
+    outer = helper.make_node("b:c", ["made"], ["y"], domain="d")
+    yield "a function that calls itself", _model([_unknown(["x"], ["made"]), outer], 17, "d", functions=[body])
     eye = helper.make_node("EyeLike", ["made"], ["b"], dtype=1)
     branch = helper.make_graph([eye], "branch", [], [ValueInfoProto(name="b")])
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -46,6 +47,21 @@ def test_sound_ones_are_still_asked_about() -> None:
     assert typed("LayerNormalization", 17, [2, 3], axis=1) == [[2, 3]]
     assert typed("Slice", 9, [5, 2], starts=[1], ends=[3]) == [[2, 2]]
     assert typed("Split", 18, [6, 2], num_outputs=2) == [[3, 2], [3, 2]]
+
+
+@pytest.mark.parametrize("equation", ["ij->ji", " i j -> j i", "...j->j...", "ij"])
+def test_sound_equations_are(equation: str) -> None:
+    assert sorted(typed("Einsum", 12, [2, 3], equation=equation)[0]) == [2, 3]
+
+
+def test_sizes_are_not_made_up_for_each_element_of_a_shape() -> None:
+    """Which takes 2 microseconds and 300 bytes for each."""
+    x = helper.make_tensor_value_info("x", 1, [2])
+    listed = helper.make_tensor_value_info("s", 7, [(1 << 20) - 1])
+    graph = helper.make_graph([helper.make_node("Expand", ["x", "s"], ["y"])], "g", [x, listed], [])
+    start = time.process_time()
+    infer(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)]))
+    assert time.process_time() - start < 0.5
 
 
 def test_types_behind_a_node_that_is_not_asked_about_at_first() -> None:

@@ -11,6 +11,8 @@ from dmlc.ir import Array
 from dmlc.onnx_schema.moves.draft import Draft, Unmovable, count, int64, ints
 from dmlc.onnx_schema.moves.rows import Row, Step
 
+#: What Pad and Clip took as long as their bounds and values were attributes.
+_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 _F32_MOST = float(np.finfo(np.float32).max)
 
 
@@ -89,6 +91,8 @@ def _dtype(draft: Draft, what: str) -> np.dtype[Any]:
     number = draft.element_type(0)
     if number is None:
         raise Unmovable(f"{what} becomes an input of the type of the data, which is not known")
+    if number not in _FLOATS:
+        raise Unmovable(f"{what} of data that is not floating-point")
     dtype: np.dtype[Any] = helper.tensor_dtype_to_np_dtype(number)
     return dtype
 

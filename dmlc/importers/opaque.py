@@ -18,6 +18,7 @@ from onnx import (
 
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import DTYPE_OF, UNKNOWN, type_of
+from dmlc.importers.weights import attribute_data
 from dmlc.ir import FOREIGN, Dim, ForeignType, Tensor, TensorType, Value, dim_names
 from dmlc.onnx_schema.inference import infer
 from dmlc.onnx_schema.values import element_type, type_proto
@@ -35,7 +36,7 @@ def opaque_attributes(proto: NodeProto, domain: str, types: tuple[TensorType, ..
     for attribute in proto.attribute[:]:
         if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
             continue
-        value = _plain(attribute)
+        value = _plain(attribute, proto.op_type)
         if value is None:
             unplain.append(Held(attribute, attribute.name))
         else:
@@ -46,7 +47,7 @@ def opaque_attributes(proto: NodeProto, domain: str, types: tuple[TensorType, ..
     )
 
 
-def _plain(a: AttributeProto) -> Plain | None:
+def _plain(a: AttributeProto, op_type: str) -> Plain | None:
     kind = a.type
     if a.ref_attr_name:
         return None
@@ -63,7 +64,7 @@ def _plain(a: AttributeProto) -> Plain | None:
     if kind == AttributeProto.STRINGS:
         return tuple([_text(s) for s in a.strings])
     if kind == AttributeProto.TENSOR and a.t.data_type in DTYPE_OF and a.t.data_location != TensorProto.EXTERNAL:
-        return Tensor(numpy_helper.to_array(a.t))
+        return Tensor(attribute_data(a, op_type))
     return None
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from onnx import AttributeProto, NodeProto, numpy_helper
+from onnx import AttributeProto, NodeProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
 from dmlc.importers.scope import Scope
+from dmlc.importers.weights import attribute_data
 from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Value
 from dmlc.ops.constant import constant_of
 from dmlc.records import dataclass
@@ -129,11 +130,7 @@ class Reading:
 
     def tensor(self, name: str) -> Any:
         found = self.attributes.get(name)
-        try:
-            return None if found is None else numpy_helper.to_array(found.t)
-        except ValueError:
-            misfit = f"the data of the attribute {name} of a {self.op_type} does not fit its shape"
-            raise fail(codes.BROKEN_MODEL, misfit) from None
+        return None if found is None else attribute_data(found, self.op_type)
 
     # --- results
 

@@ -10,12 +10,13 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import AttributeProto, TensorProto, numpy_helper
 
 from dmlc.diagnostics import DmlcError, did_you_mean, fail
 from dmlc.diagnostics.catalogue import files as codes
+from dmlc.diagnostics.catalogue import models
 from dmlc.importers.types import DTYPE_OF
-from dmlc.ir import DType, StoredTensor, Tensor, TensorType
+from dmlc.ir import Array, DType, StoredTensor, Tensor, TensorType
 from dmlc.records import dataclass
 
 #: Bits of an element, by ONNX's number of the type (onnx.proto, ``TensorProto.DataType``); types that are not listed
@@ -52,6 +53,17 @@ def stored(tensor: TensorProto, folder: Path | None) -> Tensor:
         return StoredTensor(type, tensor, lambda: _read(data, dtype, type), note=data.location, is_apart=True)
     _check_inline(tensor, size)
     return StoredTensor(type, tensor, lambda: _decode(tensor, dtype, type))
+
+
+def attribute_data(attribute: AttributeProto, op_type: str) -> Array:
+    """The tensor that an attribute of a node holds. Raises ``DmlcError`` E0431 where its data does not fit its shape:
+    ONNX's checker does not count the bytes of all types."""
+    try:
+        data: Array = numpy_helper.to_array(attribute.t)
+    except ValueError:
+        misfit = f"the data of the attribute {attribute.name} of a {op_type} does not fit its shape"
+        raise fail(models.BROKEN_MODEL, misfit) from None
+    return data
 
 
 # --- data in the model

@@ -24,6 +24,8 @@ _SLOW = frozenset(("MeanVarianceNormalization",))
 _ASKING = frozenset(("Add", "Sub", "Mul", "Cast", "Concat", "Gather", "Size", "Slice", "Squeeze", "Unsqueeze"))
 #: The longest list of which elements are made up (128 bytes each), and the largest tensor that may become a list.
 _LISTED, _FLATTENED = 1 << 20, 1 << 23
+#: What takes axes away, besides the reductions: a list may be left.
+_NARROWING = frozenset(("ArgMax", "ArgMin", "Einsum", "Gather", "GatherND", "MatMul", "Squeeze"))
 #: What makes in a function, which is not looked into, more of what it takes.
 _GROWING = _LONG | {"Gather", "GatherND", "Concat"}
 #: What makes more of what it takes than its axes and elements: its sizes, its attributes, its graphs tell.
@@ -66,6 +68,7 @@ class _Look:
         self.widest = 1  # the largest size that is declared
         self.long: set[str] = set()
         self.listed: set[str] = set()  # lists that are too long for their elements to be made up
+        self.wide: set[str] = set()  # tensors one of whose axes is as long as that
         self.large: set[str] = set()  # tensors that are, were they a list
         self.most = self.total = self.values = 0
         self.is_slow = False
@@ -92,8 +95,8 @@ class _Look:
             size = prod(dim.dim_value for dim in dims)
             if size > _FLATTENED:
                 self.large.add(info.name)
-            if size > _LISTED and len(dims) == 1:
-                self.listed.add(info.name)
+            if any(dim.dim_value > _LISTED for dim in dims):
+                (self.listed if len(dims) == 1 else self.wide).add(info.name)
 
     def number(self, name: str, tensor: TensorProto) -> None:
         """Remember a constant of one integer."""
@@ -107,7 +110,8 @@ class _Look:
 
     def node(self, node: NodeProto) -> None:
         kind, inputs = node.op_type, node.input[:]
-        if kind not in _TELLING and not self.listed and not self.large and self.is_plain(inputs, node.output[:]):
+        is_small = not self.listed and not self.large and not self.wide
+        if kind not in _TELLING and is_small and self.is_plain(inputs, node.output[:]):
             return
         if kind in _SLOW or (kind == "Slice" and not self.long.isdisjoint(node.input[1:])):
             self.is_slow = True
@@ -164,13 +168,21 @@ class _Look:
             self.listed.update(node.output)
         if not self.large.isdisjoint(node.input):
             self.large.update(node.output)
+            if node.op_type in ("Reshape", "Flatten"):
+                self.wide.update(node.output)
             if node.op_type == "Reshape" and len(given) > 1 and given[1][1] == 1:
+                self.listed.update(node.output)
+        if not self.wide.isdisjoint(node.input):
+            self.wide.update(node.output)
+            if node.op_type in _NARROWING or node.op_type.startswith("Reduce"):
                 self.listed.update(node.output)
         bounds = [self.bounds.get(name, 0) for name in node.input]
         if node.op_type in _LONG and bounds:
             axes, known = _size_of(node, given)
             if max(bounds) > _LISTED and max(axes, known) <= 1:
                 self.listed.update(node.output)
+            if max(bounds) > _LISTED:
+                self.wide.update(node.output)
             if max(bounds) ** min(max(axes, 1), 64) > _FLATTENED:
                 self.large.update(node.output)
         if node.op_type != "Constant":

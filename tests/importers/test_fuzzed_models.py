@@ -158,12 +158,34 @@ def test_a_reference_to_an_attribute_of_no_function(inside: bool) -> None:
     assert [d.code.id for d in caught.value.diagnostics] == ["E0431"]
 
 
-def test_an_attribute_whose_data_does_not_fit_its_shape() -> None:
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("ReduceMean", ["x", "minus"], ["r"], keepdims=0), node("Mul", ["r", "r"], ["h"])],
+        [node("Squeeze", ["x"], ["r"]), node("Concat", ["r", "r"], ["h"], axis=0)],
+        [node("Gather", ["x", "zero"], ["r"]), node("Cast", ["r"], ["h"], to=TensorProto.BFLOAT16)],
+        [node("Flatten", ["x"], ["f"]), node("Squeeze", ["f", "i"], ["r"]), node("Add", ["r", "r"], ["h"])],
+    ],
+    ids=lambda nodes: nodes[0].op_type,
+)
+def test_nor_of_a_tensor_whose_other_axes_go(nodes: list[NodeProto]) -> None:
+    m = listing(nodes, [1, LONG, 1] if nodes[0].op_type == "Squeeze" else [1, LONG], opset=18)
+    m.graph.initializer.append(weight("zero", 0, "int64"))
+    m.graph.node.insert(0, helper.make_node("Relu", ["w"], ["x"]))
+    m.graph.input[0].name = "w"
+    start = time.process_time()
+    dmlc.compile(m, target="onnx").to_onnx()
+    assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize("op", ["ConstantOfShape", "OneHot"])
+def test_an_attribute_whose_data_does_not_fit_its_shape(op: str) -> None:
     """ONNX's checker does not count bytes of all types."""
-    filled = node("ConstantOfShape", ["s"], ["h"])
-    data = TensorProto(data_type=TensorProto.FLOAT8E5M2FNUZ, dims=[1, 3], raw_data=bytes(24))
+    filled = node(op, ["s"], ["h"])
+    kind = TensorProto.FLOAT8E5M2FNUZ if op == "ConstantOfShape" else TensorProto.UINT16
+    data = TensorProto(data_type=kind, dims=[1, 3], raw_data=bytes(24))
     filled.attribute.append(helper.make_attribute("value", data))
     m = model([filled], [info("x", [2])], [info("h", None)], [weight("s", [2], "int64")])
-    with pytest.raises(DmlcError, match="the attribute value of a ConstantOfShape does not fit its shape") as caught:
+    with pytest.raises(DmlcError, match=f"the attribute value of a {op} does not fit its shape") as caught:
         dmlc.compile(m, target="onnx").to_onnx()
     assert [d.code.id for d in caught.value.diagnostics] == ["E0431"]

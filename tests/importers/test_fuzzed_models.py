@@ -161,16 +161,16 @@ def test_a_reference_to_an_attribute_of_no_function(inside: bool) -> None:
 @pytest.mark.parametrize(
     "nodes",
     [
-        [node("ReduceMean", ["x", "minus"], ["r"], keepdims=0), node("Mul", ["r", "r"], ["h"])],
+        [node("ReduceMean", ["x", "first"], ["r"], keepdims=0), node("Mul", ["r", "r"], ["h"])],
         [node("Squeeze", ["x"], ["r"]), node("Concat", ["r", "r"], ["h"], axis=0)],
         [node("Gather", ["x", "zero"], ["r"]), node("Cast", ["r"], ["h"], to=TensorProto.BFLOAT16)],
-        [node("Flatten", ["x"], ["f"]), node("Squeeze", ["f", "i"], ["r"]), node("Add", ["r", "r"], ["h"])],
+        [node("Flatten", ["x"], ["f"]), node("Squeeze", ["f", "first"], ["r"]), node("Add", ["r", "r"], ["h"])],
     ],
     ids=lambda nodes: nodes[0].op_type,
 )
 def test_nor_of_a_tensor_whose_other_axes_go(nodes: list[NodeProto]) -> None:
     m = listing(nodes, [1, LONG, 1] if nodes[0].op_type == "Squeeze" else [1, LONG], opset=18)
-    m.graph.initializer.append(weight("zero", 0, "int64"))
+    m.graph.initializer.extend([weight("zero", 0, "int64"), weight("first", [0], "int64")])
     m.graph.node.insert(0, helper.make_node("Relu", ["w"], ["x"]))
     m.graph.input[0].name = "w"
     start = time.process_time()

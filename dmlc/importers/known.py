@@ -197,7 +197,7 @@ def _reduce_prod(reading: Reading) -> Known | None:
 def _constant_of_shape(reading: Reading) -> Known | None:
     sizes = reading.ints(0)
     value = reading.tensor("value")
-    if sizes is None or len(sizes) > 1 or (value is not None and value.dtype.kind not in "iu") or value is None:
+    if sizes is None or len(sizes) > 1 or value is None or value.dtype.kind not in "iu" or value.size != 1:
         return None
     number = int(value.reshape(-1)[0])
     return number if not sizes else (number,) * sizes[0] if sizes[0] <= MOST_KNOWN else None

@@ -56,12 +56,15 @@ def stored(tensor: TensorProto, folder: Path | None) -> Tensor:
 
 
 def attribute_data(attribute: AttributeProto, op_type: str) -> Array:
-    """The tensor that an attribute of a node holds. Raises ``DmlcError`` E0431 where its data does not fit its shape:
-    ONNX's checker does not count the bytes of all types."""
+    """The tensor that an attribute of a node holds.
+
+    Raises ``DmlcError`` E0431 where its data does not fit its shape, which ONNX's checker does not see for all types,
+    or where ONNX has no such type.
+    """
     try:
         data: Array = numpy_helper.to_array(attribute.t)
-    except ValueError:
-        misfit = f"the data of the attribute {attribute.name} of a {op_type} does not fit its shape"
+    except (ValueError, KeyError):
+        misfit = f"the data of the attribute {attribute.name} of a {op_type} does not fit its shape and type"
         raise fail(models.BROKEN_MODEL, misfit) from None
     return data
 

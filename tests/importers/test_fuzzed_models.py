@@ -189,3 +189,10 @@ def test_an_attribute_whose_data_does_not_fit_its_shape(op: str) -> None:
     with pytest.raises(DmlcError, match=f"the attribute value of a {op} does not fit its shape") as caught:
         dmlc.compile(m, target="onnx").to_onnx()
     assert [d.code.id for d in caught.value.diagnostics] == ["E0431"]
+
+
+def test_a_fill_of_nothing() -> None:
+    """What ConstantOfShape fills with is one number; a runtime refuses another count."""
+    filled = node("ConstantOfShape", ["s"], ["h"], value=helper.make_tensor("v", TensorProto.INT64, [0], []))
+    m = model([filled], [info("x", [2])], [info("h", None, TensorProto.INT64)], [weight("s", [2], "int64")])
+    dmlc.compile(m, target="onnx").to_onnx()

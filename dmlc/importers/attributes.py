@@ -42,6 +42,19 @@ def check_complete(node: NodeProto, op_type: str, domain: str, version: int) -> 
         missing = needed.difference([attribute.name for attribute in node.attribute])
         if missing:
             raise _broken(node, op_type, f"lacks the attribute {min(missing)}")
+    if op_type == "If" and not domain:
+        _check_branches(node)
+
+
+def _check_branches(node: NodeProto) -> None:
+    """A branch of an If takes nothing, for it sees all that is around it, and gives what the node does."""
+    for branch in node.attribute:
+        if len(branch.g.output) != len(node.output):
+            counts = f"{len(branch.g.output)} results in its {branch.name}, but names {len(node.output)}"
+            raise _broken(node, "If", f"has {counts}")
+        own = {tensor.name for tensor in branch.g.initializer}
+        if any(info.name not in own for info in branch.g.input):
+            raise _broken(node, "If", f"has inputs in its {branch.name}")
 
 
 def _broken(node: NodeProto, op_type: str, what: str) -> DmlcError:

@@ -154,7 +154,7 @@ class _Moving(_Plain):
 
     def made(self, x: Array, node: Node) -> Array:
         if node.op is SIGN and x.dtype.kind == "f":  # of NaN it is unspecified, NaN or 0
-            return np.where(np.isnan(x), self._rng.choice([0, np.nan], x.shape), x).astype(x.dtype)
+            return np.where(np.isnan(x), self._rng.choice([0, np.nan]), x).astype(x.dtype)
         if x.dtype.kind != "f":
             return x
         x = np.where(x == 0, np.copysign(x, self._rng.choice([-1, 1], x.shape)), x).astype(x.dtype)

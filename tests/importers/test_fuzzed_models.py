@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from import_helpers import BOOL, FLOAT, info, model, node, weight
@@ -196,3 +197,23 @@ def test_a_fill_of_nothing() -> None:
     filled = node("ConstantOfShape", ["s"], ["h"], value=helper.make_tensor("v", TensorProto.INT64, [0], []))
     m = model([filled], [info("x", [2])], [info("h", None, TensorProto.INT64)], [weight("s", [2], "int64")])
     dmlc.compile(m, target="onnx").to_onnx()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "text"),
+    [
+        ([info("q", [2])], [info("b", [2])], "has inputs in its else_branch|uses q, which nothing makes"),
+        ([], [], "has 0 results in its else_branch, but names 1"),
+        ([], [info("b", [2])] * 2, "has 2 results in its else_branch, but names 1"),
+    ],
+)
+@pytest.mark.parametrize("known", [False, True])
+def test_a_branch_that_does_not_fit(inputs: list[Any], outputs: list[Any], text: str, known: bool) -> None:
+    body = node("Exp", ["q" if inputs else "x"], ["b"])
+    branch = helper.make_graph([body], "branch", inputs, outputs)
+    chosen = node("If", ["c"], ["h"], then_branch=branch, else_branch=branch)
+    taken = [info("x", [2])] if known else [info("x", [2]), info("c", [], BOOL)]
+    m = model([chosen], taken, [info("h", [2])], [weight("c", True, "bool")] if known else [])
+    with pytest.raises(DmlcError, match=text) as caught:
+        dmlc.compile(m, target="onnx").to_onnx()
+    assert [d.code.id for d in caught.value.diagnostics] == ["E0431"]

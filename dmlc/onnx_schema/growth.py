@@ -177,7 +177,7 @@ class _Look:
             if node.op_type in _NARROWING or node.op_type.startswith("Reduce"):
                 self.listed.update(node.output)
         bounds = [self.bounds.get(name, 0) for name in node.input]
-        if node.op_type in _LONG and bounds:
+        if (node.op_type in _LONG or node.op_type == "Reshape") and bounds:
             axes, known = _size_of(node, given)
             if max(bounds) > _LISTED and max(axes, known) <= 1:
                 self.listed.update(node.output)

@@ -179,6 +179,15 @@ def test_nor_of_a_tensor_whose_other_axes_go(nodes: list[NodeProto]) -> None:
     assert time.process_time() - start < 1.0
 
 
+def test_nor_of_what_is_wrongly_said_to_be_one() -> None:
+    nodes = [node("Reshape", ["x", "s"], ["r"]), node("Cast", ["r"], ["h"], to=TensorProto.BFLOAT16)]
+    m = listing(nodes, [3], opset=18)
+    m.graph.initializer.append(weight("s", LONG, "int64"))
+    start = time.process_time()
+    dmlc.compile(m, target="onnx").to_onnx()
+    assert time.process_time() - start < 1.0
+
+
 @pytest.mark.parametrize("op", ["ConstantOfShape", "OneHot"])
 def test_an_attribute_whose_data_does_not_fit_its_shape(op: str) -> None:
     """ONNX's checker does not count bytes of all types."""

@@ -4,11 +4,10 @@ arrays that it has not checked, so that it must not be asked about them (onnx 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import cached_property
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, numpy_helper
-
-from dmlc.records import dataclass
 
 #: An operator that no domain has: nothing is inferred of it.
 _HIDDEN = "dmlc.Hidden"
@@ -24,20 +23,20 @@ def hide(model: ModelProto) -> None:
     """Make operators that nobody knows of the nodes of ``model`` that would end the process, or may."""
     if any(":" in text for f in model.functions for text in (f.domain, f.name, f.overload)):
         del model.functions[:]  # names are joined by colons: a function may call itself unseen
-    _hide(model.graph.node, _Declared.by(model.graph))
+    _hide(model.graph.node, _Declared(model.graph))
     for function in model.functions:
-        _hide(function.node, _Declared({}, {}))
+        _hide(function.node, _Declared(GraphProto()))
 
 
-@dataclass(frozen=True)
 class _Declared:
-    """What is declared of the values of a node's own graph, by name."""
+    """What is declared of the values of a node's own graph, by name; looked at when a node asks."""
 
-    types: Mapping[str, TypeProto]
-    weights: Mapping[str, TensorProto]
+    def __init__(self, graph: GraphProto) -> None:
+        self._graph = graph
 
-    @classmethod
-    def by(cls, graph: GraphProto) -> _Declared:
+    @cached_property
+    def types(self) -> dict[str, TypeProto]:
+        graph = self._graph
         types = {info.name: info.type for infos in (graph.value_info, graph.input) for info in infos}
         for tensor in graph.initializer:
             type = types[tensor.name] = TypeProto()
@@ -45,7 +44,11 @@ class _Declared:
             type.tensor_type.shape.SetInParent()
             for size in tensor.dims:
                 type.tensor_type.shape.dim.add(dim_value=size)
-        return cls(types, {tensor.name: tensor for tensor in graph.initializer})
+        return types
+
+    @cached_property
+    def weights(self) -> dict[str, TensorProto]:
+        return {tensor.name: tensor for tensor in self._graph.initializer}
 
     def type(self, node: NodeProto, index: int) -> TypeProto | None:
         return self.types.get(node.input[index]) if len(node.input) > index else None
@@ -59,7 +62,7 @@ def _hide(nodes: Iterable[NodeProto], declared: _Declared) -> None:
         for attribute in node.attribute:
             if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
                 for inner in (attribute.g, *attribute.graphs):
-                    _hide(inner.node, _Declared.by(inner))
+                    _hide(inner.node, _Declared(inner))
 
 
 def _of_untyped(node: NodeProto, declared: _Declared) -> bool:
@@ -122,7 +125,7 @@ def _of_long_shape(node: NodeProto, declared: _Declared) -> bool:
 def _of_other_letters(node: NodeProto, declared: _Declared) -> bool:
     """A sign that is no letter is never passed."""
     texts = [a.s.decode("utf-8", "replace") for a in node.attribute if a.name == "equation" and not a.ref_attr_name]
-    return not texts or not _LETTERS.fullmatch(texts[0].replace(" ", "").partition("->")[0])
+    return not texts or not all(_LETTERS.fullmatch(text.replace(" ", "").partition("->")[0]) for text in texts)
 
 
 _ENDS: dict[str, Callable[[NodeProto, _Declared], bool]] = {

@@ -11,6 +11,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 #: An operator that no domain has: nothing is inferred of it.
 _HIDDEN = "dmlc.Hidden"
+#: What has graphs that are inferred with it.
+_WITH_GRAPHS = frozenset(("FlexAttention", "If", "Loop", "Scan", "SequenceMap"))
 #: Steps are added up in 32 bits.
 _LARGEST_STEP = 1 << 30
 #: No shape is longer.
@@ -56,10 +58,11 @@ class _Declared:
 
 def _hide(nodes: Iterable[NodeProto], declared: _Declared) -> None:
     for node in nodes:
-        ends = _ENDS.get(node.op_type)
+        kind = node.op_type
+        ends = _ENDS.get(kind)
         if ends is not None and ends(node, declared):
             node.op_type = _HIDDEN
-        for attribute in node.attribute:
+        for attribute in node.attribute if kind in _WITH_GRAPHS else ():
             if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
                 for inner in (attribute.g, *attribute.graphs):
                     _hide(inner.node, _Declared(inner))

@@ -57,7 +57,7 @@ class ArgOfFlattened(Rule[_Found]):
             return None
         first, end = groups[axes[0]]
         others = [end - start for i, (start, end) in enumerate(groups) if i != axes[0]]
-        if any(size != 1 for size in others):
+        if first == end or any(size != 1 for size in others):  # an axis that the reshape put in is made of none
             return None
         return _Found(node, (inner,), first, end - 1)
 

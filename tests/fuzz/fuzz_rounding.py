@@ -12,7 +12,7 @@ from dmlc.ops.binary import MAX, MIN, POW
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.elementwise import ERF, SIGMOID, SIGN, TANH
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, MEAN_VARIANCE_NORM
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
 from dmlc.verify.compare import DIFFERENT, compare_values
 from dmlc.verify.inputs import Feeds
@@ -28,6 +28,8 @@ _PARTS = 64
 _SELECTIONS = (ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MAX, MIN)
 #: What kernels compute by approximations whose error is one of the largest result, not of each.
 _ABSOLUTE = (SIGMOID, TANH, ERF, LOG_SOFTMAX)
+#: What takes elements in any order.
+_IN_ANY_ORDER = (REDUCE_PROD, REDUCE_SUM, REDUCE_MEAN)
 #: What subtracts a mean: the rounding of that is one of the operand.
 _CENTRED = (MEAN_VARIANCE_NORM, LAYER_NORM)
 
@@ -66,8 +68,11 @@ def _run(graph: Graph, feeds: Feeds, way: _Plain) -> dict[str, Array]:
 
 def _is_exact(x: Array) -> bool:
     """Whether no element needed rounding."""
+    if x.dtype.kind != "f":
+        return True
     with np.errstate(all="ignore"):
-        return x.dtype.kind != "f" or np.array_equal(x * _PARTS, np.round(x * _PARTS))
+        parts, most = x * _PARTS, 2.0 ** (np.finfo(x.dtype).nmant + 1)
+        return np.array_equal(parts, np.round(parts)) and not (np.isfinite(x) & (np.abs(parts) > most)).any()
 
 
 class _Plain:
@@ -140,7 +145,7 @@ class _Moving(_Plain):
             return np.where(np.isneginf(x), -x, x)
         if node.op in _CENTRED:
             return self._moved(x)
-        if node.op is REDUCE_PROD:  # factors come in any order: whether one that is 0 meets an overflow is chance
+        if node.op in _IN_ANY_ORDER:  # whether an overflow meets a 0, or one of the other sign, is chance
             return self._shuffled(x, node.attributes_as(ReduceAttributes).axes)
         if node.op not in _SELECTIONS or x.dtype.kind != "f":
             return x

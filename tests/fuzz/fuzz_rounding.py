@@ -100,7 +100,12 @@ class _Wide(_Plain):
     def computed(self, node: Node, attributes: Any, operands: list[Any]) -> Any:
         if node.op is CAST and node.attributes_as(CastAttributes).to.is_float:
             return operands[0].astype(np.float64)
-        return super().computed(node, attributes, operands)
+        found = super().computed(node, attributes, operands)
+        if node.op is REDUCE_PROD and operands[0].dtype.kind == "f":  # 0 times what has not overflowed
+            over = {"axis": attributes.axes, "keepdims": attributes.keepdims}
+            vanishes = (operands[0] == 0).any(**over) & ~np.isnan(operands[0]).any(**over)
+            found = np.where(vanishes, 0, found).astype(found.dtype)
+        return found
 
     def made(self, x: Array, node: Node) -> Array:
         return self.fed(x)

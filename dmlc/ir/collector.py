@@ -10,14 +10,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: A full collection is due when so many objects more are old than after the last one, and a quarter more.
+#: A full collection is due when so many objects became old since the last one, and a quarter of what was left then.
 _MORE = 200_000
 
 
 class _Old:
-    """How many objects there were after the last full collection, and at the end of the last pause."""
+    """How many objects the last full collection left, and how many became old since."""
 
-    then = now = 0
+    left = more = 0
 
 
 @contextmanager
@@ -30,23 +30,24 @@ def collector_paused() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    if _Old.now > max(_Old.then + _MORE, _Old.then * 5 // 4):
+    if _Old.more > max(_MORE, _Old.left // 4):
         gc.collect()
-        _Old.then = _made_old()
+        _Old.left, _Old.more = _make_old(count=True), 0
     gc.disable()
     try:
         yield
     finally:
-        _Old.now = _made_old()
+        _Old.more += gc.get_count()[0]  # what was made and not given back since the youngest were looked at
+        _make_old(count=False)
         gc.enable()
 
 
-def _made_old() -> int:
-    """The number of objects, which are old from now on; 0 where the program has frozen some itself, which are to stay
-    so: then nothing changes."""
+def _make_old(*, count: bool) -> int:
+    """Let all objects be old; their number, which takes time, where it is asked for. Where the program has frozen some
+    itself, which are to stay so, nothing changes."""
     if gc.get_freeze_count():
         return 0
     gc.freeze()
-    count = gc.get_freeze_count()
+    number = gc.get_freeze_count() if count else 0
     gc.unfreeze()
-    return count
+    return number

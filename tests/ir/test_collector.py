@@ -79,3 +79,17 @@ def test_garbage_does_not_pile_up_pause_by_pause() -> None:
                 ring: list[object] = []
                 ring.append(ring)
     assert len(gc.get_objects()) - before < 12 * 50_000 / 2
+
+
+def test_a_pause_does_not_walk_over_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To count those that are frozen takes as long as there are many: only after a collection, which took longer."""
+    with collector_paused():
+        pass
+    counted: list[int] = []
+    count = gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(count()) or counted[-1])
+    for _ in range(50):
+        with collector_paused():
+            pass
+    assert counted
+    assert not any(counted)

@@ -32,22 +32,13 @@ def collector_paused() -> Iterator[None]:
         return
     if _Old.more > max(_MORE, _Old.left // 4):
         gc.collect()
-        _Old.left, _Old.more = _make_old(count=True), 0
+        _Old.left, _Old.more = len(gc.get_objects()), 0
     gc.disable()
     try:
         yield
     finally:
-        _Old.more += gc.get_count()[0]  # what was made and not given back since the youngest were looked at
-        _make_old(count=False)
+        if not gc.get_freeze_count():  # else the program has frozen objects itself, which are to stay so
+            _Old.more += gc.get_count()[0]  # what was made and not given back since the youngest were looked at
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
-
-
-def _make_old(*, count: bool) -> int:
-    """Let all objects be old; their number, which takes time, where it is asked for. Where the program has frozen some
-    itself, which are to stay so, nothing changes."""
-    if gc.get_freeze_count():
-        return 0
-    gc.freeze()
-    number = gc.get_freeze_count() if count else 0
-    gc.unfreeze()
-    return number

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 #: An operator that no domain has: nothing is inferred of it.
 _HIDDEN = "dmlc.Hidden"
@@ -41,11 +41,7 @@ class _Declared:
         graph = self._graph
         types = {info.name: info.type for infos in (graph.value_info, graph.input) for info in infos}
         for tensor in graph.initializer:
-            type = types[tensor.name] = TypeProto()
-            type.tensor_type.elem_type = tensor.data_type
-            type.tensor_type.shape.SetInParent()
-            for size in tensor.dims:
-                type.tensor_type.shape.dim.add(dim_value=size)
+            types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
         return types
 
     @cached_property

@@ -64,6 +64,16 @@ def test_sizes_are_not_made_up_for_each_element_of_a_shape() -> None:
     assert time.process_time() - start < 0.5
 
 
+def test_nor_where_the_shape_is_what_a_reduction_leaves() -> None:
+    x, q = helper.make_tensor_value_info("x", 1, [2]), helper.make_tensor_value_info("q", 7, [2, 1 << 40])
+    nodes = [
+        helper.make_node("ReduceSum", ["q"], ["s"], axes=[0], keepdims=0),
+        helper.make_node("Expand", ["x", "s"], ["y"]),
+    ]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x, q], []), opset_imports=[helper.make_opsetid("", 8)])
+    assert infer(model) is None
+
+
 def test_types_behind_a_node_that_is_not_asked_about_at_first() -> None:
     """The importer asks again of the node alone, when it knows what goes in."""
     nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("EyeLike", ["r"], ["e"], dtype=7)]

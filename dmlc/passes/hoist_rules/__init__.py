@@ -4,12 +4,10 @@ from dmlc.ops.binary import ADD
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
-    REDUCE_LOG_SUM,
     REDUCE_LOG_SUM_EXP,
     REDUCE_MAX,
     REDUCE_MEAN,
     REDUCE_MIN,
-    REDUCE_PROD,
     REDUCE_SUM,
     REDUCE_SUM_SQUARE,
     REDUCTIONS,
@@ -23,17 +21,7 @@ ReductionOfConcat = Later("dmlc.passes.hoist_rules.concat:ReductionOfConcat", "r
 ReductionOfPad = Later(
     "dmlc.passes.hoist_rules.padded:ReductionOfPad",
     "reduction-of-pad",
-    (
-        REDUCE_MAX,
-        REDUCE_MIN,
-        REDUCE_SUM,
-        REDUCE_L1,
-        REDUCE_L2,
-        REDUCE_SUM_SQUARE,
-        REDUCE_LOG_SUM,
-        REDUCE_PROD,
-        REDUCE_LOG_SUM_EXP,
-    ),
+    [op for op in REDUCTIONS if op is not REDUCE_MEAN],  # a pad changes the count of a mean
 )
 RisingAfterExtreme = Later(
     "dmlc.passes.hoist_rules.extreme:RisingAfterExtreme", "rising-after-extreme", (REDUCE_MAX, REDUCE_MIN)

@@ -1,13 +1,13 @@
 """The rules of ``fuse-instance-norm``, one idea a file."""
 
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
-from dmlc.ops.choose import CAST
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.elementwise import RECIPROCAL, SQRT
-from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.elementwise import SQRT
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.opaque import OPAQUE
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.passes.later import Later
+from dmlc.passes.layer_norm_rules import BY_DEVIATION
 
 AbsorbChannelBias = Later(
     "dmlc.passes.instance_norm_rules.affine:AbsorbChannelBias", "absorb-channel-bias", (ADD, SUB), (OPAQUE, TRANSPOSE)
@@ -35,5 +35,5 @@ WrittenInstanceNorm = Later(
     "dmlc.passes.instance_norm_rules.written_out:WrittenInstanceNorm",
     "fuse-instance-norm",
     (MUL, DIV),
-    (SQRT, POW, ADD, SUB, CAST, EXPAND, RECIPROCAL, DIV, MUL),
+    BY_DEVIATION,
 )

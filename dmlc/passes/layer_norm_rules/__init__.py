@@ -7,6 +7,12 @@ from dmlc.ops.move import EXPAND, TRANSPOSE
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
 from dmlc.passes.later import Later
 
+#: The operations that a deviation can end with, and those that one over a deviation can.
+DEVIATES = (SQRT, POW, ADD, SUB, CAST, EXPAND)
+INVERTS = (SQRT, POW, RECIPROCAL, DIV, CAST, EXPAND)
+#: What feeds a product with, or a quotient by, one of these.
+BY_DEVIATION = (*DEVIATES, *INVERTS, MUL)
+
 AbsorbBias = Later(
     "dmlc.passes.layer_norm_rules.affine:AbsorbBias", "absorb-norm-bias", (ADD, SUB), (LAYER_NORM, CAST, TRANSPOSE)
 )
@@ -23,11 +29,11 @@ WrittenLayerNorm = Later(
     "dmlc.passes.layer_norm_rules.core:WrittenLayerNorm",
     "fuse-layer-norm",
     (MUL, DIV),
-    (SQRT, POW, ADD, SUB, CAST, EXPAND, RECIPROCAL, DIV, MUL),
+    BY_DEVIATION,
 )
 WrittenRmsNorm = Later(
     "dmlc.passes.layer_norm_rules.core:WrittenRmsNorm",
     "fuse-rms-norm",
     (MUL, DIV),
-    (SQRT, POW, ADD, SUB, CAST, EXPAND, RECIPROCAL, DIV, MUL),
+    BY_DEVIATION,
 )

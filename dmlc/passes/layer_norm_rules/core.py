@@ -16,9 +16,10 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
+from dmlc.passes.layer_norm_rules import BY_DEVIATION, DEVIATES, INVERTS
 from dmlc.passes.layer_norm_rules.ability import Ability
 from dmlc.passes.layer_norm_rules.factors import Factors, factors_of, without
-from dmlc.passes.layer_norm_rules.statistics import DEVIATES, INVERTS, Deviation, bare, centred_of, deviation_of
+from dmlc.passes.layer_norm_rules.statistics import Deviation, bare, centred_of, deviation_of
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -115,7 +116,7 @@ def _is_part_of_product(node: Node) -> bool:
 
 class _FuseProduct(NormRule):
     roots = (MUL, DIV)
-    fed_by = (*DEVIATES, *INVERTS, MUL)
+    fed_by = BY_DEVIATION
 
     def match(self, node: Node, graph: Graph) -> Norm | None:
         factors = factors_of(node)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dmlc.ir import Node, Value, product
-from dmlc.ops.binary import ADD, DIV, MAX, MUL, POW, SUB
+from dmlc.ops.binary import ADD, DIV, MAX, MUL
 from dmlc.ops.choose import CAST, CLIP, ClipAttributes
-from dmlc.ops.elementwise import RECIPROCAL, RELU, SQRT
+from dmlc.ops.elementwise import RELU
 from dmlc.ops.move import EXPAND, TRANSPOSE, TransposeAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.passes.patterns import (
@@ -242,11 +242,6 @@ class Deviation:
 _NO_EPSILON = Miss("there is no epsilon under the root: a group of zeros gives NaN, which the fused operator need not")
 _NO_ROOT = Miss("it is divided by the mean of squares itself, not by its root")
 _VARIABLE = Miss("epsilon is not a constant: whoever runs the model may set it")
-
-
-#: The operations that a deviation can end with, and those that one over a deviation can.
-DEVIATES = (SQRT, POW, ADD, SUB, CAST, EXPAND)
-INVERTS = (SQRT, POW, RECIPROCAL, DIV, CAST, EXPAND)
 
 
 def deviation_of(value: Value, seen: Seen, *, inverse: bool) -> Deviation | None:

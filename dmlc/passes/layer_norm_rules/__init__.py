@@ -1,17 +1,11 @@
 """The rules of ``fuse-layer-norm``, one idea a file."""
 
-from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import CAST
-from dmlc.ops.elementwise import RECIPROCAL, SQRT
-from dmlc.ops.move import EXPAND, TRANSPOSE
+from dmlc.ops.move import TRANSPOSE
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
 from dmlc.passes.later import Later
-
-#: The operations that a deviation can end with, and those that one over a deviation can.
-DEVIATES = (SQRT, POW, ADD, SUB, CAST, EXPAND)
-INVERTS = (SQRT, POW, RECIPROCAL, DIV, CAST, EXPAND)
-#: What feeds a product with, or a quotient by, one of these.
-BY_DEVIATION = (*DEVIATES, *INVERTS, MUL)
+from dmlc.passes.layer_norm_rules.deviations import BY_DEVIATION
 
 AbsorbBias = Later(
     "dmlc.passes.layer_norm_rules.affine:AbsorbBias", "absorb-norm-bias", (ADD, SUB), (LAYER_NORM, CAST, TRANSPOSE)

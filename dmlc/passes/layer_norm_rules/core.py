@@ -16,8 +16,8 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
-from dmlc.passes.layer_norm_rules import BY_DEVIATION, DEVIATES, INVERTS
 from dmlc.passes.layer_norm_rules.ability import Ability
+from dmlc.passes.layer_norm_rules.deviations import BY_DEVIATION, DEVIATES, INVERTS
 from dmlc.passes.layer_norm_rules.factors import Factors, factors_of, without
 from dmlc.passes.layer_norm_rules.statistics import Deviation, bare, centred_of, deviation_of
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext

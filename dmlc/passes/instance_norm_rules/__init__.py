@@ -7,7 +7,7 @@ from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.opaque import OPAQUE
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.passes.later import Later
-from dmlc.passes.layer_norm_rules import BY_DEVIATION
+from dmlc.passes.layer_norm_rules.deviations import BY_DEVIATION
 
 AbsorbChannelBias = Later(
     "dmlc.passes.instance_norm_rules.affine:AbsorbChannelBias", "absorb-channel-bias", (ADD, SUB), (OPAQUE, TRANSPOSE)

@@ -8,10 +8,8 @@ from contextlib import suppress
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from dmlc.importers.types import bind
-from dmlc.onnx_schema.inference import infer
+from dmlc.onnx_schema.inference import infer, is_known
 
-#: Constants up to this many elements take part in the inference: shapes, axes, scales.
-_KNOWN_SIZE = 1024
 #: Where a graph stands in a model: for each step down, the node's number, the attribute, the graph in a list.
 Path = tuple[tuple[int, str, int], ...]
 
@@ -74,18 +72,11 @@ def bare_model(model: ModelProto, binding: Mapping[str, int]) -> ModelProto:
             bind(info.type, binding)
     listed = {info.name for info in source.input}
     for tensor in source.initializer:
-        if _is_small(tensor):
+        if is_known(tensor):
             graph.initializer.add().CopyFrom(tensor)
         elif tensor.name not in listed:
             graph.input.append(weight_info(tensor))
     return out
-
-
-def _is_small(tensor: TensorProto) -> bool:
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return count <= _KNOWN_SIZE and tensor.data_location != TensorProto.EXTERNAL
 
 
 def weight_info(tensor: TensorProto) -> ValueInfoProto:

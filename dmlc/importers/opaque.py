@@ -20,13 +20,10 @@ from dmlc.importers.registry import Reading
 from dmlc.importers.types import DTYPE_OF, UNKNOWN, type_of
 from dmlc.importers.weights import attribute_data
 from dmlc.ir import FOREIGN, Dim, ForeignType, Tensor, TensorType, Value, dim_names
-from dmlc.onnx_schema.inference import infer
+from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
 from dmlc.onnx_schema.values import element_type, type_proto
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import Held, OpaqueAttributes, Plain
-
-#: Constants up to this many elements take part in the inference: shapes, axes, scales.
-_KNOWN_SIZE = 1024
 
 
 def opaque_attributes(proto: NodeProto, domain: str, types: tuple[TensorType, ...]) -> OpaqueAttributes:
@@ -136,7 +133,7 @@ def _one_node(reading: Reading, versions: Mapping[str, int]) -> ModelProto:
 def _declare(reading: Reading, graph: GraphProto, name: str, value: Value) -> None:
     tensor = constant_of(value)
     known = reading.scope.known(value)
-    if tensor is not None and tensor.size <= _KNOWN_SIZE:
+    if tensor is not None and tensor.size <= KNOWN_SIZE:
         graph.initializer.append(numpy_helper.from_array(tensor.array, name))
     elif isinstance(known, tuple) and value.type.dtype.is_integer and all(isinstance(d, int) for d in known):
         graph.initializer.append(helper.make_tensor(name, element_type(value.type.dtype), [len(known)], known))

@@ -29,7 +29,7 @@ from dmlc.ir import (
     as_dtype,
 )
 from dmlc.ir.dtype import f32, i64
-from dmlc.onnx_schema.inference import infer
+from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, TYPE_NAMES, Formal, Schema, find_schema
 from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, element_type
 from dmlc.ops.attributes import show
@@ -39,9 +39,6 @@ from dmlc.records import dataclass
 
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
-
-#: Constants up to this size take part in the inference: shapes, axes, scales, pads.
-_KNOWN_SIZE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +273,7 @@ def _check_results(schema: Schema, results: int) -> int:
 
 def _known(values: Sequence[Value | None]) -> tuple[tuple[int, Tensor], ...]:
     data = [(i, constant_of(v)) for i, v in enumerate(values)]
-    return tuple([(i, t) for i, t in data if t is not None and t.array.size <= _KNOWN_SIZE])
+    return tuple([(i, t) for i, t in data if t is not None and t.array.size <= KNOWN_SIZE])
 
 
 def _bind_operands(graph: Graph, schema: Schema, given: Sequence[Argument], site: CallSite) -> list[Value | None]:

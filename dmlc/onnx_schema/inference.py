@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, shape_inference
+from onnx import ModelProto, TensorProto, shape_inference
 
 from dmlc.onnx_schema import fragile, growth
+
+#: Constants up to this many elements take part in the inference: shapes, axes, scales, pads.
+KNOWN_SIZE = 1024
+
+
+def is_known(tensor: TensorProto) -> bool:
+    """Whether a weight takes part in the inference with its data, and not with its type alone."""
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count <= KNOWN_SIZE and tensor.data_location != TensorProto.EXTERNAL
 
 
 def infer(model: ModelProto, *, strict: bool = False) -> ModelProto | None:
@@ -21,4 +32,4 @@ def infer(model: ModelProto, *, strict: bool = False) -> ModelProto | None:
     return shape_inference.infer_shapes(model, check_type=strict, strict_mode=strict, data_prop=with_data)
 
 
-__all__ = ["infer"]
+__all__ = ["KNOWN_SIZE", "infer", "is_known"]

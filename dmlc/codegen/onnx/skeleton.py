@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, inliner
 
 from dmlc.ir import FOREIGN, TensorType
-from dmlc.onnx_schema.inference import infer
+from dmlc.onnx_schema.inference import infer, is_known
 
-#: Constants up to this many elements take part in the inference: shapes, axes, scales.
-_KNOWN_SIZE = 1024
 #: Operators of ONNX Runtime whose first result has the type of their first operand; onnx infers nothing for them
 #: (onnxruntime, docs/ContribOperators.md).
 _LIKE_FIRST = frozenset(
@@ -68,10 +66,7 @@ def _bare(model: ModelProto) -> ModelProto:
     for tensor in source.initializer:
         if tensor.name in listed and model.ir_version < 4:  # every weight is listed there, and none is overridable
             _unlist(graph, tensor.name)
-        count = 1
-        for size in tensor.dims:
-            count *= size
-        if count <= _KNOWN_SIZE and tensor.data_location != TensorProto.EXTERNAL:
+        if is_known(tensor):
             graph.initializer.append(tensor)
         else:
             graph.initializer.append(TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims))

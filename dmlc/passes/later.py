@@ -1,6 +1,6 @@
 """Rules that are loaded when they are first tried: most programs have few of the operations that rules start from.
 
-A family of rules declares here, once, by what the driver finds each of them; a test compares that with the rules.
+A family of rules declares here, once, the names of its rules and by what the driver finds each of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Given = TypeVar("_Given")
 
 
 class Later:
-    """A class of rules by its place, ``module:class``, and what the class says of itself."""
+    """A class of rules by its place, ``module:class``, and the attributes that it has from here when it is loaded."""
 
     __slots__ = ("fed_by", "name", "optional", "place", "roots")
 
@@ -39,7 +39,9 @@ class Later:
     def load(self) -> type[Rule[Any]]:
         """The class."""
         module, _, name = self.place.partition(":")
-        return cast("type[Rule[Any]]", getattr(import_module(module), name))
+        kind = cast("type[Rule[Any]]", getattr(import_module(module), name))
+        kind.name, kind.optional, kind.roots, kind.fed_by = self.name, self.optional, self.roots, self.fed_by
+        return kind
 
 
 class _Unloaded:

@@ -1,7 +1,9 @@
-"""What families of rules declare of them is what the rules say, and no rule is loaded that no node may be a root of."""
+"""What families declare of their rules is said nowhere else, and no rule is loaded that no node may be a root of."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import subprocess
 import sys
 from importlib import import_module
@@ -10,12 +12,8 @@ from pathlib import Path
 import pytest
 
 import dmlc
-from dmlc.passes.inventory import HasRules, all_rules
-from dmlc.passes.later import Later, loaded
-from dmlc.passes.manager import PassContext
-from dmlc.passes.pipeline import default_pipeline
-from dmlc.passes.rewrite import Rule
-from dmlc.targets import load_target, target_names
+from dmlc.passes.inventory import all_rules
+from dmlc.passes.later import Later
 
 FOLDER = Path(dmlc.__file__).parent / "passes"
 FAMILIES = sorted(path.parent.name for path in FOLDER.glob("*_rules/__init__.py"))
@@ -28,29 +26,20 @@ DECLARED = {
 
 
 @pytest.mark.parametrize("place", sorted(DECLARED))
-def test_what_is_declared_is_what_the_rule_says(place: str) -> None:
+def test_a_rule_stands_where_it_is_declared(place: str) -> None:
     said = DECLARED[place]
     rule = said.load()
     assert said.place == f"{rule.__module__}:{rule.__name__}"
     assert rule.__module__.split(".")[-2:-1] == [place.split(".")[0]] and rule.__name__ == place.split(".")[1]
-    assert (said.name, said.optional) == (rule.name, rule.optional)
-    assert set(said.roots) == set(rule.roots) and len(said.roots) == len(set(said.roots))
-    assert set(said.fed_by) == set(rule.fed_by)
+    assert len(said.roots) == len(set(said.roots)) > 0
 
 
-@pytest.mark.parametrize("name", target_names())
-def test_rules_of_passes_are_found_as_they_are_declared(name: str) -> None:
-    target = load_target(name)
-    context = PassContext(target, target.opset)
-    rules = [
-        rule for step in default_pipeline(target).passes if isinstance(step, HasRules) for rule in step.rules(context)
-    ]
-    assert rules
-    for rule in rules:
-        own = loaded(rule)
-        assert isinstance(own, Rule)
-        assert (rule.name, rule.optional) == (own.name, own.optional)
-        assert set(rule.roots) == set(own.roots) and set(rule.fed_by) == set(own.fed_by)
+@pytest.mark.parametrize("place", sorted(DECLARED))
+def test_what_is_declared_is_said_once(place: str) -> None:
+    tree = ast.parse(inspect.getsource(DECLARED[place].load()))
+    body = next(part.body for part in tree.body if isinstance(part, ast.ClassDef))
+    own = {ast.unparse(target) for part in body if isinstance(part, ast.Assign) for target in part.targets}
+    assert not own & {"name", "roots", "fed_by", "optional"}
 
 
 def test_every_declared_rule_is_listed() -> None:

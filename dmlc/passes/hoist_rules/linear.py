@@ -48,9 +48,6 @@ class ScaleAfterSum(Rule[Split]):
     larger than it was, for it might overflow.
     """
 
-    name = "scale-after-sum"
-    roots = (REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
-
     def __init__(self, scales: Scales) -> None:
         self.scales = scales
 
@@ -118,8 +115,6 @@ class ShiftAfterMean(Rule[Split]):
     f16. Where ``x`` and ``c`` nearly cancel, what is lost is what changing ``x`` in its last place changes too.
     """
 
-    name = "shift-after-mean"
-    roots = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
     rewrite_class = REASSOCIATES
 
     def __init__(self, scales: Scales) -> None:

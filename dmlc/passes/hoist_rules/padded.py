@@ -39,9 +39,6 @@ class ReductionOfPad(Rule[Match]):
     and min and for integers; float sums may add in another order.
     """
 
-    name = "reduction-of-pad"
-    roots = (REDUCE_MAX, REDUCE_MIN, *_ADDING)
-
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand(0).producer
         if inner is None or inner.op is not PAD:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.ir import Array, Graph, Node, Value
-from dmlc.ops.binary import ADD, DIV, MUL, SUB
+from dmlc.ops.binary import ADD, DIV, MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OpaqueAttributes
 from dmlc.passes.instance_norm_rules.nodes import affine_of, along, channels, make_norm, norm_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by
@@ -76,17 +76,9 @@ class _Absorb(Rule[_Found]):
 class AbsorbChannelScale(_Absorb):
     """InstanceNormalization(x) * c, or over c, with one c for each channel, becomes its scale. ``reassociates``."""
 
-    name = "absorb-channel-scale"
-    roots = (MUL, DIV)
-    fed_by = (OPAQUE, TRANSPOSE)
-
 
 class AbsorbChannelBias(_Absorb):
     """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``."""
-
-    name = "absorb-channel-bias"
-    roots = (ADD, SUB)
-    fed_by = (OPAQUE, TRANSPOSE)
 
 
 def _numbers(match: _Found) -> Array | None:

@@ -8,9 +8,8 @@ import numpy as np
 
 from dmlc.ir import Array, Graph, Node, Value
 from dmlc.ir.dtype import f32
-from dmlc.ops.binary import ADD, MUL
-from dmlc.ops.move import RESHAPE
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.binary import MUL
+from dmlc.ops.opaque import OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.instance_norm_rules.nodes import (
     BATCH,
     GROUP,
@@ -66,8 +65,6 @@ class GroupNorm(Rule[Match]):
     kernel for it. What computes it decides how its variance is taken; the artifact's report says so.
     """
 
-    name = "fuse-group-norm"
-    roots = (RESHAPE, OPAQUE)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -97,8 +94,6 @@ class GroupsOfOne(Rule[Match]):
     ``reassociates``: the same numbers are averaged, in another shape.
     """
 
-    name = "fuse-groups-of-one"
-    roots = (RESHAPE, OPAQUE)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -134,8 +129,6 @@ class GroupAffine(Rule[_Affine]):
     kernel may round product and sum once. For targets without GroupNormalization; f32 only, for f16 has no kernel.
     """
 
-    name = "fuse-group-affine"
-    roots = (ADD,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _Affine | None:

@@ -71,8 +71,6 @@ class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
     channels are the last axis, it stands between two transposes.
     """
 
-    name = "fuse-instance-norm"
-
 
 class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
     """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon) over spatial axes becomes an
@@ -80,8 +78,6 @@ class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
 
     Taking the mean out after the scale cancels where the mean is large; the fused node takes it out first.
     """
-
-    name = "fuse-split-instance-norm"
 
 
 def _channel_axis(match: Norm) -> int | None:

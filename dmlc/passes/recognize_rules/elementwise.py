@@ -7,8 +7,7 @@ from math import isfinite
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value, product
-from dmlc.ops.binary import MUL, POW
-from dmlc.ops.elementwise import ABS, LOG, NEG, SQRT
+from dmlc.ops.elementwise import ABS, NEG
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
@@ -40,8 +39,6 @@ class _Counted(Rule[Match]):
 class _BeforeSum(_Counted):
     """A sum of elementwise results; ``consumed`` is the elementwise node."""
 
-    roots = (REDUCE_SUM,)
-    fed_by = (MUL, POW, ABS)
     rewrite_class = RANGE
     becomes: ClassVar[Operation]
 
@@ -76,7 +73,6 @@ class SumOfSquares(_BeforeSum):
     bounds prove that nothing overflows, else ``range``: a product wraps, a target's sum of squares may saturate.
     """
 
-    name = "sum-of-squares"
     becomes = REDUCE_SUM_SQUARE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -87,7 +83,6 @@ class SumOfSquares(_BeforeSum):
 class SumOfMagnitudes(_BeforeSum):
     """reduce_sum(abs(x)) becomes reduce_l1(x). ``reassociates`` for floats; integers as for sums of squares."""
 
-    name = "sum-of-magnitudes"
     becomes = REDUCE_L1
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -97,10 +92,6 @@ class SumOfMagnitudes(_BeforeSum):
 
 class NormOfMagnitude(_Counted):
     """reduce_l1, reduce_l2 and reduce_sum_square of abs(x) or -x become those of x. ``exact``: signs do not matter."""
-
-    name = "norm-of-magnitude"
-    roots = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
-    fed_by = (ABS, NEG)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = made_by(node.operand(0), ABS, NEG)
@@ -134,8 +125,6 @@ class RootOfSquares(_AfterReduction):
     ``reassociates``: the same sum and root in one operation, which may keep more digits between the two.
     """
 
-    name = "root-of-squares"
-    roots = (SQRT, POW)
     becomes = REDUCE_L2
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -150,8 +139,6 @@ class LogOfSum(_AfterReduction):
     ``reassociates``: the same sum and logarithm in one operation.
     """
 
-    name = "log-of-sum"
-    roots = (LOG,)
     becomes = REDUCE_LOG_SUM
 
     def match(self, node: Node, graph: Graph) -> Match | None:

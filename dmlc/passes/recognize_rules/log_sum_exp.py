@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import ADD
-from dmlc.ops.elementwise import LOG
-from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.reduce_rules.fit import fit, reduce_to
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, log_sum_exp_of
+from dmlc.passes.softmax_rules.views import log_sum_exp_of
 from dmlc.records import dataclass
 
 
@@ -61,9 +59,6 @@ class LogSumExp(_LogSumExp):
     ``reassociates``: the same function; where exp(x) left its range, the fused one does not.
     """
 
-    name = "log-sum-exp"
-    roots = (LOG, REDUCE_LOG_SUM)
-
     def wants(self, x: Value) -> bool:
         parts = difference_of(x, [])
         return parts is None or made_by(parts[1], REDUCE_MAX) is None  # the shifted form has a rule of its own
@@ -75,7 +70,3 @@ class ShiftedLogSumExp(_LogSumExp):
     ``reassociates``. It is known too where an infinite maximum is taken for 0, and where the rest is a log-sum-exp.
     Where a target's own operator does not take the maximum out, as DirectML's, the written form is shorter and stays.
     """
-
-    name = "shifted-log-sum-exp"
-    roots = (ADD,)
-    fed_by = (REDUCE_LOG_SUM_EXP, *LEADS_TO_LOG)

@@ -39,9 +39,6 @@ def with_axes(match: AxesMatch, rewriter: Rewriter) -> Sequence[Value]:
 class SortAxes(Rule[AxesMatch]):
     """Axes become non-negative, sorted and unique (calls make them so; hand-made graphs may not)."""
 
-    name = "sort-axes"
-    roots = OVER_AXES
-
     def match(self, node: Node, graph: Graph) -> AxesMatch | None:
         attributes: Any = node.attributes
         axes: tuple[int, ...] = attributes.axes
@@ -61,9 +58,6 @@ class DropUnitAxes(Rule[AxesMatch]):
     With ``keepdims=false`` they stay: taking one out of the list would cost a squeeze.
     """
 
-    name = "drop-unit-axes"
-    roots = OVER_AXES
-
     def match(self, node: Node, graph: Graph) -> AxesMatch | None:
         attributes: Any = node.attributes
         axes: tuple[int, ...] = attributes.axes
@@ -79,9 +73,6 @@ class DropUnitAxes(Rule[AxesMatch]):
 
 class DropEmptyReduction(Rule[Match]):
     """A reduction over no axes, or only over axes of size 1, becomes its elementwise part, if it has one."""
-
-    name = "drop-empty-reduction"
-    roots = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         shape = node.operand(0).shape

@@ -22,9 +22,6 @@ class DropCasts(Rule[_Found]):
     ``exact``: widening keeps every value and the order, and the narrower dtype holds the element that is chosen.
     """
 
-    name = "casts-around-maximum"
-    roots = (CAST,)
-
     def match(self, node: Node, graph: Graph) -> _Found | None:
         reduction = node.operand(0).producer
         if reduction is None or (reduction.op is not REDUCE_MAX and reduction.op is not REDUCE_MIN):

@@ -8,10 +8,6 @@ from typing import Any
 
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
-from dmlc.ops.normalize import LP_NORM, MEAN_VARIANCE_NORM
-from dmlc.ops.scan import CUMPROD, CUMSUM
-from dmlc.ops.select import TOP_K
-from dmlc.passes.reduce_rules.axes import OVER_AXES
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
@@ -30,10 +26,6 @@ class LowerRank(Rule[Runs]):
 
     Row-major order stays, so an index over several axes (``argmax``) counts as before.
     """
-
-    name = "lower-rank"
-    optional = False
-    roots = (*OVER_AXES, MEAN_VARIANCE_NORM, TOP_K, CUMSUM, CUMPROD, LP_NORM)
 
     def __init__(self, max_rank: int) -> None:
         self.max_rank = max_rank

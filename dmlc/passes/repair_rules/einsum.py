@@ -26,10 +26,7 @@ class _Found(Match):
 class SpellEllipsis(RepairRule[_Found]):
     """An Einsum's ellipsis becomes letters, where the axes it stands for have the same sizes in all operands."""
 
-    name = "spell-ellipsis"
-    optional = True
     repairs = ("einsum-ellipsis",)
-    roots = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         (failure,) = self.repairs

@@ -48,10 +48,7 @@ class DropIdleAttribute(RepairRule[_Found]):
     They say nothing there. The node stays in its model's form otherwise.
     """
 
-    name = "drop-idle-attribute"
-    optional = True
     repairs = tuple(row.failure for row in _ROWS)
-    roots = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         a = node.attributes_as(OpaqueAttributes)

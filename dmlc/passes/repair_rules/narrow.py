@@ -17,9 +17,7 @@ _NAMES = {REDUCE_MAX: "ReduceMax", REDUCE_MIN: "ReduceMin"}
 class NarrowExtreme(RepairRule[Match]):
     """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
 
-    name = "narrow-extreme"
     repairs = ("reduce-bytes-18",)
-    roots = (REDUCE_MAX, REDUCE_MIN)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs

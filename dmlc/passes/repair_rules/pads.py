@@ -28,9 +28,7 @@ class SliceNegativePads(RepairRule[_Found]):
     ONNX Runtime cuts first and then pads what is left, in every mode; so does this.
     """
 
-    name = "slice-negative-pads"
     repairs = ("pad-negative", "pad-negative-attribute")
-    roots = (OPAQUE,)
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         if not is_opaque(node, "Pad") or all(self.trouble.of_kernel(f, "Pad") is None for f in self.repairs):

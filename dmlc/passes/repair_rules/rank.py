@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from dmlc.ir import Dim, Graph, Node, Value, product
-from dmlc.ops.binary import BINARY
-from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import UNARY
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.patterns import made_by
@@ -69,9 +66,6 @@ class MergeAxes(RepairRule[_Runs]):
 class MergeElementwise(MergeAxes):
     """An elementwise operation of more than 8 axes, between reshapes, is computed over merged neighbours."""
 
-    name = "merge-elementwise-axes"
-    roots = (*UNARY, *BINARY, CAST, CLIP, WHERE)
-
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Neighbours along which each operand has all elements, or stretches over both."""
         shape = node.result.shape
@@ -115,9 +109,6 @@ def _merged(make: Maker, value: Value, rank: int, runs: Sequence[Sequence[int]])
 
 class MergeTransposed(MergeAxes):
     """A transpose of more than 8 axes, between reshapes, moves neighbours that stay together as one."""
-
-    name = "merge-transposed-axes"
-    roots = (TRANSPOSE,)
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import ADD, AND, DIV, LESS, MOD, MUL, NOT_EQUAL, SUB, XOR
+from dmlc.ops.binary import ADD, AND, DIV, LESS, MUL, NOT_EQUAL, SUB, XOR
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import IOTA
@@ -27,9 +27,7 @@ class RemainderByDivision(RepairRule[Match]):
     nothing needs to be added.
     """
 
-    name = "remainder-by-division"
     repairs = ()
-    roots = (MOD,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         name, mod, div = dtype_of(node).name, self.trouble.kernel("Mod"), self.trouble.kernel("Div")

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import ADD, SUB
-from dmlc.ops.elementwise import EXP, LOG, NEG
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX
+from dmlc.ops.reduce import REDUCE_MAX
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, log_sum_exp_of, placed
+from dmlc.passes.softmax_rules.views import log_sum_exp_of, placed
 from dmlc.records import dataclass
 
 
@@ -43,9 +41,6 @@ class LogOfSoftmax(_OfSoftmax):
     ``range``: where softmax underflows to 0 its logarithm is -inf, and the fused operation gives a number.
     """
 
-    name = "log-of-softmax"
-    roots = (LOG,)
-    fed_by = (SOFTMAX,)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -56,9 +51,6 @@ class LogOfSoftmax(_OfSoftmax):
 class PowerOfLogSoftmax(_OfSoftmax):
     """exp(log_softmax(x)) becomes softmax(x). ``reassociates``: neither overflows."""
 
-    name = "power-of-log-softmax"
-    roots = (EXP,)
-    fed_by = (LOG_SOFTMAX,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -80,9 +72,6 @@ class DifferenceFromLogSumExp(Rule[_Difference]):
     overflow.
     """
 
-    name = "difference-from-log-sum-exp"
-    roots = (SUB, ADD)
-    fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, *LEADS_TO_LOG)
     rewrite_class = RANGE
 
     def __init__(self, count: NodeCount) -> None:
@@ -124,8 +113,6 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
     ``reassociates``: softmax takes the maximum out by itself, and in f16 need not round the difference.
     """
 
-    name = "shift-before-softmax"
-    roots = (SOFTMAX, LOG_SOFTMAX)
     rewrite_class = REASSOCIATES
 
     def __init__(self, count: NodeCount) -> None:

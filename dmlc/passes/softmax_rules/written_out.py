@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Operation, Value
-from dmlc.ops.binary import ADD, DIV, MUL, SUB
-from dmlc.ops.elementwise import EXP, NEG
+from dmlc.ops.binary import ADD, SUB
+from dmlc.ops.elementwise import EXP
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.passes.softmax_rules.views import LEADS_TO_LOG, Found, placed, placed_log_of_sum
+from dmlc.passes.softmax_rules.views import Found, placed, placed_log_of_sum
 from dmlc.records import dataclass
 
 
@@ -34,9 +34,6 @@ class WrittenOut(Rule[_Found]):
     ``range``.
     """
 
-    name = "written-out-softmax"
-    roots = (DIV, MUL, SUB, ADD)
-    fed_by = (EXP, NEG, *LEADS_TO_LOG)
     rewrite_class = RANGE
 
     def __init__(self, count: NodeCount) -> None:

@@ -1,169 +1,40 @@
-"""The straight line: ``compile(source)`` loads, binds and lowers; a ``Program`` emits, saves and runs."""
+"""A compiled model: it tells what was done to it, and is emitted, saved, run and verified."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from dmlc import ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
 from dmlc.codegen.ledger import ledger_document, ledger_json
-from dmlc.diagnostics import Diagnostic, DmlcError, Source, did_you_mean, fail
-from dmlc.diagnostics.catalogue import builder as builder_codes
-from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
 from dmlc.ops import index
-from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
-from dmlc.passes.opset_candidates import other_opsets
-from dmlc.passes.options import Options, chosen_classes, chosen_numbers, chosen_opset
+from dmlc.passes.options import Options
 from dmlc.records import dataclass
 from dmlc.runtime import files
-from dmlc.runtime.binding import bound
-from dmlc.runtime.installed_kernels import with_installed
-from dmlc.targets import Target, load_target, session_advice, target_names
-from dmlc.targets.directml import feature_levels, least_feature_level
+from dmlc.targets import Target, load_target, session_advice
 
 if TYPE_CHECKING:
     import onnx
 
-    from dmlc import builder
     from dmlc.codegen.numpy import Style
     from dmlc.codegen.onnx.placement import Placement as Report
     from dmlc.runtime.weights import Placement
     from dmlc.verify import Verdict
 
-#: What can be compiled: a path, a text with its name, a graph of the builder.
-ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto"
-Backend: TypeAlias = Literal["dml", "cpu", "numpy", "reference"]
-
+#: Where a program can run.
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
 #: What can be emitted, by the suffix of the file it is saved in; longer suffixes first.
 SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
-
-
-@collector_paused()
-def compile(
-    source: ProgramSource,
-    *,
-    target: str = "directml",
-    opset: int | None = None,
-    bind: Mapping[str, int] | None = None,
-    model: str | None = None,
-    exact: bool = False,
-    allow: Sequence[str] = (),
-    strict: bool = False,
-    lower_hardmax: bool = False,
-    feature_level: str | None = None,
-    skip_rules: Iterable[str] = (),
-    only_rules: Iterable[str] | None = None,
-    progress: Callable[[str], None] | None = None,
-    f64: str | None = None,
-    accumulate: str | None = None,
-    limits: Mapping[str, int] | None = None,
-    expected: Sequence[Mapping[str, Any]] | None = None,
-) -> Program:
-    """Compile a ``.dml`` file or a builder's graph for a target.
-
-    ``bind`` fixes dims; ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
-    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes a warning of
-    the target (a node that lands on the CPU) an error; ``lower_hardmax`` lowers hardmax over one axis too.
-    Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
-    do without. ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is
-    f64, inputs and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16
-    before a sum or a mean. ``limits={"nodes": 3_000_000}`` changes how much is read before it is refused; see
-    ``docs/limits.md``. Where rewrites are ``expected``, others are an error: see ``replay``. The source is not changed.
-    Raises ``DmlcError``.
-    """
-    within = Limits.of(limits)
-    goal = _target(target, feature_level)
-    chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
-    numbers = chosen_numbers(f64, accumulate, classes)
-    skipped, only = chosen_rules(skip_rules, only_rules)
-    fixed = dict(bind or {})
-    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, within, fixed, expected)
-    proto = _onnx_model(source, within)
-    if proto is not None:
-        from dmlc import importers
-
-        with importers.blaming(proto[0]):
-            program = _imported(*proto, bind or {}, options, asked=opset is not None)
-    else:
-        program = _written(source, model, bind or {}, options, asked=opset is not None)
-    if strict and program.diagnostics:
-        raise DmlcError(program.diagnostics)
-    return program
-
-
-def _written(
-    source: ProgramSource, model: str | None, binding: Mapping[str, int], options: Options, *, asked: bool
-) -> Program:
-    """The program of a text or a builder's graph at the opset that suits it."""
-
-    def at(opset: int, *notes: str) -> Program:
-        graph = bound(_load(source, model, opset, options.limits), binding)
-        graph.notes += notes
-        return Program(graph, replace(options, opset=opset))
-
-    program = at(options.opset)
-    return program if asked else _kept_on_provider(program, at)
-
-
-def _imported(
-    model: onnx.ModelProto, folder: Path | None, binding: Mapping[str, int], options: Options, *, asked: bool
-) -> Program:
-    """The program of an ONNX model at the opset that suits it."""
-    from dmlc import importers
-
-    graph = importers.import_model(model, folder=folder, binding=binding, limits=options.limits)
-    lowest = options.target.min_opset
-    opset = importers.choose_opset(graph, options.opset, lowest, asked=asked)
-    if opset < lowest:
-        return Program(graph, replace(options, opset=opset, only_rules=frozenset()), model)
-    program = Program(graph, replace(options, opset=opset), model)
-    own = graph.origin.versions.get("", 1)
-    if not asked and lowest <= own < opset and importers.says_flattened(graph):
-        older = Program(graph, replace(options, opset=own), model)
-        try:
-            saves = len(older.to_onnx().graph.node) < len(program.to_onnx().graph.node)
-        except DmlcError:  # one of the two cannot be said: the newer opset says why
-            saves = False
-        if saves:
-            graph.notes.append(f"opset {own}, not {opset}: it says a softmax or hardmax over several axes in one node")
-            return Program(graph, replace(options, opset=own), model)
-    if asked:
-        return program
-
-    def at(other: int, *notes: str) -> Program:
-        importers.choose_opset(graph, other, lowest, asked=True)
-        graph.notes += notes
-        return Program(graph, replace(options, opset=other), model)
-
-    return _kept_on_provider(program, at)
-
-
-def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:
-    """The program at the opset that keeps most nodes on the target's provider; the highest of those that do."""
-    best, least = program, None
-    for opset in other_opsets(program.graph, program.target, program.opset):
-        try:
-            least = best.losses() if least is None else least
-            other = at(opset)
-            lost = other.losses()
-        except DmlcError:  # it cannot be said there
-            continue
-        if lost < least:
-            best, least = other, lost
-    if best is program:
-        return program
-    return at(best.opset, f"opset {best.opset}, not {program.opset}: it keeps more nodes on {program.target.family}")
 
 
 @dataclass(slots=True)
@@ -507,74 +378,6 @@ def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
 
         return numpy_code.emit(lowered.graph, style)
     raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")
-
-
-# --- what the user asked for
-
-
-def _target(name: str, feature_level: str | None) -> Target:
-    if name not in target_names():
-        help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
-        raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help, exit_code=2)
-    target = with_installed(load_target(name))
-    if feature_level is None:
-        return target
-    levels, least = feature_levels(), least_feature_level()
-    if feature_level not in levels:
-        message = f"there is no DirectML feature level {feature_level}"
-        raise fail(codes.UNKNOWN_CHOICE, message, help=f"levels are {' '.join(levels)}", exit_code=2)
-    if target.provider is None:  # no session is made there; DxDispatch's JSON asks for the level
-        return replace(target, feature_level=feature_level)
-    if levels.index(feature_level) < levels.index(least):
-        raise fail(codes.FEATURE_LEVEL, f"ONNX Runtime needs DirectML feature level {least}, not {feature_level}")
-    return replace(target, feature_level=feature_level)
-
-
-# --- loading
-
-
-def _onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, Path | None] | None:
-    """The model where the source is one, or the path of one, and the folder of its external data."""
-    if isinstance(source, Source):
-        return None
-    if not isinstance(source, (str, os.PathLike)):
-        from dmlc import builder
-
-        return None if isinstance(source, builder.Graph) else (source, None)
-    path = Path(source)
-    if path.suffix.lower() != ".onnx":
-        return None
-    from dmlc import importers
-
-    return importers.read_model(path, files.read_bytes(path, limits), limits), path.parent
-
-
-def _load(source: ProgramSource, model: str | None, opset: int, limits: Limits) -> ir.Graph:
-    """The graph that the source says; a builder's graph is copied."""
-    from dmlc import text
-
-    if isinstance(source, Source):
-        return text.load(source, folder=None, model=model, opset=opset, limits=limits)
-    if not isinstance(source, (str, os.PathLike)):
-        return _built(source, limits)
-    path = Path(source)
-    program = text.decode(str(path), files.read_bytes(path, limits), limits)
-    return text.load(program, folder=path.parent, model=model, opset=opset, limits=limits)
-
-
-def _built(source: builder.Graph, limits: Limits) -> ir.Graph:
-    graph = source.graph
-    if len(graph) > limits.nodes:
-        raise limits.passed("nodes", f"graph {graph.name} has", len(graph))
-    if not graph.outputs:
-        raise fail(builder_codes.NO_OUTPUTS, f"graph {graph.name} has no outputs", help="name one: g.output('y', y)")
-    from dmlc import builder
-
-    open_dims = sorted(builder.unsolved_dims(graph))
-    if open_dims:
-        message = f"no input tells the size of {', '.join(open_dims)}"
-        raise fail(name_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
-    return graph.clone()
 
 
 def _types(graph: ir.Graph) -> dict[str, ir.TensorType]:

@@ -1,0 +1,72 @@
+"""The straight line: ``compile(source)`` loads, binds and lowers; a ``Program`` emits, saves and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from dmlc.api import opsets
+from dmlc.api.chosen_target import chosen_target
+from dmlc.api.program import BACKENDS, SUFFIXES, Program, kind_of
+from dmlc.api.sources import ProgramSource, onnx_model
+from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics.limits import Limits
+from dmlc.ir.collector import collector_paused
+from dmlc.passes.inventory import chosen_rules
+from dmlc.passes.options import Options, chosen_classes, chosen_numbers, chosen_opset
+
+
+@collector_paused()
+def compile(
+    source: ProgramSource,
+    *,
+    target: str = "directml",
+    opset: int | None = None,
+    bind: Mapping[str, int] | None = None,
+    model: str | None = None,
+    exact: bool = False,
+    allow: Sequence[str] = (),
+    strict: bool = False,
+    lower_hardmax: bool = False,
+    feature_level: str | None = None,
+    skip_rules: Iterable[str] = (),
+    only_rules: Iterable[str] | None = None,
+    progress: Callable[[str], None] | None = None,
+    f64: str | None = None,
+    accumulate: str | None = None,
+    limits: Mapping[str, int] | None = None,
+    expected: Sequence[Mapping[str, Any]] | None = None,
+) -> Program:
+    """Compile a ``.dml`` or ``.onnx`` file, a builder's graph or an ONNX model for a target.
+
+    ``bind`` fixes dims; ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
+    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes a warning of
+    the target (a node that lands on the CPU) an error; ``lower_hardmax`` lowers hardmax over one axis too.
+    Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
+    do without. ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is
+    f64, inputs and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16
+    before a sum or a mean. ``limits={"nodes": 3_000_000}`` changes how much is read before it is refused; see
+    ``docs/limits.md``. Where rewrites are ``expected``, others are an error: see ``replay``. The source is not changed.
+    Raises ``DmlcError``.
+    """
+    within = Limits.of(limits)
+    goal = chosen_target(target, feature_level)
+    chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
+    numbers = chosen_numbers(f64, accumulate, classes)
+    skipped, only = chosen_rules(skip_rules, only_rules)
+    fixed = dict(bind or {})
+    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, within, fixed, expected)
+    proto = onnx_model(source, within)
+    if proto is not None:
+        from dmlc import importers
+
+        with importers.blaming(proto[0]):
+            program = opsets.imported(*proto, bind or {}, options, asked=opset is not None)
+    else:
+        program = opsets.written(source, model, bind or {}, options, asked=opset is not None)
+    if strict and program.diagnostics:
+        raise DmlcError(program.diagnostics)
+    return program
+
+
+__all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "kind_of"]

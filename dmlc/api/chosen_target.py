@@ -1,0 +1,29 @@
+"""The target that the user asks for, at a feature level, with what this machine's ONNX Runtime tells of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dmlc.diagnostics import did_you_mean, fail
+from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.runtime.installed_kernels import with_installed
+from dmlc.targets import Target, load_target, target_names
+from dmlc.targets.directml import feature_levels, least_feature_level
+
+
+def chosen_target(name: str, feature_level: str | None) -> Target:
+    if name not in target_names():
+        help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
+        raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help, exit_code=2)
+    target = with_installed(load_target(name))
+    if feature_level is None:
+        return target
+    levels, least = feature_levels(), least_feature_level()
+    if feature_level not in levels:
+        message = f"there is no DirectML feature level {feature_level}"
+        raise fail(codes.UNKNOWN_CHOICE, message, help=f"levels are {' '.join(levels)}", exit_code=2)
+    if target.provider is None:  # no session is made there; DxDispatch's JSON asks for the level
+        return replace(target, feature_level=feature_level)
+    if levels.index(feature_level) < levels.index(least):
+        raise fail(codes.FEATURE_LEVEL, f"ONNX Runtime needs DirectML feature level {least}, not {feature_level}")
+    return replace(target, feature_level=feature_level)

@@ -1,0 +1,66 @@
+"""What can be compiled, and the graph or the model that it holds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from dmlc import ir
+from dmlc.diagnostics import Source, fail
+from dmlc.diagnostics.catalogue import builder as builder_codes
+from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics.limits import Limits
+from dmlc.runtime import files
+
+if TYPE_CHECKING:
+    import onnx
+
+    from dmlc import builder
+
+#: What can be compiled: a path, a text with its name, a graph of the builder, an ONNX model.
+ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto"
+
+
+def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, Path | None] | None:
+    """The model where the source is one, or the path of one, and the folder of its external data."""
+    if isinstance(source, Source):
+        return None
+    if not isinstance(source, (str, os.PathLike)):
+        from dmlc import builder
+
+        return None if isinstance(source, builder.Graph) else (source, None)
+    path = Path(source)
+    if path.suffix.lower() != ".onnx":
+        return None
+    from dmlc import importers
+
+    return importers.read_model(path, files.read_bytes(path, limits), limits), path.parent
+
+
+def load(source: ProgramSource, model: str | None, opset: int, limits: Limits) -> ir.Graph:
+    """The graph that the source says; a builder's graph is copied."""
+    from dmlc import text
+
+    if isinstance(source, Source):
+        return text.load(source, folder=None, model=model, opset=opset, limits=limits)
+    if not isinstance(source, (str, os.PathLike)):
+        return _built(source, limits)
+    path = Path(source)
+    program = text.decode(str(path), files.read_bytes(path, limits), limits)
+    return text.load(program, folder=path.parent, model=model, opset=opset, limits=limits)
+
+
+def _built(source: builder.Graph, limits: Limits) -> ir.Graph:
+    graph = source.graph
+    if len(graph) > limits.nodes:
+        raise limits.passed("nodes", f"graph {graph.name} has", len(graph))
+    if not graph.outputs:
+        raise fail(builder_codes.NO_OUTPUTS, f"graph {graph.name} has no outputs", help="name one: g.output('y', y)")
+    from dmlc import builder
+
+    open_dims = sorted(builder.unsolved_dims(graph))
+    if open_dims:
+        message = f"no input tells the size of {', '.join(open_dims)}"
+        raise fail(name_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
+    return graph.clone()

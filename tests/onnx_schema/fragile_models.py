@@ -23,6 +23,11 @@ _TREE = (
 
 def models() -> Iterator[tuple[str, ModelProto]]:
     """Named models; every one is wrong, and says so as late as it can."""
+    for kind in (_of_no_type, _of_large_attributes, _of_negative_sizes, _of_other_letters, _inside_others):
+        yield from kind()
+
+
+def _of_no_type() -> Iterator[tuple[str, ModelProto]]:
     lists = {key: [0] for key in _TREE}
     for name, domain, opset, attributes in (
         ("DictVectorizer", "ai.onnx.ml", 1, {}),
@@ -40,12 +45,18 @@ def models() -> Iterator[tuple[str, ModelProto]]:
     ):
         node = helper.make_node(name, ["made"], ["y"], domain=domain, **attributes)
         yield f"{name} {opset} of no type", _model([_unknown(["x"], ["made"]), node], opset, domain)
+
+
+def _of_large_attributes() -> Iterator[tuple[str, ModelProto]]:
     for axis in (2**31, 2**63 - 1):
         node = helper.make_node("LayerNormalization", ["x", "x"], ["y", "m"], axis=axis)
         yield f"LayerNormalization of axis {axis}", _model([node], 17)
     for count in (1, 2**33):
         node = helper.make_node("Split", ["x"], ["y", "z"], num_outputs=count)
         yield f"Split in two into {count}", _model([node], 18)
+
+
+def _of_negative_sizes() -> Iterator[tuple[str, ModelProto]]:
     for opset in (11, 12, 13):
         node = helper.make_node("GatherND", ["x", "made"], ["y"])
         shape = helper.make_tensor_value_info("made", _I, [2, -1000])
@@ -73,10 +84,16 @@ def models() -> Iterator[tuple[str, ModelProto]]:
     model.graph.value_info.append(helper.make_tensor_value_info("d", _F, [-1, 2**62, 2]))
     model.graph.node[0].output[0] = "d"
     yield "Reshape of -2^63 elements", model
+
+
+def _of_other_letters() -> Iterator[tuple[str, ModelProto]]:
     for equation in ("a.b->ab", "a1b->a", "ab-->a", "a...b...->ab"):
         node = helper.make_node("Einsum", ["made"], ["y"], equation=equation)
         shape = helper.make_tensor_value_info("made", _F, [2, 3])
         yield f"Einsum {equation}", _model([_unknown(["x"], ["made"]), node], 12, values=[shape])
+
+
+def _inside_others() -> Iterator[tuple[str, ModelProto]]:
     call = helper.make_node("b", ["made"], ["y"], domain="d", overload="c")
     branch = helper.make_graph([call], "branch", [], [ValueInfoProto(name="y")])
     node = helper.make_node("If", ["made"], ["b"], then_branch=branch, else_branch=branch)

@@ -16,7 +16,7 @@ from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.options import Options, chosen_classes, chosen_numbers, chosen_opset
 
 
-@collector_paused()
+@collector_paused(begins=True)
 def compile(
     source: ProgramSource,
     *,

@@ -21,16 +21,17 @@ class _Old:
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """No collection inside. Afterwards what was made counts as old, of which Python itself takes no notice: the next
-    pause begins with a full collection where much has become old since the last one.
+def collector_paused(*, begins: bool = False) -> Iterator[None]:
+    """No collection inside. Afterwards what was made counts as old, of which Python itself takes no notice: a pause in
+    which a graph ``begins`` starts with a full collection where much has become old since the last one. In the midst of
+    work on a graph that would be a walk over objects that are all needed.
 
     May be nested, and used by several threads: who found the collector on turns it on again.
     """
     if not gc.isenabled():
         yield
         return
-    if _Old.more > max(_MORE, _Old.left // 4):
+    if begins and _Old.more > max(_MORE, _Old.left // 4):
         gc.collect()
         _Old.left, _Old.more = len(gc.get_objects()), 0
     gc.disable()

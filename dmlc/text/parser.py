@@ -25,7 +25,7 @@ from dmlc.text.tree import Program
 _PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "MODEL": "model_head"}
 
 
-@collector_paused()
+@collector_paused(begins=True)
 def parse(source: Source, limits: Limits = DEFAULTS) -> Program:
     """The syntax tree of a program. Raises ``DmlcError`` with every mistake of its syntax (E01)."""
     _check_size(source, limits)

@@ -74,11 +74,23 @@ def test_garbage_does_not_pile_up_pause_by_pause() -> None:
     gc.collect()
     before = len(gc.get_objects())
     for _ in range(12):
-        with collector_paused():
+        with collector_paused(begins=True):
             for _ in range(50_000):
                 ring: list[object] = []
                 ring.append(ring)
     assert len(gc.get_objects()) - before < 12 * 50_000 / 2
+
+
+def test_work_on_a_graph_that_is_there_collects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    collections: list[int] = []
+    collect = gc.collect
+    monkeypatch.setattr(gc, "collect", lambda: collections.append(1) or collect())
+    for begins in (True, False, False, True):
+        before = len(collections)
+        with collector_paused(begins=begins):
+            kept = [[] for _ in range(400_000)]  # type: ignore[var-annotated]
+        assert begins or len(collections) == before
+    assert collections and kept
 
 
 def test_a_pause_does_not_walk_over_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,9 +235,8 @@ class Program:
 
         folder = dxdispatch_files.folder_of(path)
         artifact = self._dispatches(folder)
-        defaults = {value.name or "": tensor.array for value, tensor in self.source_graph.defaults.items()}
         inputs = dxdispatch.input_files(artifact.signature, folder)
-        dxdispatch_files.write(artifact, path, inputs, lambda: {**defaults, **self.random_feeds(0)})
+        dxdispatch_files.write(artifact, path, inputs, lambda: {**self._defaults(), **self.random_feeds(0)})
         self._written = artifact
 
     def _fused(self, max_rank: int | None) -> ir.Graph:
@@ -332,6 +331,10 @@ class Program:
             help = "declare smaller sizes, or bind them"
             raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory for inputs: {error}", help=help) from None
 
+    def _defaults(self) -> dict[str, Array]:
+        """What inputs that need not be fed are then."""
+        return {value.name or "": tensor.array for value, tensor in self.source_graph.defaults.items()}
+
     def _runner(self, backend: str) -> Callable[[Mapping[str, Any]], dict[str, Array]]:
         if backend == "reference":
             from dmlc.runtime.reference import evaluate
@@ -340,7 +343,7 @@ class Program:
         if backend == "numpy":
             from dmlc.runtime.numpy_code import NumpyCode
 
-            return NumpyCode(self.artifact("numpy")).run
+            return NumpyCode(self.artifact("numpy"), self._defaults()).run
         if backend not in BACKENDS:
             help = did_you_mean(backend, BACKENDS) or f"it is one of {', '.join(BACKENDS)}"
             raise fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)

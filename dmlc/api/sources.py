@@ -10,6 +10,7 @@ from dmlc import ir
 from dmlc.diagnostics import Source, fail
 from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
+from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
 
@@ -29,7 +30,14 @@ def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, 
     if not isinstance(source, (str, os.PathLike)):
         from dmlc import builder
 
-        return None if isinstance(source, builder.Graph) else (source, None)
+        if isinstance(source, builder.Graph):
+            return None
+        import onnx
+
+        if not isinstance(source, onnx.ModelProto):
+            message = f"a path, a dmlc.Graph or an onnx.ModelProto is compiled, not {type(source).__name__}"
+            raise fail(UNKNOWN_CHOICE, message, exit_code=2)
+        return source, None
     path = Path(source)
     if path.suffix.lower() != ".onnx":
         return None

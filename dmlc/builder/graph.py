@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -150,7 +151,10 @@ class Graph:
 
 
 def _is_size(size: Any) -> bool:
-    return hasattr(size, "__index__") and not isinstance(size, bool) and int(size) >= 0
+    try:
+        return not isinstance(size, bool) and operator.index(size) >= 0
+    except TypeError:  # an array has __index__ too, whatever it holds
+        return False
 
 
 def constant(array: Any, *, dtype: DTypeLike | None = None) -> Tensor:

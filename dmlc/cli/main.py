@@ -5,12 +5,13 @@ Nothing is loaded, not even ``typing`` or ``argparse``, before the verb is known
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
-import os
 import sys
 
 from dmlc import __version__
+from dmlc.cli.streams import drop_stdout, open_streams
 
 FINE, WRONG_USAGE, BUG = 0, 2, 3
 INTERRUPTED = 128 + 2  # as a shell reports SIGINT
@@ -49,10 +50,7 @@ target); 2 wrong usage, or a file of the command line cannot be opened or writte
 
 def entry() -> None:
     """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:  # a terminal without Unicode shows escapes instead of failing
-            reconfigure(errors="backslashreplace")
+    open_streams()
     gc.set_threshold(50_000, 20, 20)  # most of what a command makes stays until it ends
     code = main()
     gc.freeze()  # nor is it worth a look while the process ends
@@ -62,25 +60,22 @@ def entry() -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run one command; the exit code."""
     try:
-        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        try:
+            code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        except SystemExit as exit:  # argparse: help was shown, or the usage was wrong
+            code = exit.code if isinstance(exit.code, int) else WRONG_USAGE
         sys.stdout.flush()
         return code
-    except SystemExit as exit:  # argparse: help was shown, or the usage was wrong
-        return exit.code if isinstance(exit.code, int) else WRONG_USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader went away, as `| head` does
-        _drop_stdout()
+        drop_stdout()
         return BROKEN_PIPE
     except OSError as error:  # a full disk; files that commands name are dealt with where they are opened
-        _drop_stdout()
-        print(f"dmlc: cannot write to stdout: {error.strerror or error}", file=sys.stderr)  # noqa: T201
+        drop_stdout()
+        reason = "it is closed" if error.errno == errno.EBADF else error.strerror or error
+        print(f"dmlc: cannot write to stdout: {reason}", file=sys.stderr)  # noqa: T201
         return WRONG_USAGE
-
-
-def _drop_stdout() -> None:
-    """What is still buffered goes nowhere, or Python would complain about it while it exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -27,8 +27,12 @@ class Signature:
     optional: frozenset[str] = frozenset()
 
 
-def signature_of(graph: Graph) -> Signature:
-    """The interface of a graph."""
+def signature_of(graph: Graph, *, checked: bool = False) -> Signature:
+    """The interface of a graph.
+
+    An imported model leaves the relations of its sizes to ONNX Runtime, which refuses what it cannot compute. Where it
+    runs without, they are to be ``checked`` as those of a program are.
+    """
     imported = graph.origin is not None
     names = {name for value in graph.inputs for size in value.shape for name in dim_names(size)}
     return Signature(
@@ -36,7 +40,7 @@ def signature_of(graph: Graph) -> Signature:
         inputs=tuple((v.name or "", v.type) for v in graph.inputs),
         outputs=tuple((n, v.type) for n, v in graph.outputs),
         bounds=dict.fromkeys(sorted(names), (0, inf)) if imported else dict(graph.dims.bounds),
-        conditions=() if imported else tuple(graph.conditions),
+        conditions=() if imported and not checked else tuple(graph.conditions),
         optional=frozenset(v.name or "" for v in graph.defaults),
     )
 

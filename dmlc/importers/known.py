@@ -177,7 +177,13 @@ def _where(reading: Reading) -> Known | None:
     if condition is None or a is None or b is None:
         return None
     if not isinstance(condition, tuple):
-        return (a if condition else b) if isinstance(condition, (bool, int)) else None
+        if not isinstance(condition, (bool, int)):
+            return None
+        chosen, other = (a, b) if condition else (b, a)
+        if not isinstance(other, tuple) or chosen == other:
+            return chosen
+        stretched = tuple(_stretched(chosen, other))
+        return stretched if len(other) in (1, len(stretched)) else None
     left, right = _stretched(a, condition), _stretched(b, condition)
     if not len(condition) == len(left) == len(right) or not all(isinstance(c, (bool, int)) for c in condition):
         return None

@@ -91,7 +91,7 @@ def as_dtype(value: object) -> DType:
         raise KeyError(value)
     try:
         found = _BY_ANY.get(np.dtype(value).newbyteorder("="))  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         found = None
     if found is None:
         raise KeyError(value)

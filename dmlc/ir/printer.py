@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir.dim import Interval
+from dmlc.ir.dim import Dim, DimExpr, Interval, dim_names, substitute, symbol
 from dmlc.ir.dtype import DTYPE_BY_NAME, DType
 from dmlc.ir.graph import Graph, Node, Value
 from dmlc.ir.operation import Attributes, Operand
 from dmlc.ir.tensor import Tensor
+from dmlc.ir.types import TensorType
 
 #: Words that cannot stand as a bare name.
 _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
@@ -41,6 +42,18 @@ def quoted(name: str) -> str:
     return name if name.isidentifier() and name.isascii() and name not in _KEYWORDS else f"`{name}`"
 
 
+def _spelled(dim: Dim) -> str:
+    """A size as a program writes it: its names may be any text, where a model of ONNX gave them."""
+    odd = {name: symbol(quoted(name)) for name in dim_names(dim) if quoted(name) != name}
+    return str(substitute(dim, odd) if odd else dim)
+
+
+def _typed(type: TensorType) -> str:
+    if all(quoted(name) == name for size in type.shape for name in dim_names(size)):
+        return str(type)
+    return f"{type.dtype.name}[{', '.join(map(_spelled, type.shape))}]"
+
+
 class _Printer:
     def __init__(
         self, graph: Graph, max_elements: int | None, load: Callable[[Tensor], str | None] | None = None
@@ -56,7 +69,7 @@ class _Printer:
     def lines(self) -> Iterator[str]:
         graph = self.graph
         for name, interval in graph.dims.bounds.items():
-            yield f"dim {name} {_bounds(interval)}"
+            yield f"dim {quoted(name)} {_bounds(interval)}"
         for value in graph.inputs:
             self.names[value] = self._unique(value.name)
         body = []
@@ -73,10 +86,10 @@ class _Printer:
             yield ""
         yield f"model {quoted(graph.name)}("
         for value in graph.inputs:
-            yield f"    {quoted(self.names[value])}: {value.type},"
+            yield f"    {quoted(self.names[value])}: {_typed(value.type)},"
         yield ") -> ("
         for output, value in graph.outputs:
-            yield f"    {quoted(output)}: {value.type},"
+            yield f"    {quoted(output)}: {_typed(value.type)},"
         yield ") {"
         for condition in graph.conditions:
             yield f"    # requires {condition}"
@@ -93,7 +106,7 @@ class _Printer:
             name, keywords = _call(node)
             call = f"{name}({', '.join([*operands, *keywords])})"
         left = ", ".join([self._define(r) for r in node.results])
-        types = ", ".join([str(r.type) for r in node.results])
+        types = ", ".join([_typed(r.type) for r in node.results])
         return f"{left} = {call}  # {types}"
 
     def _define(self, value: Value) -> str:
@@ -176,8 +189,9 @@ def _call(node: Node) -> tuple[str, list[str]]:
     attributes: Any = node.attributes
     op_type = getattr(attributes, "op_type", None)
     if op_type is not None:  # carried through: any ONNX operator
-        domain = f"{attributes.domain}." if attributes.domain else ""
-        return f"onnx.{domain}{op_type}", [f"{k}={_text(v, quote=True)}" for k, v in attributes.attributes]
+        parts = [*attributes.domain.split("."), op_type] if attributes.domain else [op_type]
+        keywords = [f"{quoted(name)}={_text(value, quote=True)}" for name, value in attributes.attributes]
+        return ".".join(["onnx", *map(quoted, parts)]), keywords
     rank = len(node.operands[0].shape) if node.operands and node.operands[0] is not None else 0
     keywords = []
     for name, default, extra in _defaults(type(node.attributes)):
@@ -258,4 +272,13 @@ def _text(value: Any, *, quote: bool = False) -> str:
         return _nested(value)
     if value is None:
         return "none"
-    return f'"{value}"' if quote and isinstance(value, str) else str(value)
+    if isinstance(value, DimExpr):
+        return _spelled(value)
+    return string_text(value) if quote and isinstance(value, str) else str(value)
+
+
+def string_text(text: str) -> str:
+    """A text as a literal that reads back as the same text; one with control characters but these has none."""
+    for sign, escape in (("\\", r"\\"), ('"', r"\""), ("\n", r"\n"), ("\t", r"\t")):
+        text = text.replace(sign, escape)
+    return f'"{text}"'

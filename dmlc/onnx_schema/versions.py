@@ -163,12 +163,18 @@ def _types(schema: Any) -> frozenset[str]:
 
 def _check_types(schema: Any, draft: Draft) -> None:
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    bound: dict[str, str] = {}
     for names, formals in ((draft.node.input, schema.inputs), (draft.node.output, schema.outputs)):
         for i, name in enumerate(names):
-            text = draft.type_text(name)
-            letter = formals[min(i, len(formals) - 1)].type_str
-            if text is not None and text not in allowed.get(letter, (letter,)):
+            text, formal = draft.type_text(name), formals[min(i, len(formals) - 1)]
+            if text is None:
+                continue
+            letter = formal.type_str
+            if text not in allowed.get(letter, (letter,)):
                 raise Unmovable(f"{schema.name} of opset {schema.since_version} does not take {text}")
+            # the exponent of Pow has a type of its own from opset 12 on
+            if formal.is_homogeneous and bound.setdefault(letter, text) != text:
+                raise Unmovable(f"{schema.name} of opset {schema.since_version} takes no {bound[letter]} beside {text}")
     to = draft.get("to")  # Cast says the type of its result itself
     if isinstance(to, int) and element_text(to) not in allowed[schema.outputs[0].type_str]:
         raise Unmovable(f"{schema.name} of opset {schema.since_version} does not give {element_text(to)}")

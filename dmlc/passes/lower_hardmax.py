@@ -15,6 +15,7 @@ from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttrib
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite
 from dmlc.records import dataclass
@@ -24,7 +25,8 @@ from dmlc.records import dataclass
 class LowerHardmax(Pass):
     """Options: ``lower_single_axis`` also lowers hardmax over one axis, for which targets have a node of their own.
 
-    Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``.
+    Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``. Those that may be
+    empty, as in an imported model, become one axis of the target's own hardmax.
     """
 
     lower_single_axis: bool = False
@@ -76,13 +78,30 @@ class _Lower(Rule[_Hardmax]):
         first, last = axes[0], axes[-1]
         between = [a for a in range(first, last) if a not in axes]
         if all(is_unit(rewriter.graph, x.shape[a]) for a in between):
-            return [_one_hot(rewriter, x, first, last)]
+            return [self._neighbouring(rewriter, x, first, last)]
         kept = [a for a in range(x.type.rank) if a not in axes]
         perm = (*kept, *axes)
         moved = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
-        hot = _one_hot(rewriter, moved, len(kept), x.type.rank - 1)
+        hot = self._neighbouring(rewriter, moved, len(kept), x.type.rank - 1)
         back = tuple([perm.index(a) for a in range(len(perm))])
         return [rewriter.add(TRANSPOSE, [hot], TransposeAttributes(perm=back))]
+
+    def _neighbouring(self, rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
+        graph = rewriter.graph
+        if graph.dims.least or self.lower_single_axis or not may_be_empty(graph, x, range(first, last + 1)):
+            return _one_hot(rewriter, x, first, last)
+        return _merged(rewriter, x, first, last)
+
+
+def _merged(rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
+    """Hardmax over the neighbouring axes as one.
+
+    The target's own gives nothing for nothing, where ArgMax fails: what an imported model is fed may be empty.
+    """
+    shape = (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :])
+    flat = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))
+    hot = rewriter.add(HARDMAX, [flat], HardmaxAttributes(axes=(first,)))
+    return rewriter.add(RESHAPE, [hot], ReshapeAttributes(shape=x.shape))
 
 
 def _one_hot(rewriter: Rewriter, x: Value, first: int, last: int) -> Value:

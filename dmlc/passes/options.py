@@ -97,8 +97,8 @@ def chosen_opset(target: Target, opset: int | None) -> int:
     """The opset to emit. Raises ``DmlcError`` E0552 for one that the target does not take."""
     if opset is None:
         return target.opset
-    if not target.min_opset <= opset <= target.max_opset:
-        text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset}"
+    if not hasattr(opset, "__index__") or not target.min_opset <= opset <= target.max_opset:
+        text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset!r}"
         raise fail(codes.OPSET_OUT_OF_RANGE, text)
     return opset
 

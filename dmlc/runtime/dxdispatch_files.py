@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,12 @@ SUFFIX = ".dxdispatch"
 
 
 def folder_of(path: Path) -> str:
-    """The folder beside a file that holds its data: ``head.dxdispatch`` for ``head.dxdispatch.json``."""
+    """The folder beside a file that holds its data: ``head.dxdispatch`` for ``head.dxdispatch.json``.
+
+    Raises ``DmlcError`` E0421 for a name that the file cannot tell.
+    """
     stem = path.name.removesuffix(".json").removesuffix(SUFFIX)
-    return stem + SUFFIX
+    return files.referred(path.with_name(stem + SUFFIX))
 
 
 def write(
@@ -33,7 +37,8 @@ def write(
     ``inputs`` are the files of the inputs by name. An input that has a file is held against the model and stays.
     Raises ``DmlcError``: E0421 (exit code 2), E0422, E0424, E0425.
     """
-    there = {name: path.parent / file for name, file in inputs.items() if (path.parent / file).exists()}
+    # of a name that is too long, Path.exists raises; that it cannot be written is told where it is
+    there = {name: path.parent / file for name, file in inputs.items() if os.path.exists(path.parent / file)}  # noqa: PTH110
     types = dict(artifact.signature.inputs)
     found = {name: _read(file, name, types[name].dtype.numpy) for name, file in there.items()}
     missing = [name for name in inputs if name not in there]
@@ -66,7 +71,7 @@ def _save(file: Path, array: Array) -> None:
         if file.parent.is_symlink():
             raise files.link_error(file.parent)
         file.parent.mkdir(parents=False, exist_ok=True)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
         raise files.cannot("write", file.parent, error) from None
     buffer = io.BytesIO()
     plain = np.ascontiguousarray(array.view(np.uint8) if array.dtype.kind == "b" else array).reshape(array.shape)

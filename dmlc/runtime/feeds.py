@@ -171,9 +171,12 @@ def _check_sizes(
 
 
 def broken_conditions(signature: Signature, binding: Mapping[str, int]) -> list[Diagnostic]:
-    """A diagnostic for each relation that does not hold under a full binding."""
+    """A diagnostic for each relation that does not hold. One of a dim that no input binds, as of what an operator of an
+    imported model gives, is passed over."""
     out = []
     for condition in signature.conditions:
+        if not _names(condition.left, condition.right) <= binding.keys():
+            continue
         left, right = evaluate(condition.left, binding), evaluate(condition.right, binding)
         if not condition.holds(left, right):
             values = ", ".join(f"{name} is {binding[name]}" for name in sorted(_names(condition.left, condition.right)))

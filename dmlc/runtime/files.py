@@ -133,6 +133,16 @@ def keep_mode(old: Path, new: Path) -> None:
         new.chmod(old.stat().st_mode & 0o777)
 
 
+def referred(path: Path) -> str:
+    """The name of a file that a written file beside it refers to, in text. Raises ``DmlcError`` E0421 (exit code 2)."""
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        message = f"cannot write {path}: what refers to it is UTF-8, and its name is not"
+        raise fail(codes.CANNOT_WRITE, message, help="give the output another name", exit_code=2) from None
+    return path.name
+
+
 def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
     """The error E0420 of what cannot be opened (``open``), or E0421 of what cannot be written (``write``)."""
     reason = getattr(error, "strerror", None) or str(error) or "there is not enough memory"

@@ -13,10 +13,12 @@ from dmlc.runtime.feeds import FeedChecker
 
 
 class NumpyCode:
-    """The function of a ``numpy`` artifact."""
+    """The function of a ``numpy`` artifact. It takes every input; one that is not fed has its default."""
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, defaults: Mapping[str, Array] | None = None) -> None:
         self.checker = FeedChecker(artifact.signature)
+        self._inputs = [name for name, _ in artifact.signature.inputs]
+        self._defaults = dict(defaults or {})
         self._outputs = [name for name, _ in artifact.signature.outputs]
         filename = f"<numpy code of {artifact.signature.name}>"
         # a failing line can be shown: tracebacks read the source from here
@@ -30,5 +32,6 @@ class NumpyCode:
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs by name. Raises what ``FeedChecker.check`` raises."""
-        results = self._function(*self.checker.check(feeds).values())
+        given = {**self._defaults, **self.checker.check(feeds)}
+        results = self._function(*[given[name] for name in self._inputs])
         return dict(zip(self._outputs, results if isinstance(results, tuple) else (results,), strict=True))

@@ -17,7 +17,7 @@ from dmlc.runtime.feeds import FeedChecker
 
 def evaluate(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, Array]:
     """The outputs by name. Raises what ``FeedChecker.check`` raises, and E0553 for an operator without a reference."""
-    checker = FeedChecker(signature_of(graph))
+    checker = FeedChecker(signature_of(graph, checked=True))
     arrays = checker.check(feeds)
     binding = checker.binding
     values: dict[Value, Array] = {}

@@ -204,7 +204,7 @@ class _Beside:
         self._places: dict[tuple[Path, int, int], int] = {}
 
     def refer(self, tensor: TensorProto, data: External | TensorProto, length: int) -> None:
-        """Make ``tensor`` refer to its data, ``length`` bytes, in this file."""
+        """Make ``tensor`` refer to its data, ``length`` bytes, in this file. Raises ``DmlcError`` E0421."""
         if isinstance(data, External):
             key = (data.path, data.offset, data.length)
             offset = self._places.get(key)
@@ -214,7 +214,7 @@ class _Beside:
             offset = self._add(data, length)
         tensor.ClearField("external_data")
         tensor.data_location = TensorProto.EXTERNAL
-        for name, value in (("location", self.path.name), ("offset", str(offset)), ("length", str(length))):
+        for name, value in (("location", files.referred(self.path)), ("offset", str(offset)), ("length", str(length))):
             tensor.external_data.add(key=name, value=value)
 
     def _add(self, data: External | TensorProto, length: int) -> int:

@@ -18,7 +18,7 @@ from dmlc.verify.trace import Step, float_feeds
 #: Which element wins where a NaN is among them is unspecified; ONNX Runtime's own kernels depend on the order.
 SELECTIONS = frozenset(
     {
-        *("argmax", "argmin", "topk", "hardmax", "reducemax", "reducemin", "max", "min", "clip", "relu"),
+        *("argmax", "argmin", "topk", "hardmax", "reducemax", "reducemin", "max", "min", "clip", "relu", "sign"),
         *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression"),
     }
 )
@@ -72,6 +72,45 @@ def reduced_nothing(steps: Sequence[Step]) -> bool:
         step.op.startswith(_REDUCTIONS) and any(x is not None and not x.size for x in step.operands[:1])
         for step in steps
     )
+
+
+# --- zeros and infinities
+
+
+def zeros_differ(first: Sequence[Step], second: Sequence[Step]) -> bool:
+    """Whether both divide by the same numbers with zeros of another sign: that of a zero that is a maximum is
+    unspecified, and kernels of ``relu`` and ``where`` do not keep it either."""
+    there = [x for step in second if (x := _zero_divisor(step)) is not None]
+    return any(
+        _are_equal(x, y) and not _are_equal(np.signbit(x), np.signbit(y))
+        for step in first
+        if (x := _zero_divisor(step)) is not None
+        for y in there
+    )
+
+
+def _zero_divisor(step: Step) -> Array | None:
+    """The floats that a step divides by, where a zero is among them."""
+    place = {"div": 1, "floordiv": 1, "mod": 1, "reciprocal": 0, "pow": 0}.get(step.op)
+    x = step.operands[place] if place is not None and place < len(step.operands) else None
+    return x if x is not None and x.dtype.kind == "f" and bool((x == 0).any()) else None
+
+
+def _are_equal(x: Array, y: Array) -> bool:
+    """Whether both hold the same, in any order where the shapes differ."""
+    if x.shape != y.shape:
+        x, y = np.sort(x, axis=None), np.sort(y, axis=None)
+    return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
+
+
+def rooted_infinity(steps: Sequence[Step]) -> bool:
+    """Whether -infinity was raised to 0.5: an infinity, or as a square root NaN."""
+    for step in steps:
+        if step.op == "pow" and len(numbers := list(step.floats())) == 2:
+            base, exponent = np.broadcast_arrays(*numbers)
+            if ((base == -np.inf) & (exponent == 0.5)).any():
+                return True
+    return False
 
 
 # --- integers
@@ -221,7 +260,9 @@ def underflowed(steps: Sequence[Step], feeds: Feeds) -> bool:
         finite = np.abs(x[np.isfinite(x)].astype(np.float64))
         if float(finite.max(initial=0)) > float(np.sqrt(np.float64(np.finfo(x.dtype).tiny))):
             return False
-    return bool(fed) and any(_is_denormal(x) for step in steps for x in (*step.floats(), *step.made()))
+    return bool(fed) and any(
+        _vanished(step) or any(map(_is_denormal, (*step.floats(), *step.made()))) for step in steps
+    )
 
 
 def _is_denormal(x: Array) -> bool:

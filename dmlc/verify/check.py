@@ -12,7 +12,7 @@ import numpy as np
 from dmlc.ir import Dim, substitute
 from dmlc.records import dataclass
 from dmlc.verify import causes
-from dmlc.verify.compare import DIFFERENT, WITHIN, Comparison, Errors, classes, compare, compare_values
+from dmlc.verify.compare import DIFFERENT, WITHIN, Comparison, Errors, as_one_array, classes, compare, compare_values
 from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
 from dmlc.verify.sizes import Binding
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
@@ -295,6 +295,10 @@ class _Case:
         if self._is_random(name, a):
             return RANDOM, "the original gives other numbers each time it runs"
         first, second = _traced(self._check.left, self.feeds, name), _traced(self._check.right, self.feeds, name)
+        if isinstance(a, list) and isinstance(b, list) and [*map(np.shape, a)] == [*map(np.shape, b)]:
+            a, b = as_one_array(a), as_one_array(b)
+            found = compare_values(name, a, b, self._check.allowed)
+            comparison = found if found.places is not None else comparison
         if first is not None:
             for status, reason in self._causes(comparison, a, b, first, second):
                 if reason:
@@ -317,6 +321,10 @@ class _Case:
             yield UNSPECIFIED, "a float that no integer holds is cast"
         if causes.divided_by_zero(first):
             yield UNSPECIFIED, "an integer is divided by zero"
+        if second is not None and causes.zeros_differ(first, second):
+            yield UNSPECIFIED, "a zero of another sign is divided by"
+        if causes.rooted_infinity(first):
+            yield UNSPECIFIED, "-infinity is raised to 0.5"
         if not self._check.left.defines_empty and causes.reduced_nothing(first):
             yield UNSPECIFIED, "a reduction over nothing, which ONNX does not define"
         if causes.integers_overflowed(first):

@@ -216,6 +216,15 @@ def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str]) -> Compar
     return _joined(name, [compare_values(name, x, y, allowed) for x, y in pairs])
 
 
+def as_one_array(value: Any) -> Any:
+    """The floats of a sequence one after another, to be looked at as a tensor's; anything else as it is."""
+    if not isinstance(value, list) or not value or not all(isinstance(x, np.ndarray) for x in value):
+        return value
+    if value[0].dtype.kind != "f" or any(x.dtype != value[0].dtype for x in value):
+        return value
+    return np.concatenate([x.reshape(-1) for x in value])
+
+
 def _extent(value: Any) -> str:
     return f"{len(value)} parts" if isinstance(value, (list, tuple, Mapping)) else "a tensor"
 

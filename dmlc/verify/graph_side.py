@@ -9,9 +9,11 @@ import numpy as np
 
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Array, Attributes, Dim, DimExpr, DimTable, ForeignType, Graph, Node, Value, evaluate
+from dmlc.ir.dtype import i32, i64
 from dmlc.ops import index
 from dmlc.ops.binary import DIV, FLOORDIV, MOD
 from dmlc.ops.choose import CAST
+from dmlc.ops.elementwise import SIGMOID
 from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds, InputSpec, Interface, NoInputs
@@ -20,6 +22,7 @@ from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
 
 _LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
 _DIVISIONS = (DIV, FLOORDIV, MOD)
+#: Of these the result is no rounder than the operand.
 _MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
 
 
@@ -39,7 +42,7 @@ class GraphSide:
         self._graph = graph
         self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
         self.output_names = tuple(name for name, _ in graph.outputs)
-        self.kinds: dict[str, str] = {}
+        self.kinds: dict[str, str] = {name: kind for name, value in graph.outputs if (kind := _computed_in(value))}
         self.size = len(graph)
         self.defines_empty = True
         self._plans: dict[tuple[tuple[str, int], ...], list[_Bound]] = {}
@@ -50,7 +53,7 @@ class GraphSide:
 
     def interfaces(self) -> list[Interface]:
         graph = self._graph
-        limits, divisors = _uses(graph)
+        limits, wrapping, divisors = _uses(graph)
         specs = []
         for value in graph.inputs:
             if value in graph.defaults:
@@ -58,7 +61,8 @@ class GraphSide:
             if isinstance(value.type, ForeignType):
                 raise NoInputs(f"input {value.name} is no tensor of a dtype that numbers are made up for")
             kind, name = value.type.dtype.long_name, value.name or ""
-            specs.append(InputSpec(name, kind, value.shape, limits.get(value), nonzero=value in divisors))
+            uses = {"nonzero": value in divisors, "wraps": value in wrapping}
+            specs.append(InputSpec(name, kind, value.shape, limits.get(value), **uses))
         divides = any(node.op in _DIVISIONS and node.operand(0).type.dtype.is_integer for node in graph)
         widest = WIDEST if divides else None
         bounds, conditions = dict(graph.dims.bounds), tuple(graph.conditions)
@@ -72,7 +76,11 @@ class GraphSide:
         return {}
 
     def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
-        return self.run(feeds)
+        """The outputs as they come out where nothing is rounded to f16 on the way, and where small sigmoids are less:
+        what kernels do."""
+        values = self._evaluate(feeds, keep=False, loosely=True)
+        with np.errstate(all="ignore"):
+            return {name: values[value].astype(value.type.dtype.numpy) for name, value in self._graph.outputs}
 
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         values = self._evaluate(feeds, keep=True)
@@ -98,16 +106,18 @@ class GraphSide:
             if not wanted.isdisjoint(node.results)
         ]
 
-    def _evaluate(self, feeds: Feeds, *, keep: bool) -> dict[Value, Array]:
+    def _evaluate(self, feeds: Feeds, *, keep: bool, loosely: bool = False) -> dict[Value, Array]:
         """All values, or without ``keep`` those that are outputs. Raises ``RunFailed``."""
         graph = self._graph
         values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
         binding = _binding(graph, values)
+        if loosely:
+            values = {v: _loose(None, array) for v, array in values.items()}
         waiting = {value: len(value.uses) for value in values}
         with np.errstate(all="ignore"):
             for bound in self._bound(binding):
                 node = bound.node
-                results = _results(bound, [None if v is None else values[v] for v in node.operands])
+                results = _results(bound, [None if v is None else values[v] for v in node.operands], loosely)
                 for value, array in zip(node.results, results, strict=True):
                     values[value], waiting[value] = array, len(value.uses)
                 for operand in () if keep else node.operands:
@@ -142,7 +152,16 @@ def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
     return out
 
 
-def _results(bound: _Bound, operands: list[Array | None]) -> tuple[Array, ...]:
+def _loose(node: Node | None, x: Array) -> Array:
+    """A value as it is inside of a runtime: f16 stays f32 between its nodes, and a sigmoid is as exact as 1 is."""
+    if x.dtype == np.float16:
+        x = x.astype(np.float32)
+    if node is not None and node.op is SIGMOID:
+        x = np.where(x < 0.5, np.maximum(x - np.finfo(x.dtype).eps, 0), x)
+    return x
+
+
+def _results(bound: _Bound, operands: list[Array | None], loosely: bool) -> tuple[Array, ...]:
     node = bound.node
     assert node.op.reference is not None
     try:
@@ -150,24 +169,51 @@ def _results(bound: _Bound, operands: list[Array | None]) -> tuple[Array, ...]:
     except (DmlcError, ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError) as error:
         raise RunFailed(f"{node.op.name}: {error}") from None
     results = found if isinstance(found, tuple) else (found,)
+    if loosely:
+        return tuple([_loose(node, array) for array in results])
     for value, shape, array in zip(node.results, bound.shapes, results, strict=True):
         if array.dtype != value.type.dtype.numpy or array.shape != shape:
             raise RunFailed(f"the reference of {node.op.name} gives {array.dtype}{list(array.shape)}, not {value.type}")
     return results
 
 
-def _uses(graph: Graph) -> tuple[dict[Value, Dim], set[Value]]:
-    """The inputs that are indices, with the size of what they index, and those that divide."""
+def _computed_in(output: Value) -> str | None:
+    """The narrowest dtype that the numbers of a float output were rounded to, where that is not its own."""
+    if isinstance(output.type, ForeignType) or not output.type.dtype.is_float:
+        return None
+    own = found = output.type.dtype
+    pending, seen = [output], {output}
+    while pending:
+        value = pending.pop()
+        node = value.producer
+        if node is None:
+            continue
+        if node.op not in _MOVES and node.operands and value.type.dtype.bits < found.bits:
+            found = value.type.dtype
+        floats = [v for v in node.operands if v is not None and v.type.dtype.is_float and v not in seen]
+        seen.update(floats)
+        pending += floats
+    return None if found is own else found.long_name
+
+
+def _uses(graph: Graph) -> tuple[dict[Value, Dim], set[Value], set[Value]]:
+    """The inputs that are indices, with the size of what they index; those of them whose negative indices stay negative
+    up to there; and those that divide."""
     limits: dict[Value, Dim] = {}
+    unsigned: set[Value] = set()
     divisors: set[Value] = set()
     for node in graph:
         if node.op in _LOOK_UPS:
             size = node.operand(0).shape[node.attributes_as(index.IndexAttributes).axis]
-            for value in _sources(node.operand(1)):
+            way = _way_to(node.operand(1))
+            sources = {value for value in way if value.producer is None}
+            for value in sources:
                 limits[value] = _smaller(graph.dims, limits.get(value, size), size)
+            if any(value.type.dtype not in (i32, i64) for value in way):
+                unsigned |= sources
         elif node.op in _DIVISIONS:
-            divisors |= _sources(node.operand(1))
-    return limits, divisors
+            divisors |= {value for value in _way_to(node.operand(1)) if value.producer is None}
+    return limits, limits.keys() - unsigned, divisors
 
 
 def _smaller(dims: DimTable, a: Dim, b: Dim) -> Dim:
@@ -175,17 +221,14 @@ def _smaller(dims: DimTable, a: Dim, b: Dim) -> Dim:
     return a if dims.at_most(a, b) else b if dims.at_most(b, a) else 1
 
 
-def _sources(value: Value) -> set[Value]:
-    """The inputs whose elements arrive here."""
-    out: set[Value] = set()
+def _way_to(value: Value) -> set[Value]:
+    """The values whose elements arrive here, from the inputs on."""
     pending, seen = [value], set()
     while pending:
         current = pending.pop()
         if current in seen:
             continue
         seen.add(current)
-        if current.producer is None:
-            out.add(current)
-        elif current.producer.op in _MOVES:
+        if current.producer is not None and current.producer.op in _MOVES:
             pending += [v for v in current.producer.operands if v is not None]
-    return out
+    return seen

@@ -12,7 +12,7 @@ import numpy as np
 from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
 from dmlc.ir.dim import Interval
 from dmlc.records import dataclass
-from dmlc.verify.patterns import PATTERNS, Pattern, fill
+from dmlc.verify.patterns import FROM_THE_END, PATTERNS, Pattern, fill
 from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
 
 #: Arrays (or lists of them, for a sequence) by input name.
@@ -29,8 +29,9 @@ class NoInputs(Exception):
 @dataclass(frozen=True, slots=True)
 class InputSpec:
     """One input: ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``; ``limit`` is set for an index into
-    something of that size; a ``length`` asks for a list of that many tensors. What divides has no zeros where it is
-    ``nonzero``; ``value`` is the only integer that works. An ``optional`` input is fed from time to time."""
+    something of that size, from the end too where it ``wraps``; a ``length`` asks for a list of that many tensors. What
+    divides has no zeros where it is ``nonzero``; ``value`` is the only integer that works. An ``optional`` input is fed
+    from time to time."""
 
     name: str
     kind: str
@@ -40,6 +41,7 @@ class InputSpec:
     nonzero: bool = False
     value: int | None = None
     optional: bool = False
+    wraps: bool = False
 
     @property
     def is_integer(self) -> bool:
@@ -88,7 +90,7 @@ class Interface:
         out = [self]
         if any(spec.is_integer for spec in self.inputs):
             for limit, value in ((2, None), (1, None), (None, 1)):
-                specs = [replace(s, limit=limit, value=value) if s.is_integer else s for s in self.inputs]
+                specs = [replace(s, limit=limit, wraps=False, value=value) if s.is_integer else s for s in self.inputs]
                 out.append(replace(self, inputs=tuple(specs)))
         return out
 
@@ -161,6 +163,8 @@ def _array(spec: InputSpec, pattern: Pattern, binding: Binding, rng: np.random.G
         return np.full(shape, spec.value, np.dtype(spec.kind))
     limit = None if spec.limit is None else evaluate(spec.limit, binding)
     array = fill(pattern, spec.kind, shape, rng, limit, widest)
+    if spec.wraps and pattern.name in FROM_THE_END and limit is not None:
+        array = array - rng.integers(0, 2, shape).astype(array.dtype) * max(limit, 1)
     if not spec.nonzero or not spec.is_integer:
         return array
     alone = limit is not None and limit <= 1  # -1 is the only index then

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.compare import DIFFERENT, Comparison, compare_values
+from dmlc.verify.compare import DIFFERENT, Comparison, as_one_array, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.tolerance import REASSOCIATES
 from dmlc.verify.trace import RunFailed, Side, Step
@@ -64,9 +64,9 @@ class Instability:
         self._results: list[dict[str, Any]] = []
         rng = np.random.default_rng([*seed, 11])
         weights = side.weights()
-        for _ in range(_TIMES):
+        for turn in range(_TIMES):
             moved, moved_weights = _moved(feeds, rng, fixed), _moved(weights, rng, fixed)
-            if not moved and not moved_weights:
+            if turn and not moved and not moved_weights:
                 return
             try:
                 self._results.append(side.run_with({**feeds, **moved}, moved_weights))
@@ -75,7 +75,7 @@ class Instability:
 
     def explains(self, comparison: Comparison, a: Array, b: Any, kind: str | None) -> bool:
         """Whether the output's difference is within what the original itself does."""
-        others = [result[comparison.name] for result in self._results]
+        others = [as_one_array(result[comparison.name]) for result in self._results]
         if any(other.shape != a.shape for other in others):
             return True  # the size itself hangs on the last places
         if not others or comparison.places is None:
@@ -88,7 +88,8 @@ class Instability:
             changed = np.logical_or.reduce([_sort(other) != _sort(a) for other in others])
         most = np.nan_to_num(np.fmax.reduce(apart), nan=0.0, posinf=np.inf)
         # an element may stay where it is by chance, while those beside it move
-        slack = _FURTHER * np.maximum(most, np.median(most))
+        with np.errstate(all="ignore"):
+            slack = _FURTHER * np.maximum(most, np.median(most))
         found = compare_values(comparison.name, a, b, frozenset({REASSOCIATES}), kind, slack)
         # where the original is now a number and now none, nothing is promised
         if found.status != DIFFERENT or found.places is None:

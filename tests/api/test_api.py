@@ -249,3 +249,23 @@ def test_random_feeds_keep_indices_in_range() -> None:
         feeds = program.random_feeds(seed)
         assert set(np.unique(feeds["i"])) <= {0, 1, 2}
         program.run(feeds, backend="reference")
+
+
+@pytest.mark.parametrize("source", [None, 0, b"x", [1], onnx.GraphProto()])
+def test_what_cannot_be_compiled(source: Any) -> None:
+    with pytest.raises(
+        dmlc.DmlcError, match=r"a path, a dmlc\.Graph or an onnx\.ModelProto is compiled, not "
+    ) as caught:
+        dmlc.compile(source)
+    assert caught.value.diagnostics[0].code.id == "E0556"
+
+
+def test_choices_of_another_type() -> None:
+    wrong: dict[str, Any]
+    for wrong, code in (({"opset": "17"}, "E0551"), ({"target": None}, "E0550"), ({"feature_level": 5.0}, "E0556")):
+        with pytest.raises(dmlc.DmlcError) as caught:
+            dmlc.compile(built(), **wrong)
+        assert caught.value.diagnostics[0].code.id == code
+    assert dmlc.compile(built(), opset=np.int64(17)).opset == 17  # type: ignore[arg-type]
+    with pytest.raises(dmlc.DmlcError, match="there is no backend 3"):
+        dmlc.compile(built()).run({"x": np.zeros((2, 4), np.float32)}, backend=3)  # type: ignore[arg-type]

@@ -237,3 +237,20 @@ def test_without_columns_the_line_is_marked(g: dmlc.Graph, monkeypatch: pytest.M
     error = refused(lambda: dmlc.argmax(x, axes=3))
     assert error.code.id == "E0301"
     assert marked(error) == "error = refused(lambda: dmlc.argmax(x, axes=3))"
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"), [([[1], [2, 3]], None), (["a"], "f32"), (300, "i8"), ({1}, "f32"), (10**400, "f32")]
+)
+def test_data_that_is_no_array(data: object, dtype: str | None) -> None:
+    error = refused(lambda: dmlc.constant(data, dtype=dtype))
+    assert error.code.id == "E0335"
+    assert error.message.startswith("no array can be made of this data: ")
+
+
+def test_sizes_and_dtypes_that_are_arrays_or_modules(g: dmlc.Graph) -> None:
+    for size in (np.zeros(2), np.array("s"), np.array(3.0)):
+        assert refused(lambda size=size: g.input("x", dtype="f32", shape=(size,))).code.id == "E0332"  # type: ignore[misc]
+    assert g.input("x", dtype="f32", shape=(np.int64(3), np.array(4))).shape == (3, 4)
+    for dtype in (np, "\udcff"):
+        assert refused(lambda dtype=dtype: g.input("y", dtype=dtype, shape=(2,))).code.id == "E0211"  # type: ignore[misc]

@@ -194,3 +194,31 @@ def test_a_full_stdout(folder: Path) -> None:
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, cwd=root)
     assert done.returncode == 2
     assert "cannot write to stdout: No space left on device" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names there are UTF-8")
+def test_names_that_are_no_utf8(refused: Callable[..., str], folder: Path) -> None:
+    odd = os.fsdecode(b"b\xff")
+    Path(f"{odd}.dml").write_text(GOOD)
+    for argv in (["compile", "-q"], ["compile", "-q", "--ledger", "l.json"], ["run", "-q", "--random", "1"]):
+        assert main([*argv, f"{odd}.dml"]) == 0  # an internal error: the place in the program goes into the model
+    assert onnx.load(f"{odd}.onnx").graph.node[0].doc_string == "b\\udcff.dml:2:9"
+    assert main(["compile", "-q", f"{odd}.dml", "-o", "o.dxdispatch.json"]) == 0
+    weighted()
+    folder.joinpath("sub").mkdir()
+    for argv in (["big.onnx", "-o", f"sub/{odd}.onnx"], ["m.dml", "-o", f"{odd}.dxdispatch.json"]):
+        with pytest.raises(dmlc.DmlcError, match="what refers to it is UTF-8") as caught:
+            dmlc.compile(argv[0]).save(argv[2])
+        assert (caught.value.diagnostics[0].code.id, caught.value.exit_code) == ("E0421", 2)
+
+
+def test_names_of_files_that_are_too_long(refused: Callable[..., str]) -> None:
+    for name in ("n" * 260 + ".dxdispatch.json", "n" * 260 + ".onnx", "n" * 260 + ".py"):
+        assert "file name too long" in refused(2, "E0421", "compile", "m.dml", "-o", name, "-q")
+    long = "x" * 300
+    Path("long.dml").write_text(f"model m({long}: f32[4]) -> (y) {{\n    return exp({long})\n}}\n")
+    assert main(["compile", "long.dml", "-o", "long.dxdispatch.json", "-q"]) == 0
+    assert main(["compile", "long.dml", "-o", "long.dxdispatch.json", "-q"]) == 0  # the data is there now
+    with pytest.raises(dmlc.DmlcError, match="null byte") as caught:
+        dmlc.compile("m.dml").save("a\0b.dxdispatch.json")
+    assert caught.value.diagnostics[0].code.id == "E0421"

@@ -23,6 +23,13 @@ def python(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def shell(command: str, cwd: Path) -> tuple[int, str, str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    line = f"'{sys.executable}' -m dmlc {command}"
+    done = subprocess.run(line, shell=True, cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("argv", [["--help"], ["--version"], ["-h"]])
 def test_help_loads_no_library(tmp_path: Path, argv: list[str]) -> None:
     code = (
@@ -94,6 +101,27 @@ def test_a_full_disk(tmp_path: Path) -> None:
             )
         assert done.returncode == 2
         assert done.stderr == "dmlc: cannot write to stdout: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full")
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full", "<&- 2>&-"])
+def test_messages_that_cannot_be_written_change_nothing(tmp_path: Path, stderr: str) -> None:
+    # the exit code was 1, after a traceback that nobody saw
+    tmp_path.joinpath("m.dml").write_text("model m(x: f32[2]) -> (y) {\n    y = -x\n    return y\n}\n")
+    for verb, code in (("compile m.dml", 0), ("compile m.dml -o - --format json", 2), ("check none.dml", 2), ("no", 2)):
+        assert shell(f"{verb} {stderr}", tmp_path) == (code, "", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.dml", "m.onnx"]
+    assert shell(f"fmt --check --format json m.dml {stderr}", tmp_path)[0] == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell of POSIX")
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-"])
+def test_a_closed_stdout(tmp_path: Path, closed: str) -> None:
+    tmp_path.joinpath("m.dml").write_text("model m(x: f32[2]) -> (y) {\n    y = -x\n    return y\n}\n")
+    for verb in ("ops", "--help", "check m.dml", "compile m.dml -o -", "compile m.dml --format json -q"):
+        assert shell(f"{verb} {closed}", tmp_path) == (2, "", "dmlc: cannot write to stdout: it is closed\n")
+    assert shell(f"compile m.dml -q {closed}", tmp_path) == (0, "", "")  # says nothing there
+    assert shell(f"check none.dml -q {closed}", tmp_path)[0] == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="shells of POSIX")

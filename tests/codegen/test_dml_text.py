@@ -118,3 +118,52 @@ def test_what_no_program_can_say_is_refused(m: onnx.ModelProto, words: str, tmp_
     assert caught.value.diagnostics[0].code.id == "E0508"
     assert words in caught.value.diagnostics[0].message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["past + seq", "N+1", "2n", "in", "inf", "batch size", "#"])
+def test_dims_of_any_name(name: str, tmp_path: Path) -> None:
+    # exporters name sizes as they come; they were written bare, which no program is
+    proto = model([node("Softmax", ["x"], ["y"], axis=0)], [info("x", [name, 4])], [info("y", [name, 4])])
+    path = tmp_path / "head.dml"
+    dmlc.compile(proto).save(path)
+    again = dmlc.compile(path).to_onnx()
+    assert [d.dim_param for d in again.graph.input[0].type.tensor_type.shape.dim] == [name, ""]
+    reshaped = (
+        f"dim `{name}` in 1..9\nmodel m(x: f32[`{name}`, 4]) -> (y) {{ return reshape(x, shape=[`{name}` * 4]) }}"
+    )
+    dmlc.compile(Source("m", reshaped), target="onnx").save(path)
+    assert f"dim `{name}` in 1..9" in path.read_text(encoding="utf-8")
+    assert dmlc.compile(path, target="onnx").to_onnx().graph.output[0] is not None
+
+
+@pytest.mark.parametrize("name", ["a\0", "\x1b[31m", "a`b", "a\nb", "\x7f"])
+@pytest.mark.parametrize("place", ["model", "input", "weight", "value", "dim"])
+def test_names_that_cannot_be_quoted(name: str, place: str, tmp_path: Path) -> None:
+    def at(here: str, other: str) -> str:
+        return name if here == place else other
+
+    proto = model(
+        [
+            node("MatMul", [at("input", "x"), at("weight", "w")], [at("value", "v")]),
+            node("Softmax", [at("value", "v")], ["y"]),
+        ],
+        [info(at("input", "x"), [at("dim", "n"), 4])],
+        [info("y", None)],
+        **{at("weight", "w"): np.ones((4, 4), np.float32)},
+    )
+    proto.graph.name = at("model", "m")
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(proto).save(tmp_path / "m.dml")
+    assert caught.value.diagnostics[0].code.id == "E0508"
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_files_and_texts_are_quoted(tmp_path: Path) -> None:
+    weights = np.arange(64, dtype=np.float32).reshape(4, 16)
+    proto = model([node("MatMul", ["x", "w"], ["y"])], [info("x", ["n", 4])], [info("y", ["n", 16])], w=weights)
+    path = tmp_path / 'a"b.dml'
+    dmlc.compile(proto).save(path)
+    assert dmlc.compile(path).signature.outputs[0][0] == "y"
+    for name in ("a\\b.dml", "a\nb.dml"):
+        with pytest.raises(dmlc.DmlcError, match="cannot be written in a program"):
+            dmlc.compile(proto).save(tmp_path / name)

@@ -198,6 +198,14 @@ def test_types_that_came_or_went() -> None:
     assert not fits(node("Identity", "s"), 14, 13, sequences)
 
 
+def test_an_exponent_of_a_type_of_its_own() -> None:
+    n = node("Pow", "x", "e")
+    assert fits(n, 13, 11, known(types={"x": (F, [2]), "e": (F, [])}))
+    mixed = known(types={"x": (TensorProto.DOUBLE, [2]), "e": (F, [])})
+    assert fits(n, 13, 12, mixed)
+    assert obstacle(n, 13, 11, mixed) == "Pow of opset 7 takes no tensor(double) beside tensor(float)"
+
+
 @pytest.mark.skipif(NEWEST < 28, reason="the installed onnx has no opset 28")
 def test_the_remainder_of_floats_is_new() -> None:
     n = node("Mod", "x", "y")

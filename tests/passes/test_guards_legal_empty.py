@@ -20,3 +20,17 @@ def test_what_two_nodes_of_a_model_became_is_said_where_kernels_refuse_it(op: st
     lowest = np.iinfo(np.int32).min if op == "ReduceMax" else np.iinfo(np.int32).max
     found = program.run({"x": np.zeros((2, 0, 3), np.int32)}, "cpu")["y"]
     np.testing.assert_array_equal(found, np.full((2, 1), lowest, np.int32))
+
+
+@pytest.mark.parametrize("target", ["cpu", "onnx", "directml"])
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_an_open_size_that_is_fed_as_nothing_is_not_searched(op: str, target: str) -> None:
+    """What two nodes over i64 became is found by a search, which fails over nothing; the kernel does not."""
+    both = [r.node(op, ["x", "a"], ["s"], keepdims=1), r.node(op, ["s", "b"], ["y"], keepdims=1)]
+    inputs, outputs = [("x", r.KINDS["i64"], ["n", "m", 2])], [("y", r.KINDS["i64"], [1, 1, 2])]
+    m = r.model(both, inputs, outputs, opset=18, a=np.array([0]), b=np.array([1]))
+    program = dmlc.compile(m, target=target)
+    assert [rule for rule, _ in r.fired(program)][:2] == ["merge-nested-reductions", "extreme-of-nothing"]
+    for shape in [(0, 2, 2), (2, 0, 2), (0, 0, 2), (3, 2, 2)]:
+        feeds = {"x": np.arange(np.prod(shape), dtype=np.int64).reshape(shape) - 2**60}
+        r.same(r.run(m, feeds), program.run(feeds, "cpu"))

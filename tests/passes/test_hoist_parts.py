@@ -95,6 +95,16 @@ def test_parts_that_stay(reduction: Operation, axis: int, axes: list[int], dtype
     assert why in " | ".join(remarks(ctx))
 
 
+@pytest.mark.parametrize("axes", [[0, 2], [2]])
+def test_a_part_with_a_size_that_the_others_tell(axes: list[int]) -> None:
+    """The whole has 64 there, and no dim that the part has."""
+    b = Building(n=(1, 4096))
+    whole = b(CONCAT, b.input("a", (128, 4, "n")), b.constant(np.ones((0, 4, 64))), axis=0)
+    assert whole.shape == (128, 4, 64)
+    graph = b.done(b(REDUCE_MAX, whole, axes=axes))
+    check_numbers(PASS, graph, context("cpu"), binding={"n": 64})
+
+
 def test_small_and_shared_parts_stay() -> None:
     b = Building(n=(1, 4096))
     x, y = b.input("x", ("n", 64)), b.input("y", ("n", 64))

@@ -134,3 +134,23 @@ def test_imported_models(opset: int) -> None:
         hot = np.arange(flat.shape[1]).reshape(1, -1, 1) == np.argmax(flat, axis=1)[:, None]
         for found in on_runtime(program, {"x": data}):
             np.testing.assert_array_equal(found["y"], hot.reshape(data.shape))
+
+
+@pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_imported_models_give_nothing_for_nothing(axis: int, target: str) -> None:
+    """A model may be fed an empty batch: ONNX's own hardmax takes it, over several axes too, and an ArgMax fails."""
+    make = onnx.helper
+    node = make.make_node("Hardmax", ["x"], ["y"], axis=axis)
+    x, y = [make.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", "c", "w"]) for name in "xy"]
+    opsets = [make.make_opsetid("", 8)]
+    model = make.make_model(make.make_graph([node], "g", [x], [y]), opset_imports=opsets, ir_version=6)
+    program = dmlc.compile(model, target=target, exact=True)
+    for shape in [(0, 4, 2), (2, 0, 2), (2, 4, 0), (0, 0, 0), (2, 4, 2)]:
+        data = np.random.default_rng(0).integers(0, 3, shape).astype(np.float32)
+        flat = data.reshape(int(np.prod(shape[:axis])), int(np.prod(shape[axis:])))
+        wanted = np.zeros_like(flat)
+        for row, hot in zip(flat, wanted, strict=True):
+            hot[np.flatnonzero(row == row.max(initial=-1))[:1]] = 1
+        for found in on_runtime(program, {"x": data}):
+            np.testing.assert_array_equal(found["y"], wanted.reshape(shape))

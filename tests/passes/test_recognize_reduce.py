@@ -292,6 +292,20 @@ def test_a_sum_of_parts_is_a_mean(scale: str, number: Any) -> None:
     assert "is not the number of elements, 3" in reasons(program, "mean-of-parts")
 
 
+@pytest.mark.parametrize("scale", ["Mul", "Div"])
+def test_a_sum_of_nothing_is_no_mean(scale: str) -> None:
+    """It is 0, the mean NaN; a factor that is one over no whole number was once taken for one over none."""
+    number = np.float32(-2.5)
+    before = model([node(scale, ["x", "n"], ["p"]), node("ReduceSum", ["p", "a"], ["y"])], (3, 0), n=number, a=[1])
+    after = model([node("ReduceSum", ["x", "a"], ["p"]), node(scale, ["p", "n"], ["y"])], (3, 0), n=number, a=[1])
+    for m in (before, after):
+        for target in ("directml", "onnx"):
+            program = dmlc.compile(m, target=target)
+            assert not {"mean-of-parts", "mean-from-sum"} & set(classes(program))
+            got = program.run({"x": np.zeros((3, 0), np.float32)}, "cpu")["y"]
+            np.testing.assert_array_equal(got, np.zeros((3, 1)))
+
+
 def test_a_mean_times_its_count_is_a_sum() -> None:
     nodes = [node("ReduceMean", ["x"], ["p"], axes=[1]), node("Mul", ["n", "p"], ["y"])]
     check(model(nodes, n=np.float32(4)), ["ReduceSum"])

@@ -108,6 +108,24 @@ def test_a_selection_over_nothing_stays_refused() -> None:
     assert set(r.refusals(dmlc.compile(m, opset=21))) == {"E0591", "E0592"}
 
 
+@pytest.mark.parametrize("last", ["ReduceSum", "Pad", "MatMul"])
+def test_a_size_that_only_a_node_tells(last: str) -> None:
+    """The repair would take away NonZero, and with it how many numbers are not zero."""
+    nodes = [r.node("NonZero", ["x"], ["i"]), r.node("Cast", ["i"], ["f"], to=r.FLOAT)]
+    nodes.append(r.node("Slice", ["f", "none", "none", "none"], ["s"]))  # [0, how many]
+    weights = {"none": np.array([0])}
+    if last == "MatMul":
+        nodes += [r.node("Transpose", ["s"], ["t"]), r.node("MatMul", ["t", "w"], ["y"])]
+        weights["w"] = np.zeros((0, 3), np.float32)
+    else:
+        weights["a"] = np.array([0, 0, 1, 0] if last == "Pad" else [0])
+        nodes.append(r.node(last, ["s", "a"], ["y"]))
+    m = r.model(nodes, [("x", r.FLOAT, ["N"])], [("y", r.FLOAT, None)], **weights)
+    x = np.array([0, 1, 2, 0, 3], np.float32)
+    got = dmlc.compile(m, exact=True).run({"x": x}, "cpu")["y"]
+    np.testing.assert_array_equal(got, np.zeros((3, 3) if last == "MatMul" else (1, 3)))
+
+
 def test_what_is_not_empty_is_left() -> None:
     for shape in ((2, 3), (2, "N")):
         m = r.reduction("ReduceMax", shape=shape)

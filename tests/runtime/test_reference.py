@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 import dmlc
@@ -65,3 +66,24 @@ def test_an_operator_without_a_reference() -> None:
     with pytest.raises(dmlc.DmlcError, match="only ONNX Runtime knows it") as caught:
         evaluate(graph, {})
     assert caught.value.diagnostics[0].code.id == "E0553"
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy"])
+def test_relations_of_an_imported_model_are_checked_where_onnx_runtime_does_not(backend: str) -> None:
+    """What was fed is wrong, not the compiler; and an empty batch is not wrong."""
+    make = onnx.helper
+    x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", "m"])
+    outputs = [make.make_tensor_value_info(name, onnx.TensorProto.INT64, None) for name in ("best", "top")]
+    nodes = [make.make_node("ArgMax", ["x"], ["best"], axis=1), make.make_node("TopK", ["x", "k"], ["values", "top"])]
+    k = onnx.numpy_helper.from_array(np.array([3]), "k")
+    model = make.make_model(
+        make.make_graph(nodes, "g", [x], outputs, [k]), opset_imports=[make.make_opsetid("", 17)], ir_version=8
+    )
+    program = dmlc.compile(model, target="onnx")
+    out = program.run({"x": np.zeros((0, 4), np.float32)}, backend=backend)
+    assert (out["best"].shape, out["top"].shape) == ((0, 1), (0, 3))
+    for columns in (0, 2):
+        with pytest.raises(dmlc.DmlcError, match=f"3 <= m does not hold: m is {columns}") as caught:
+            program.run({"x": np.zeros((2, columns), np.float32)}, backend=backend)
+        assert {d.code.id for d in caught.value.diagnostics} == {"E0426"}
+        assert caught.value.exit_code == 1

@@ -15,7 +15,9 @@ from dmlc.verify.causes import (
     integers_overflowed,
     nan_selected,
     reduced_nothing,
+    rooted_infinity,
     underflowed,
+    zeros_differ,
 )
 from dmlc.verify.trace import Step
 from dmlc.verify.unstable import jumped_on
@@ -40,6 +42,27 @@ def test_nan_in_selections() -> None:
     assert not nan_selected([step("argmax", f32(1, 2), gives=i32(1))])
     assert not nan_selected([step("exp", f32(NAN), gives=f32(NAN))])
     assert nan_selected([Step("if", (f32(NAN),), (None,), frozenset({"reducemax"}))])
+
+
+def test_zeros_of_another_sign() -> None:
+    def division(*by: float) -> list[Step]:
+        return [step("div", f32(1), f32(*by), gives=f32(0))]
+
+    assert zeros_differ(division(0.0, 1), division(-0.0, 1))
+    assert zeros_differ(division(0.0, 1), [step("reciprocal", f32(-0.0, 1), gives=f32(-INF, 1))])
+    assert not zeros_differ(division(0.0, 1), division(0.0, 1))
+    assert not zeros_differ(division(0.0, 1), division(-0.0, 2))
+    assert not zeros_differ(division(0.0, 1), division(1, -0.0))
+    assert not zeros_differ(division(1), [])
+    turned = [step("div", f32(1), f32(1, 0.0).reshape(2, 1), gives=f32(0))]
+    assert not zeros_differ(division(0.0, 1), turned)
+    assert zeros_differ(division(-0.0, 1), turned)
+
+
+def test_the_root_of_an_infinity() -> None:
+    assert rooted_infinity([step("pow", f32(1, -INF), f32(0.5), gives=f32(1, INF))])
+    assert not rooted_infinity([step("pow", f32(1, INF), f32(0.5), gives=f32(1, INF))])
+    assert not rooted_infinity([step("pow", f32(-INF), f32(2), gives=f32(INF))])
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,61 @@ def test_code_that_fails_or_lies() -> None:
     assert verify_graph(graph, lambda feeds: {"y": feeds["x"]}).status == "different"
 
 
+#: What ONNX Runtime's kernels compute in a way of their own, and the reason that a verdict gives.
+OWN_WAYS = {
+    "sign of NaN": ("f16", "sign(x)", "a NaN reaches a selection in both"),
+    "zeros of relu": ("f32", "10 / relu(x)", "a zero of another sign is divided by"),
+    "zeros of max": ("f64", "1 / max(x, 0)", "a zero of another sign is divided by"),
+    "zeros of reduce_max": ("f32", "reciprocal(reduce_max(x, axes=[0]))", "a zero of another sign is divided by"),
+    "root of -infinity": ("f32", "x ** 0.5", "-infinity is raised to 0.5"),
+    "small sigmoid": ("f32", "sigmoid(x - 64)", "the original moves as far"),
+    "small sigmoid of integers": ("i32", "sigmoid(x as f32 - 64)", "the original moves as far"),
+    "logarithm of small sigmoid": ("f32", "log(sigmoid(x))", "the original moves as far"),
+    "f16 kept in f32, then cast": ("f16", "erf(x) as f64", ""),
+    "f32, then cast": ("f32", "erf(x) as f64", ""),
+    "f16 kept in f32, then searched": ("f16", "argmin(tanh(x), axes=[1])", "the original moves as far"),
+    "f16 squares kept in f32": ("f16", "sqrt(x * x + x * x)", ""),
+}
+
+
+@pytest.mark.parametrize("case", OWN_WAYS)
+def test_kernels_with_ways_of_their_own(case: str) -> None:
+    dtype, body, reason = OWN_WAYS[case]
+    program = dmlc.compile(Source("m.dml", f"model m(x: {dtype}[N, M]) -> (y) {{\n    return {body}\n}}\n"))
+    verdict = program.verify(72)
+    assert verdict.ok, verdict.to_text()
+    assert reason in verdict.to_text()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "meant", "made"),
+    [
+        ("f32", "sigmoid(x)", "clip(x * 0.25 + 0.5, min=0, max=1)"),
+        ("f16", "argmax(sigmoid(x), axes=[1])", "argmin(x, axes=[1])"),
+        ("f16", "argmin(x, axes=[1])", "argmin(x, axes=[1], ties=last)"),
+        ("f32", "argmax(sigmoid(x), axes=[1])", "argmax(x, axes=[1])"),
+        ("f32", "1 / x", "1 / abs(x)"),
+        ("f32", "x ** 0.5", "sqrt(abs(x))"),
+        ("f32", "x * 3", "((x as f16) * 3) as f32"),
+        ("f64", "x * 3", "((x as f32) * 3) as f64"),
+    ],
+)
+def test_their_ways_excuse_nothing_else(dtype: str, meant: str, made: str) -> None:
+    text = f"model m(x: {dtype}[N, M]) -> (y) {{\n    return %s\n}}\n"
+    result = dmlc.compile(Source("m.dml", text % made), target="onnx").to_onnx()
+    assert verify_graph(graph_of(text % meant), result).status == "different"
+
+
+def test_indices_from_the_end() -> None:
+    text = "model m(x: f32[5, 3], i: i32[N]) -> (y) {\n    return gather(x, %s)\n}\n"
+    for index in ("i", "i as i64", "unsqueeze(i, axes=[1])"):
+        assert dmlc.compile(Source("m.dml", text % index)).verify(24).status == "equal"
+    wrong = dmlc.compile(Source("m.dml", text % "max(i, 0)"), target="onnx").to_onnx()
+    assert verify_graph(graph_of(text % "i"), wrong).status == "different"
+    # -1 would be far out of range behind this cast
+    assert dmlc.compile(Source("m.dml", text % "i as u32")).verify(24).status == "equal"
+
+
 def test_operators_without_a_reference() -> None:
     noise = graph_of("model m(x: f32[3]) -> (y) {\n    return onnx.RandomUniformLike(x)\n}\n")
     verdict = verify_graph(noise, lambda feeds: {})

@@ -280,3 +280,19 @@ def test_over_nothing_the_original_may_fail() -> None:
     verdict = verify_models(some, model(*cut, x=(3, 2), constants={"o": ints(0), "a": ints(1)}), inputs=3)
     assert verdict.status == "different"
     assert "the result fails" in verdict.reason
+
+
+def test_a_sequence_may_leave_the_range_too() -> None:
+    """What is excused of a tensor is excused of a sequence's parts, and nothing else is."""
+
+    def parts(*ops: tuple[str, str]) -> onnx.ModelProto:
+        nodes = [node(op, ["x" if i == 0 else "h", by], ["h" if i == 0 else "t"]) for i, (op, by) in enumerate(ops)]
+        made = model(*nodes, node("SequenceConstruct", ["t", "x"], ["y"]), x=(3, 5), constants={"c": floats(2.0**-128)})
+        made.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(helper.make_tensor_type_proto(F32, (3, 5))))
+        return made
+
+    squares = parts(("Mul", "x"), ("Mul", "c"))
+    verdict = verify_models(squares, parts(("Mul", "c"), ("Mul", "x")))
+    assert verdict.ok, verdict.to_text()
+    assert "overflowed" in verdict.to_text()
+    assert verify_models(squares, parts(("Mul", "c"), ("Add", "x"))).status == "different"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import FOREIGN, Array, Graph, Node, Tensor, dim_names
-from dmlc.ir.printer import print_graph
+from dmlc.ir.printer import print_graph, string_text
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.versions import unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
+#: What neither a quoted name nor a string holds (``dmlc/text/dml.lark``).
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 #: Constants up to this many elements are written in the program.
 _WRITTEN = 16
 
@@ -30,7 +35,9 @@ def emit(graph: Graph, weights: str | None = None) -> Artifact:
             return None
         key = f"w{len(arrays)}"
         arrays[key] = tensor.array
-        return f'load("{weights}", "{key}")'
+        if _CONTROL.search(weights) or "\\" in weights:  # which load takes for a way out of the folder
+            raise _refusal(f"the name {weights!r} cannot be written in a program", help="give the output another name")
+        return f'load({string_text(weights)}, "{key}")'
 
     text = print_graph(graph, max_elements=None, load=load)
     return Artifact(kind="dml", payload=text, signature=signature_of(graph), arrays=arrays)
@@ -50,10 +57,18 @@ def _check(graph: Graph) -> None:
             unknown = [name for name in dim_names(size) if name not in sizes]
             if unknown:
                 raise _refusal(f"{_name(node)} depends on {unknown[0]}, a size that no input has", node)
-    names = [value.name or "" for value in graph.inputs] + [name for name, _ in graph.outputs]
-    odd = next((n for n in names if "`" in n or "\n" in n), None)
+    odd = next((name for name in _names(graph) if "`" in name or _CONTROL.search(name)), None)
     if odd is not None:
         raise _refusal(f"the name {odd!r} cannot be quoted in a program")
+
+
+def _names(graph: Graph) -> Iterator[str]:
+    """Every name that is written."""
+    yield graph.name
+    values = [*graph.inputs, *[value for node in graph for value in node.results]]
+    yield from [value.name for value in values if value.name]
+    yield from [name for name, _ in graph.outputs]
+    yield from {name for value in values for size in value.shape for name in dim_names(size)}
 
 
 def _check_opaque(node: Node, opset: int, sizes: set[str]) -> None:
@@ -67,8 +82,12 @@ def _check_opaque(node: Node, opset: int, sizes: set[str]) -> None:
         if unknown:
             raise _refusal(f"{_name(node)} gives {unknown[0]}, a size that no input has", node)
     for name, value in a.attributes:
-        if isinstance(value, (bytes, Tensor)):
+        texts = value if isinstance(value, tuple) else (value,)
+        if isinstance(value, (bytes, Tensor)) or any(isinstance(text, str) and _is_odd(text) for text in texts):
             raise _refusal(f"attribute {name} of {_name(node)} cannot be written in a program", node)
+    parts = [*(a.domain.split(".") if a.domain else ()), a.op_type, *[name for name, _ in a.attributes]]
+    if not all(parts) or any("`" in part or _CONTROL.search(part) for part in parts):
+        raise _refusal(f"the names of {_name(node)} cannot be quoted in a program", node)
     origin: NodeOrigin | None = node.origin
     if origin is not None and not unchanged(origin.proto, origin.version, opset):
         raise _refusal(f"{_name(node)} of opset {origin.version} is said otherwise at opset {opset}", node)
@@ -81,6 +100,13 @@ def _name(node: Node) -> str:
     return f"node {node.name} ({kind})" if node.name else f"a node of {kind}"
 
 
-def _refusal(message: str, node: Node | None = None) -> DmlcError:
+def _is_odd(text: str) -> bool:
+    """Whether no string says the text: of control characters only two have an escape."""
+    return _CONTROL.search(text.replace("\n", "").replace("\t", "")) is not None
+
+
+def _refusal(
+    message: str, node: Node | None = None, help: str = "emit ONNX, which holds all that the model has"
+) -> DmlcError:
     labels = [] if node is None else [Label(span) for span in node.spans[:1]]
-    return fail(codes.NO_DML_TEXT, message, *labels, help="emit ONNX, which holds all that the model has")
+    return fail(codes.NO_DML_TEXT, message, *labels, help=help)

@@ -21,6 +21,8 @@ from dmlc.ops.constant import CONSTANT
 #: Constants up to this many elements are written in the file.
 _WRITTEN = 16
 _ODD = re.compile(r"[^A-Za-z0-9._-]")
+#: Systems take 255 bytes, of which a number and the suffix need some.
+_LONGEST = 100
 
 
 def emit(graph: Graph, folder: str | None = None, feature_level: str | None = None) -> Artifact:
@@ -230,7 +232,7 @@ def _path(folder: str | None, name: str) -> str:
 
 
 def _file_name(name: str) -> str:
-    return _ODD.sub("_", name) or "_"
+    return _ODD.sub("_", name)[:_LONGEST] or "_"
 
 
 def _unique(wanted: list[str], spell: Callable[[str], str]) -> list[str]:

@@ -42,7 +42,7 @@ def emit(graph: Graph, style: Style = "fast") -> Artifact:
     parts = [_header(body, short, _saved_builtins(body, [*sources, *long])), "\n".join(function), *sources]
     if long:
         parts.append("\n".join(long))
-    return Artifact(kind="numpy", payload="\n\n\n".join(parts) + "\n", signature=signature_of(graph))
+    return Artifact(kind="numpy", payload="\n\n\n".join(parts) + "\n", signature=signature_of(graph, checked=True))
 
 
 def _header(body: Body, constants: list[str], saved: list[str]) -> str:

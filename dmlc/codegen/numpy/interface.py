@@ -60,7 +60,7 @@ def docstring_lines(body: Body) -> list[str]:
     if graph.outputs:
         lines += ["", "Returns", "-------"]
     lines += [f"{clean(output)} : {_type_text(value.type)}" for output, value in graph.outputs]
-    notes = [_bound_text(d, graph.dims.bounds.get(d, (1, inf))) for d in body.dims]
+    notes = [_bound_text(d, graph.dims.interval(symbol(d))) for d in body.dims]
     notes += [clean(str(condition)) for condition in graph.conditions]
     if notes:
         lines += ["", "Notes", "-----", *notes]
@@ -136,7 +136,7 @@ class Checks:
         self._later += statement("", call(function, holds, message(text)), INDENT)
 
     def _bounds(self, dim: str) -> None:
-        low, high = self.body.graph.dims.bounds.get(dim, (1, inf))
+        low, high = self.body.graph.dims.interval(symbol(dim))
         if low <= 0 and high == inf:
             return
         size = self.body.dim(symbol(dim)).text

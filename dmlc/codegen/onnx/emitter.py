@@ -166,4 +166,8 @@ class Emitter(NodeWriter):
                 break
         if any(dims.interval(want[i])[0] < 1 for i in left):
             return None
+        # ONNX Runtime's ReshapeFusion makes -1 of a computed size, which fails beside a copied one that is 0; it leaves
+        # alone what has allowzero.
+        if left and self.opset >= 14 and any(dims.promises_empty(want[i]) for i, d in enumerate(out) if d == 0):
+            return None
         return tuple(out)

@@ -90,6 +90,7 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
         declared = inner.proto.input.add()
         declared.CopyFrom(info)
         declared.name = inner.name_formal(value)
+        inner.hold(value)
     for value, place in zip(region.captured, region.captures, strict=True):
         inner.name_input(value, emitter.operand(node, place))
     emit_nodes(inner)

@@ -19,6 +19,7 @@ from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value,
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, kernel_table
 
@@ -58,6 +59,14 @@ class _Shared:
         self.constants: dict[Tensor, str] = {}
         self.int_vectors: dict[tuple[int, ...], str] = {}
         self.attributes: dict[Any, AttributeProto] = {}
+
+
+def _is_sparse(node: Node) -> bool:
+    """Whether the node holds a sparse tensor: ONNX Runtime runs no graph that has one as its output itself."""
+    if node.op is not OPAQUE:
+        return False
+    held = node.attributes_as(OpaqueAttributes).unplain
+    return any(h.name == "sparse_value" or isinstance(h.proto, SparseTensorProto) for h in held)
 
 
 class NodeWriter:
@@ -117,7 +126,7 @@ class NodeWriter:
         for name, value in self.graph.outputs:
             final = name if outermost else self._free(name, "output")
             self._outputs.append(final)
-            if value.producer is not None and value.producer.op is not CONSTANT:
+            if value.producer is not None and value.producer.op is not CONSTANT and not _is_sparse(value.producer):
                 self._output_names.setdefault(value, final)
         shared.taken.update(self._outputs)
         shared.reserved |= shared.taken

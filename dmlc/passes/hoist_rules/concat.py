@@ -95,7 +95,7 @@ class ReductionOfConcat(Rule[_Found]):
     def _why_not_worth_it(self, match: _Found, graph: Graph) -> Miss | None:
         """The reason against it, where the copy is cheap."""
         if self.scales.known:
-            return self.scales.why_dearer(match.root, graph, *_forms(match))
+            return self.scales.why_dearer(match, graph, *_forms(match))
         for part in match.consumed[0].operands:
             assert part is not None
             least = graph.dims.interval(product(part.shape))[0]
@@ -113,7 +113,7 @@ class ReductionOfConcat(Rule[_Found]):
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
         record = root.attributes_as(ReduceAttributes)
-        self.scales.tell(self.name, root, rewriter.graph, *_forms(match))
+        self.scales.tell(self.name, match, rewriter.graph, *_forms(match))
         parts = [v for v in inner.operands if v is not None]
         if not match.along:
             axis = inner.attributes_as(ConcatAttributes).axis

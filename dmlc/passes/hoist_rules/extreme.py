@@ -93,7 +93,7 @@ class RisingAfterExtreme(Rule[Split]):
         return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
-        self.scales.tell(self.name, match.root, rewriter.graph, *forms(match))
+        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
         op = match.root.op
         return [again(match, rewriter, reduced(match, rewriter, _OTHER_END[op] if _falls(match) else op))]
 

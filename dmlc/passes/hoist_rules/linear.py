@@ -66,7 +66,7 @@ class ScaleAfterSum(Rule[Split]):
         return EXACT if match.node.op is NEG else REASSOCIATES
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
-        self.scales.tell(self.name, match.root, rewriter.graph, *forms(match))
+        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         numbers = match.number
         if numbers is None or match.root.op not in _POWER:
@@ -131,7 +131,7 @@ class ShiftAfterMean(Rule[Split]):
         return why_not_hoisted(match) or _why_no_shift(match)
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
-        self.scales.tell(self.name, match.root, rewriter.graph, *forms(match))
+        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         if match.root.op is not REDUCE_SUM:
             return [again(match, rewriter, total)]

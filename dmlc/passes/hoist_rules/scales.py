@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from dmlc.ir import DType, Graph, Node, Operation
+from dmlc.ir import DType, Graph, Operation
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.elementwise import EXP, LOG
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
@@ -14,7 +14,7 @@ from dmlc.ops.reduce import REDUCE_SUM_SQUARE as SQUARES
 from dmlc.passes.lowering_plans.plan import Cheapest, Sizes, Step, Work, corners, duration
 from dmlc.passes.lowering_plans.reduce import chain_steps, reduce_step
 from dmlc.passes.manager import PassContext, Remark
-from dmlc.passes.rewrite import Miss, node_name
+from dmlc.passes.rewrite import Match, Miss, node_name
 from dmlc.targets.cost import cost_model
 
 #: The nodes of one form, for sizes at one place of their bounds.
@@ -38,30 +38,34 @@ class Scales:
         """Whether the target has a cost model."""
         return self._model is not None
 
-    def why_dearer(self, root: Node, graph: Graph, before: Steps, after: Steps) -> Miss | None:
+    def why_dearer(self, match: Match, graph: Graph, before: Steps, after: Steps) -> Miss | None:
         """The reason against a hoist that saves nothing at some end of the bounds; none where a user asks for it."""
         if self._context.only_rules is not None:
             return None
-        for old, new in self._costs(root, graph, before, after):
+        for old, new in self._costs(match, graph, before, after):
             if new >= old:
                 return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)))
         return None
 
-    def tell(self, rule: str, root: Node, graph: Graph, before: Steps, after: Steps) -> None:
+    def tell(self, rule: str, match: Match, graph: Graph, before: Steps, after: Steps) -> None:
         """Leave a remark of a hoist that is made."""
         if self._model is None:
             return
-        costs = self._costs(root, graph, before, after)
+        costs = self._costs(match, graph, before, after)
 
         def reason() -> str:
             old, new = (_span(side) for side in zip(*costs, strict=True))
             return f"{rule} {new}, rather than as it stands {old}"
 
-        self._context.remarks.append(Remark("hoist", reason, root.spans[:1], node_name(root), chosen=True))
+        self._context.remarks.append(Remark("hoist", reason, match.root.spans[:1], node_name(match.root), chosen=True))
 
-    def _costs(self, root: Node, graph: Graph, before: Steps, after: Steps) -> list[tuple[float, float]]:
+    def _costs(self, match: Match, graph: Graph, before: Steps, after: Steps) -> list[tuple[float, float]]:
         model = self._model
-        return [] if model is None else [(model.total(before(s)), model.total(after(s))) for s in corners(graph, root)]
+        if model is None:
+            return []
+        # A part may have a dim whose size the other parts tell the whole: the reduction alone does not name it.
+        places = corners(graph, match.root, *match.consumed)
+        return [(model.total(before(s)), model.total(after(s))) for s in places]
 
 
 def _span(costs: Sequence[float]) -> str:

@@ -44,11 +44,11 @@ class SumOfSums(Rule[Match]):
             return Miss("f16 would be rounded between the parts")
         absorbed = why_absorbed(inner, inner.operand(0)) or why_absorbed(inner, inner.operand(1))
         shared = absorbed or used_elsewhere(inner.result)
-        return shared or self.scales.why_dearer(match.root, graph, *_forms(match))
+        return shared or self.scales.why_dearer(match, graph, *_forms(match))
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
-        self.scales.tell(self.name, root, rewriter.graph, *_forms(match))
+        self.scales.tell(self.name, match, rewriter.graph, *_forms(match))
         record = root.attributes_as(ReduceAttributes)
         sums = [rewriter.add(root.op, [inner.operand(i)], record) for i in (0, 1)]
         return [rewriter.add(ADD, sums)]

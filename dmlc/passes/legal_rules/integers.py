@@ -163,13 +163,16 @@ class FloorDivision(LegalRule):
 
 
 class IntegerPower(LegalRule):
-    """A power of integers becomes repeated squaring, which wraps; the kernel goes through floats and loses bits."""
+    """A power of integers becomes repeated squaring, which wraps; the kernel goes through floats and loses bits.
+
+    That of a model keeps the kernel where there is one: it also takes negative exponents, which nothing here defines.
+    """
 
     name = "integer-power"
     roots = (POW,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node).is_integer
+        return dtype_of(node).is_integer and (node.origin is None or graph.opset < 12)
 
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)

@@ -121,8 +121,10 @@ def _last(make: Maker, x: Value, axis: int) -> Value:
 
 def _not_empty(make: Maker, x: Value, axis: int, identity: int | bool) -> Value:
     """``x`` with one element more in front of an axis that may have none."""
-    if not _may_be_empty(make.rewriter.graph, x.shape[axis]):
-        return x
+    return _one_more(make, x, axis, identity) if _may_be_empty(make.rewriter.graph, x.shape[axis]) else x
+
+
+def _one_more(make: Maker, x: Value, axis: int, identity: int | bool) -> Value:
     pads = [0] * (2 * x.type.rank)
     pads[axis] = 1
     return make(PAD, x, attributes=PadAttributes(pads=tuple(pads), value=identity))
@@ -175,8 +177,7 @@ class ExtremeOfNothing(LegalRule):
     def wants(self, node: Node, graph: Graph) -> bool:
         if dtype_of(node).is_float:
             return False  # ONNX Runtime gives the infinities by itself
-        shape = node.operand(0).shape
-        return any(_may_be_empty(graph, shape[axis]) for axis in node.attributes_as(ReduceAttributes).axes)
+        return any(_may_lack(graph, node.operand(0), axis) for axis in node.attributes_as(ReduceAttributes).axes)
 
     def make(self, node: Node, make: Maker) -> Value:
         dtype, x = dtype_of(node), node.operand(0)
@@ -186,8 +187,18 @@ class ExtremeOfNothing(LegalRule):
         if any(x.shape[axis] == 0 for axis in axes):
             return make(FULL, attributes=FullAttributes(shape=node.result.shape, value=identity, dtype=dtype))
         for axis in axes:
-            x = _not_empty(make, x, axis, identity)
+            if _may_lack(make.rewriter.graph, x, axis):
+                x = _one_more(make, x, axis, identity)
         return make(node.op, x, attributes=node.attributes)
+
+
+def _may_lack(graph: Graph, x: Value, axis: int) -> bool:
+    """Whether an extreme along the axis may have no element and not be the identity by itself.
+
+    In an imported model it is what the kernel gives, but for what ``ExtremeByIndex`` makes a search, which would fail.
+    """
+    size = x.shape[axis]
+    return _may_be_empty(graph, size) or (x.type.dtype in (i64, u64) and graph.dims.interval(size)[0] < 1)
 
 
 class ExtremeByIndex(LegalRule):

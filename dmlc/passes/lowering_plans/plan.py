@@ -41,9 +41,9 @@ class Sizes:
         return tuple([self(d) for d in value.shape])
 
 
-def corners(graph: Graph, node: Node) -> Iterator[Sizes]:
-    """The ends of the bounds of the dims in a node's types."""
-    values = [v for v in (*node.operands, *node.results) if v is not None]
+def corners(graph: Graph, *nodes: Node) -> Iterator[Sizes]:
+    """The ends of the bounds of the dims in the types of some nodes."""
+    values = [v for node in nodes for v in (*node.operands, *node.results) if v is not None]
     names = sorted({name for value in values for size in value.shape for name in dim_names(size)})
     ends = []
     for name in names:

@@ -43,6 +43,8 @@ class _Scaled(Rule[_Found]):
         count: Dim = product([x.shape[a] for a in axes])
         if not isinstance(count, int):
             return Miss("the {0} {1:g} equals {2} only for some sizes", (self.role, match.number, count))
+        if count == 0:  # the sum is 0, the mean NaN; and a number that is no count reads as 0
+            return Miss("there is nothing to reduce")
         if count != match.number:
             return Miss("the {0} {1:g} is not the number of elements, {2}", (self.role, match.number, count))
         return used_elsewhere(match.consumed[0].result) or self.count.no_gain(match, self.becomes, x, axes, graph)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation, Value
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dtype import bool_
 from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.move import CONCAT, ConcatAttributes, PadAttributes
@@ -25,6 +25,12 @@ from dmlc.passes.rewrite import Match, Rewriter
 
 def _is_empty(value: Value) -> bool:
     return 0 in value.shape
+
+
+def _is_told(shape: Sequence[Dim], graph: Graph) -> bool:
+    """Whether inputs tell the sizes. One that only a node tells, as NonZero does, is lost where that node goes away."""
+    names = {name for size in shape for name in dim_names(size)}
+    return not names or names <= {size.name for v in graph.inputs for size in v.shape if not isinstance(size, int)}
 
 
 def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, dtype: DType) -> Value:
@@ -67,7 +73,9 @@ class ReductionOfNothing(EmptyRule):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         x, axes = node.operand(0), node.attributes_as(ReduceAttributes).axes
-        return Match(node) if any(x.shape[axis] == 0 for axis in axes) else None
+        if not any(x.shape[axis] == 0 for axis in axes):
+            return None
+        return Match(node) if _is_told(node.result.shape, graph) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, dtype = match.root, match.root.result.type.dtype
@@ -82,7 +90,7 @@ class ProductOfNothing(EmptyRule):
     """A matrix product over an axis of no element becomes zeros."""
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if node.operand(0).shape[-1] == 0 else None
+        return Match(node) if node.operand(0).shape[-1] == 0 and _is_told(node.result.shape, graph) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         result = match.root.result
@@ -107,7 +115,7 @@ class PadOfNothing(EmptyRule):
     """A pad of a tensor that has no element is the value that it is padded with, everywhere."""
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _is_empty(node.operand(0)) else None
+        return Match(node) if _is_empty(node.operand(0)) and _is_told(node.result.shape, graph) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root

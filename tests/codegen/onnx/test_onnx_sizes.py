@@ -203,3 +203,15 @@ def test_below_opset_14_a_computed_size_must_not_be_zero() -> None:
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code.id == "E0501"
     assert "opset 14" in diagnostic.message
+
+
+def test_a_computed_size_beside_a_copied_one_that_is_zero() -> None:
+    """ONNX Runtime's ReshapeFusion makes -1 of the computed one, which no size fits where there are no elements."""
+    bench = Bench()
+    bench.graph.declare_dim("N", (0, 3))
+    x = bench.feed(np.zeros((0, 3, 4, 2), np.float32), ["N", 3, "M", 2])
+    bench.show("y", bench(move.RESHAPE, x, shape=[N, M * 6]), bench(select.ARGMAX, x, axes=[1, 3]))
+    graph = bench.done()
+    want = evaluate(graph, bench.feeds)
+    for opset in (14, 21):
+        assert_same(run(session(lower(graph, "cpu", opset).payload), bench.feeds), want)

@@ -43,7 +43,8 @@ def _layer_norm(call: Call) -> Expr:
         _home(call)._standardize, call.wide(call.operand()), axes=_trailing(call), epsilon=call.attributes.epsilon
     )
     out = infix("*", x, call.operand(1))
-    return call.narrow(out if call.node.operands[2] is None else infix("+", out, call.operand(2)))
+    absent = call.node.operands[2:] in ((), (None,))  # a model may leave it out
+    return call.narrow(out if absent else infix("+", out, call.operand(2)))
 
 
 @lowers(ops.RMS_NORM)

@@ -13,6 +13,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.runtime.binding import bound
+from dmlc.targets import kernel_table
 
 if TYPE_CHECKING:
     import onnx
@@ -43,8 +44,10 @@ def imported(
     opset = importers.choose_opset(graph, options.opset, lowest, asked=asked)
     if opset < lowest:
         return Program(graph, replace(options, opset=opset, only_rules=frozenset()), model)
+    own, table = graph.origin.versions.get("", 1), kernel_table(options.target)
+    if not asked and own >= lowest and table is not None and importers.stays(graph, opset, table):
+        return Program(graph, replace(options, opset=own), model)
     program = Program(graph, replace(options, opset=opset), model)
-    own = graph.origin.versions.get("", 1)
     if not asked and lowest <= own < opset and importers.says_flattened(graph):
         older = Program(graph, replace(options, opset=own), model)
         try:

@@ -9,12 +9,15 @@ from onnx.defs import onnx_opset_version
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import Graph, Node
+from dmlc.ir import DType, Graph, Node
+from dmlc.ir.dtype import bool_, f16, f32
+from dmlc.onnx_schema.bodies import runs_by_body
 from dmlc.onnx_schema.origin import known_of
 from dmlc.onnx_schema.versions import fits
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, is_opaque
 from dmlc.ops.select import HARDMAX
+from dmlc.targets import KernelTable
 
 #: The opset that brought a type of weights, by ONNX's number; all others are older than any opset that is read.
 _SINCE = {
@@ -52,6 +55,36 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
         f"{label} of opset {version} has no equal at opset {wanted}",
         help="ask for another opset (--opset N), or export the model anew",
     )
+
+
+def stays(graph: Graph, opset: int, table: KernelTable) -> bool:
+    """Whether the model must stay at its own opset, for ONNX Runtime has no kernel for a node, but ONNX's definition
+    of it, which does not hold at ``opset``. Of f16 and f32 it has, or casts."""
+    own: int = graph.origin.versions.get("", 1)
+    if own == opset:
+        return False
+    for node in _with_origin(graph):
+        dtype = next((v.type.dtype for v in node.operands if v is not None), f32)
+        if dtype in (f16, f32, bool_) or node.origin.proto.domain not in ("", "ai.onnx"):
+            continue
+
+        def has_kernel(kind: str, dtype: DType = dtype) -> bool:
+            return dtype in table.dtypes(kind, opset)
+
+        kind = node.origin.proto.op_type
+        if not has_kernel(kind) and runs_by_body(kind, own, has_kernel) and not runs_by_body(kind, opset, has_kernel):
+            label = f"{_label(node)} has no kernel for {dtype.name}, but ONNX's definition, which holds there"
+            graph.notes.append(f"opset {own}, not {opset}: {label}")
+            return True
+    return False
+
+
+def _with_origin(graph: Graph) -> Iterator[Node]:
+    for node in graph:
+        if node.origin is not None:
+            yield node
+        for region in node.regions:
+            yield from _with_origin(region.graph)
 
 
 def _label(node: Node) -> str:

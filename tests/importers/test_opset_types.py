@@ -46,3 +46,62 @@ def test_no_opset_below_that_of_a_weights_type(kind: int, since: int) -> None:
     with pytest.raises(dmlc.DmlcError) as caught:
         dmlc.compile(model, target="onnx", opset=min(since - 1, 20))
     assert caught.value.diagnostics[0].code.id == "E0501"
+
+
+def one_node(op_type: str, kind: int, opset: int) -> ModelProto:
+    names = ["x", "slope"] if op_type == "PRelu" else ["x"]
+    inputs = [helper.make_tensor_value_info(name, kind, [2, 3]) for name in names]
+    output = helper.make_tensor_value_info("y", kind, [2, 3])
+    graph = helper.make_graph([helper.make_node(op_type, names, ["y"], name="first")], "m", inputs, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+@pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
+@pytest.mark.parametrize(
+    ("op_type", "kind", "opset"),
+    [
+        ("Elu", TensorProto.DOUBLE, 18),
+        ("Mish", TensorProto.DOUBLE, 18),
+        ("HardSwish", TensorProto.DOUBLE, 18),
+        ("LeakyRelu", TensorProto.DOUBLE, 17),
+        ("PRelu", TensorProto.INT32, 16),
+        ("Relu", TensorProto.INT64, 18),
+    ],
+)
+def test_what_runs_by_its_definition_alone_stays_where_that_holds(
+    op_type: str, kind: int, opset: int, target: str
+) -> None:
+    model = one_node(op_type, kind, opset)
+    program = dmlc.compile(model, target=target)
+    assert program.opset == opset
+    reason = f"opset {opset}, not 21: node first ({op_type}) has no kernel for"
+    assert reason in " ".join(program.artifact("onnx").report)
+    feeds = {
+        i.name: np.arange(6).reshape(2, 3).astype(helper.tensor_dtype_to_np_dtype(kind)) for i in model.graph.input
+    }
+    assert program.run(feeds, backend="cpu")["y"].shape == (2, 3)
+    assert dmlc.compile(model, target=target, opset=21).opset == 21  # the user's word
+
+
+@pytest.mark.parametrize(
+    ("op_type", "kind", "opset"),
+    [
+        ("Elu", TensorProto.FLOAT, 18),
+        ("Elu", TensorProto.FLOAT16, 18),
+        ("Elu", TensorProto.DOUBLE, 17),  # runs there no better
+        ("Relu", TensorProto.DOUBLE, 18),
+        ("Clip", TensorProto.INT64, 18),
+        ("Softmax", TensorProto.DOUBLE, 18),
+    ],
+)
+def test_what_has_a_kernel_or_nowhere_a_definition_does_not_stay(op_type: str, kind: int, opset: int) -> None:
+    assert dmlc.compile(one_node(op_type, kind, opset), target="onnx").opset == 21
+
+
+def test_inside_of_a_branch_too() -> None:
+    inner = helper.make_node("Elu", ["x"], ["b"])
+    branch = helper.make_graph([inner], "branch", [], [helper.make_tensor_value_info("b", TensorProto.DOUBLE, [2, 3])])
+    model = one_node("Elu", TensorProto.DOUBLE, 18)
+    model.graph.input.add().CopyFrom(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    model.graph.node[0].CopyFrom(helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch))
+    assert dmlc.compile(model, target="onnx").opset == 18

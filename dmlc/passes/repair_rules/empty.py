@@ -30,7 +30,7 @@ def _is_empty(value: Value) -> bool:
 def _is_told(shape: Sequence[Dim], graph: Graph) -> bool:
     """Whether inputs tell the sizes. One that only a node tells, as NonZero does, is lost where that node goes away."""
     names = {name for size in shape for name in dim_names(size)}
-    return not names or names <= {size.name for v in graph.inputs for size in v.shape if not isinstance(size, int)}
+    return names <= {size.name for v in graph.inputs for size in v.shape if not isinstance(size, int)}
 
 
 def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, dtype: DType) -> Value:

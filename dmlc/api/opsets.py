@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dmlc.api.program import Program
 from dmlc.api.sources import ProgramSource, load
 from dmlc.diagnostics import DmlcError
+from dmlc.ir import Graph
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.runtime.binding import bound
@@ -44,9 +45,11 @@ def imported(
     opset = importers.choose_opset(graph, options.opset, lowest, asked=asked)
     if opset < lowest:
         return Program(graph, replace(options, opset=opset, only_rules=frozenset()), model)
-    own, table = graph.origin.versions.get("", 1), kernel_table(options.target)
-    if not asked and own >= lowest and table is not None and importers.stays(graph, opset, table):
-        return Program(graph, replace(options, opset=own), model)
+    own = graph.origin.versions.get("", 1)
+    if not asked and own >= lowest:
+        stays = _kept_by_definitions(graph, opset, replace(options, opset=own), model)
+        if stays is not None:
+            return stays
     program = Program(graph, replace(options, opset=opset), model)
     if not asked and lowest <= own < opset and importers.says_flattened(graph):
         older = Program(graph, replace(options, opset=own), model)
@@ -66,6 +69,21 @@ def imported(
         return Program(graph, replace(options, opset=other), model)
 
     return _kept_on_provider(program, at)
+
+
+def _kept_by_definitions(graph: Graph, opset: int, options: Options, model: onnx.ModelProto) -> Program | None:
+    """The program at the model's own opset, where ``opset`` takes away what a node without a kernel runs by; None where
+    it does not, and where the target's provider fails at the own one."""
+    from dmlc import importers
+
+    table = kernel_table(options.target)
+    reason = None if table is None else importers.why_to_stay(graph, opset, table)
+    if reason is None:
+        return None
+    if options.target.provider is not None and Program(graph, options, model).losses()[0]:
+        return None
+    graph.notes.append(reason)
+    return Program(graph, options, model)
 
 
 def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dmlc.importers.broken import blaming
     from dmlc.importers.model import import_model, read_model
-    from dmlc.importers.opset import choose_opset, says_flattened, stays
+    from dmlc.importers.opset import choose_opset, says_flattened, why_to_stay
 
-__all__ = ["blaming", "choose_opset", "import_model", "read_model", "says_flattened", "stays"]
+__all__ = ["blaming", "choose_opset", "import_model", "read_model", "says_flattened", "why_to_stay"]
 
 _HOMES = {
     "blaming": "broken",
@@ -21,7 +21,7 @@ _HOMES = {
     "import_model": "model",
     "read_model": "model",
     "says_flattened": "opset",
-    "stays": "opset",
+    "why_to_stay": "opset",
 }
 
 

@@ -57,12 +57,12 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     )
 
 
-def stays(graph: Graph, opset: int, table: KernelTable) -> bool:
-    """Whether the model must stay at its own opset, for ONNX Runtime has no kernel for a node, but ONNX's definition
-    of it, which does not hold at ``opset``. Of f16 and f32 it has, or casts."""
+def why_to_stay(graph: Graph, opset: int, table: KernelTable) -> str | None:
+    """The reason for a model to stay at its own opset: ONNX Runtime has no kernel for a node, but ONNX's definition of
+    it, which does not hold at ``opset``. Of f16 and f32 it has kernels, or casts. None where there is no reason."""
     own: int = graph.origin.versions.get("", 1)
     if own == opset:
-        return False
+        return None
     for node in _with_origin(graph):
         dtype = next((v.type.dtype for v in node.operands if v is not None), f32)
         if dtype in (f16, f32, bool_) or node.origin.proto.domain not in ("", "ai.onnx"):
@@ -74,9 +74,8 @@ def stays(graph: Graph, opset: int, table: KernelTable) -> bool:
         kind = node.origin.proto.op_type
         if not has_kernel(kind) and runs_by_body(kind, own, has_kernel) and not runs_by_body(kind, opset, has_kernel):
             label = f"{_label(node)} has no kernel for {dtype.name}, but ONNX's definition, which holds there"
-            graph.notes.append(f"opset {own}, not {opset}: {label}")
-            return True
-    return False
+            return f"opset {own}, not {opset}: {label}"
+    return None
 
 
 def _with_origin(graph: Graph) -> Iterator[Node]:

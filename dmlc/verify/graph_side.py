@@ -13,10 +13,10 @@ from dmlc.ir.dtype import i32, i64
 from dmlc.ops import index
 from dmlc.ops.binary import DIV, FLOORDIV, MOD
 from dmlc.ops.choose import CAST
-from dmlc.ops.elementwise import SIGMOID
 from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds, InputSpec, Interface, NoInputs
+from dmlc.verify.loose import loose, loose_result
 from dmlc.verify.onnx_interface import WIDEST
 from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
 
@@ -112,7 +112,7 @@ class GraphSide:
         values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
         binding = _binding(graph, values)
         if loosely:
-            values = {v: _loose(None, array) for v, array in values.items()}
+            values = {v: loose(array) for v, array in values.items()}
         waiting = {value: len(value.uses) for value in values}
         with np.errstate(all="ignore"):
             for bound in self._bound(binding):
@@ -152,15 +152,6 @@ def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
     return out
 
 
-def _loose(node: Node | None, x: Array) -> Array:
-    """A value as it is inside of a runtime: f16 stays f32 between its nodes, and a sigmoid is as exact as 1 is."""
-    if x.dtype == np.float16:
-        x = x.astype(np.float32)
-    if node is not None and node.op is SIGMOID:
-        x = np.where(x < 0.5, np.maximum(x - np.finfo(x.dtype).eps, 0), x)
-    return x
-
-
 def _results(bound: _Bound, operands: list[Array | None], loosely: bool) -> tuple[Array, ...]:
     node = bound.node
     assert node.op.reference is not None
@@ -170,7 +161,7 @@ def _results(bound: _Bound, operands: list[Array | None], loosely: bool) -> tupl
         raise RunFailed(f"{node.op.name}: {error}") from None
     results = found if isinstance(found, tuple) else (found,)
     if loosely:
-        return tuple([_loose(node, array) for array in results])
+        return tuple([loose_result(node.op, array, operands) for array in results])
     for value, shape, array in zip(node.results, bound.shapes, results, strict=True):
         if array.dtype != value.type.dtype.numpy or array.shape != shape:
             raise RunFailed(f"the reference of {node.op.name} gives {array.dtype}{list(array.shape)}, not {value.type}")

@@ -19,7 +19,7 @@ from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
 Feeds: TypeAlias = dict[str, Any]
 
 #: How many assignments of sizes the inputs go through.
-SIZES = 5
+SIZES = 6
 
 
 class NoInputs(Exception):

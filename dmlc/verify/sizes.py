@@ -1,4 +1,5 @@
-"""Sizes for free dims: small ones, different ones, equal ones, larger ones where nothing smaller fits."""
+"""Sizes for free dims: small ones, different ones, equal ones, the declared ends, larger ones where nothing smaller
+fits."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ Binding = dict[str, int]
 
 #: Inputs of more elements than this are not made up for sizes that only might fit.
 _MOST_ELEMENTS = 1 << 22
+#: Nor are those of the ends of bounds for more than this: everything that the program makes of them is computed.
+_MOST_AT_ENDS = 1 << 15
 _EQUAL = (3, 1, 17, 2, 4, 8, 16, 32, 64, 128, 224, 256, 512)
 _RANDOM = 400
 
@@ -31,10 +34,10 @@ def size_candidates(
     names = _names(shapes)
     spans = {name: _span(name, bounds.get(name, (least, inf)), conditions) for name in names}
     seen: set[tuple[int, ...]] = set()
-    for wanted in _wanted(names, spans, _leading(shapes), np.random.default_rng([seed, 7])):
+    for wanted, most in _wanted(names, spans, _leading(shapes), np.random.default_rng([seed, 7])):
         binding = {name: int(min(max(wanted[name], spans[name][0]), spans[name][1])) for name in names}
         key = tuple(binding.values())
-        if key not in seen and _fits(binding, shapes, conditions):
+        if key not in seen and _fits(binding, shapes, conditions, most):
             seen.add(key)
             yield binding
 
@@ -77,18 +80,23 @@ def _leading(shapes: Sequence[tuple[Dim, ...]]) -> set[str]:
 
 def _wanted(
     names: list[str], spans: Mapping[str, Interval], leading: set[str], rng: np.random.Generator
-) -> Iterator[Mapping[str, Bound]]:
+) -> Iterator[tuple[Mapping[str, Bound], int]]:
+    """Sizes, and the elements that inputs may have with them."""
     lows = {name: max(spans[name][0], 1) for name in names}
-    yield {name: max(lows[name], 2) + i % 3 for i, name in enumerate(names)}
+    first = {name: max(lows[name], 2) + i % 3 for i, name in enumerate(names)}
+    yield first, _MOST_ELEMENTS
+    yield {name: high if (high := spans[name][1]) < inf else first[name] for name in names}, _MOST_AT_ENDS
     for size in _EQUAL:
-        yield {name: size if name not in leading or size < 8 else 2 for name in names}
-    yield {name: lows[name] + 1 for name in names}
+        yield {name: size if name not in leading or size < 8 else 2 for name in names}, _MOST_ELEMENTS
+    yield {name: lows[name] + 1 for name in names}, _MOST_ELEMENTS
     for attempt in range(_RANDOM):
         reach = 4 + attempt // 4 + 2 ** (attempt // 40)
-        yield {name: lows[name] + int(rng.integers(0, reach)) for name in names}
+        yield {name: lows[name] + int(rng.integers(0, reach)) for name in names}, _MOST_ELEMENTS
 
 
-def _fits(binding: Binding, shapes: Sequence[tuple[Dim, ...]], conditions: Sequence[Condition]) -> bool:
+def _fits(
+    binding: Binding, shapes: Sequence[tuple[Dim, ...]], conditions: Sequence[Condition], most: int = _MOST_ELEMENTS
+) -> bool:
     total = 0
     try:
         for shape in shapes:
@@ -99,4 +107,4 @@ def _fits(binding: Binding, shapes: Sequence[tuple[Dim, ...]], conditions: Seque
         held = all(c.holds(evaluate(c.left, binding), evaluate(c.right, binding)) for c in conditions)
     except (KeyError, ZeroDivisionError):
         return False
-    return held and (not binding or total <= _MOST_ELEMENTS)
+    return held and (not binding or total <= most)

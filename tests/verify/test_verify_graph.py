@@ -118,10 +118,12 @@ OWN_WAYS = {
     "root of -infinity": ("f32", "x ** 0.5", "-infinity is raised to 0.5"),
     "small sigmoid": ("f32", "sigmoid(x - 64)", "the original moves as far"),
     "small sigmoid of integers": ("i32", "sigmoid(x as f32 - 64)", "the original moves as far"),
-    "logarithm of small sigmoid": ("f32", "log(sigmoid(x))", "the original moves as far"),
+    "logarithm of sigmoids near 0 and 1": ("f32", "log(sigmoid(x))", "partial results overflowed in the original"),
     "f16 kept in f32, then cast": ("f16", "erf(x) as f64", ""),
     "f32, then cast": ("f32", "erf(x) as f64", ""),
     "f16 kept in f32, then searched": ("f16", "argmin(tanh(x), axes=[1])", "the original moves as far"),
+    "searched where it saturates": ("f32", "argmax(sigmoid(x), axes=[1])", "the original moves as far"),
+    "logarithm of what is no normal number": ("f32", "log(softmax(x, axes=[1]))", "partial results overflowed"),
     "f16 squares kept in f32": ("f16", "sqrt(x * x + x * x)", ""),
 }
 

@@ -159,6 +159,14 @@ model m(x: f32[A, B], y: f32[B, A + 1]) -> (y2) {
     assert len(sizes) >= 3
 
 
+@pytest.mark.parametrize(("high", "fed"), [(8, True), (4096, True), (4097, False)])
+def test_dims_are_as_large_as_they_may_be_where_that_is_little(high: int, fed: bool) -> None:
+    interface = interface_of(f"dim N in 1..{high}\nmodel m(x: f32[N, 8]) -> (y) {{\n    return x + 1\n}}\n")
+    sizes = {found["x"].shape[0] for found in breaking_inputs(interface, COUNT, 0)}
+    assert (max(sizes) == high) == fed
+    assert 1 in sizes and 2 in sizes
+
+
 def test_conditions_between_sizes_are_kept() -> None:
     interface = interface_of("model m(x: f32[N]) -> (v, i) {\n    v, i = top_k(x, k=7)\n    return v, i\n}\n")
     assert all(found["x"].shape[0] >= 7 for found in breaking_inputs(interface, 10, 0))

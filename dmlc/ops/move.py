@@ -458,9 +458,9 @@ SLICE = Operation(
     source="DML_SLICE1_OPERATOR_DESC; ONNX Slice; NumPy's basic slicing",
     notes={
         "nan": "elements are moved, not computed",
-        "bounds": "starts and ends out of range are clamped, as in NumPy, but for a start before the first element with "
-        "a negative step, which is refused: NumPy takes nothing there and ONNX the first element; with a symbolic size, "
-        "what is not proved to lie within becomes a condition that run time checks",
+        "bounds": "starts and ends out of range are clamped, as in NumPy, but for a start before the first element "
+        "with a negative step, which is refused: NumPy takes nothing there and ONNX the first element; with a symbolic "
+        "size, what is not proved to lie within becomes a condition that run time checks",
     },
 )
 

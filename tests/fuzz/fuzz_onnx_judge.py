@@ -71,6 +71,9 @@ def judge(
     except Exception as error:  # a bug in the compiler, whatever it is
         return Failure(options, f"crash {type(error).__name__}", str(error))
     fed = {name: list(np.shape(array)) for name, array in (verdict.case or {}).items()}
+    if verdict.reason and not _runs(model):
+        told["original fails"] += 1
+        return None
     if verdict.reason:
         return Failure(options, "fails", f"{fed}: {verdict.reason}")
     found = [f"{o.name}: {o.found.difference}" for o in verdict.outputs if o.found is not None]
@@ -90,6 +93,12 @@ def failures(program: FuzzModel, seed: int, *, inputs: int = 3, counts: Counter[
     ways = choices(seed, program.model)
     found = [judge(program.model, way, inputs=inputs, seed=seed, counts=counts) for way in ways]
     return [failure for failure in found if failure is not None]
+
+
+def _runs(model: ModelProto) -> bool:
+    """Whether the original runs on some inputs: one that never does may be refused as early as it is."""
+    sides = (lambda: OnnxSide(model), lambda: OnnxSide(model))
+    return verify_sides(*sides, inputs=1, seed=0, allowed=frozenset()).ok
 
 
 def _reduces_nothing(model: ModelProto, feeds: Feeds) -> bool:

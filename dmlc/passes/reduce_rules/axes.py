@@ -12,8 +12,8 @@ from dmlc.ops.move import SQUEEZE, AxesAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX
-from dmlc.passes.manager import PassContext
-from dmlc.passes.reduce_rules.kinds import ELEMENTWISE, elementwise_class
+from dmlc.passes.manager import EXACT, PassContext
+from dmlc.passes.reduce_rules.kinds import ELEMENTWISE, elementwise_class, order_class
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 from dmlc.records import dataclass
@@ -55,8 +55,12 @@ class SortAxes(Rule[AxesMatch]):
 class DropUnitAxes(Rule[AxesMatch]):
     """Axes of size 1 leave the list, but never the last one.
 
-    With ``keepdims=false`` they stay: taking one out of the list would cost a squeeze.
+    With ``keepdims=false`` they stay: taking one out of the list would cost a squeeze. Kernels choose by the list how
+    they go over the elements, so that sums of floats are added up in another order: ``reassociates``.
     """
+
+    def class_of(self, match: AxesMatch, graph: Graph, context: PassContext) -> str:
+        return order_class(match.root) if match.root.op in REDUCTIONS else EXACT
 
     def match(self, node: Node, graph: Graph) -> AxesMatch | None:
         attributes: Any = node.attributes

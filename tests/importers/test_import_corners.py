@@ -91,3 +91,21 @@ def test_defaults_where_numpy_code_runs() -> None:
     np.testing.assert_array_equal(program.run(feeds, "numpy")["y"], np.array([3, 6, 9], np.float32))
     fed = program.run({**feeds, "c": np.zeros(3, np.float32)}, "numpy")["y"]
     np.testing.assert_array_equal(fed, np.array([4, 10, 18], np.float32))
+
+
+@pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
+@pytest.mark.parametrize("opset", [13, 18])
+def test_a_log_sum_exp_stays_one_node_where_only_exact_is_allowed(opset: int, target: str) -> None:
+    """Written out with the maximum taken out it rounds otherwise: that is a rewrite, and stands in the ledger."""
+    if opset >= 18:
+        held = node("ReduceLogSumExp", ["x", "a"], ["y"])
+    else:
+        held = node("ReduceLogSumExp", ["x"], ["y"], axes=[1])
+    m = model([held], [info("x", [5, 7, 3])], [info("y", [5, 1, 3])], [weight("a", [1], np.int64)], opset=opset)
+    program = dmlc.compile(m, target=target, exact=True)
+    assert [n.op_type for n in program.to_onnx().graph.node] == ["ReduceLogSumExp"]
+    assert not program.ledger
+    assert program.verify(24).ok
+    other = dmlc.compile(m, target="directml")
+    assert [entry.rule for entry in other.ledger] == ["shift-log-sum-exp"]
+    assert len(other.to_onnx().graph.node) > 1

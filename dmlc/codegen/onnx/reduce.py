@@ -73,11 +73,12 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
     """With the maximum taken out: DirectML's own operator overflows, and on ONNX Runtime's CPU provider this is
     several times faster. An infinite maximum is brought back to the largest number, so that no inf - inf arises.
 
-    An imported model that is to run anywhere has ONNX's own operator."""
+    An imported model that is to run anywhere has ONNX's own operator, and so has a node of a model that no rewrite took
+    up: ``shift-log-sum-exp`` takes up those that go wrong on DirectML, where that is allowed."""
     a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
     if not a.axes:
         return emitter.of(x)
-    if emitter.graph.dims.least == 0 and emitter.target.name == "onnx":
+    if node.origin is not None or (emitter.graph.dims.least == 0 and emitter.target.name == "onnx"):
         emitter.note("ReduceLogSumExp of nothing but -inf is NaN on ONNX Runtime up to 1.24")
         return reduce(emitter, "ReduceLogSumExp", emitter.of(x), a.axes, a.keepdims)
     home = in_f32(x.type.dtype)

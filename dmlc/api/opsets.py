@@ -80,10 +80,12 @@ def _kept_by_definitions(graph: Graph, opset: int, options: Options, model: onnx
     reason = None if table is None else importers.why_to_stay(graph, opset, table)
     if reason is None:
         return None
-    if options.target.provider is not None and Program(graph, options, model).losses()[0]:
-        return None
     graph.notes.append(reason)
-    return Program(graph, options, model)
+    program = Program(graph, options, model)
+    if options.target.provider is None or not program.losses()[0]:
+        return program
+    graph.notes.remove(reason)
+    return None
 
 
 def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:

@@ -157,3 +157,10 @@ def check_numbers(
 
 
 ALL = CLASSES
+
+
+def axes_of(graph: Graph, position: int = -1) -> tuple[int, ...]:
+    """The axes of a node that has some, by its place among those."""
+    attributes: list[Any] = [n.attributes for n in graph if hasattr(n.attributes, "axes")]
+    axes: tuple[int, ...] = attributes[position].axes
+    return axes

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from pass_helpers import (
     Building,
+    axes_of,
     check_numbers,
     context,
     ledger,
@@ -26,11 +25,6 @@ from dmlc.passes import CanonicalizeReduce
 
 PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)
-
-
-def axes_of(value_or_graph: Any, position: int = -1) -> tuple[int, ...]:
-    nodes = [n for n in value_or_graph if hasattr(n.attributes, "axes")]
-    return nodes[position].attributes.axes
 
 
 @pytest.mark.parametrize("op", [REDUCE_SUM, REDUCE_L1, ARGMAX, ARGMIN])

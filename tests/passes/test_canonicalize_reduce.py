@@ -13,6 +13,7 @@ from pass_helpers import (
     ALL,
     Building,
     assert_equal,
+    axes_of,
     check_numbers,
     context,
     evaluate,
@@ -50,11 +51,6 @@ from dmlc.passes import CanonicalizeReduce
 
 PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)
-
-
-def axes_of(value_or_graph: Any, position: int = -1) -> tuple[int, ...]:
-    nodes = [n for n in value_or_graph if hasattr(n.attributes, "axes")]
-    return nodes[position].attributes.axes
 
 
 # --- sort-axes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_helpers import Building, check_numbers, context, ledger, names, remarks
+from pass_helpers import Building, axes_of, check_numbers, context, ledger, names, remarks
 
 from dmlc.ir import Operation, symbol
 from dmlc.ir.dtype import f16, f32, f64, i32, u8
@@ -29,11 +29,6 @@ from dmlc.passes import CanonicalizeReduce
 
 PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)
-
-
-def axes_of(graph: Any, position: int = -1) -> tuple[int, ...]:
-    """The axes of the reduction at that position."""
-    return [n for n in graph if n.op.name.startswith("reduce_")][position].attributes.axes  # type: ignore[no-any-return]
 
 
 def test_a_reshape_that_mixes_axes_stops_the_merge() -> None:

@@ -9,7 +9,7 @@ from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import BACKENDS, SUFFIXES, Program, kind_of
 from dmlc.api.sources import ProgramSource, onnx_model
-from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics import DmlcError, refuses
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.collector import collector_paused
 from dmlc.passes.inventory import chosen_rules
@@ -40,8 +40,9 @@ def compile(
     """Compile a ``.dml`` or ``.onnx`` file, a builder's graph or an ONNX model for a target.
 
     ``bind`` fixes dims; ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
-    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes a warning of
-    the target (a node that lands on the CPU) an error; ``lower_hardmax`` lowers hardmax over one axis too.
+    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes
+    warnings of the target and the numbers (a node that lands on the CPU) errors, and raises these and what
+    ``require_sound`` finds; advice about the source stays advice. ``lower_hardmax`` lowers hardmax over one axis too.
     Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
     do without. ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is
     f64, inputs and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16
@@ -64,8 +65,10 @@ def compile(
             program = opsets.imported(*proto, bind or {}, options, asked=opset is not None)
     else:
         program = opsets.written(source, model, bind or {}, options, asked=opset is not None)
-    if strict and program.diagnostics:
-        raise DmlcError(program.diagnostics)
+    if strict:
+        found = program.problems(strict=True)
+        if refuses(found):
+            raise DmlcError(found)
     return program
 
 

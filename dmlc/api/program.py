@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc import ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
 from dmlc.codegen.ledger import ledger_document, ledger_json
-from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail
+from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
@@ -99,18 +99,26 @@ class Program:
 
     @property
     def advice(self) -> tuple[Diagnostic, ...]:
-        """The warnings of the passes: numbers that may overflow, sizes that may be 0."""
+        """The warnings of the passes (numbers that may overflow, sizes that may be 0), and advice about the source."""
         return tuple(self._lower(self.target).context.diagnostics)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The warnings: those of the passes and, for a target with a provider, the nodes that land on the CPU."""
-        found = self.advice
-        if self.target.provider is None:
-            return found
-        from dmlc.codegen.onnx.placement_advice import diagnose
+        """The warnings: those of the passes and, for a target with a provider, the nodes that land on the CPU; and
+        advice about the source."""
+        return tuple(d for d in self.problems() if d.severity != "error")
 
-        return found + tuple(d for _, d, _ in diagnose(self.placement()) if d.severity == "warning")
+    def problems(self, *, strict: bool = False) -> tuple[Diagnostic, ...]:
+        """Every diagnostic of the program for its target, errors first; ``strict`` makes each warning an error.
+
+        Errors are nodes that fail or give wrong numbers there (E0591, E0592), as ``require_sound`` raises them.
+        """
+        placed: list[Diagnostic] = []
+        if self.target.provider is not None:
+            from dmlc.codegen.onnx.placement_advice import diagnose
+
+            placed = [d for _, d in diagnose(self.placement())]
+        return judged([*self.advice, *placed], strict=strict)
 
     @collector_paused()
     def placement(self, feature_level: str | None = None) -> Report:
@@ -133,11 +141,9 @@ class Program:
 
     def require_sound(self) -> None:
         """Raises ``DmlcError`` E0591, E0592 where a node would fail or give wrong numbers on the target."""
-        if self.target.provider is None or not self.placement().fails:
-            return
-        from dmlc.codegen.onnx.placement_advice import diagnose
-
-        raise DmlcError([d for _, d, _ in diagnose(self.placement()) if d.severity == "error"])
+        errors = [d for d in self.problems() if d.severity == "error"]
+        if errors:
+            raise DmlcError(errors)
 
     @property
     def timings(self) -> tuple[tuple[str, float, bool], ...]:

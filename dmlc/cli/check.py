@@ -8,18 +8,21 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from dmlc import api, importers
 from dmlc.cli.console import Console, count
-from dmlc.cli.findings import diagnostics_of, github_text, sarif_text
+from dmlc.cli.findings import diagnostics_of, github_text, sarif_text, with_fix
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, node_count, read_source
 from dmlc.codegen.onnx.placement import Placement, placement
-from dmlc.diagnostics import Diagnostic, DmlcError, Source
+from dmlc.codegen.onnx.placement_advice import PLACEMENT_CODES, diagnose
+from dmlc.diagnostics import Diagnostic, DmlcError, Source, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
 from dmlc.records import dataclass
@@ -29,6 +32,8 @@ from dmlc.targets.directml import feature_levels, least_feature_level, level_key
 
 #: The opsets that are tried where a fix is looked for, the target's own first.
 _OTHER_OPSETS = (20, 18, 17, 13, 11)
+#: The formats that hold the diagnostics alone.
+_WRITERS = {"sarif": sarif_text, "github": github_text}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,72 +44,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was looked at: the program that was compiled, the report, and what is to be said; how much of that is
-    advice of the passes."""
+    """A program or a model looked at: the compiled program (None for a model that the target refuses), the placement
+    report (None for a target without a provider), and all diagnostics, errors first."""
 
     program: api.Program | None
-    report: Placement
-    diagnostics: list[Diagnostic]
-    advice: int
+    report: Placement | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def code(self) -> int:
+        return 1 if refuses(self.diagnostics) else 0
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    if args.format not in ("sarif", "github"):
-        return _run(args, console)
+    write = _WRITERS.get(args.format)
+    if write is None:
+        return _show(args, console, _look(args, console))
     try:
         found = _look(args, console)
-        code, said = _code(args, found), found.diagnostics
+        code, diagnostics = found.code, found.diagnostics
     except DmlcError as error:
-        code, said = error.exit_code, list(error.diagnostics)
-    write = sarif_text if args.format == "sarif" else github_text
-    sys.stdout.write(write(args.source, said))
+        code, diagnostics = error.exit_code, error.diagnostics
+    sys.stdout.write(write(args.source, diagnostics))
     return code
-
-
-def _run(args: argparse.Namespace, console: Console) -> int:
-    target = load_target(args.target) if args.target in target_names() else None
-    if target is None or target.provider is None:
-        return _compiles(args, console)
-    found = _look(args, console)
-    code = _code(args, found)
-    console.warn(found.diagnostics)
-    if not console.quiet or code:
-        console.result(_summary(args, found, code) + placement_text(found.report))
-    fields = {"source": args.source, "target": target.name, **placement_json(found.report)}
-    if found.program is not None:
-        fields |= signature_json(found.program.signature)
-        fields["notes"] = list(found.program.artifact("onnx").report)
-    console.document(fields, ok=code == 0)
-    return code
-
-
-def _code(args: argparse.Namespace, found: _Found) -> int:
-    report = found.report
-    low = level_key(report.feature_level) < level_key(least_feature_level())
-    strict = args.strict and (report.count("cpu") or report.count("unknown") or found.advice)
-    return 1 if report.fails or low or strict else 0
 
 
 # --- looking
 
 
 def _look(args: argparse.Namespace, console: Console) -> _Found:
+    """The program compiled, its placement and the diagnostics. Raises ``DmlcError`` for what does not compile."""
     target = _checked_target(args)
     with console.progress(args.source) as progress:
-        program, refused = _compiled(args, progress)
-        report = _report(args, target, program)
-    advice = [] if program is None else list(program.advice)
-    said = [*refused, *advice]
-    if level_key(report.feature_level) < level_key(least_feature_level()):
-        message = f"ONNX Runtime needs DirectML feature level {least_feature_level()}, not {report.feature_level}"
-        said.append(Diagnostic(FEATURE_LEVEL, message, help=f"--feature-level {least_feature_level()}"))
-    bad = [finding for _, finding in report.findings if finding.effect in _effects(args)]
-    fix = _fix(args, target, report) if bad else ""
-    locations = program.artifact("onnx").locations if program is not None and not _is_model(args) else {}
+        if target.provider is None:
+            program = compile_source(_options(args), progress=progress)
+            program.artifact(_kind(program))
+            return _Found(program, None, program.problems(strict=args.strict))
+        compiled, refused = _compiled(args, progress)
+        report = _report(args, target, compiled)
+    found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
     is_read = not _is_model(args) and args.source != STDIN
+    locations = compiled.artifact("onnx").locations if compiled is not None and not _is_model(args) else {}
     source = read_source(args.source, Limits.of(limits_of(args))) if is_read else Source(args.source, "")
-    said += diagnostics_of(report, fix=fix, strict=args.strict, locations=locations, source=source)
-    return _Found(program, report, said, len(advice))
+    found += diagnostics_of(report, locations=locations, source=source)
+    diagnostics = judged(found, strict=args.strict)
+    if any(d.severity == "error" and d.code in PLACEMENT_CODES for d in diagnostics):
+        fix = _fix(args, target, report)
+        diagnostics = tuple(with_fix(d, fix) if fix else d for d in diagnostics)
+    return _Found(compiled, report, diagnostics)
+
+
+def _of_level(report: Placement) -> list[Diagnostic]:
+    """The error for a feature level below the one that ONNX Runtime asks for."""
+    least = least_feature_level()
+    if level_key(report.feature_level) >= level_key(least):
+        return []
+    message = f"ONNX Runtime needs DirectML feature level {least}, not {report.feature_level}"
+    return [Diagnostic(FEATURE_LEVEL, message, help=f"--feature-level {least}")]
 
 
 def _checked_target(args: argparse.Namespace) -> Target:
@@ -151,10 +147,6 @@ def _report(args: argparse.Namespace, target: Target, program: api.Program | Non
     return placement(model, target, feature_level=level, binding=dict(args.bind))
 
 
-def _effects(args: argparse.Namespace) -> tuple[str, ...]:
-    return ("fails", "wrong", "cpu") if args.strict else ("fails", "wrong")
-
-
 def _fix(args: argparse.Namespace, target: Target, report: Placement) -> str:
     """A command line that was tried and leaves nothing of what is wrong; empty where none does."""
     if args.source == STDIN:
@@ -167,10 +159,10 @@ def _fix(args: argparse.Namespace, target: Target, report: Placement) -> str:
     for opset, f64 in tries:
         try:
             program = compile_source(_options(args, opset=opset, f64=f64))
-            after = program.placement(report.feature_level)
+            after = [d for _, d in diagnose(program.placement(report.feature_level))]
         except DmlcError:
             continue
-        if not any(finding.effect in _effects(args) for _, finding in after.findings):
+        if not refuses(judged(after, strict=args.strict)):
             return _command(args, opset, f64)
     return ""
 
@@ -191,46 +183,46 @@ def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> st
 # --- saying
 
 
-def _summary(args: argparse.Namespace, found: _Found, code: int) -> str:
-    report = found.report
-    if code:
-        warned = f"; {count(found.advice, 'warning')} of numbers and sizes" if found.advice else ""
-        return f"{args.source}: not fine for {report.target}: {report.verdict}{warned}\n"
-    if found.program is None:
-        return f"{args.source}: fine for {report.target}: {report.verdict}\n"
-    signature = found.program.signature
-    parts = [count(len(signature.inputs), "input"), count(len(signature.outputs), "output"), report.verdict]
-    if signature.conditions:
-        parts.append(f"{count(len(signature.conditions), 'relation')} of sizes left to run time")
-    return f"{args.source}: {signature.name} is fine for {report.target}: {', '.join(parts)}\n"
+def _show(args: argparse.Namespace, console: Console, found: _Found) -> int:
+    """The result as text or as the JSON document; the exit code."""
+    console.warn(found.diagnostics)
+    program, report, code = found.program, found.report, found.code
+    if not console.quiet or code:
+        console.result(_summary(args, found) + (placement_text(report) if report is not None else ""))
+    fields: dict[str, Any] = {"source": args.source, "target": load_target(args.target).name}
+    if report is not None:
+        fields |= placement_json(report)
+    elif program is not None:
+        fields |= {"opset": program.opset, "nodes": node_count(program.graph)}
+    if program is not None:
+        notes = program.artifact(_kind(program)).report
+        fields |= {**signature_json(program.signature), "notes": list(notes)}
+        if report is None:
+            for sentence in notes:
+                console.say(f"note: {sentence}")
+    console.document(fields, ok=code == 0)
+    return code
 
 
-def _compiles(args: argparse.Namespace, console: Console) -> int:
-    """Whether it compiles for a target of whose placement nothing is told."""
-    with console.progress(args.source) as progress:
-        program = compile_source(args, progress=progress)
-    console.warn(program.diagnostics)
-    artifact = program.artifact("numpy" if program.target.name == "numpy" else "onnx")
+def _kind(program: api.Program) -> str:
+    return "numpy" if program.target.name == "numpy" else "onnx"
+
+
+def _summary(args: argparse.Namespace, found: _Found) -> str:
+    program, report = found.program, found.report
+    if report is not None:
+        verdict = report.verdict
+    else:
+        assert program is not None
+        verdict = count(node_count(program.graph), "node")
+    if found.code:
+        others = Counter(d.severity for d in found.diagnostics if d.code not in PLACEMENT_CODES)
+        parts = [count(others[s], f"other {s}") for s in ("error", "warning") if others[s]]
+        return f"{args.source}: not fine for {args.target}: {'; '.join([verdict, *parts])}\n"
+    if program is None:
+        return f"{args.source}: fine for {args.target}: {verdict}\n"
     signature = program.signature
-    parts = [
-        count(len(signature.inputs), "input"),
-        count(len(signature.outputs), "output"),
-        count(node_count(program.graph), "node"),
-    ]
+    parts = [count(len(signature.inputs), "input"), count(len(signature.outputs), "output"), verdict]
     if signature.conditions:
         parts.append(f"{count(len(signature.conditions), 'relation')} of sizes left to run time")
-    if not console.quiet:
-        console.result(f"{args.source}: {signature.name} is fine for {program.target.name}: {', '.join(parts)}")
-    for sentence in artifact.report:
-        console.say(f"note: {sentence}")
-    console.document(
-        {
-            "source": args.source,
-            "target": program.target.name,
-            "opset": program.opset,
-            "nodes": node_count(program.graph),
-            **signature_json(signature),
-            "notes": list(artifact.report),
-        }
-    )
-    return 0
+    return f"{args.source}: {signature.name} is fine for {args.target}: {', '.join(parts)}\n"

@@ -61,11 +61,13 @@ class Console:
             self.say(text)
 
     def warn(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Warnings: text on stderr, or part of the JSON document."""
+        """Diagnostics of what was done all the same: text on stderr, or part of the JSON document. ``-q`` leaves the
+        errors."""
         found = list(diagnostics)
         self._warnings += found
-        if found and not self.json:
-            self.say(render_all(found, color=self._color()))
+        shown = [d for d in found if not self.quiet or d.severity == "error"]
+        if shown and not self.json:
+            sys.stderr.write(render_all(shown, color=self._color()))
 
     def fail(self, error: DmlcError) -> int:
         """Show an error; its exit code."""

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dmlc import __version__
 from dmlc.codegen.onnx.placement import Placement
-from dmlc.codegen.onnx.placement_advice import diagnose
+from dmlc.codegen.onnx.placement_advice import PLACEMENT_CODES, diagnose
 from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span
 
+#: Severities by the names of SARIF and of GitHub.
+_SARIF = {"error": "error", "warning": "warning", "advice": "note"}
+_GITHUB = {"error": "error", "warning": "warning", "advice": "notice"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def diagnostics_of(
-    report: Placement, *, fix: str, strict: bool, locations: Mapping[str, str], source: Source
-) -> list[Diagnostic]:
-    """Each finding as a diagnostic with its place, where that is known; ``fix`` is a command that was tried."""
+def diagnostics_of(report: Placement, *, locations: Mapping[str, str], source: Source) -> list[Diagnostic]:
+    """Each finding as a diagnostic with its place, where that is known."""
     out = []
-    for name, diagnostic, effect in diagnose(report):
-        tried = fix and (effect in ("fails", "wrong") or (strict and effect == "cpu"))
-        help = (
-            f"{diagnostic.help}; this does: {fix}" if tried and diagnostic.help else fix if tried else diagnostic.help
-        )
-        labels = [Label(span, "this node") for span in (_span(locations.get(name), source),) if span]
-        out.append(Diagnostic(diagnostic.code, diagnostic.message, tuple(labels), help, diagnostic.notes))
+    for name, diagnostic in diagnose(report):
+        span = _span(locations.get(name), source)
+        out.append(replace(diagnostic, labels=(Label(span, "this node"),)) if span else diagnostic)
     return out
+
+
+def with_fix(diagnostic: Diagnostic, fix: str) -> Diagnostic:
+    """The diagnostic with a command that was tried, where it is about a node and an error."""
+    if diagnostic.severity != "error" or diagnostic.code not in PLACEMENT_CODES:
+        return diagnostic
+    return replace(diagnostic, help=f"{diagnostic.help}; this does: {fix}" if diagnostic.help else fix)
 
 
 def _span(location: str | None, source: Source) -> Span | None:
@@ -62,7 +67,7 @@ def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[
     return {
         "ruleId": diagnostic.code.id,
         "ruleIndex": used.index(diagnostic.code.id),
-        "level": diagnostic.severity,
+        "level": _SARIF[diagnostic.severity],
         "message": {"text": _text(diagnostic)},
         "locations": [{"physicalLocation": place}],
     }
@@ -75,7 +80,9 @@ def github_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:
         span = d.span
         fields = {"file": span.source.name if span else source, "line": span and span.line, "col": span and span.column}
         told = [f"{key}={_property(str(value))}" for key, value in fields.items() if value]
-        lines.append(f"::{d.severity} {','.join([*told, f'title={_property(d.code.id)}'])}::{_escape(_text(d))}\n")
+        lines.append(
+            f"::{_GITHUB[d.severity]} {','.join([*told, f'title={_property(d.code.id)}'])}::{_escape(_text(d))}\n"
+        )
     return "".join(lines)
 
 

@@ -1,7 +1,7 @@
 """Spans, codes, diagnostics and their rendering. The lowest room: it imports nothing of ours."""
 
 from dmlc.diagnostics.code import CODES, Code
-from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail
+from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail, judged, refuses
 from dmlc.diagnostics.render import render, render_all, to_json
 from dmlc.diagnostics.source import Source, Span
 from dmlc.diagnostics.suggest import did_you_mean
@@ -16,6 +16,8 @@ __all__ = [
     "Span",
     "did_you_mean",
     "fail",
+    "judged",
+    "refuses",
     "render",
     "render_all",
     "to_json",

@@ -11,7 +11,9 @@ class Code:
 
     ``example`` is a ``.dml`` program that produces the code and ``fixed`` the same program mended;
     the tests compile both. Where no program alone can show the code (a missing file, a wrong flag)
-    ``program`` is false and both are shell transcripts.
+    ``program`` is false and both are shell transcripts. ``advice`` marks a W06 code about the source (an unused name,
+    a redundant form, a wrong declaration): it changes no exit code, with ``--strict`` too. The other W06 codes are
+    about the target and the numbers.
     """
 
     id: str
@@ -20,10 +22,14 @@ class Code:
     example: str
     fixed: str
     program: bool = True
+    advice: bool = False
 
     @property
     def severity(self) -> str:
-        return "warning" if self.id.startswith("W") else "error"
+        """``error``, ``warning`` or ``advice``, without ``--strict``."""
+        if not self.id.startswith("W"):
+            return "error"
+        return "advice" if self.advice else "warning"
 
     def __str__(self) -> str:
         return self.id
@@ -32,10 +38,18 @@ class Code:
 CODES: dict[str, Code] = {}
 
 
-def declare(id: str, title: str, why: str, *, example: str, fixed: str, program: bool = True) -> Code:
-    """Declare a code. Families: E01 syntax, E02 names, E03 types, E04 files, E05 target, W06 advice, I09 bug."""
+def declare(
+    id: str, title: str, why: str, *, example: str, fixed: str, program: bool = True, advice: bool = False
+) -> Code:
+    """Declare a code. Families: E01 syntax, E02 names, E03 types, E04 files, E05 target, W06 advice, I09 bug.
+
+    Raises ``ValueError`` for a code that is there already, and for ``advice`` outside of W06.
+    """
     if id in CODES:
         raise ValueError(f"code {id} is declared twice")
-    code = Code(id, title, " ".join(why.split()), example.strip("\n") + "\n", fixed.strip("\n") + "\n", program)
+    if advice and not id.startswith("W06"):
+        raise ValueError(f"{id} cannot be advice: advice has a code of W06")
+    wrong, right = (part.strip("\n") + "\n" for part in (example, fixed))
+    code = Code(id, title, " ".join(why.split()), wrong, right, program, advice)
     CODES[id] = code
     return code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.source import Span
@@ -20,25 +20,45 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One message. ``labels[0]`` is the primary place; later ones explain it."""
+    """One message. ``labels[0]`` is the primary place; later ones explain it.
+
+    ``strict`` is true where ``--strict`` was given: a warning is an error then.
+    """
 
     code: Code
     message: str
     labels: tuple[Label, ...] = ()
     help: str = ""
     notes: tuple[str, ...] = field(default=())
+    strict: bool = False
 
     @property
     def severity(self) -> str:
-        return self.code.severity
+        """``error``, ``warning`` or ``advice``."""
+        severity = self.code.severity
+        return "error" if self.strict and severity == "warning" else severity
 
     @property
     def span(self) -> Span | None:
         return self.labels[0].span if self.labels else None
 
 
+def judged(diagnostics: Iterable[Diagnostic], *, strict: bool) -> tuple[Diagnostic, ...]:
+    """Diagnostics as they are shown and counted, errors first: with ``strict`` each warning is an error.
+
+    Advice stays advice. This is the one rule of ``strict``, for ``dmlc.compile`` and for each verb.
+    """
+    found = [replace(d, strict=True) if strict else d for d in diagnostics]
+    return tuple(sorted(found, key=lambda d: d.severity != "error"))
+
+
+def refuses(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Return true if one of the diagnostics is an error: if the exit code is 1."""
+    return any(d.severity == "error" for d in diagnostics)
+
+
 class DmlcError(Exception):
-    """What a user's mistake raises: one or more diagnostics, all errors.
+    """Error raised for a user's mistake: one or more diagnostics, the first of them an error.
 
     ``exit_code`` is the command line's: 1 when the answer is no, 2 when the command line's own
     files cannot be opened or written, 3 for a bug of ours.

@@ -10,6 +10,7 @@ from dmlc.diagnostics.diagnostic import Diagnostic, Label
 _STYLE = {
     "error": "\x1b[1;31m",
     "warning": "\x1b[1;33m",
+    "advice": "\x1b[1;36m",
     "gutter": "\x1b[1;34m",
     "bold": "\x1b[1m",
     "off": "\x1b[0m",

@@ -110,9 +110,9 @@ def test_accumulate(run: Run) -> None:
 def test_check_tells_of_numbers_and_sizes(run: Run) -> None:
     code, out, err = run("check", "half.dml")
     assert (code, "warning[W0604]" in err) == (0, True)
-    code, out, _ = run("check", "half.dml", "--strict")
-    assert code == 1
-    assert "not fine" in out and "1 warning of numbers and sizes" in out
+    code, out, err = run("check", "half.dml", "--strict")
+    assert (code, "error[W0604]" in err, "warning" in err) == (1, True, False)
+    assert "not fine" in out and "1 other error" in out
     assert run("check", "half.dml", "--accumulate", "f32", "--strict")[0] == 0
     code, _, err = run("check", "open.dml")
     assert code == 0

@@ -15,12 +15,14 @@ _CODES: dict[str, tuple[Code, str]] = {
     "cpu": (ON_CPU, "{op} {name} lands on the CPU: {limit}"),
     "unknown": (UNKNOWN_NODE, "where {op} {name} runs is not known: {limit}"),
 }
+#: The codes of diagnostics about a node of the report.
+PLACEMENT_CODES = frozenset(code for code, _ in _CODES.values())
 
 
-def diagnose(report: Placement) -> Iterator[tuple[str, Diagnostic, str]]:
-    """(node, diagnostic, effect) of each finding."""
+def diagnose(report: Placement) -> Iterator[tuple[str, Diagnostic]]:
+    """Yield (node, diagnostic) for each finding."""
     for node, finding in report.findings:
         code, text = _CODES[finding.effect]
         message = text.format(op=node.op, name=node.name, limit=finding.limit)
         notes = (f"source: {finding.source}",)
-        yield node.name, Diagnostic(code, message, help=finding.repair, notes=notes), finding.effect
+        yield node.name, Diagnostic(code, message, help=finding.repair, notes=notes)

@@ -1,4 +1,8 @@
-"""W06: what works, and could work better."""
+"""W06: what works, and could work better.
+
+Warnings are about the target and the numbers, and are errors with ``--strict``. A code declared with ``advice=True`` is
+about the source and never changes the exit code.
+"""
 
 from dmlc.diagnostics.code import declare
 
@@ -22,7 +26,7 @@ UNKNOWN_NODE = declare(
     "W0602",
     "where a node runs is not known",
     """The tables do not say whether the provider takes the operator, or the types of the node are not known. Nothing is
-    guessed.""",
+    guessed. `--strict` makes this an error.""",
     example="""
 $ dmlc check custom.onnx
 warning[W0602]: where acme.Warp runs is not known: no table covers the domain acme

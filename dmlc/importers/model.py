@@ -12,7 +12,6 @@ from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.importers.broken import sizes_without_end
-from dmlc.importers.functions import all_nodes, check_functions, inlined
 from dmlc.importers.inference import ModelTypes
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.nodes import NodeReader
@@ -21,6 +20,8 @@ from dmlc.importers.scope import Scope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
+from dmlc.onnx_schema.functions import all_nodes, check_functions
+from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.ops.opaque import OPAQUE, Held, OpaqueAttributes
 
@@ -55,7 +56,8 @@ def import_model(
     _check(model, limits)
     bound = dict(binding or {})
     _check_binding(model.graph, bound)
-    model = inlined(model, limits)
+    check_functions(model, limits)
+    model = inlined(model)
     return _Importer(model, folder, bound, limits).run()
 
 

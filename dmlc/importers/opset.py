@@ -35,6 +35,14 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
 
     Where the user ``asked`` for it, nothing else will do. Raises ``DmlcError`` E0501, which names a node.
     """
+    own: int = graph.origin.versions.get("", 1)
+    kept = graph.origin.frame.functions
+    if kept:  # a body means what its own opset says
+        if asked and wanted != own:
+            message = f"function {kept[0].name} was written for an opset that it cannot leave"
+            raise fail(codes.NEEDS_OPSET, message, help=f"leave out --opset, or ask for --opset {own}")
+        graph.notes.append(f"opset {own}, not {wanted}: function {kept[0].name} has no equal there")
+        return own
     carried = list(_carried(graph))
     weight, least = _newest_weight(graph)
     guilty = _misfit(carried, wanted)

@@ -542,13 +542,6 @@ def test_a_default_of_a_type_that_the_language_lacks() -> None:
     same(m, {"i": np.array([2, 0])})
 
 
-def test_functions_with_defaults_are_carried() -> None:
-    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17, "f": 1]>
-        g (float[2, 3] x) => (float[2, 3] w) { w = f.Soft(x) }
-        <domain: "f", opset_import: ["": 17]> Soft <ax: int = 0> (a) => (o) { o = Softmax <axis: int = @ax> (a) }""")
-    same(m, {"x": X}, opset=17)
-
-
 def test_one_value_named_twice_in_the_outputs() -> None:
     same(model([node("Relu", ["x"], ["y"])], [info("x", [2, 3])], [info("y", [2, 3]), info("y", [2, 3])]), {"x": X})
 

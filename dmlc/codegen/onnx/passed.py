@@ -160,10 +160,9 @@ def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> N
             setattr(model, name, getattr(frame, name))
     model.metadata_props.extend(frame.metadata_props)
     model.training_info.extend(frame.training_info)
-    if frame.functions:
-        called = {node.domain for node in emitter.proto.node}
-        model.functions.extend(frame.functions)
-        emitter.domains.update(f.domain for f in frame.functions if f.domain in called)
+    model.functions.extend(frame.functions)
+    imported = {entry.domain for function in frame.functions for entry in function.opset_import} - {"", "ai.onnx"}
+    emitter.domains.update(imported & origin.versions.keys())
     graph = model.graph
     graph.name = frame.graph.name
     if frame.graph.HasField("doc_string"):

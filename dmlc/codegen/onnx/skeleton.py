@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, inliner
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from dmlc.ir import FOREIGN, TensorType
 from dmlc.onnx_schema.inference import infer, is_known
+from dmlc.onnx_schema.inlining import inlined
 
 #: Operators of ONNX Runtime whose first result has the type of their first operand; onnx infers nothing for them
 #: (onnxruntime, docs/ContribOperators.md).
@@ -30,8 +31,7 @@ def inferred(model: ModelProto, types: Mapping[str, TensorType] | None = None) -
         return model
     bare = _bare(model)
     try:
-        if bare.functions:
-            bare = inliner.inline_local_functions(bare)
+        bare = inlined(bare)
         known = infer(_familiar(bare))
     except Exception:  # onnx raises what it likes: RuntimeError, ValueError, protobuf's own errors
         return bare

@@ -1,0 +1,101 @@
+"""Model-local functions: the calls of a model, and the limits on how far they unfold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeAlias
+
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
+
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue import models as codes
+from dmlc.diagnostics.limits import Limits
+
+#: A function by domain, name and overload.
+Key: TypeAlias = tuple[str, str, str]
+
+
+def plain_domain(domain: str) -> str:
+    """The domain by the one name that dmlc uses: ONNX's own has two."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def key_of(node: NodeProto) -> Key:
+    """The function that a node calls, if there is one."""
+    return plain_domain(node.domain), node.op_type, getattr(node, "overload", "")
+
+
+def callable_functions(model: ModelProto) -> dict[Key, FunctionProto]:
+    """The functions that a node of the model can call.
+
+    A function named like an operator of the imported opsets is never called: ONNX leaves open which of the two is
+    meant (onnx.proto, ``ModelProto.functions``), and ONNX Runtime 1.32 takes the operator.
+    """
+    versions = {plain_domain(entry.domain): entry.version for entry in model.opset_import}
+    out: dict[Key, FunctionProto] = {}
+    for function in model.functions:
+        domain = plain_domain(function.domain)
+        if not _is_operator(domain, function.name, versions.get(domain)):
+            out[domain, function.name, getattr(function, "overload", "")] = function
+    return out
+
+
+def _is_operator(domain: str, name: str, version: int | None) -> bool:
+    return version is not None and defs.has(name, min(max(version, 1), 2**31 - 1), domain)
+
+
+def called_functions(model: ModelProto) -> list[FunctionProto]:
+    """The functions that the model calls, directly or through other functions, in the order in which it lists them."""
+    functions = callable_functions(model)
+    reached: set[Key] = set()
+    waiting = [key_of(node) for node in all_nodes(model.graph.node)]
+    while waiting:
+        key = waiting.pop()
+        if key in functions and key not in reached:
+            reached.add(key)
+            waiting += [key_of(node) for node in all_nodes(functions[key].node)]
+    return [function for key, function in functions.items() if key in reached]
+
+
+def check_functions(model: ModelProto, limits: Limits) -> None:
+    """Raises ``DmlcError``: E0431 for functions that call one another in a circle, E0441 for too many nodes in them,
+    E0105 where calls nest too deep. Who unfolds them would go on until the memory is full."""
+    if not model.functions:
+        return
+    bodies = callable_functions(model)
+    nodes = {key: list(all_nodes(body.node)) for key, body in bodies.items()}
+    called = {key: [k for k in map(key_of, inside) if k in bodies] for key, inside in nodes.items()}
+    try:
+        order = list(TopologicalSorter(called).static_order())
+    except CycleError as error:
+        circle = " -> ".join(name for _, name, _ in error.args[1][:8])
+        raise fail(codes.BROKEN_MODEL, f"functions call one another in a circle: {circle}") from None
+    counts: dict[Key, int] = {}
+    depths: dict[Key, int] = {}
+    for key in order:
+        counts[key] = len(nodes[key]) + sum(counts[k] for k in called[key])
+        depths[key] = 1 + max((depths[k] for k in called[key]), default=0)
+    deepest = max(depths.values(), default=0)
+    if deepest > limits.nesting:
+        raise limits.passed("nesting", "calls of functions nest", deepest)
+    top = [key_of(node) for node in all_nodes(model.graph.node)]
+    total = len(top) + sum(counts.get(key, 0) for key in top)
+    if total > limits.nodes:
+        raise limits.passed("nodes", "with the bodies of its functions the model has", total)
+
+
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """The nodes, and those of the graphs inside them."""
+    waiting = [iter(nodes)]
+    while waiting:
+        node = next(waiting[-1], None)
+        if node is None:
+            waiting.pop()
+            continue
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                waiting.append(iter(attribute.g.node))
+            elif attribute.type == AttributeProto.GRAPHS:
+                waiting += [iter(graph.node) for graph in attribute.graphs]

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, count
@@ -22,6 +22,9 @@ from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, node_count, open_source
 from dmlc.diagnostics import DmlcError
 from dmlc.runtime import files
+
+if TYPE_CHECKING:
+    from dmlc.verify import Verdict
 
 STDOUT = "-"
 
@@ -69,16 +72,21 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if kind == "onnx":
             program.require_sound()
         progress("verifying")
-        same = args.verify is None or _verify(args, console, program)
+        verdict = None if args.verify is None else program.verify(args.verify, seed=args.verify_seed)
+        if verdict is not None:
+            console.say(verdict.to_text())
+            console.warn(verdict.diagnostics)
+        is_fine = verdict is None or verdict.ok
         progress("writing")
-        size = _write(args, program, kind, output) if same else 0
+        size = _write(args, program, kind, output) if is_fine else 0
     console.warn(program.diagnostics)
-    if not same:
+    if verdict is not None and not is_fine:
+        console.document(_outcome(program, kind, output, verdict), ok=False)
         return 1
     seconds = time.perf_counter() - start
     if args.diff:
         console.result(_diff(program))
-    _report(args, console, program, (kind, output, size, seconds), source)
+    _report(args, console, program, (kind, output, size, seconds), source, verdict)
     return 0
 
 
@@ -133,13 +141,6 @@ def _same(a: Path, b: Path) -> bool:
 # --- what is done
 
 
-def _verify(args: argparse.Namespace, console: Console, program: api.Program) -> bool:
-    """Whether the result is what SRC is, within what was allowed; the verdict is shown."""
-    verdict = program.verify(args.verify, seed=args.verify_seed)
-    console.say(verdict.to_text())
-    return verdict.ok
-
-
 def _write(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> int:
     """Write OUT and the ledger; the size of OUT. The ledger comes first, so that where OUT is, all is."""
     if args.ledger is not None and not args.dry_run:
@@ -178,6 +179,7 @@ def _report(
     program: api.Program,
     written: tuple[str, str, int, float],
     source: Any,
+    verdict: Verdict | None,
 ) -> None:
     kind, output, size, seconds = written
     nodes = len(program.to_onnx().graph.node) if kind == "onnx" else node_count(program.graph)
@@ -188,14 +190,10 @@ def _report(
     where = "stdout" if output == STDOUT else output
     if args.dry_run:
         where = "dry run" if output == STDOUT else f"{output} (dry run, not written)"
-    target = "directml" if kind == "dxdispatch" else program.target.name
-    console.say(f"{where}: {program.signature.name} for {target}, {', '.join(facts)}")
+    console.say(f"{where}: {program.signature.name} for {_target(program, kind)}, {', '.join(facts)}")
     fields: dict[str, Any] = {
-        "output": output if output != STDOUT else "stdout",
+        **_outcome(program, kind, output, verdict),
         "written": not args.dry_run,
-        "kind": kind,
-        "target": target,
-        "opset": program.opset,
         "nodes": nodes,
         "bytes": size,
         **signature_json(program.signature),
@@ -217,6 +215,22 @@ def _report(
     if args.diff:
         fields["diff"] = _diff(program)
     console.document(fields)
+
+
+def _target(program: api.Program, kind: str) -> str:
+    return "directml" if kind == "dxdispatch" else program.target.name
+
+
+def _outcome(program: api.Program, kind: str, output: str, verdict: Verdict | None) -> dict[str, Any]:
+    """The fields of the JSON document that it has whatever the verdict is."""
+    fields: dict[str, Any] = {
+        "output": output if output != STDOUT else "stdout",
+        "written": False,
+        "kind": kind,
+        "target": _target(program, kind),
+        "opset": program.opset,
+    }
+    return fields if verdict is None else {**fields, "verification": verdict.to_json()}
 
 
 def _as_written(args: argparse.Namespace, source: Any) -> Callable[[], api.Program | None]:

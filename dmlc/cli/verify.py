@@ -55,6 +55,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with console.progress(f"verifying {args.result}"):
         verdict = _verdict(args)
     console.result(verdict.headline() if console.quiet else verdict.to_text())
+    console.warn(verdict.diagnostics)
     console.document({"original": args.original, "result": args.result, **verdict.to_json()}, ok=verdict.ok)
     return 0 if verdict.ok else 1
 

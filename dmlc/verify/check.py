@@ -12,11 +12,21 @@ import numpy as np
 from dmlc.ir import Dim, substitute
 from dmlc.records import dataclass
 from dmlc.verify import causes
-from dmlc.verify.compare import DIFFERENT, WITHIN, Comparison, Errors, as_one_array, classes, compare, compare_values
+from dmlc.verify.compare import (
+    DIFFERENT,
+    NO_ERRORS,
+    WITHIN,
+    Comparison,
+    Errors,
+    as_one_array,
+    classes,
+    compare,
+    compare_values,
+)
 from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
 from dmlc.verify.sizes import Binding
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
-from dmlc.verify.trace import NotVerifiable, RunFailed, Side, Step
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, Step
 from dmlc.verify.unstable import Instability, jumped_on
 from dmlc.verify.verdict import (
     BEYOND,
@@ -49,7 +59,9 @@ class _Tally:
 
     def report(self, name: str) -> OutputReport:
         counts = tuple((status, self.counts[status]) for status in STATUSES if self.counts[status])
-        return OutputReport(name, counts, self.errors, tuple(self.reasons.items()), self.found, self.zeros)
+        differs = set(self.counts) != {EXACT}
+        errors = self.errors.worst(NO_ERRORS) if differs else self.errors
+        return OutputReport(name, counts, errors, tuple(self.reasons.items()), self.found, self.zeros)
 
 
 @dataclass(slots=True)
@@ -79,6 +91,16 @@ def verify_sides(
         raise ValueError(f"at least one input is verified, not {inputs}")
     blank = Verdict(NOT_VERIFIED, tuple([name for name in _ORDER if name in chosen]), seed, inputs)
     try:
+        return _verdict(original, result, chosen, blank, first)
+    except NoEvidence as error:
+        return replace(blank, reason=str(error), diagnostic=error.diagnostic)
+
+
+def _verdict(
+    original: Callable[[], Side], result: Callable[[], Side], chosen: frozenset[str], blank: Verdict, first: int
+) -> Verdict:
+    """The verdict on two sides. Raises ``NoEvidence`` where neither can be blamed."""
+    try:
         left = original()
     except NotVerifiable as error:
         return replace(blank, reason=f"the original: {error}")
@@ -90,7 +112,7 @@ def verify_sides(
     if problem:
         return replace(blank, status=DIFFERENT, reason=problem)
     try:
-        plan = _plan(left, right, seed)
+        plan = _plan(left, right, blank.seed)
     except (NoInputs, NotVerifiable) as error:
         return replace(blank, reason=str(error))
     return _Check(left, right, plan, chosen, blank, first).verdict()
@@ -268,7 +290,7 @@ class _Case:
     def _note(self, comparison: Comparison, status: str) -> None:
         tally = self._check.tallies.setdefault(comparison.name, _Tally())
         tally.zeros += comparison.zeros
-        if status == WITHIN:
+        if status in (WITHIN, DIFFERENT):
             tally.errors = tally.errors.worst(comparison.errors)
         if status == DIFFERENT and tally.found is None:
             assert comparison.difference is not None

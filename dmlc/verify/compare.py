@@ -16,14 +16,34 @@ SAME, WITHIN, DIFFERENT = "exact", "within", "different"
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The largest errors over the elements that are finite on both sides; ``ulp`` in units in the last place."""
+    """The largest errors over the elements that are finite numbers on both sides; ``ulp`` in units in the last place.
 
-    absolute: float = 0.0
-    relative: float = 0.0
-    ulp: float = 0.0
+    0 where nothing differs. None where something differs and nothing that differs has such an error: NaN or an infinity
+    against something else, truth values, texts, another dtype or shape; relative to 0; integers have no ``ulp``.
+    """
+
+    absolute: float | None = 0.0
+    relative: float | None = 0.0
+    ulp: float | None = 0.0
 
     def worst(self, other: Errors) -> Errors:
-        return Errors(max(self.absolute, other.absolute), max(self.relative, other.relative), max(self.ulp, other.ulp))
+        """The larger of each. An error that is known stands for elements that have none."""
+        pairs = zip(self._all(), other._all(), strict=True)
+        return Errors(*[_larger(a, b) for a, b in pairs])
+
+    def _all(self) -> tuple[float | None, ...]:
+        return self.absolute, self.relative, self.ulp
+
+
+#: Of what differs and has no distance in numbers.
+NO_ERRORS = Errors(None, None, None)
+
+
+def _larger(a: float | None, b: float | None) -> float | None:
+    """The larger error; None beats a 0, which means that nothing differs."""
+    if a is None or b is None:
+        return a or b or None
+    return max(a, b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,11 @@ class Comparison:
     places: Any = None
 
 
+def _unlike(name: str, what: str) -> Comparison:
+    """Two outputs without elements to compare."""
+    return Comparison(name, DIFFERENT, NO_ERRORS, Difference(what))
+
+
 def classes(allowed: str | Iterable[str]) -> frozenset[str]:
     """The classes with those that they include. Raises ``ValueError`` for a name that is none."""
     found = frozenset([allowed] if isinstance(allowed, str) else allowed) | {EXACT}
@@ -86,7 +111,7 @@ def compare(
     for name in [*outputs_a, *(n for n in outputs_b if n not in outputs_a)]:
         if name not in outputs_a or name not in outputs_b:
             side = "the original" if name not in outputs_a else "the result"
-            out[name] = Comparison(name, DIFFERENT, difference=Difference(f"{side} has no such output"))
+            out[name] = _unlike(name, f"{side} has no such output")
         else:
             kind = (kinds or {}).get(name)
             out[name] = compare_values(name, outputs_a[name], outputs_b[name], chosen, kind)
@@ -103,10 +128,9 @@ def compare_values(
     if a.dtype.kind in "OUS" and b.dtype.kind in "OUS":
         a, b = a.astype(object), b.astype(object)
     if a.dtype != b.dtype:
-        return Comparison(name, DIFFERENT, difference=Difference(f"dtype {a.dtype} became {b.dtype}"))
+        return _unlike(name, f"dtype {a.dtype} became {b.dtype}")
     if a.shape != b.shape:
-        shapes = f"shape {list(a.shape)} became {list(b.shape)}"
-        return Comparison(name, DIFFERENT, difference=Difference(shapes))
+        return _unlike(name, f"shape {list(a.shape)} became {list(b.shape)}")
     if a.dtype.kind == "c":
         part = np.float32 if a.dtype == np.complex64 else np.float64
         a, b = (np.ascontiguousarray(x).reshape(*x.shape, 1).view(part) for x in (a, b))
@@ -119,11 +143,13 @@ def compare_values(
 
 
 def _integer_errors(a: Array, b: Array) -> Errors:
+    """Integers of 64 bits and their distances have more digits than f64, so they are Python's."""
     if a.dtype.kind not in "iu":
-        return Errors()
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    apart = np.abs(wide_a - wide_b)
-    return Errors(float(apart.max()), float((apart / np.maximum(np.abs(wide_a), 1)).max()))
+        return NO_ERRORS
+    differs = a != b
+    pairs = [(int(x), int(y)) for x, y in zip(a[differs].flat, b[differs].flat, strict=True)]
+    relative = max((abs(x - y) / abs(x) for x, y in pairs if x), default=None)
+    return Errors(float(max(abs(x - y) for x, y in pairs)), relative, None)
 
 
 def _compare_floats(name: str, a: Array, b: Array, allowed: frozenset[str], kind: str, slack: Any) -> Comparison:
@@ -157,18 +183,20 @@ def _what(a: Array, b: Array, outside: Array) -> str:
 def _errors(a: Array, b: Array, places: Array, kind: str) -> Errors:
     """Over the places; the relative error is against the original's element."""
     if not places.any():
-        return Errors()
+        return NO_ERRORS
     x, y = a[places], b[places]
     wide = np.float64 if x.dtype != np.float64 else np.longdouble
     apart = np.abs(x.astype(wide) - y.astype(wide))
     size = np.abs(x.astype(wide))
-    relative = np.where(size > 0, apart / np.where(size > 0, size, 1), np.inf)
-    if kind == "bfloat16":
-        # handed over as f32, whose numbers next to each other are 2^16 times as dense
-        steps = _steps(x, y) / 65536
-    else:
-        steps = _steps(x, y)
-    return Errors(float(apart.max()), float(relative.max()), float(steps.max()))
+    relative = apart[size > 0] / size[size > 0]
+    # handed over as f32, the numbers next to each other of bfloat16 are 2^16 steps apart
+    steps = _steps(x, y) / (65536 if kind == "bfloat16" else 1)
+    return Errors(_top(apart), _top(relative) if relative.size else None, _top(steps))
+
+
+def _top(errors: Array) -> float:
+    """The largest, as a finite number: the distance of two numbers may be no f64 any more."""
+    return float(min(errors.max(), np.finfo(np.float64).max))
 
 
 def _steps(x: Array, y: Array) -> Array:
@@ -202,17 +230,16 @@ def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str]) -> Compar
     if a is None or b is None:
         if a is b:
             return Comparison(name, SAME)
-        return Comparison(name, DIFFERENT, difference=Difference("present on one side only"))
+        return _unlike(name, "present on one side only")
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         keys = sorted(a, key=repr)
         if keys != sorted(b, key=repr):
-            return Comparison(name, DIFFERENT, difference=Difference(f"keys {keys} became {sorted(b, key=repr)}"))
+            return _unlike(name, f"keys {keys} became {sorted(b, key=repr)}")
         pairs = [(a[key], b[key]) for key in keys]
     elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
         pairs = list(zip(a, b, strict=True))
     else:
-        text = f"{_extent(a)} became {_extent(b)}"
-        return Comparison(name, DIFFERENT, difference=Difference(text))
+        return _unlike(name, f"{_extent(a)} became {_extent(b)}")
     return _joined(name, [compare_values(name, x, y, allowed) for x, y in pairs])
 
 

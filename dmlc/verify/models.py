@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.ir import Array, Graph
 from dmlc.verify.check import verify_sides
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.inputs import Feeds, Interface, NoInputs
 from dmlc.verify.patterns import PATTERNS
 from dmlc.verify.tolerance import EXACT, REASSOCIATES
-from dmlc.verify.trace import RunFailed, Side, Step
+from dmlc.verify.trace import NoEvidence, RunFailed, Side, Step
 from dmlc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -98,6 +100,8 @@ class _Code:
         try:
             return self._function(feeds)
         except Exception as error:  # whatever the code raises, it did not run
+            if isinstance(error, DmlcError) and error.diagnostics[0].code is NO_RUNTIME:
+                raise NoEvidence(str(error.diagnostics[0].message), error.diagnostics[0]) from None
             raise RunFailed(f"{type(error).__name__}: {error}") from None
 
     def weights(self) -> dict[str, Array]:

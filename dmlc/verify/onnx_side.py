@@ -16,7 +16,7 @@ from dmlc.ir import Array
 from dmlc.verify.inputs import Feeds, Interface
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verify.process import Session
-from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Step, op_key
 
 #: A model, or where it lies.
 ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
@@ -136,7 +136,7 @@ class OnnxSide:
         except RunFailed as error:
             raise NotVerifiable(f"ONNX Runtime refuses the model: {_message(error)}") from None
         except ValueError as error:  # a model of more than 2 GiB
-            raise NotVerifiable(f"the model cannot be handed to ONNX Runtime: {error}") from None
+            raise NoEvidence(f"a model cannot be handed to ONNX Runtime: {error}") from None
 
     def _run(self, session: Session, names: dict[str, str], feeds: Feeds) -> dict[str, Any]:
         if not names:  # asked for nothing, ONNX Runtime gives all outputs

@@ -12,81 +12,120 @@ import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 from typing import Any
 
-from onnx import ModelProto
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
 
-from dmlc.verify.trace import NotVerifiable, RunFailed
+from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
+from dmlc.verify.trace import NoEvidence, RunFailed
 
 #: A run may take this many seconds; a trip count that was made up can make a loop endless.
 TIME_LIMIT = 120.0
+#: Importing ONNX Runtime and running a model of one node may take this many.
+START_LIMIT = 120.0
 #: How often that is looked at.
 _WATCH = 0.5
+#: The working folder goes from the path: it may hold models beside modules with the names of those that are needed.
+_WORKER = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from dmlc.verify.worker import main; main()"
 
 
 class Process:
-    """One process; a new one takes over where it ends."""
+    """One process; a new one takes over where it ends. A process is used only after ONNX Runtime has computed a sum in
+    it: from then on, and not before, an end of the process is held against the model that it ran."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.RLock()
         #: Sessions that nobody uses any more. They are told with the next request: a finalizer may run at any moment.
         self.gone: list[int] = []
-        #: When the request was made that is not answered yet.
-        self._since: float | None = None
+        #: When the request that is not answered yet is late.
+        self._late: float | None = None
         #: Grows with each process, so that sessions know when theirs is gone.
         self.generation = 0
 
     def ask(self, *request: Any) -> Any:
-        """The answer. Raises ``RunFailed`` where it is an error, or where the process ended or took too long."""
+        """The answer. Raises ``RunFailed`` where it is an error, or where the process ended or took too long, and
+        ``NoEvidence`` as ``start`` does."""
         with self._lock:
             process = self.start()
-            assert process.stdin is not None and process.stdout is not None
             gone, self.gone[:] = list(self.gone), []
-            self._since = time.monotonic()
-            try:
-                pickle.dump((gone, *request), process.stdin, protocol=5)
-                process.stdin.flush()
-                status, answer = pickle.load(process.stdout)
-            except (OSError, EOFError, pickle.UnpicklingError):
-                late = time.monotonic() - self._since >= TIME_LIMIT
-                self.stop()
-                what = f"took longer than {TIME_LIMIT:g} s" if late else "ended its process"
-                raise RunFailed(f"ONNX Runtime {what}", ended=True) from None
-            except BaseException:  # interrupted: what comes next would be the answer to this
-                self.stop()
-                raise
-            finally:
-                self._since = None
-        if status == "failed":
+            status, answer = self._exchange(process, TIME_LIMIT, (gone, *request))
+        if status != "fine":
             raise RunFailed(answer)
         return answer
 
     def start(self) -> subprocess.Popen[bytes]:
-        """The process, running. Raises ``NotVerifiable`` where none can be started."""
+        """The process, running. Raises ``NoEvidence`` where ONNX Runtime is missing or does not work in it."""
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self.stop()
-                path = os.pathsep.join(filter(None, sys.path))
-                try:
-                    self._process = subprocess.Popen(
-                        [sys.executable, "-m", "dmlc.verify.worker"],
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.DEVNULL,
-                        env={**os.environ, "PYTHONPATH": path},
-                    )
-                except OSError as error:
-                    raise NotVerifiable(f"no process for ONNX Runtime can be started: {error}") from None
+                self._process = _spawn()
                 self.generation += 1
                 threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
+                try:
+                    self._prove(self._process)
+                except NoEvidence:
+                    self.stop()
+                    raise
             return self._process
+
+    def _prove(self, process: subprocess.Popen[bytes]) -> None:
+        """Raise ``NoEvidence`` unless ONNX Runtime can be imported in the process and computes a sum."""
+        key = next(_KEYS)
+        try:
+            status, answer = self._exchange(process, START_LIMIT)
+            if status == "missing":
+                raise _no_runtime("ONNX Runtime is not installed", "pip install onnxruntime")
+            if status != "fine":
+                raise _no_runtime(f"ONNX Runtime cannot be imported: {answer}")
+            status, answer = self._exchange(process, START_LIMIT, ([], "load", key, _sum_model(), None))
+            if status == "fine":
+                terms = np.array([1, 2], np.float32)
+                self.gone.append(key)
+                status, answer = self._exchange(process, START_LIMIT, ([], "run", key, ["y"], {"x": terms}))
+        except RunFailed as error:
+            code = process.returncode
+            ended = "" if code is None or error.late else f" with code {code}"
+            raise _no_runtime(f"{error}{ended} before it had run any model") from None
+        if status != "fine":
+            raise _no_runtime(f"ONNX Runtime fails on a model of one addition: {answer}")
+        if not np.array_equal(answer, [np.array([2, 4], np.float32)]):
+            raise _no_runtime(f"ONNX Runtime gives {answer} for a model of one addition")
+
+    def _exchange(
+        self, process: subprocess.Popen[bytes], limit: float, request: tuple[Any, ...] | None = None
+    ) -> tuple[str, Any]:
+        """Send a request and return what the process answers: a status, and a value or a text.
+
+        Raises ``RunFailed`` where the process ends before that or takes longer than ``limit`` seconds.
+        """
+        assert process.stdin is not None and process.stdout is not None
+        late = self._late = time.monotonic() + limit
+        try:
+            if request is not None:
+                pickle.dump(request, process.stdin, protocol=5)
+                process.stdin.flush()
+            status, answer = pickle.load(process.stdout)
+        except Exception:  # a cut answer raises nearly anything
+            is_late = time.monotonic() >= late
+            self.stop()
+            what = f"took longer than {limit:g} s" if is_late else "ended its process"
+            raise RunFailed(f"ONNX Runtime {what}", ended=True, late=is_late) from None
+        except BaseException:  # interrupted: what comes next would be the answer to this
+            self.stop()
+            raise
+        finally:
+            self._late = None
+        return str(status), answer
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Kill the process when it works on one request for too long."""
         while process is self._process and process.poll() is None:
-            since = self._since
-            if since is not None and time.monotonic() - since >= TIME_LIMIT:
+            late = self._late
+            if late is not None and time.monotonic() >= late:
                 process.kill()
                 return
             time.sleep(_WATCH)
@@ -103,6 +142,36 @@ class Process:
                         _close(stream)
 
 
+def _spawn() -> subprocess.Popen[bytes]:
+    """A new process that finds modules where this one does. Raises ``NoEvidence`` where none can be started."""
+    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", _WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+    except OSError as error:
+        raise NoEvidence(f"no process for ONNX Runtime can be started: {error}") from None
+
+
+def _no_runtime(message: str, repair: str = "") -> NoEvidence:
+    """Raised where ONNX Runtime itself does not work, so that no model can be blamed."""
+    repair = repair or "uninstall every onnxruntime distribution, then: pip install onnxruntime"
+    help = f"{repair} (on Windows with a DirectX 12 GPU: onnxruntime-directml)"
+    return NoEvidence(message, Diagnostic(NO_RUNTIME, message, help=help))
+
+
+def _sum_model() -> bytes:
+    """x + x, in the oldest form that every ONNX Runtime of the last years reads."""
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (2,)) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "sum", values[:1], values[1:])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 7)], ir_version=4)
+    return bytes(made.SerializeToString())
+
+
 def _close(stream: Any) -> None:
     with contextlib.suppress(OSError):  # what was buffered has no reader any more
         stream.close()
@@ -114,7 +183,8 @@ atexit.register(_PROCESS.stop)
 
 
 class Session:
-    """A model, loaded again where the process ended. Raises ``RunFailed`` where ONNX Runtime refuses it."""
+    """A model, loaded again where the process ended. Raises ``RunFailed`` where ONNX Runtime refuses it, and here and
+    in ``run`` ``NoEvidence`` where ONNX Runtime does not work at all."""
 
     def __init__(self, model: ModelProto, folder: str | None) -> None:
         self._model, self._folder = model, folder

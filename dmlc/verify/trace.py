@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dmlc.diagnostics import Diagnostic
 from dmlc.ir import Array
 from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds, Interface
@@ -14,15 +15,24 @@ from dmlc.verify.inputs import Feeds, Interface
 
 class RunFailed(Exception):
     """The model could not run on an input; the message is the runtime's. ``ended`` where its process did too, which
-    takes a while to come back."""
+    takes a while to come back, ``late`` where it was ended because it took too long."""
 
-    def __init__(self, message: str, *, ended: bool = False) -> None:
+    def __init__(self, message: str, *, ended: bool = False, late: bool = False) -> None:
         super().__init__(message)
-        self.ended = ended
+        self.ended, self.late = ended, late
 
 
 class NotVerifiable(Exception):
     """The model cannot be run at all; the message says why."""
+
+
+class NoEvidence(Exception):
+    """Nothing can be concluded about any model: what runs them is missing or broken. ``diagnostic`` names what to
+    install, where that would help."""
+
+    def __init__(self, reason: str, diagnostic: Diagnostic | None = None) -> None:
+        super().__init__(reason)
+        self.diagnostic = diagnostic
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from dmlc.diagnostics import Diagnostic
 from dmlc.records import dataclass
 from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors, show
 from dmlc.verify.inputs import Feeds
@@ -15,6 +16,9 @@ from dmlc.verify.inputs import Feeds
 #: differ because partial results left the dtype's range, results beyond a precondition that the user allowed.
 UNSPECIFIED, OVERFLOWED, BEYOND, RANDOM = "unspecified", "overflowed", "beyond the precondition", "not deterministic"
 STATUSES = (SAME, WITHIN, UNSPECIFIED, OVERFLOWED, RANDOM, BEYOND, DIFFERENT)
+
+#: Of an output where both sides never ran on one input.
+NOT_COMPARED = "not compared"
 
 EQUAL, NOT_VERIFIED = "equal", "not verified"
 
@@ -31,8 +35,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class OutputReport:
-    """One output over all inputs: how many got each status, the largest errors of those within the class, why
-    differences were excused, and the first that was not."""
+    """One output over all inputs: how many got each status, the largest errors of those within the class or different,
+    why differences were excused, and the first that was not."""
 
     name: str
     counts: tuple[tuple[str, int], ...]
@@ -43,8 +47,8 @@ class OutputReport:
 
     @property
     def status(self) -> str:
-        """The worst status of any input."""
-        return max((status for status, _ in self.counts), key=STATUSES.index, default=SAME)
+        """The worst status of any input; ``not compared`` where the result ran on none."""
+        return max((status for status, _ in self.counts), key=STATUSES.index, default=NOT_COMPARED)
 
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"name": self.name, "status": self.status, "inputs": dict(self.counts)}
@@ -70,11 +74,12 @@ class OutputReport:
     def lines(self) -> list[str]:
         """The output in the text form; its first line starts with the name."""
         parts = [f"{status} on {count}" for status, count in self.counts]
-        text = f"{self.name}: {', '.join(parts) or 'not compared'}"
-        if dict(self.counts).get(WITHIN):
-            errors = self.errors
+        text = f"{self.name}: {', '.join(parts) or NOT_COMPARED}"
+        errors = self.errors
+        if errors.absolute:
+            relative = f", relative {errors.relative:.3g}" if errors.relative else ""
             ulp = f", {errors.ulp:.3g} units in the last place" if errors.ulp else ""
-            text += f"; largest error {errors.absolute:.3g}, relative {errors.relative:.3g}{ulp}"
+            text += f"; largest error {errors.absolute:.3g}{relative}{ulp}"
         out = [text]
         if self.found is not None:
             found = self.found
@@ -91,7 +96,8 @@ class Verdict:
     """The result of a verification. It is ``ok`` where something was compared and nothing is different.
 
     ``status`` is ``equal`` (bit for bit, on every input), ``within`` (the allowed classes), ``different`` or
-    ``not verified``; ``reason`` says why where no output does. ``skipped`` are the inputs that the original itself
+    ``not verified``; ``reason`` says why where no output does, and ``diagnostic`` what to install where ONNX Runtime is
+    missing or broken (E0560). ``skipped`` are the inputs that the original itself
     cannot run on: number, pattern, message. ``case`` is the input of the first difference.
     """
 
@@ -104,11 +110,17 @@ class Verdict:
     skipped: tuple[tuple[int, str, str], ...] = ()
     reason: str = ""
     notes: tuple[str, ...] = ()
+    diagnostic: Diagnostic | None = None
     case: Feeds | None = field(default=None, compare=False, repr=False)
 
     @property
     def ok(self) -> bool:
         return self.status in (EQUAL, WITHIN)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """``diagnostic``, if there is one."""
+        return () if self.diagnostic is None else (self.diagnostic,)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -119,6 +131,7 @@ class Verdict:
             "seed": self.seed,
             "inputs": {"asked": self.inputs, "ran": self.ran, "skipped": len(self.skipped)},
             "reason": self.reason,
+            "code": None if self.diagnostic is None else self.diagnostic.code.id,
             "outputs": [output.to_json() for output in self.outputs],
             "skipped": [{"input": n, "pattern": p, "message": m} for n, p, m in self.skipped],
             "notes": list(self.notes),

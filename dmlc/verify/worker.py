@@ -1,7 +1,8 @@
 """The process that ONNX Runtime runs in, so that a kernel that ends its process does not end ours.
 
 Requests and answers are pickles on stdin and stdout: ``(keys of sessions to forget, what, ...)``, and
-``("fine", answer)`` or ``("failed", text)``.
+``("fine", answer)`` or ``("failed", text)``. Before the first request the process reports how importing ONNX Runtime
+went: ``("fine", version)``, ``("missing", text)`` or ``("failed", text)``.
 """
 
 from __future__ import annotations
@@ -17,9 +18,19 @@ _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the other side closes."""
-    import onnxruntime
+    """Answer until the other side closes, or until it is reported that ONNX Runtime cannot be imported."""
 
+    def send(status: str, answer: Any) -> None:
+        answers.write(pickle.dumps((status, answer), protocol=5))  # all of it, or an exception and nothing
+        answers.flush()
+
+    try:
+        import onnxruntime
+    except (Exception, SystemExit) as error:  # a broken package raises anything
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime"
+        send("missing" if is_missing else "failed", f"{type(error).__name__}: {error}")
+        return
+    send("fine", str(getattr(onnxruntime, "__version__", "")))
     sessions: dict[int, Any] = {}
 
     def load(key: int, model: bytes, folder: str | None) -> dict[str, str]:
@@ -46,14 +57,13 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         for key in gone:
             sessions.pop(key, None)
         try:
-            answer: tuple[str, Any] = ("fine", verbs[what](*arguments))
+            send("fine", verbs[what](*arguments))
         except Exception as error:  # onnxruntime's exceptions have no common base class
-            answer = ("failed", str(error) or type(error).__name__)
-        pickle.dump(answer, answers, protocol=5)
-        answers.flush()
+            send("failed", str(error) or type(error).__name__)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve on stdin and stdout."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what kernels print must not come between the answers
     serve(sys.stdin.buffer, answers)

@@ -18,6 +18,7 @@ from dmlc import api
 from dmlc.cli.main import main
 from dmlc.cli.progress import Progress
 from dmlc.cli.report import human_bytes
+from dmlc.verify import Verdict
 
 PROGRAM = """\
 model head(x: f32[4, 8]) -> (mean, twice) {
@@ -287,26 +288,33 @@ def test_a_model_to_stdout(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 def test_nothing_is_written_where_verifying_finds_a_difference(
     dmlc: Run, monkeypatch: pytest.MonkeyPatch, ok: bool
 ) -> None:
-    class Verdict:
-        text = "y: largest error 1 ulp"
-
-        def to_text(self) -> str:
-            return self.text
-
+    verdict = Verdict("equal" if ok else "different", ("exact",), seed=7, inputs=3, ran=3, reason="planted")
     asked: list[tuple[int, int]] = []
 
     def verify(self: object, number: int, *, seed: int) -> Verdict:
         asked.append((number, seed))
-        verdict = Verdict()
-        verdict.ok = ok  # type: ignore[attr-defined]
         return verdict
 
     monkeypatch.setattr(api.Program, "verify", verify, raising=False)
     argv = ("compile", "small.onnx", "-o", "out.onnx", "--ledger", "l.json", "--verify", "3", "--verify-seed", "7")
     code, out, err = dmlc(*argv)
     assert (code, out, asked) == (0 if ok else 1, "", [(3, 7)])
-    assert Verdict.text in err
+    assert verdict.to_text() in err
     assert [Path(name).exists() for name in ("out.onnx", "l.json")] == [ok, ok]
+
+
+@pytest.mark.parametrize("status", ["equal", "different", "not verified"])
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_one_document_whatever_the_verdict(
+    dmlc: Run, monkeypatch: pytest.MonkeyPatch, status: str, options: tuple[str, ...]
+) -> None:
+    verdict = Verdict(status, ("exact",), seed=7, inputs=3, ran=3, reason="planted")
+    monkeypatch.setattr(api.Program, "verify", lambda *_, **__: verdict)
+    code, out, _ = dmlc("compile", "small.onnx", "-o", "out.onnx", "--verify", "3", "--format", "json", *options)
+    found = document(out)
+    assert code == (0 if verdict.ok else 1)
+    assert (found["command"], found["ok"], found["verification"]) == ("compile", verdict.ok, verdict.to_json())
+    assert found["written"] == (verdict.ok and not options) == Path("out.onnx").exists()
 
 
 # --- explain

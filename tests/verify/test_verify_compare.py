@@ -186,3 +186,46 @@ def test_a_few_units_are_always_within(a: np.ndarray[Any, Any], units: int) -> N
             b = np.where(np.isfinite(b), np.nextafter(b, np.float32(np.sign(units) * np.inf)), b)
     if np.isfinite(b).sum() == np.isfinite(a).sum():
         assert one(a, b).status in ("exact", "within")
+
+
+INT64 = np.iinfo(np.int64)
+#: What differs, and the largest absolute, relative error and units in the last place.
+LARGEST_ERRORS: list[tuple[Any, Any, tuple[float | None, float | None, float | None]]] = [
+    (f32(1, 2), f32(1, 2), (0, 0, 0)),
+    (f32(1, 2), f32(1, 5), (3, 1.5, 10485760)),
+    (f32(0, 1), f32(3, 1), (3, None, 1077936128)),
+    (f32(NAN, 1), f32(2, 1), (None, None, None)),
+    (f32(INF, 1), f32(1, 1), (None, None, None)),
+    (f32(INF), f32(-INF), (None, None, None)),
+    (f32(NAN, 1), f32(2, 4), (3, 3, 16777216)),
+    (np.array([1e308]), np.array([-1e308]), (np.finfo(float).max, 2, 2 * 0x7FE1CCF385EBC8A0)),
+    (np.array([4, 1]), np.array([1, 1]), (3, 0.75, None)),
+    (np.array([0]), np.array([-5]), (5, None, None)),
+    (np.array([INT64.max]), np.array([INT64.max - 1]), (1, 1 / INT64.max, None)),
+    (np.array([INT64.min]), np.array([INT64.max]), (2.0**64, 2, None)),
+    (np.array([0], np.uint8), np.array([255], np.uint8), (255, None, None)),
+    (np.array([True, False]), np.array([True, True]), (None, None, None)),
+    (np.array(["a"], object), np.array(["b"], object), (None, None, None)),
+    (f32(1), f32(1, 2), (None, None, None)),
+    (f32(1), np.array([1.0]), (None, None, None)),
+    ([f32(1)], [f32(1), f32(2)], (None, None, None)),
+    ([f32(1), f32(2)], [f32(1), f32(4)], (2, 1, 8388608)),
+    ({1: f32(1)}, {2: f32(1)}, (None, None, None)),
+    (None, f32(1), (None, None, None)),
+]
+
+
+@pytest.mark.parametrize("allowed", ["exact", "reassociates"])
+@pytest.mark.parametrize(("a", "b", "expected"), LARGEST_ERRORS)
+def test_largest_errors(a: Any, b: Any, expected: tuple[float | None, ...], allowed: str) -> None:
+    """0 where nothing differs, None where what differs is no pair of numbers."""
+    found = one(a, b, allowed)
+    assert found.status == ("exact" if expected == (0, 0, 0) else "different")
+    errors = (found.errors.absolute, found.errors.relative, found.errors.ulp)
+    assert [x is None for x in errors] == [x is None for x in expected]
+    assert [x for x in errors if x is not None] == pytest.approx([x for x in expected if x is not None])
+
+
+def test_the_largest_error_of_a_missing_output() -> None:
+    for found in compare({"a": f32(1)}, {"b": f32(1)}).values():
+        assert (found.errors.absolute, found.errors.relative, found.errors.ulp) == (None, None, None)

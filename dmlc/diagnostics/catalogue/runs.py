@@ -221,6 +221,24 @@ $ dmlc run head.dml --input i=near.npy    # or --backend reference, to see what 
     program=False,
 )
 
+NO_RUNTIME = declare(
+    "E0560",
+    "ONNX Runtime is missing or broken",
+    """Models run on ONNX Runtime. It is not installed in this Python environment, it cannot be imported (often two
+    distributions of it overwrote each other's files: onnxruntime, onnxruntime-directml, onnxruntime-gpu, ...), or it
+    fails on a model of one addition. Nothing is concluded about a model then: `verify` answers `not verified`.
+    Reinstall one distribution, onnxruntime or on Windows onnxruntime-directml.""",
+    example="""
+$ dmlc verify model.onnx fused.onnx
+error[E0560]: ONNX Runtime is not installed
+""",
+    fixed="""
+$ pip install onnxruntime    # on Windows with a DirectX 12 GPU: onnxruntime-directml
+$ dmlc verify model.onnx fused.onnx
+""",
+    program=False,
+)
+
 BAD_BINDING = declare(
     "E0555",
     "a dim cannot be bound so",

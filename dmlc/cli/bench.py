@@ -17,7 +17,7 @@ from dmlc.cli.inputs import add_inputs, given_inputs, made_up
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source, open_source
 from dmlc.runtime import bench, bench_nodes
-from dmlc.runtime.session import has_directml, session_options
+from dmlc.runtime.session import has_directml, onnxruntime, session_options
 
 _ROUNDS = 20
 
@@ -79,9 +79,7 @@ def _measure(
 
 
 def _machine(backend: str, rounds: int) -> str:
-    import onnxruntime
-
     return (
-        f"dmlc {__version__}, onnxruntime {onnxruntime.__version__} on {backend}, {platform.platform()}, "
+        f"dmlc {__version__}, onnxruntime {onnxruntime().__version__} on {backend}, {platform.platform()}, "
         f"Python {platform.python_version()}, medians of {rounds} rounds"
     )

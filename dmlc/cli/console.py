@@ -80,6 +80,22 @@ class Console:
             traceback.print_exception(error)
         return error.exit_code
 
+    def unexpected(self, error: Exception | SystemExit) -> int:
+        """Show an exception that is not a ``DmlcError``: a library that cannot be used, or a bug in dmlc.
+
+        Raises ``error`` again if it is an ``OSError`` or a ``SystemExit`` of dmlc itself.
+        """
+        from dmlc.diagnostics.libraries import library_error
+
+        found = library_error(error)
+        if found is not None:
+            return self.fail(found)
+        if isinstance(
+            error, (OSError, SystemExit)
+        ):  # the files that commands name are dealt with where they are opened
+            raise error
+        return self.bug(error)
+
     def bug(self, error: Exception) -> int:
         """Show what should never have happened."""
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -104,14 +104,17 @@ def _no_such_verb(argv: list[str]) -> int:
 def _run(verb: str, argv: list[str]) -> int:
     import argparse
 
-    module = importlib.import_module(f"dmlc.cli.{verb}")
+    from dmlc.cli.console import Console, UsageError
+    from dmlc.cli.options import report_options
+    from dmlc.diagnostics import DmlcError, fail
+
+    try:
+        module = importlib.import_module(f"dmlc.cli.{verb}")
+    except (Exception, SystemExit) as error:  # a library is missing; only the options of every verb are known
+        return Console(verb, report_options(argv)).unexpected(error)
     parser = argparse.ArgumentParser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False)
     module.add_arguments(parser)
     args = parser.parse_args(argv)
-
-    from dmlc.cli.console import Console, UsageError
-    from dmlc.diagnostics import DmlcError, fail
-
     console = Console(verb, args)
     try:
         code: int = module.run(args, console)
@@ -120,11 +123,9 @@ def _run(verb: str, argv: list[str]) -> int:
         parser.error(str(error))
     except DmlcError as error:
         return console.fail(error)
-    except OSError:
-        raise
     except MemoryError as error:
         from dmlc.diagnostics.catalogue.runs import OUT_OF_MEMORY
 
         return console.fail(fail(OUT_OF_MEMORY, f"there is not enough memory: {error}".rstrip(": ")))
-    except Exception as error:
-        return console.bug(error)
+    except (Exception, SystemExit) as error:
+        return console.unexpected(error)

@@ -19,6 +19,13 @@ def add_report_options(parser: argparse.ArgumentParser, formats: tuple[str, ...]
     group.add_argument("-v", "--verbose", action="store_true", help="more messages; a traceback for a bug in dmlc")
 
 
+def report_options(argv: list[str]) -> argparse.Namespace:
+    """Return what ``add_report_options`` finds in a command line whose other options are not known."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_report_options(parser)
+    return parser.parse_known_args(argv)[0]
+
+
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """What ``dmlc.compile`` takes."""
     group = parser.add_argument_group("compilation")

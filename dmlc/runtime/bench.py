@@ -24,7 +24,7 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, DimExpr
 from dmlc.records import dataclass
 from dmlc.runtime.feeds import FeedChecker
-from dmlc.runtime.session import open_session, session_options
+from dmlc.runtime.session import onnxruntime, open_session, session_options
 
 #: Nodes stay apart, so that each is timed (onnxruntime, dml_session_options_config_keys.h).
 NO_FUSION = ("ep.dml.disable_graph_fusion", "1")
@@ -110,13 +110,11 @@ def profile(
     """Run the model so that every node is a kernel of its own, unoptimized and unfused, and read who ran it.
 
     ``config`` are more entries of the session's configuration.
-    Raises ``DmlcError``: E0553 where the provider is missing, E0554 where ONNX Runtime refuses or fails, and what
-    ``FeedChecker.check`` raises.
+    Raises ``DmlcError``: E0553 where the provider is missing, E0560 where ONNX Runtime is, E0554 where it refuses or
+    fails, and what ``FeedChecker.check`` raises.
     """
-    import onnxruntime
-
     options, providers = session_options(backend, folder=artifact.folder)
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
     for key, value in (NO_FUSION, *(config or {}).items()):
         options.add_session_config_entry(key, value)
     arrays = FeedChecker(artifact.signature).check(feeds)
@@ -194,11 +192,10 @@ def median_run(
 
 def _bound_run(session: Any, arrays: Mapping[str, Array], device: str) -> Callable[[], Any]:
     """A run whose inputs lie on the device before the first one and whose outputs stay there."""
-    import onnxruntime
-
+    library = onnxruntime()
     binding = session.io_binding()
     for name, array in arrays.items():
-        value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), device, 0)
+        value = library.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), device, 0)
         binding.bind_ortvalue_input(name, value)
     for output in session.get_outputs():
         binding.bind_output(output.name, device)

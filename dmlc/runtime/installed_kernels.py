@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics.libraries import load, one_line
 from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, operators_of
 from dmlc.targets.kernel_rows import INSERTED
@@ -144,14 +146,14 @@ def installed() -> Installed:
     """The table of the operators that lowerings emit. Read once a process: that takes some 20 ms, and what loading
     onnxruntime takes."""
     try:
-        import onnxruntime
-    except ImportError:
-        return Installed(None, None, "onnxruntime is not installed")
-    version = str(onnxruntime.__version__)
+        library = load("onnxruntime")
+    except DmlcError as error:  # missing or broken: dmlc compiles without it
+        return Installed(None, None, error.diagnostics[0].message)
+    version = str(getattr(library, "__version__", "of unknown version"))
     try:
         operators = rows_of(operators_of("ort_cpu"))
-    except (ImportError, AttributeError) as error:
-        return Installed(version, None, f"onnxruntime {version} does not tell its kernels: {error}")
+    except Exception as error:  # a function for debugging: other builds may lack it, or answer in another form
+        return Installed(version, None, f"onnxruntime {version} does not tell its kernels: {one_line(error)}")
     source = f"onnxruntime {version}, as installed: get_all_opkernel_def(), CPUExecutionProvider"
     return Installed(version, KernelTable(source, operators))
 

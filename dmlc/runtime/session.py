@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, Label, Source, Span, fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.libraries import load
 from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
 
@@ -21,11 +22,14 @@ _DML, _CPU = "DmlExecutionProvider", "CPUExecutionProvider"
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
-def has_directml() -> bool:
-    """Whether the installed ONNX Runtime brings the DirectML execution provider."""
-    import onnxruntime
+def onnxruntime() -> Any:
+    """Import ONNX Runtime. Raises ``DmlcError`` E0560 if it is missing or broken."""
+    return load("onnxruntime")
 
-    return _DML in onnxruntime.get_available_providers()
+
+def has_directml() -> bool:
+    """Return True if this ONNX Runtime has the DirectML execution provider. Raises what ``onnxruntime`` raises."""
+    return _DML in onnxruntime().get_available_providers()
 
 
 def session_options(
@@ -34,17 +38,16 @@ def session_options(
     """The options and the providers of a session on ``dml`` or ``cpu``.
 
     ``folder`` is where external data lies, ``dims`` fixes free dimensions by name.
-    Raises ``DmlcError`` E0553 where the provider is missing.
+    Raises ``DmlcError`` E0553 where the provider is missing, E0560 where ONNX Runtime is.
     """
-    import onnxruntime
-
+    library = onnxruntime()
     if backend == "dml" and not has_directml():
         raise fail(
             codes.NO_BACKEND,
             "this ONNX Runtime has no DirectML execution provider",
             help="on Windows: pip uninstall onnxruntime && pip install onnxruntime-directml; elsewhere use the CPU",
         )
-    options = onnxruntime.SessionOptions()
+    options = library.SessionOptions()
     if folder is not None:
         options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder.absolute()))
     options.log_severity_level = 4  # what fails is raised; a second report on stderr would only confuse
@@ -54,15 +57,13 @@ def session_options(
         return options, [_CPU]
     # the provider demands both: https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
     options.enable_mem_pattern = False
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.execution_mode = library.ExecutionMode.ORT_SEQUENTIAL
     return options, [_DML, _CPU]
 
 
 def open_session(model: ModelProto, options: Any, providers: Sequence[str]) -> Any:
     """ONNX Runtime's session of a model. Raises what ONNX Runtime raises."""
-    import onnxruntime
-
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=list(providers))
+    return onnxruntime().InferenceSession(model.SerializeToString(), options, providers=list(providers))
 
 
 class Session:
@@ -72,7 +73,8 @@ class Session:
     outputs are handed over as NumPy arrays: IO binding was measured (2026-11, CPU) to add time to a call whose data
     comes from NumPy and goes back there. ``dims`` fixes free dimensions by name while the
     session is made, which lets the DirectML provider fuse what it otherwise compiles anew for every shape.
-    Raises ``DmlcError``: E0553 where the provider is missing, E0554 where ONNX Runtime refuses the model.
+    Raises ``DmlcError``: E0553 where the provider is missing, E0554 where ONNX Runtime refuses the model,
+    E0560 where it is missing or broken itself.
     """
 
     def __init__(self, artifact: Artifact, backend: str, *, dims: Mapping[str, int] | None = None) -> None:

@@ -313,3 +313,21 @@ $ dmlc inspect big.dml    # shows the shape of every value
 """,
     program=False,
 )
+
+NO_LIBRARY = declare(
+    "E0561",
+    "a library is missing or broken",
+    """dmlc needs numpy and onnx to compile; `pip install` of dmlc brings them. Here one of them, or something that it
+    needs itself, is not installed, fails to import, or lacks what dmlc uses of it: the rest of an uninstalled package,
+    or a file in the current folder that has the library's name. `dmlc doctor` needs no library and lists them all.
+    """,
+    example="""
+$ dmlc compile head.dml
+error[E0561]: onnx is not installed
+""",
+    fixed="""
+$ pip install onnx
+$ dmlc compile head.dml
+""",
+    program=False,
+)

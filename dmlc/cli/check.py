@@ -15,11 +15,12 @@ from typing import Any
 
 from dmlc import api, importers
 from dmlc.cli.console import Console, count
+from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import diagnostics_of, github_text, sarif_text, with_fix
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source, node_count, read_source
+from dmlc.cli.source import STDIN, compile_source, read_source
 from dmlc.codegen.onnx.placement import Placement, placement
 from dmlc.codegen.onnx.placement_advice import PLACEMENT_CODES, diagnose
 from dmlc.diagnostics import Diagnostic, DmlcError, Source, judged, refuses
@@ -193,7 +194,7 @@ def _show(args: argparse.Namespace, console: Console, found: _Found) -> int:
     if report is not None:
         fields |= placement_json(report)
     elif program is not None:
-        fields |= {"opset": program.opset, "nodes": node_count(program.graph)}
+        fields |= {"opset": program.opset, "nodes": nodes_after(program).total()}
     if program is not None:
         notes = program.artifact(_kind(program)).report
         fields |= {**signature_json(program.signature), "notes": list(notes)}
@@ -214,7 +215,7 @@ def _summary(args: argparse.Namespace, found: _Found) -> str:
         verdict = report.verdict
     else:
         assert program is not None
-        verdict = count(node_count(program.graph), "node")
+        verdict = count(nodes_after(program).total(), "operation" if program.target.name == "numpy" else "node")
     if found.code:
         others = Counter(d.severity for d in found.diagnostics if d.code not in PLACEMENT_CODES)
         parts = [count(others[s], f"other {s}") for s in ("error", "warning") if others[s]]

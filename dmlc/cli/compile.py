@@ -11,16 +11,15 @@ import difflib
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, count
+from dmlc.cli.counts import as_written, nodes_after, operations
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source, node_count, open_source
-from dmlc.diagnostics import DmlcError
+from dmlc.cli.source import STDIN, compile_source, open_source
 from dmlc.runtime import files
 
 if TYPE_CHECKING:
@@ -182,9 +181,9 @@ def _report(
     verdict: Verdict | None,
 ) -> None:
     kind, output, size, seconds = written
-    nodes = len(program.to_onnx().graph.node) if kind == "onnx" else node_count(program.graph)
+    nodes = (nodes_after(program) if kind == "onnx" else operations(program.graph)).total()
     notes = () if kind == "dml" else program.artifact(kind, args.style).report
-    facts = [count(nodes, "node"), f"{size:,} bytes"]
+    facts = [count(nodes, "node" if kind == "onnx" else "operation"), f"{size:,} bytes"]
     if kind == "onnx":
         facts.insert(0, f"opset {program.opset}")
     where = "stdout" if output == STDOUT else output
@@ -204,7 +203,7 @@ def _report(
         # the table loads onnx's inference, which code for NumPy does without
         from dmlc.cli.report import compare, comparison_json, comparison_text
 
-        found = compare(program, args.source, size, seconds, _as_written(args, source))
+        found = compare(program, args.source, size, seconds, as_written(args, program, source))
         if not console.json:
             console.say(comparison_text(found))
         fields |= comparison_json(found)
@@ -231,13 +230,3 @@ def _outcome(program: api.Program, kind: str, output: str, verdict: Verdict | No
         "opset": program.opset,
     }
     return fields if verdict is None else {**fields, "verification": verdict.to_json()}
-
-
-def _as_written(args: argparse.Namespace, source: Any) -> Callable[[], api.Program | None]:
-    def program() -> api.Program | None:
-        try:
-            return compile_source(args, source=source, as_written=True)
-        except DmlcError:  # what only a rewrite makes possible
-            return None
-
-    return program

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, count, table
+from dmlc.cli.counts import as_written, nodes_after, nodes_before
 from dmlc.cli.options import add_compile_options, add_report_options
-from dmlc.cli.source import compile_source, node_count
+from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import ledger_rows
 from dmlc.diagnostics import CODES, Code, Span, catalogue
 from dmlc.passes import LedgerEntry
@@ -65,15 +66,19 @@ def code_page(code: Code) -> str:
 
 
 def _explain_program(args: argparse.Namespace, console: Console) -> int:
+    source = open_source(args)
     with console.progress(args.source) as progress:
-        program = compile_source(args, progress=progress)
+        program = compile_source(args, source=source, progress=progress)
+        before = nodes_before(program, as_written(args, program, source))
+        after = nodes_after(program)
     console.warn(program.diagnostics)
-    console.result(program_page(program))
+    totals = (None if before is None else before.total(), after.total())
+    console.result(program_page(program, *totals))
     console.document(
         {
             "source": args.source,
             "target": program.target.name,
-            "nodes": {"before": node_count(program.source_graph), "after": node_count(program.graph)},
+            "nodes": dict(zip(("before", "after"), totals, strict=True)),
             "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
             "missed": [
                 {"rule": rule, "node": node, "reason": reason, "places": _places(spans)}
@@ -89,10 +94,12 @@ def _explain_program(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def program_page(program: api.Program) -> str:
-    """Passes, what was rewritten, what was not and why; with the source lines."""
-    before, after = node_count(program.source_graph), node_count(program.graph)
-    out = f"{program.signature.name} for {program.target.name}: {count(before, 'node')} as written, {after} after\n"
+def program_page(program: api.Program, before: int | None, after: int) -> str:
+    """Passes, what was rewritten, what was not and why; with the source lines. ``before`` and ``after`` are counts of
+    nodes."""
+    noun = "operation" if program.target.name == "numpy" else "node"
+    counted = f"{count(after, noun)}" if before is None else f"{count(before, noun)} as written, {after} after"
+    out = f"{program.signature.name} for {program.target.name}: {counted}\n"
     rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]
     out += "\npasses\n" + table(rows, "  ")
     out += "\nrewritten\n" if program.ledger else "\nnothing was rewritten\n"

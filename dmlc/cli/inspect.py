@@ -9,11 +9,12 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from dmlc import api, ir
+from dmlc import api
 from dmlc.cli.console import Console, table
+from dmlc.cli.counts import as_written, nodes_after, nodes_before, operations
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.signatures import signature_json, signature_text
-from dmlc.cli.source import compile_source
+from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.printer import print_graph
 
@@ -32,28 +33,31 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.result(onnx_page(found))
         console.document({"source": args.source, **found})
         return 0
-    program = compile_source(args)
+    source = open_source(args)
+    program = compile_source(args, source=source)
+    before, after = nodes_before(program, as_written(args, program, source)), nodes_after(program)
     console.warn(program.diagnostics)
-    console.result(page(program))
+    console.result(page(program, before, after))
     console.document(
         {
             "source": args.source,
             "target": program.target.name,
             "opset": program.opset,
             **signature_json(program.signature),
-            "nodes": {"before": _count(program.source_graph), "after": _count(program.graph)},
+            "nodes": {"before": before, "after": after},
+            "operations": {"before": operations(program.source_graph), "after": operations(program.graph)},
             "graph": {"before": print_graph(program.source_graph), "after": print_graph(program.graph)},
         }
     )
     return 0
 
 
-def page(program: api.Program) -> str:
-    """The whole page as text."""
-    before, after = _count(program.source_graph), _count(program.graph)
-    rows = [["operation", "as written", "compiled"]]
-    rows += [[name, str(before[name] or "-"), str(after[name] or "-")] for name in {**before, **after}]
-    rows.append(["all", str(before.total()), str(after.total())])
+def page(program: api.Program, before: Counter[str] | None, after: Counter[str]) -> str:
+    """The whole page as text; ``before`` and ``after`` are nodes by operator."""
+    known: Counter[str] = Counter() if before is None else before
+    rows = [["operation" if program.target.name == "numpy" else "operator", "as written", "compiled"]]
+    rows += [[name, str(known[name] or "-"), str(after[name] or "-")] for name in {**known, **after}]
+    rows.append(["all", "unknown" if before is None else str(before.total()), str(after.total())])
     parts = [
         signature_text(program.signature),
         f"nodes for {program.target.name}\n" + table(rows, "  "),
@@ -61,8 +65,3 @@ def page(program: api.Program) -> str:
         "compiled\n\n" + print_graph(program.graph),
     ]
     return "\n".join(parts)
-
-
-def _count(graph: ir.Graph) -> Counter[str]:
-    """How many nodes each operation has; carried operators by their ONNX name."""
-    return Counter(getattr(node.attributes, "op_type", node.op.name) for node in graph)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from dmlc.cli.console import table
+from dmlc.codegen.onnx.node_counts import node_counts
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import BAD_MODEL_FILE
 from dmlc.diagnostics.limits import Limits
@@ -27,7 +27,6 @@ def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
     if not model.HasField("graph") or not model.opset_import:
         raise fail(BAD_MODEL_FILE, f"{path} holds no ONNX model")
     constants = {tensor.name for tensor in model.graph.initializer}
-    counts = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in model.graph.node)
     return {
         "model": model.graph.name,
         "ir_version": model.ir_version,
@@ -35,7 +34,7 @@ def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
         "inputs": [_typed(value) for value in model.graph.input if value.name not in constants],
         "outputs": [_typed(value) for value in model.graph.output],
         "constants": {"count": len(constants), "bytes": sum(t.ByteSize() for t in model.graph.initializer)},
-        "nodes": dict(counts.most_common()),
+        "nodes": dict(node_counts(model)),
         "metadata": {entry.key: entry.value for entry in model.metadata_props},
     }
 

@@ -50,16 +50,12 @@ def _types(graph: Graph) -> dict[str, TensorType]:
     return out | {value.name: value.type for value in values if value.name}
 
 
-def compare(
-    program: api.Program, source: str, size: int, seconds: float, as_written: Callable[[], api.Program | None]
-) -> Comparison:
-    """A compiled program and what it was made of: the model that was imported; of a program of the language the model
-    that only those rules touched which the target needs."""
+def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> Comparison:
+    """Compare a compiled program with the model that was imported, or with ``plain``, the program ``as_written``."""
     after = side(program.to_onnx(), program.graph, size)
     if program.source_model is not None:
         before = side(program.source_model, program.source_graph, Path(source).stat().st_size)
         return Comparison(before, after, seconds)
-    plain = as_written()
     if plain is None:
         return Comparison(None, after, seconds)
     model = plain.to_onnx()

@@ -13,8 +13,6 @@ from dmlc.cli.options import limits_of
 from dmlc.diagnostics import Source, fail
 from dmlc.diagnostics.catalogue.runs import CANNOT_READ
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.ir import Graph
-from dmlc.ops.constant import CONSTANT
 from dmlc.runtime import files
 
 STDIN = "-"
@@ -67,12 +65,6 @@ def compile_source(
         accumulate=None if as_written else args.accumulate,
         limits=limits_of(args),
     )
-
-
-def node_count(graph: Graph) -> int:
-    """The nodes that compute something, those of inner graphs too: constants do not count."""
-    inner = sum(node_count(region.graph) for node in graph.with_regions for region in node.regions)
-    return inner + sum(node.op is not CONSTANT for node in graph)
 
 
 def _bindings(given: list[tuple[str, int]]) -> dict[str, int]:

@@ -18,7 +18,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.codegen.onnx.statistics import subgraphs
+from dmlc.codegen.onnx.node_counts import is_constant, subgraphs
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, DimExpr
@@ -68,11 +68,6 @@ class WholeTime:
     microseconds: float
     idle_microseconds: float
     on_device: bool
-
-
-def is_constant(node: NodeProto) -> bool:
-    """Whether the node holds a constant."""
-    return bool(node.op_type == "Constant" and node.domain in ("", "ai.onnx"))
 
 
 def nodes_of(graph: GraphProto, *, inside: bool = False) -> Iterator[tuple[NodeProto, bool]]:

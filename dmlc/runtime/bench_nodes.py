@@ -11,9 +11,9 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.codegen.onnx.statistics import subgraphs
+from dmlc.codegen.onnx.node_counts import is_constant, subgraphs
 from dmlc.ir import Array
-from dmlc.runtime.bench import is_constant, median_run, nodes_of
+from dmlc.runtime.bench import median_run, nodes_of
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.session import open_session, session_options
 

@@ -402,8 +402,9 @@ def test_inspect(dmlc: Run) -> None:
     for text in ("f32[N, 4]", "2 to 64", "hardmax", "as written", "compiled"):
         assert text in out
     found = document(dmlc("inspect", "head.dml", "--format", "json")[1])
-    assert found["nodes"]["before"]["hardmax"] == 1
-    assert "hardmax" not in found["nodes"]["after"]
+    assert found["operations"]["before"]["hardmax"] == 1
+    assert "hardmax" not in found["operations"]["after"]
+    assert found["nodes"]["after"]["ArgMax"] == 2  # best and hot
     assert found["dims"] == {"N": {"min": 2, "max": 64}}
 
 

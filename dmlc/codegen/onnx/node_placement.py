@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from dmlc.codegen.onnx.known import Known, Scope, attribute, names_of, parameters
-from dmlc.codegen.onnx.statistics import subgraphs
+from dmlc.codegen.onnx.node_counts import subgraphs
 from dmlc.records import dataclass
 from dmlc.targets import Target
 from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal

@@ -10,11 +10,11 @@ from typing import Any
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
 from dmlc.codegen.onnx.known import Scope, bind, names_of
+from dmlc.codegen.onnx.node_counts import subgraphs
 from dmlc.codegen.onnx.node_placement import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
 from dmlc.codegen.onnx.partition import Partitions
 from dmlc.codegen.onnx.plain_types import told_types
 from dmlc.codegen.onnx.skeleton import inferred
-from dmlc.codegen.onnx.statistics import subgraphs
 from dmlc.ir import Array, Dim, TensorType
 from dmlc.records import dataclass
 from dmlc.targets import Target, dispatches
@@ -100,10 +100,11 @@ class Placement:
             f"{effects['wrong']} would give wrong numbers" if effects["wrong"] else "",
             f"{self.count(CPU)} on the CPU" if self.count(CPU) else "",
             f"{self.count(UNKNOWN)} unknown" if self.count(UNKNOWN) else "",
+            f"{self.count(FOLDED)} computed while loading" if self.count(FOLDED) else "",
             f"{alone} alone" if alone else "",
         ]
         said = ", ".join(filter(None, parts))
-        total = len(self.nodes) - self.count(FOLDED)
+        total = len(self.nodes)
         graphs = "1 fused graph" if self.partitions == 1 else f"{self.partitions} fused graphs"
         nodes = "1 node" if total == 1 else f"{total} nodes"
         return f"{nodes}: {said}; {graphs}" if said else f"{nodes}, all on DirectML, in {graphs}"

@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
+from dmlc.codegen.onnx.node_counts import is_constant, node_counts, subgraphs
 from dmlc.codegen.onnx.skeleton import inferred
 from dmlc.ir import Dim, TensorType, dim_names, product, symbol
 from dmlc.records import dataclass
 from dmlc.targets import dispatch_row, dispatches
 
-#: Nodes that no runtime runs; they are not counted.
-_UNCOUNTED = frozenset(("Constant", "Identity"))
 #: Operators that read no more of their first operand than they write.
 _READ_IN_PART = frozenset(("Gather", "GatherElements", "GatherND", "Slice"))
 #: Names that tools make up for sizes nobody knows. Only at a model's inputs do they mean something to its user.
@@ -24,7 +23,7 @@ _MADE_UP = re.compile(r"unk__\d+|unknown_\d+|\?|")
 
 @dataclass(slots=True)
 class Statistics:
-    """``nodes`` are counted by operator, those inside subgraphs too (once); Constant and Identity are not.
+    """``nodes`` by operator are those of ``node_counts``.
 
     ``dispatches`` and ``bytes_moved`` may be expressions of the model's dims, or None where sizes are not known:
     ``unknown`` is the number of nodes which that is due to. ``external_bytes`` are weights outside of the file.
@@ -55,7 +54,7 @@ def statistics(model: ModelProto, types: Mapping[str, TensorType] | None = None)
     count.graph(bare.graph, scope)
     return Statistics(
         opset=next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0),
-        nodes=dict(sorted(count.nodes.items(), key=lambda item: (-item[1], item[0]))),
+        nodes=dict(node_counts(model)),
         dispatches=None if count.unknown_dispatches else _total(count.dispatches),
         bytes_moved=None if count.unknown_bytes else _total(count.bytes_moved),
         unknown=count.unknown_bytes,
@@ -81,17 +80,6 @@ def _external_bytes(tensor: TensorProto) -> int:
     for size in tensor.dims:
         elements *= size
     return elements * bits // 8
-
-
-def subgraphs(node: NodeProto) -> list[GraphProto]:
-    """The graphs inside a node."""
-    out: list[GraphProto] = []
-    attributes = node.attribute
-    for attribute in attributes if attributes else ():
-        if attribute.type == AttributeProto.GRAPH:
-            out.append(attribute.g)
-        out += attribute.graphs
-    return out
 
 
 # --- sizes
@@ -203,7 +191,6 @@ def _nbytes(shape: Sequence[Dim], bits: int) -> Dim:
 
 @dataclass(slots=True)
 class _Count:
-    nodes: Counter[str] = field(default_factory=Counter)
     dispatches: Counter[Dim] = field(default_factory=Counter)
     bytes_moved: Counter[Dim] = field(default_factory=Counter)
     unknown_dispatches: int = 0
@@ -227,15 +214,12 @@ class _Count:
         inner = subgraphs(node)
         for graph in inner:
             self.graph(graph, scope.inner())
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        if is_constant(node):
             for attribute in node.attribute:
                 if attribute.name == "value":
                     scope.constant(node.output[0], attribute.t)
             scope.on_cpu.update(node.output)
             return
-        if node.op_type not in _UNCOUNTED:
-            domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}."
-            self.nodes[domain + node.op_type] += 1
         operands = list(dict.fromkeys(name for name in node.input if name))
         if node.op_type in ("Shape", "Size") or (operands and not inner and scope.on_cpu.issuperset(operands)):
             scope.on_cpu.update(node.output)

@@ -1,0 +1,66 @@
+"""Counts of nodes before and after compiling: the same numbers for every verb."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+from dmlc import api
+from dmlc.cli.source import compile_source
+from dmlc.diagnostics import DmlcError, Source
+from dmlc.ir import Graph
+from dmlc.ops.constant import CONSTANT
+
+
+def nodes_after(program: api.Program) -> Counter[str]:
+    """Return the nodes by operator of the ONNX model that a program becomes, as ``node_counts`` counts them.
+
+    For target ``numpy`` there is no such model: these are the operations of its graph. Raises ``DmlcError`` where the
+    program cannot be emitted.
+    """
+    if program.target.name == "numpy":
+        return operations(program.graph)
+    from dmlc.codegen.onnx.node_counts import node_counts
+
+    return node_counts(program.to_onnx())
+
+
+def nodes_before(program: api.Program, plain: api.Program | None) -> Counter[str] | None:
+    """Return the nodes of the imported model, or of ``plain``, the program ``as_written``; None if there is neither.
+
+    For target ``numpy`` these are the operations of the graph as it was written.
+    """
+    if program.target.name == "numpy":
+        return operations(program.source_graph)
+    if program.source_model is not None:
+        from dmlc.codegen.onnx.node_counts import node_counts
+
+        return node_counts(program.source_model)
+    return None if plain is None else nodes_after(plain)
+
+
+def as_written(args: argparse.Namespace, program: api.Program, source: Source | str) -> api.Program | None:
+    """Compile the program with the mandatory rules alone.
+
+    None for an imported model, which stands for itself, and where only a rewrite makes a program of it.
+    """
+    if program.source_model is not None or program.target.name == "numpy":
+        return None
+    try:
+        plain = compile_source(args, source=source, as_written=True)
+        plain.artifact("onnx")
+    except DmlcError:
+        return None
+    return plain
+
+
+def operations(graph: Graph) -> Counter[str]:
+    """Return the operations of a graph and its inner graphs by name, carried ones by their ONNX name; constants do not
+    count."""
+    found: Counter[str] = Counter()
+    for node in graph:
+        if node.op is not CONSTANT:
+            found[getattr(node.attributes, "op_type", node.op.name)] += 1
+        for region in node.regions:
+            found.update(operations(region.graph))
+    return found

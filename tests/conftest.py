@@ -1,8 +1,34 @@
-"""What holds in the whole suite."""
+"""Settings of the whole suite: hypothesis draws the same examples each time, and every emitted model is checked."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+from models.emitted_models import SAMPLE, recorded
 
 # The same examples each time: what fails is due to a change. ``pytest --hypothesis-profile=default`` draws others, and
 # ``python -m tests.fuzz`` looks for what nobody thought of.
 settings.register_profile("suite", derandomize=True)
 settings.load_profile("suite")
+
+RECORDER = recorded()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    help = "which emitted ONNX models are given to onnx.checker and ONNX Runtime: all, a sample, or none"
+    parser.addoption("--emitted", choices=("all", "sample", "none"), default="sample", help=help)
+
+
+@pytest.fixture(autouse=True)
+def emitted_models_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every ONNX model that the test emits passes ``onnx.checker`` and loads in ONNX Runtime, if its original does.
+
+    ``@pytest.mark.emits_invalid(reason)`` marks a test that breaks the compiler on purpose.
+    """
+    RECORDER.clear()
+    yield
+    rate = {"all": 1, "sample": SAMPLE, "none": 0}[request.config.getoption("--emitted")]
+    if rate and request.node.get_closest_marker("emits_invalid") is None:
+        complaints = RECORDER.complaints(rate)
+        if complaints:
+            pytest.fail("an emitted model is not valid:\n" + "\n".join(complaints), pytrace=False)

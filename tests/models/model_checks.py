@@ -1,0 +1,107 @@
+"""Check that a model is valid: ONNX's checker takes it, and ONNX Runtime loads it with and without optimizations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime as ort
+from onnx import ModelProto, NodeProto
+from onnx.external_data_helper import load_external_data_for_model
+
+#: Operators of ONNX Runtime that it registers in ONNX's domain: the checker does not know them.
+OWN_OPERATORS = frozenset(("SimplifiedLayerNormalization",))
+#: The domain that the copy for the checker has them in. The checker passes over domains that it does not know.
+_OWN_DOMAIN = "onnxruntime"
+
+ort.set_default_logger_severity(4)
+
+
+def session(model: ModelProto, folder: Path | None = None, *, optimized: bool = False) -> ort.InferenceSession:
+    """A session on the CPU provider. Raises what ONNX Runtime raises if it does not load the model."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    if not optimized:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run(found: ort.InferenceSession, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """The results by output name; feeds that the session does not have as inputs are left out."""
+    names = [output.name for output in found.get_outputs()]
+    inputs = {i.name for i in (*found.get_inputs(), *found.get_overridable_initializers())}
+    results = found.run(names, {name: array for name, array in feeds.items() if name in inputs})
+    return dict(zip(names, results, strict=True))
+
+
+def defects(model: ModelProto, folder: Path | None = None) -> dict[str, str]:
+    """Describe what rejects the model: ``checker``, ``loading``, ``loading optimized``; empty for a valid model."""
+    out = {}
+    text = checker_complaint(model, folder)
+    if text is not None:
+        out["checker"] = text
+    for name, optimized in (("loading", False), ("loading optimized", True)):
+        try:
+            session(model, folder, optimized=optimized)
+        except Exception as error:  # ONNX Runtime's exceptions have no common base
+            out[name] = _line(error)
+    return out
+
+
+def new_defects(model: ModelProto, source: ModelProto | None, folder: Path | None = None) -> dict[str, str]:
+    """As ``defects``, without those that the ``source`` has as well."""
+    found = defects(model, folder)
+    return {kind: text for kind, text in found.items() if not _has(source, kind, folder)} if source else found
+
+
+def _has(source: ModelProto, kind: str, folder: Path | None) -> bool:
+    if kind == "checker":
+        return checker_complaint(source, folder) is not None
+    try:
+        session(source, folder, optimized=kind == "loading optimized")
+    except Exception:
+        return True
+    return False
+
+
+def checker_complaint(model: ModelProto, folder: Path | None = None) -> str | None:
+    """What ``onnx.checker`` with shape inference says against the model; None if it takes it."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    try:
+        if folder is not None:
+            load_external_data_for_model(copy, str(folder))
+        renamed = [_own_renamed(body) for body in (copy.graph, *copy.functions)]
+        if any(renamed):
+            copy.opset_import.add(domain=_OWN_DOMAIN, version=1)
+            for function in copy.functions:
+                function.opset_import.add(domain=_OWN_DOMAIN, version=1)
+        onnx.checker.check_model(copy, full_check=True)
+    except Exception as error:  # ValidationError, InferenceError, or what a broken file leads to
+        return _line(error)
+    return None
+
+
+def _own_renamed(body: onnx.GraphProto | onnx.FunctionProto) -> bool:
+    """Put operators of ONNX Runtime's own into a domain that the checker passes over; True if there were any."""
+    found = False
+    for node in body.node:
+        if node.domain in ("", "ai.onnx") and node.op_type in OWN_OPERATORS:
+            node.domain, found = _OWN_DOMAIN, True
+        for graph in graphs_of(node):
+            found |= _own_renamed(graph)
+    return found
+
+
+def graphs_of(node: NodeProto) -> list[onnx.GraphProto]:
+    """The graphs in a node's attributes."""
+    return [g for a in node.attribute for g in ([a.g] if a.HasField("g") else list(a.graphs))]
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,58 @@
+"""Every model of the fixtures compiles for each ONNX target to a valid model with unchanged numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from models.fixture_folder import PARTS, cases, fixtures, parameters
+from models.model_checks import new_defects, run, session
+from models.result_comparison import differences
+
+import dmlc
+
+TARGETS = ("directml", "cpu", "onnx")
+#: How many models there are of each part, at least.
+COUNTS = {"whole": 38, "patterns": 136, "torch": 35}
+
+
+@pytest.mark.parametrize("path", [item for part in PARTS for item in parameters(part)])
+def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(path: Path) -> None:
+    """The same model for two targets is checked once."""
+    source = onnx.load(path)
+    checked: dict[bytes, str] = {}
+    for target in TARGETS:
+        program = dmlc.compile(path, target=target)
+        program.require_sound()
+        model = program.to_onnx()
+        data = _without_metadata(model)
+        if data in checked:
+            continue
+        checked[data] = target
+        assert new_defects(model, source, path.parent) == {}, target
+        _compare(path, source, model, target)
+
+
+def _compare(path: Path, source: onnx.ModelProto, model: onnx.ModelProto, target: str) -> None:
+    found = session(model, path.parent)
+    assert [i.name for i in found.get_inputs()] == [i.name for i in session(source, path.parent).get_inputs()]
+    told = cases(path)
+    assert told, "a fixture has a case"
+    for feeds, expected in told:
+        assert differences(expected, run(found, feeds)) == [], target
+
+
+def _without_metadata(model: onnx.ModelProto) -> bytes:
+    """The model's bytes without what names the target."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    copy.ClearField("metadata_props")
+    return copy.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_all_fixtures_are_there(part: str) -> None:
+    if not fixtures(part):
+        pytest.skip("there is no folder of model fixtures")
+    assert len(fixtures(part)) >= COUNTS[part]

@@ -392,7 +392,11 @@ def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
 def _types(graph: ir.Graph) -> dict[str, ir.TensorType]:
     """The types of the graph's named values."""
     values = [*graph.inputs, *[value for node in graph for value in node.results]]
-    return {value.name: value.type for value in values if value.name}
+    types: dict[str, ir.TensorType] = {}
+    for value in values:
+        if value.name:
+            types.setdefault(value.name, value.type)  # the first that says a name keeps it
+    return types
 
 
 def _index_limits(graph: ir.Graph) -> dict[str, ir.Dim]:

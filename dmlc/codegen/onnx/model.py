@@ -94,8 +94,7 @@ def _lower(emitter: Emitter, node: Node, index: int, watch: RoundingWatch) -> No
     lowering = lowering_of(node.op)
     if lowering is None:
         raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
-    emitter.shared.node_names.discard(node.name)
-    emitter.begin(node.name or f"{getattr(node.attributes, 'op_type', node.op.name)}_{index}")
+    emitter.begin(f"{getattr(node.attributes, 'op_type', node.op.name)}_{index}", node)
     if emitter.target.native_f16:
         watch.visit(node, emitter.base)
     out = lowering(emitter, node)

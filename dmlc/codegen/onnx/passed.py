@@ -51,11 +51,8 @@ def _inputs(emitter: Emitter, node: Node, origin: NodeOrigin) -> list[str]:
 def _write(emitter: Emitter, node: Node, origin: NodeOrigin, inputs: list[str], emit_nodes: EmitNodes) -> None:
     made = emitter.nodes.add()
     made.CopyFrom(origin.proto)
-    name = made.name
-    if name:
-        free = emitter.passed_name(name)
-        if free != name:
-            made.name = free
+    if node.name or made.name:
+        made.name = _name(emitter, node)
     if inputs != origin.names:
         del made.input[:]
         made.input.extend(inputs)
@@ -65,6 +62,11 @@ def _write(emitter: Emitter, node: Node, origin: NodeOrigin, inputs: list[str], 
         made.output.extend(outputs)
     if node.regions:
         _write_regions(emitter, node, made, emit_nodes)
+
+
+def _name(emitter: Emitter, node: Node) -> str:
+    """The node's name; a node without one stays so."""
+    return emitter.node_names.own(node, node.name) if node.name else ""
 
 
 def _outputs(emitter: Emitter, node: Node, had: Sequence[str]) -> list[str]:
@@ -107,16 +109,17 @@ def _write_moved(
     """The node in the form that it has at the emitted opset."""
     proto = NodeProto()
     proto.CopyFrom(origin.proto)
-    if proto.name:
-        proto.name = emitter.passed_name(proto.name)
+    proto.name = _name(emitter, node)
     del proto.input[:], proto.output[:]
     proto.input.extend(inputs)
     proto.output.extend(_outputs(emitter, node, origin.results))
     known = known_of(node, inputs[: len(origin.inputs)])
-    moved = move(proto, origin.version, emitter.opset, emitter.fresh_name, known)
+    moved = move(proto, origin.version, emitter.opset, emitter.values.new, known)
     assert moved is not None, f"{proto.op_type} does not fit opset {emitter.opset}"
     emitter.shared.weights.extend(moved.constants)
-    for made in moved.nodes:
+    for number, made in enumerate(moved.nodes):
+        if number and made.name:
+            made.name = emitter.node_names.new(made.name)
         _write_regions(emitter, node, made, emit_nodes)
         emitter.proto.node.append(made)
 

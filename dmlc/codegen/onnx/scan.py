@@ -88,7 +88,7 @@ def _by_scan(emitter: Emitter, name: str, shape: Shape, a: ScanAttributes, dtype
         "Scan",
         [ones, name],
         2,
-        body=_body(TensorType(dtype, rest), a.exclusive),
+        body=_body(emitter, TensorType(dtype, rest), a.exclusive),
         num_scan_inputs=1,
         scan_input_axes=(a.axis,),
         scan_input_directions=(int(a.reverse),),
@@ -98,11 +98,12 @@ def _by_scan(emitter: Emitter, name: str, shape: Shape, a: ScanAttributes, dtype
     return out
 
 
-def _body(type: TensorType, exclusive: bool) -> GraphProto:
+def _body(emitter: Emitter, type: TensorType, exclusive: bool) -> GraphProto:
+    new = emitter.values.new
+    before, element, after, running = new("before"), new("element"), new("after"), new("running")
     body = GraphProto(name="running_product")
-    body.input.extend([value_info("before", type), value_info("element", type)])
-    body.node.append(NodeProto(op_type="Mul", input=["before", "element"], output=["after"]))
-    kept = "before" if exclusive else "after"
-    body.node.append(NodeProto(op_type="Identity", input=[kept], output=["running"]))
-    body.output.extend([value_info("after", type), value_info("running", type)])
+    body.input.extend([value_info(before, type), value_info(element, type)])
+    body.node.append(NodeProto(op_type="Mul", input=[before, element], output=[after]))
+    body.node.append(NodeProto(op_type="Identity", input=[before if exclusive else after], output=[running]))
+    body.output.extend([value_info(after, type), value_info(running, type)])
     return body

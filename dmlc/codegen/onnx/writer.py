@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto, ValueInfoProto
 
+from dmlc.codegen.onnx.names import Names, must_copy, output_owner
 from dmlc.diagnostics import Span
 from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, kernel_table
 
@@ -44,29 +44,19 @@ class _Pending:
 
 
 class _Shared:
-    """What the graph of a model and the graphs inside its nodes share: no name stands twice, weights stand outside."""
+    """State that the graph of a model and the graphs inside its nodes share: the names, and the weights, which stand
+    in the outermost graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self.names = Names(graph)
         self.weights: list[TensorProto] = []
         self.sparse: list[SparseTensorProto] = []
         self.locations: dict[str, str] = {}
         self.report: dict[str, None] = {}
         self.domains: set[str] = set()
-        self.node_names: set[str] = set()
-        self.passed_names: set[str] = set()
-        self.reserved: set[str] = set()
-        self.taken: set[str] = set()
         self.constants: dict[Tensor, str] = {}
         self.int_vectors: dict[tuple[int, ...], str] = {}
         self.attributes: dict[Any, AttributeProto] = {}
-
-
-def _is_sparse(node: Node) -> bool:
-    """Whether the node holds a sparse tensor: ONNX Runtime runs no graph that has one as its output itself."""
-    if node.op is not OPAQUE:
-        return False
-    held = node.attributes_as(OpaqueAttributes).unplain
-    return any(h.name == "sparse_value" or isinstance(h.proto, SparseTensorProto) for h in held)
 
 
 class NodeWriter:
@@ -90,7 +80,7 @@ class NodeWriter:
         self.proto = GraphProto() if proto is None else proto
         self.proto.name = graph.name
         self.nodes = self.proto.node
-        self.shared: _Shared = _Shared() if parent is None else parent.shared
+        self.shared: _Shared = _Shared(graph) if parent is None else parent.shared
         self._names: dict[Value, str] = {}
         self._output_names: dict[Value, str] = {}
         self._outputs: list[str] = []
@@ -99,7 +89,9 @@ class NodeWriter:
         self.base = ""
         self._temporaries = 0
         self._declared: list[tuple[str, TensorType]] = []
-        self._reserve(outermost=parent is None)
+        self.values = self.shared.names.values
+        self.node_names = self.shared.names.nodes
+        self._name_interface(outermost=parent is None)
 
     @property
     def locations(self) -> dict[str, str]:
@@ -113,38 +105,33 @@ class NodeWriter:
     def domains(self) -> set[str]:
         return self.shared.domains
 
-    def _reserve(self, *, outermost: bool) -> None:
-        """Inputs and outputs of the model keep their names verbatim, whatever other values are called.
+    def _name_interface(self, *, outermost: bool) -> None:
+        """Name the outputs, and the inputs of a model. Both are kept verbatim.
 
-        Those of a graph inside a node are known by their places, so they give way to names that are taken.
+        Outputs of a graph inside a node are known by position, so they give way to names that others have.
         """
-        shared = self.shared
+        graph = self.graph
         if outermost:
-            for value in self.graph.inputs:
+            for value in graph.inputs:
                 assert value.name is not None
                 self.name_input(value, value.name)
-        for name, value in self.graph.outputs:
-            final = name if outermost else self._free(name, "output")
+        for name, value in graph.outputs:
+            final = name
+            if not outermost:
+                final = self.values.own(output_owner(graph, value), name, "output")
+                if final in self._outputs:
+                    final = self.values.new(name)
             self._outputs.append(final)
-            if value.producer is not None and value.producer.op is not CONSTANT and not _is_sparse(value.producer):
+            if value.producer is not None and not must_copy(value.producer, outermost=outermost):
                 self._output_names.setdefault(value, final)
-        shared.taken.update(self._outputs)
-        shared.reserved |= shared.taken
-        for node in self.graph:
-            if node.name:
-                shared.node_names.add(node.name)
-            for value in node.results:
-                if value.name is not None:
-                    shared.reserved.add(value.name)
 
     def name_input(self, value: Value, name: str) -> None:
-        """An input, or what a graph inside a node sees of the graph around it."""
+        """Name an input of the model, or a value that a graph inside a node captures."""
         self._names[value] = name
-        self.shared.taken.add(name)
 
     def name_formal(self, value: Value) -> str:
-        """An input of a graph inside a node: known by its place, so its name gives way."""
-        name = self._names[value] = self._free(value.name, "input")
+        """Name an input of a graph inside a node. It is known by position, so it gives way."""
+        name = self._names[value] = self.values.own(value, value.name, "input")
         return name
 
     # --- operands
@@ -172,7 +159,7 @@ class NodeWriter:
         constants = self.shared.constants
         found = constants.get(tensor)
         if found is None:
-            found = self._free(name, f"const_{len(constants)}")
+            found = self.values.own(tensor, name, f"const_{len(constants)}")
             constants[tensor] = found
             self.shared.weights.append(weight_proto(tensor, found))
         return found
@@ -237,17 +224,14 @@ class NodeWriter:
     def name_result(self, value: Value) -> str:
         """The name of a result that is written as it is: an output's, else its own, else a new one."""
         wanted = self._output_names.get(value)
-        name = self._names[value] = wanted or self._free(value.name, "value")
+        name = self._names[value] = wanted or self.values.own(value, value.name, "value")
         return name
-
-    def fresh_name(self, base: str) -> str:
-        """A name that no value has."""
-        return self._unique(base)
 
     # --- one IR node
 
-    def begin(self, base: str) -> None:
-        self.base = self._unique(base) if base in self.shared.reserved else base
+    def begin(self, base: str, node: Node | None = None) -> None:
+        """Begin a group of ONNX nodes. They and their values are named after ``node``, or else after ``base``."""
+        self.base = self.node_names.own(node, node.name if node is not None else None, base)
         self._temporaries = 0
         self._declared = []
 
@@ -264,7 +248,7 @@ class NodeWriter:
                     continue
                 name = self.op("Identity", [renamed.get(name, name)])
                 entry = self._made[name]
-            final = wanted or self._free(value.name, f"{self.base}.{i}" if many else self.base)
+            final = wanted or self.values.own(value, value.name, f"{self.base}.{i}" if many else self.base)
             entry[0].outputs[entry[1]] = final
             renamed[name] = final
             self._names[value] = final
@@ -280,7 +264,10 @@ class NodeWriter:
             inputs = entry.inputs
             if renamed and len(pending) > 1:
                 inputs = [renamed.get(n, n) for n in inputs]
-            name = self._node_name(entry.label or (self.base if own == 1 else f"{self.base}/{entry.op_type}_{k}"))
+            if own == 1 and not entry.label:
+                name = self.base
+            else:
+                name = self.node_names.new(entry.label or f"{self.base}/{entry.op_type}_{k}")
             self._write(entry, name, inputs, place)
         for name, type in self._declared:
             final = (renamed or {}).get(name, name)
@@ -306,24 +293,6 @@ class NodeWriter:
             node.doc_string = place
             self.locations[name] = place
 
-    def passed_name(self, name: str) -> str:
-        """The name of a node that is passed on: its own, but for the second node of that name."""
-        if name in self.shared.passed_names:
-            return self._node_name(name)
-        self.shared.passed_names.add(name)
-        return name
-
-    def _node_name(self, wanted: str) -> str:
-        """A name that no other node has: ONNX Runtime refuses two nodes of one name."""
-        names = self.shared.node_names
-        name = wanted
-        count = 1
-        while name in names:
-            count += 1
-            name = f"{wanted}_{count}"
-        names.add(name)
-        return name
-
     def outputs(self, declared: Mapping[str, ValueInfoProto]) -> None:
         """The graph's outputs; those that are inputs, constants or were named already are copied.
 
@@ -340,30 +309,9 @@ class NodeWriter:
             written.add(name)
             self.proto.output.append(declared.get(name) or value_info(name, value.type))
 
-    # --- names
-
     def _temporary(self) -> str:
         self._temporaries += 1
-        name = f"{self.base}:{self._temporaries}"
-        while name in self.shared.reserved:
-            name += "'"
-        return name
-
-    def _free(self, name: str | None, fallback: str) -> str:
-        """The user's name where no other value has it."""
-        if name and name not in self.shared.taken:
-            self.shared.taken.add(name)
-            return name
-        return self._unique(fallback)
-
-    def _unique(self, name: str) -> str:
-        free = name
-        count = 1
-        while free in self.shared.taken or (free in self.shared.reserved and free != name):
-            count += 1
-            free = f"{name}_{count}"
-        self.shared.taken.add(free)
-        return free
+        return self.values.new(f"{self.base}:{self._temporaries}")
 
     # --- attributes
 

@@ -1,0 +1,118 @@
+"""Names of an emitted model: no two values and no two nodes share one, graphs inside nodes included.
+
+ONNX keeps one namespace for values and another for nodes (onnx, docs/IR.md, "Names Within a Graph"). A graph inside a
+node must not reuse the name of a value around it, and ONNX Runtime refuses two nodes of one name. ``Names`` first
+records who said which name, over the whole model; everything else gets a name that nobody said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import SparseTensorProto
+
+from dmlc.ir import Graph, Node, Region, Value
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+
+
+class Namespace:
+    """The names of one kind, each with its owner: the first object that said it, or None for a new name."""
+
+    __slots__ = ("_counts", "owners")
+
+    def __init__(self) -> None:
+        self.owners: dict[str, Any] = {}
+        self._counts: dict[str, int] = {}
+
+    def claim(self, owner: object, name: str | None) -> None:
+        """Let ``owner`` have the name unless another said it before."""
+        if name:
+            self.owners.setdefault(name, owner)
+
+    def own(self, owner: object, name: str | None, base: str = "") -> str:
+        """The name that ``owner`` claimed, where it has it; else a new one after that name, or after ``base``."""
+        if name and self.owners.get(name) is owner:
+            return name
+        return self.new(name or base)
+
+    def new(self, base: str) -> str:
+        """``base`` where nobody has it, else ``base_2``, ``base_3`` and so on. It is taken from then on."""
+        owners = self.owners
+        name = base
+        if name in owners:
+            count = self._counts.get(base, 1)
+            while name in owners:
+                count += 1
+                name = f"{base}_{count}"
+            self._counts[base] = count
+        owners[name] = None
+        return name
+
+
+class Names:
+    """The namespaces of one model: ``values`` (weights included) and ``nodes``.
+
+    Claims go by rank: the interface, which never changes; the other values of the outermost graph; those of the graphs
+    inside nodes; declarations of values that are gone. The data of a constant owns its name, because captures copy it.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.values = Namespace()
+        self.nodes = Namespace()
+        for value in graph.inputs:
+            self.values.claim(value, value.name)
+        for name, _ in graph.outputs:
+            self.values.claim(graph.output, name)
+        waiting = [graph]
+        for each in waiting:
+            for region in self._claim_nodes(each):
+                for value in region.formals:
+                    self.values.claim(value, value.name)
+                for name, value in region.graph.outputs:
+                    self.values.claim(output_owner(region.graph, value), name)
+                waiting.append(region.graph)
+        if graph.origin is not None:
+            frame = graph.origin.frame.graph
+            for info in frame.value_info:
+                self.values.claim(frame, info.name)
+            for annotation in frame.quantization_annotation:
+                self.values.claim(frame, annotation.tensor_name)
+
+    def _claim_nodes(self, graph: Graph) -> list[Region]:
+        """Claim for the nodes of a graph and their results; the graphs inside them."""
+        values, nodes = self.values.owners.setdefault, self.nodes.owners.setdefault  # a call for each takes longer
+        regions: list[Region] = []
+        for node in graph:
+            if node.name:
+                nodes(node.name, node)
+            for value in node.results:
+                name = value.name
+                if name:
+                    values(name, value if node.op is not CONSTANT else _data(value))
+            if node.regions:
+                regions.extend(node.regions)
+        return regions
+
+
+def output_owner(graph: Graph, value: Value) -> object:
+    """The owner of an output's name in a graph inside a node: the value, or the graph where a node has to copy it."""
+    return graph.output if value.producer is not None and must_copy(value.producer, outermost=False) else value
+
+
+def must_copy(node: Node, *, outermost: bool) -> bool:
+    """Whether a result of the node can be an output only as a copy.
+
+    Weights stand in the outermost graph, where constants are shared; ONNX Runtime gives out no sparse tensor.
+    """
+    if node.op is not OPAQUE:
+        return node.op is CONSTANT
+    attributes = node.attributes_as(OpaqueAttributes)
+    if attributes.op_type == "Initializer" and not outermost:
+        return True
+    return any(h.name == "sparse_value" or isinstance(h.proto, SparseTensorProto) for h in attributes.unplain)
+
+
+def _data(value: Value) -> object:
+    assert value.producer is not None
+    return value.producer.attributes_as(ConstantAttributes).value

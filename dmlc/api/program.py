@@ -256,7 +256,7 @@ class Program:
         """NumPy code is made for NumPy whatever the target is, and ONNX for ONNX where the target is NumPy."""
         if kind == "numpy":
             return load_target("numpy")
-        return load_target("onnx") if self.target.name == "numpy" else self.target
+        return load_target("onnx") if self.target.code == "numpy" else self.target
 
     def _lower(self, target: Target) -> _Lowered:
         if target.name not in self._lowered:
@@ -321,7 +321,7 @@ class Program:
 
     def default_backend(self) -> str:
         """Where ``run`` runs when it is not told."""
-        if self.target.name == "numpy":
+        if self.target.code == "numpy":
             return "numpy"
         from dmlc.runtime.session import has_directml
 

@@ -206,7 +206,7 @@ def _show(args: argparse.Namespace, console: Console, found: _Found) -> int:
 
 
 def _kind(program: api.Program) -> str:
-    return "numpy" if program.target.name == "numpy" else "onnx"
+    return "numpy" if program.target.code == "numpy" else "onnx"
 
 
 def _summary(args: argparse.Namespace, found: _Found) -> str:

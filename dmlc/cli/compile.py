@@ -21,6 +21,7 @@ from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, open_source
 from dmlc.runtime import files
+from dmlc.targets import load_target, target_names
 
 if TYPE_CHECKING:
     from dmlc.verify import Verdict
@@ -96,7 +97,7 @@ def _form(args: argparse.Namespace) -> tuple[str, str]:
     """What is emitted, and where to."""
     if args.source is None:
         raise UsageError("SRC is needed")
-    default = "numpy" if args.target == "numpy" else "onnx"
+    default = load_target(args.target).code if args.target in target_names() else "onnx"
     if args.output is None:
         nameless = args.source == STDIN or Path(args.source).suffix.lower() == ".onnx"
         if nameless and not args.dry_run:

@@ -12,9 +12,9 @@ from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
 from dmlc.passes.legal_rules.table import NEEDS, Facts
 from dmlc.passes.manager import PassContext
-from dmlc.passes.repair_rules.rule import Trouble
 from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets import kernel_table
+from dmlc.targets.support import ProviderSupport
 
 #: The casts around a node that is computed in a wider type.
 _CASTS = 2
@@ -34,7 +34,7 @@ class NodeCount:
         table = kernel_table(context.target)
         self.target = context.target
         self.opset = context.opset
-        self._trouble = Trouble.of(context)
+        self._support = ProviderSupport(context.target, context.opset)
         self._facts = None if table is None else Facts(table, context.opset, context.target)
 
     def of(self, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
@@ -48,7 +48,7 @@ class NodeCount:
             return _NEVER  # ONNX Runtime's kernel leaves -inf beside a +inf, where all is NaN
         if op in (SOFTMAX, LOG_SOFTMAX):
             count = self._softmax(op, x, axes, imported)
-        elif op is REDUCE_LOG_SUM_EXP and not (imported and self.target.name == "onnx"):
+        elif op is REDUCE_LOG_SUM_EXP and not (imported and self.target.portable):
             count = _SHIFTED
         else:
             count = 1
@@ -74,12 +74,12 @@ class NodeCount:
         """The nodes of a model's node, which gets no casts."""
         if node.op in (SOFTMAX, LOG_SOFTMAX):
             return self._softmax(node.op, x, axes, True)
-        if node.op is REDUCE_LOG_SUM_EXP and self.target.name != "onnx":
+        if node.op is REDUCE_LOG_SUM_EXP and not self.target.portable:
             from dmlc.onnx_schema.versions import unchanged  # loads onnx, which a model has loaded already
 
             origin: Any = node.origin
             as_it_is = unchanged(origin.proto, origin.version, self.opset)
-            if not as_it_is or self._trouble.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype):
+            if not as_it_is or self._support.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype):
                 return _SHIFTED + _CASTS * (x.type.dtype is f16)
         return 1
 

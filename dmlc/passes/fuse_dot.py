@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
-from dmlc.passes.dot_rules import EINSUM_SINCE, EinsumFromSum, MatmulFromSum, MatmulFromWeightedSum
+from dmlc.passes.dot_rules import EinsumFromSum, MatmulFromSum, MatmulFromWeightedSum
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
+from dmlc.targets.support import ProviderSupport
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class FuseDot(Pass):
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         rules: list[Rule[Any]] = [MatmulFromSum(), MatmulFromWeightedSum()]
-        if context.target.family == "directml" and context.opset >= EINSUM_SINCE:
+        # Einsum is cheaper where it is an operator of an execution provider: fewer dispatches.
+        if ProviderSupport(context.target, context.opset).kernel("Einsum") is not None:
             rules.append(EinsumFromSum())
         return [*rules, *MOVE_RULES]
 

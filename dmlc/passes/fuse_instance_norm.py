@@ -43,14 +43,14 @@ class FuseInstanceNorm(Pass):
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         halves = context.target.native_f16
         statistics: list[Rule[Any]] = [ScaledStatistic(halves=halves), RootOfStatistic(halves=halves)]
-        if context.target.name == "numpy":
+        if context.target.code == "numpy":
             return statistics
         ability = Ability.of(context)
         absorb: list[Rule[Any]] = [AbsorbChannelScale(), AbsorbChannelBias()]
         rules: list[Rule[Any]] = [WrittenInstanceNorm(ability), SplitInstanceNorm(ability), *absorb, GroupsOfOne()]
-        if context.target.name != "onnx":
+        if not context.target.portable:
             rules.append(LowerGroupNorm())
-        if context.target.name == "onnx" and context.opset >= _GROUP_NORM_OPSET:
+        if context.target.portable and context.opset >= _GROUP_NORM_OPSET:
             rules.append(GroupNorm())
         elif context.opset >= _BATCH_NORM_OPSET:
             rules.append(GroupAffine())

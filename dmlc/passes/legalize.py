@@ -10,8 +10,7 @@ from dmlc.passes.legal_rules import integers, reductions, selections, widen
 from dmlc.passes.legal_rules.build import LegalRule
 from dmlc.passes.legal_rules.table import Facts
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.repair_rules import RemainderByDivision
-from dmlc.passes.repair_rules.rule import Trouble
+from dmlc.passes.repair_rules import RemainderByDivision, TruthByComparison
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
 from dmlc.targets import kernel_table
@@ -45,8 +44,9 @@ class Legalize(Pass):
         if table is None:
             return []
         facts = Facts(table, context.opset, context.target)
-        # what the other rules spell with remainders may be what the provider has no kernel for
-        spelled = [RemainderByDivision(Trouble.of(context))] if context.target.provider is not None else []
+        # The other rules make remainders and casts to bool that the provider may have no kernel for, or a wrong one.
+        repairs = (RemainderByDivision, TruthByComparison)
+        spelled = [rule(facts.support) for rule in repairs] if facts.support.exists else []
         return [*[rule(facts) for rule in _RULES], *spelled]
 
     def run(self, graph: Graph, context: PassContext) -> bool:

@@ -21,7 +21,7 @@ def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
     table, found = provider(target.provider), set[int]()
     for op_type, domain, dtypes in set(_used(graph)):
         if not domain:
-            found.update(_before(table, op_type, dtypes, opset))
+            found.update(_before(table, op_type, dtypes, opset, target.release))
     return sorted((o for o in found if target.min_opset <= o < opset), reverse=True)
 
 
@@ -45,14 +45,16 @@ def _operators(node: Node) -> list[tuple[str, str]]:
     return [] if need is None else [(name, "") for name, _ in need.kernels]
 
 
-def _before(table: Provider, op_type: str, dtypes: tuple[str, ...], opset: int) -> Iterator[int]:
+def _before(table: Provider, op_type: str, dtypes: tuple[str, ...], opset: int, release: str | None) -> Iterator[int]:
     row = table.row("", op_type)
     if row is None:
         return
     if not row.usable(opset):
         yield from (last for _, last in row.opsets)
     kernel = row.kernel(opset)
-    for failure in table.failures_of(op_type):
+    if kernel is not None and row.kernel(opset, release) is None:  # not in this release yet
+        yield kernel.since - 1
+    for failure in table.failures_of(op_type, release):
         types = set().union(*(failure.types or {}).values())
         if kernel is not None and kernel.since in failure.since and types.intersection(dtypes):
             yield kernel.since - 1

@@ -61,7 +61,7 @@ class Options:
         context = self.context(target)
         context.progress = self.progress
         expected = None
-        if self.expected is not None and target.name == self.target.name:
+        if self.expected is not None and target == self.target:
             expected = Expected(self.expected)
             context.on_record = expected.take
         self.pipeline(target).run(graph, context)

@@ -41,7 +41,7 @@ def default_pipeline(
     """
     asked = {"narrow_f64": narrow_f64, "accumulate_f32": accumulate_f32}
     passes: list[Pass] = [*fusions(target.max_rank, **asked, limits=limits)]
-    if target.name != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
+    if target.code != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
         passes.append(LowerHardmax(lower_single_axis=lower_hardmax))
     if target.costs is not None:
         from dmlc.passes.choose_lowering import ChooseLowering

@@ -8,9 +8,9 @@ from dmlc.ir import Graph
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.repair_rules import EMPTY_RULES, RULES
-from dmlc.passes.repair_rules.rule import Trouble
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
+from dmlc.targets.support import ProviderSupport
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Repair(Pass):
 def _own(context: PassContext, *, empty: bool) -> list[Rule[Any]]:
     if context.target.provider is None:
         return []
-    trouble = Trouble.of(context)
-    return [rule(trouble) for rule in RULES if empty or rule not in EMPTY_RULES]
+    support = ProviderSupport(context.target, context.opset)
+    return [rule(support) for rule in RULES if empty or rule not in EMPTY_RULES]
 
 
 def _has_empty(graph: Graph) -> bool:

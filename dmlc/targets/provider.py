@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,12 @@ _ROW: dict[str, Check] = {
     "tensors": maybe(map_of(is_text)),
     **dict.fromkeys(("graph", "host"), is_flag),
 }
+_EARLIER: dict[str, Check] = {
+    "until": is_level,
+    "directml": list_of(is_text),
+    "tensors": maybe(map_of(is_text)),
+    "source": is_name,
+}
 _KERNEL: dict[str, Check] = {
     "constant": list_of(is_count),
     "graph_inputs": maybe(is_count),
@@ -49,6 +55,8 @@ _FAILURE: dict[str, Check] = {
     "empty": is_flag,
     **dict.fromkeys(("attributes", "attributes_not"), maybe(map_of(is_plain))),
     "negative": is_text,
+    **dict.fromkeys(("from", "until"), is_level),
+    "missing": list_of(is_count),
 }
 _EFFECTS = ("fails", "wrong", "cpu")
 #: The domains whose operators the tables cover in full: what is not listed has no kernel.
@@ -73,12 +81,22 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierForm:
+    """The DirectML operators and tensors of a row in releases of onnxruntime up to ``until``."""
+
+    until: str
+    directml: tuple[str, ...]
+    tensors: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProviderRow:
     """An ONNX operator: ``opsets`` are the ranges where a kernel of it matches, ``directml`` what it becomes.
 
     ``tensors`` says which tensor of that DirectML operator is which operand (``i0``), result (``o0``), or type.
     ``inputs`` and ``outputs`` are type parameters or types. ``graph`` is false where the node never joins a fused
-    graph, ``host`` true where the kernel is the CPU's, registered for the provider.
+    graph, ``host`` true where the kernel is the CPU's, registered for the provider. ``earlier`` are the forms of older
+    releases, oldest first.
     """
 
     domain: str
@@ -91,6 +109,14 @@ class ProviderRow:
     outputs: tuple[str, ...] = ()
     graph: bool = True
     host: bool = False
+    earlier: tuple[EarlierForm, ...] = ()
+
+    def in_release(self, release: str | None) -> ProviderRow:
+        """The row with the DirectML operators of a release; None is the newest one."""
+        if release is None:
+            return self
+        form = next((e for e in self.earlier if level_key(release) <= level_key(e.until)), None)
+        return self if form is None else replace(self, directml=form.directml, tensors=form.tensors)
 
     def usable(self, opset: int) -> bool:
         return any(first <= opset <= last for first, last in self.opsets)
@@ -112,7 +138,8 @@ class Failure:
 
     ``attributes`` have these values, ``attributes_not`` are given and have others,
     ``contains`` hold a text; ``negative`` names the attribute or
-    the constant operand (``i1``) that holds a number below 0.
+    the constant operand (``i1``) that holds a number below 0. One of the operands in ``missing`` is not given.
+    The releases of onnxruntime from ``first_release`` to ``last_release`` have it, both included; empty: no bound.
     """
 
     id: str
@@ -131,6 +158,18 @@ class Failure:
     negative: str = ""
     operands_over: int | None = None
     contains: Mapping[str, str] | None = None
+    missing: frozenset[int] = frozenset()
+    first_release: str = ""
+    last_release: str = ""
+
+    def in_release(self, release: str | None) -> bool:
+        """Whether a release has it; None is the newest one."""
+        if release is None:
+            return not self.last_release
+        key = level_key(release)
+        return (not self.first_release or level_key(self.first_release) <= key) and (
+            not self.last_release or key <= level_key(self.last_release)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +182,15 @@ class Provider:
     known_opsets: tuple[int, int]
     rows: Mapping[tuple[str, str], ProviderRow]
     failures: tuple[Failure, ...]
-    _of: dict[str, tuple[Failure, ...]] = field(default_factory=dict)
+    _of: dict[tuple[str, str | None], tuple[Failure, ...]] = field(default_factory=dict)
 
-    def failures_of(self, op: str) -> tuple[Failure, ...]:
-        """What is known to go wrong with an operator, or with any; looked for once."""
-        if op not in self._of:
-            self._of[op] = tuple(f for f in self.failures if op in f.operators or "*" in f.operators)
-        return self._of[op]
+    def failures_of(self, op: str, release: str | None = None) -> tuple[Failure, ...]:
+        """The known failures of an operator, or of any, in a release (None: the newest); looked for once."""
+        key = (op, release)
+        if key not in self._of:
+            found = [f for f in self.failures if op in f.operators or "*" in f.operators]
+            self._of[key] = tuple(f for f in found if f.in_release(release))
+        return self._of[key]
 
     def row(self, domain: str, op: str) -> ProviderRow | None:
         return self.rows.get((domain, op))
@@ -191,7 +232,21 @@ def _row(raw: dict[str, Any], file: str) -> ProviderRow:
         outputs=tuple(raw.get("outputs", ())),
         graph=raw.get("graph", True),
         host=raw.get("host", False),
+        earlier=_earlier(raw.get("earlier", []), file, str(op)),
     )
+
+
+def _earlier(forms: object, file: str, op: str) -> tuple[EarlierForm, ...]:
+    need(isinstance(forms, list), file, f"{op}: earlier is a list")
+    out: list[EarlierForm] = []
+    for form in forms if isinstance(forms, list) else ():
+        need_fields(form, _EARLIER, file, f"{op}: an earlier form")
+        missing = [key for key in ("until", "directml", "source") if key not in form]
+        need(not missing, file, f"{op}: an earlier form has {', '.join(missing)}")
+        out.append(EarlierForm(form["until"], tuple(form["directml"]), form.get("tensors")))
+    keys = [level_key(form.until) for form in out]
+    need(keys == sorted(set(keys)), file, f"{op}: earlier forms are oldest first")
+    return tuple(out)
 
 
 def _kernel(raw: dict[str, Any], file: str, op: str) -> Kernel:
@@ -233,6 +288,9 @@ def _failure(raw: dict[str, Any], file: str) -> Failure:
         negative=raw.get("negative", ""),
         operands_over=raw.get("operands_over"),
         contains=raw.get("contains"),
+        missing=frozenset(raw.get("missing", ())),
+        first_release=raw.get("from", ""),
+        last_release=raw.get("until", ""),
     )
 
 

@@ -25,6 +25,13 @@ class Target:
     names the table of the execution provider whose placement is told, ``release`` the onnxruntime that brings it,
     ``feature_level`` what DirectML offers there. ``costs`` names the cost model that lowerings are chosen by (None:
     each node is lowered in one way).
+
+    ``code`` is the kind of artifact that the target runs: ``onnx`` or ``numpy``. ``portable`` says that nothing is
+    assumed of the runtime: a normalization or log-sum-exp that ONNX has an operator for stays that operator.
+    ``wraps_integers`` says that integer sums and products of the runtime wrap modulo 2^n, as the language has it.
+
+    Decisions ask these fields and the tables. ``name`` and ``family`` are for messages, look-up and caches: a pinned
+    release differs from its family in data only.
     """
 
     name: str
@@ -43,6 +50,9 @@ class Target:
     release: str | None = None
     feature_level: str | None = None
     costs: str | None = None
+    code: str = "onnx"
+    portable: bool = False
+    wraps_integers: bool = False
     date: str = ""
     table: KernelTable | None = field(default=None, repr=False, compare=False)
 
@@ -56,11 +66,12 @@ class Target:
 _FIELDS = frozenset(each.name for each in fields(Target)) - {"table"}
 _KINDS: dict[str, Check] = {
     **dict.fromkeys(("opset", "min_opset", "max_opset", "ir_version", "order"), is_count),
-    **dict.fromkeys(("installed_kernels", "own_schemas", "native_f16"), is_flag),
+    **dict.fromkeys(("installed_kernels", "own_schemas", "native_f16", "portable", "wraps_integers"), is_flag),
     **dict.fromkeys(("summary", "source", "date"), is_text),
     **dict.fromkeys(("kernels", "provider", "costs"), maybe(is_name)),
     **dict.fromkeys(("release", "feature_level"), maybe(is_level)),
     "max_rank": maybe(is_count),
+    "code": lambda value: value in ("onnx", "numpy"),
 }
 _REQUIRED = ("summary", "opset", "min_opset", "max_opset", "ir_version", "source", "date")
 

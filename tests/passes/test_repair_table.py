@@ -153,7 +153,8 @@ def test_what_becomes_of_it(failure: str, make: Callable[[], Any], opset: int | 
 
 def test_every_known_failure_has_a_case() -> None:
     known = {failure.id for failure in provider("dml_ep").failures}
-    assert {failure for failure, *_ in CASES} == known
+    older = {failure.id for failure in provider("dml_ep").failures if failure.last_release}  # see test_releases
+    assert {failure for failure, *_ in CASES} == known - older
 
 
 def test_rules_name_failures_that_exist_and_are_listed() -> None:

@@ -108,7 +108,8 @@ def look_up(
         return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
     row = table.row(domain, proto.op_type)
     if row is None:
-        return _without_row(node, table)
+        return _without_row(node, table, target)
+    row = row.in_release(target.release)
     kernel = row.kernel(opset, target.release)
     if kernel is None:
         return _no_kernel(node, row, table, target)
@@ -162,13 +163,13 @@ def _is_small(name: str, scope: Scope) -> bool:
 # --- no kernel
 
 
-def _without_row(node: _Node, table: Provider) -> Looked:
+def _without_row(node: _Node, table: Provider, target: Target) -> Looked:
     known = node.domain in COVERED_DOMAINS and (node.domain != "" or parameters("", node.op, max(node.opset, 1)))
     if not known:
         limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
         finding = Finding("unknown", node.label, limit, _cite(table, node), "write it out as ONNX operators")
         return Looked(UNKNOWN, limit, _cite(table, node), findings=[finding])
-    failure = next((f for f in table.failures_of(node.op) if node.op in f.operators), None)
+    failure = next((f for f in table.failures_of(node.op, target.release) if node.op in f.operators), None)
     if failure is not None:
         return _on_cpu(node, failure.what, failure.source, failure.repair)
     return _on_cpu(
@@ -204,7 +205,7 @@ def _no_kernel(node: _Node, row: ProviderRow, table: Provider, target: Target) -
 def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str) -> Looked:
     letters = _letters(node, row)
     cause = _types_refused(node, kernel, letters, target)
-    failures = [f for f in table.failures_of(node.op) if _holds(f, node, kernel, letters)]
+    failures = [f for f in table.failures_of(node.op, target.release) if _holds(f, node, kernel, letters)]
     if cause is not None:
         known = next((f for f in failures if f.effect == "cpu"), None)
         effect, why = cause
@@ -298,6 +299,8 @@ def _holds(failure: Failure, node: _Node, kernel: Kernel, letters: list[tuple[st
     ):
         return False
     if failure.results_over is not None and sum(bool(n) for n in node.proto.output) <= failure.results_over:
+        return False
+    if failure.missing and all(index < len(node.proto.input) and node.proto.input[index] for index in failure.missing):
         return False
     if failure.operands_over is not None and len(node.proto.input) <= failure.operands_over:
         return False

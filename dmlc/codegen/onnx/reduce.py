@@ -78,7 +78,7 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
     a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
     if not a.axes:
         return emitter.of(x)
-    if node.origin is not None or (emitter.graph.dims.least == 0 and emitter.target.name == "onnx"):
+    if node.origin is not None or (emitter.graph.dims.least == 0 and emitter.target.portable):
         emitter.note("ReduceLogSumExp of nothing but -inf is NaN on ONNX Runtime up to 1.24")
         return reduce(emitter, "ReduceLogSumExp", emitter.of(x), a.axes, a.keepdims)
     home = in_f32(x.type.dtype)

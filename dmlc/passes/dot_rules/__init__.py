@@ -9,5 +9,3 @@ MatmulFromSum = Later("dmlc.passes.dot_rules.outer:MatmulFromSum", "matmul-from-
 MatmulFromWeightedSum = Later(
     "dmlc.passes.dot_rules.weighted:MatmulFromWeightedSum", "matmul-from-weighted-sum", (REDUCE_SUM,), (MUL,)
 )
-#: The opset since which ONNX has Einsum.
-EINSUM_SINCE = 12

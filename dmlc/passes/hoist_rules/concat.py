@@ -28,7 +28,6 @@ from dmlc.ops.rules import reduced_shape
 from dmlc.passes.hoist_rules.scales import Scales, Steps, copy_step, join_step, reduction_steps
 from dmlc.passes.lowering_plans.plan import Sizes, Work
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
-from dmlc.passes.reduce_rules.kinds import WRAPPING_TARGETS
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
 from dmlc.records import dataclass
@@ -77,7 +76,7 @@ class ReductionOfConcat(Rule[_Found]):
     def check(self, match: _Found, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
         dtype = root.result.type.dtype
-        if self.goal.has_kernels and not self.goal.is_cpu:
+        if self.goal.has_kernels and not self.scales.known:
             return Miss("on {0} more nodes cost more than the copy that they save", (self.goal.target.name,))
         if match.along:
             if root.op not in _JOINED:
@@ -88,8 +87,8 @@ class ReductionOfConcat(Rule[_Found]):
                 return Miss("f16 would be rounded between the parts")
             if dtype.kind == "bool":
                 return Miss("any and all of bool are joined by no max and min")
-            if root.op in _PICKING and self.goal.why_no_extreme(dtype) is not None:
-                return self.goal.why_no_extreme(dtype)
+            if root.op in _PICKING and self.goal.why_no_extreme(root.op, dtype) is not None:
+                return self.goal.why_no_extreme(root.op, dtype)
         return _why_not_alike(match, graph) or used_elsewhere(inner.result) or self._why_not_worth_it(match, graph)
 
     def _why_not_worth_it(self, match: _Found, graph: Graph) -> Miss | None:
@@ -108,7 +107,7 @@ class ReductionOfConcat(Rule[_Found]):
             return EXACT
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES
-        return EXACT if context.target.family in WRAPPING_TARGETS else RANGE
+        return EXACT if context.target.wraps_integers else RANGE
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]

@@ -69,7 +69,7 @@ class RisingAfterExtreme(Rule[Split]):
     def _why_not_ordered(self, match: Split, graph: Graph) -> Miss | None:
         op, x = match.node.op, match.operand
         if op is CAST:
-            return self._why_not_cast(x.type.dtype, match.node.result.type.dtype)
+            return self._why_not_cast(match.root.op, x.type.dtype, match.node.result.type.dtype)
         if op is NEG:
             return why_order_may_not_turn(x, graph)
         if op in (ADD, SUB, MUL, DIV) and not x.type.dtype.is_float:
@@ -78,14 +78,14 @@ class RisingAfterExtreme(Rule[Split]):
             return _why_no_factor(match)
         return None
 
-    def _why_not_cast(self, source: DType, to: DType) -> Miss | None:
+    def _why_not_cast(self, op: Operation, source: DType, to: DType) -> Miss | None:
         if not _keeps_order(source, to):
             return Miss("a cast from {0} to {1} does not keep the order", (source, to))
         if not self.goal.takes("ReduceMax", source):
             return Miss("{0} has no ReduceMax of {1}", (self.goal.target.name, source))
         if source is f16 and not self.goal.has_kernels:
             return Miss("NumPy compares f16 one by one, slower than it casts them")
-        return self.goal.why_no_extreme(source)
+        return self.goal.why_no_extreme(op, source)
 
     def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
         if match.node.op in _OF_POSITIVE and not _is_never_negative(match.operand):

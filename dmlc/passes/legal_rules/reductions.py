@@ -66,14 +66,14 @@ class WrappingSum(LegalRule):
     def wants(self, node: Node, graph: Graph) -> bool:
         if not dtype_of(node).is_integer:
             return False
-        # Sums of numbers of 32 bits stay far below 2^53, so DirectML's own sum is exact on both.
-        return not (self.facts.target.family == "directml" and _is_narrow(node.operand(0)))
+        # Sums of numbers of 32 bits stay far below 2^53, so the provider's sum is exact on the CPU too.
+        return not (self.facts.sums_on_provider and _is_narrow(node.operand(0)))
 
     def make(self, node: Node, make: Maker) -> Value:
         a, x, dtype = node.attributes_as(ReduceAttributes), node.operand(0), dtype_of(node)
         if not a.axes:
             return x
-        if self.facts.target.family != "directml":
+        if not self.facts.sums_on_provider:
             return make.reshape(_by_products(make, x, a.axes), node.result.shape)
         if dtype.bits <= 32:
             return make.cast(make(REDUCE_SUM, make.cast(x, i64), attributes=a), dtype)
@@ -253,8 +253,8 @@ class ExactMean(IntegerReduction):
     roots = (REDUCE_MEAN,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if self.facts.target.family == "directml":
-            # Its own refuses integers when the session is made, in an imported model too
+        if self.facts.support.exists and not self.facts.support.computes("ReduceMean", dtype_of(node)):
+            # The provider fails, or leaves the node to the CPU: in an imported model too
             return Match(node) if self.wants(node, graph) else None
         return super().match(node, graph)
 

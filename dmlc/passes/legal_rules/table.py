@@ -13,6 +13,7 @@ from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32,
 from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
 from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target
+from dmlc.targets.support import ProviderSupport
 
 Wider = Mapping[DType, tuple[DType, ...]]
 
@@ -165,7 +166,13 @@ class Facts:
         self.table = table
         self.opset = opset
         self.target = target
+        self.support = ProviderSupport(target, opset)
         self._answers: dict[tuple[Operation, DType], DType | None] = {}
+
+    @property
+    def sums_on_provider(self) -> bool:
+        """Whether an execution provider adds i64, and has no matrix product of it to do so."""
+        return self.support.computes("ReduceSum", i64) and not self.support.computes("MatMul", i64)
 
     def home(self, op: Operation, dtype: DType) -> DType | None:
         """The dtype itself where the kernels take it, else the wider one to compute in, else None."""

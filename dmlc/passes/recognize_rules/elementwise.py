@@ -19,7 +19,7 @@ from dmlc.ops.reduce import (
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, made_by, root_of, square_of
-from dmlc.passes.reduce_rules.kinds import WRAPPING_TARGETS, magnitude
+from dmlc.passes.reduce_rules.kinds import magnitude
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 
 
@@ -49,7 +49,7 @@ class _BeforeSum(_Counted):
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES
         # An imported model for a target that wraps also runs on ONNX Runtime's CPU provider, whose kernels saturate.
-        wraps = context.target.family in WRAPPING_TARGETS and graph.dims.least > 0
+        wraps = context.target.wraps_integers and graph.dims.least > 0
         return EXACT if wraps or _stays_in_range(self.becomes, match, graph) else RANGE
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:

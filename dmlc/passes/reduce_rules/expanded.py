@@ -21,7 +21,6 @@ from dmlc.ops.reduce import (
 )
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.reduce_rules.fit import reduce_to
-from dmlc.passes.reduce_rules.kinds import WRAPPING_TARGETS
 from dmlc.passes.reduce_rules.moves import is_unit, reshape_ones
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
@@ -90,7 +89,7 @@ class DropExpanded(Rule[_Found]):
             return EXACT
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES
-        return EXACT if context.target.family in WRAPPING_TARGETS else RANGE
+        return EXACT if context.target.wraps_integers else RANGE
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         root, x = match.root, match.consumed[0].operand(0)

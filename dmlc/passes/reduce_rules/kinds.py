@@ -26,11 +26,6 @@ from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.targets import Target
 
-#: Targets whose own integer sums and products wrap modulo 2^n, as the language page says. ONNX Runtime's CPU provider
-#: saturates from 1.31 on and adds i64 in f64; plain ONNX says nothing, so it may. ``legalize`` spells around that, but
-#: the class is that of the reductions as they stand here.
-WRAPPING_TARGETS = frozenset(("directml", "numpy"))
-
 #: (outer, inner) -> the one reduction over the axes of both.
 MERGES: dict[tuple[Operation, Operation], Operation] = {
     (REDUCE_SUM, REDUCE_SUM): REDUCE_SUM,
@@ -67,7 +62,12 @@ def elementwise_class(op: Operation) -> str:
 
 
 def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph, target: Target) -> str:
-    """The class of merging two reductions into one over ``axes`` of the inner one's operand."""
+    """The class of merging two reductions into one over ``axes`` of the inner one's operand.
+
+    Integer sums and products are the same in any order where they wrap (``Target.wraps_integers``). ONNX Runtime's CPU
+    provider saturates from 1.31 on and adds i64 in f64; ONNX does not say. ``legalize`` makes them wrap, but the class
+    is that of the reductions as they stand here.
+    """
     x = inner.operand(0)
     dtype = x.type.dtype
     if outer in _EXACT_MERGES:
@@ -75,7 +75,7 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
     if dtype.is_float:
         return REASSOCIATES
     # The absolute value of an inner sum that wrapped is not that of the whole sum, whatever the target does.
-    wraps = target.family in WRAPPING_TARGETS and not (outer is REDUCE_L1 and dtype.kind == "int")
+    wraps = target.wraps_integers and not (outer is REDUCE_L1 and dtype.kind == "int")
     return EXACT if wraps or stays_in_range(outer, inner, axes, graph) else RANGE
 
 

@@ -18,6 +18,7 @@ from dmlc.passes.later import Later
 TruthByComparison = Later(
     "dmlc.passes.repair_rules.casts:TruthByComparison", "truth-by-comparison", (CAST, OPAQUE), optional=False
 )
+BothBounds = Later("dmlc.passes.repair_rules.clip:BothBounds", "both-bounds", (CLIP, OPAQUE), optional=False)
 NothingToCompute = Later(
     "dmlc.passes.repair_rules.empty:NothingToCompute",
     "nothing-to-compute",
@@ -73,6 +74,7 @@ EMPTY_RULES: Sequence[Later] = (
 #: All of them.
 RULES: Sequence[Later] = (
     TruthByComparison,
+    BothBounds,
     *EMPTY_RULES,
     SpellEllipsis,
     DropIdleAttribute,

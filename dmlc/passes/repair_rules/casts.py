@@ -1,4 +1,4 @@
-"""Casts to bool, which the provider makes by way of u8: 0.25 and -3 become false."""
+"""Casts to bool, made by way of u8: 0.25 and -3 become false; in older releases 5 becomes the byte 5."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dmlc.passes.rewrite import Match, Rewriter
 
 
 class TruthByComparison(RepairRule[Match]):
-    """A cast of floats to bool becomes Not(Equal(x, 0)), of which a NaN is true as it is in the cast."""
+    """A cast of numbers to bool becomes Not(Equal(x, 0)), of which a NaN is true as it is in the cast."""
 
-    repairs = ("cast-bool",)
+    repairs = ("cast-bool", "cast-integer-bool")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.op is CAST:
@@ -29,8 +29,9 @@ class TruthByComparison(RepairRule[Match]):
             op_type = "CastLike"
         else:
             return None
-        (failure,) = self.repairs
-        return Match(node) if self.trouble.has_type(failure, op_type, "T1", dtype_of(node)) else None
+        dtype = dtype_of(node)
+        is_wrong = any(self.support.has_type(failure, op_type, "T1", dtype) for failure in self.repairs)
+        return Match(node) if is_wrong else None
 
     def describe(self, match: Match) -> str:
         return f"cast of {dtype_of(match.root)} to bool"

@@ -30,7 +30,7 @@ class SpellEllipsis(RepairRule[_Found]):
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         (failure,) = self.repairs
-        if not is_opaque(node, "Einsum") or self.trouble.of_kernel(failure, "Einsum") is None:
+        if not is_opaque(node, "Einsum") or self.support.of_kernel(failure, "Einsum") is None:
             return None
         left, arrow, right = str(attribute_of(node, "equation", "")).replace(" ", "").partition("->")
         terms = tuple(left.split(","))

@@ -55,7 +55,7 @@ class DropIdleAttribute(RepairRule[_Found]):
         row = next((row for row in _ROWS if row.op_type == a.op_type and not a.domain), None)
         if row is None or node.origin is None or attribute_of(node, row.attribute) is None:
             return None
-        failure = self.trouble.of_kernel(row.failure, row.op_type)
+        failure = self.support.of_kernel(row.failure, row.op_type)
         usual = None if failure is None else (failure.attributes_not or {}).get(row.attribute)
         if usual is None or attribute_of(node, row.attribute) == usual:
             return None

@@ -31,9 +31,9 @@ class OneLayerNormResult(RepairRule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        if not is_opaque(node, "LayerNormalization") or self.trouble.of_kernel(failure, "LayerNormalization") is None:
+        if not is_opaque(node, "LayerNormalization") or self.support.of_kernel(failure, "LayerNormalization") is None:
             return None
-        kernel, x = self.trouble.kernel("LayerNormalization"), node.operands[0]
+        kernel, x = self.support.kernel("LayerNormalization"), node.operands[0]
         if kernel is None or x is None or x.type.dtype.name not in kernel.types["T"]:
             return None
         return Match(node) if len(node.results) > 1 else None

@@ -23,7 +23,7 @@ class ShiftLogSumExp(RepairRule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        wrong = self.trouble.has_type(failure, "ReduceLogSumExp", "T", dtype_of(node))
+        wrong = self.support.has_type(failure, "ReduceLogSumExp", "T", dtype_of(node))
         return Match(node) if wrong and node.origin is not None else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:

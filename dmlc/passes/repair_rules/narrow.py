@@ -21,7 +21,7 @@ class NarrowExtreme(RepairRule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        return Match(node) if self.trouble.has_type(failure, _NAMES[node.op], "T", dtype_of(node)) else None
+        return Match(node) if self.support.has_type(failure, _NAMES[node.op], "T", dtype_of(node)) else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         x = match.root.operand(0)

@@ -31,7 +31,7 @@ class SliceNegativePads(RepairRule[_Found]):
     repairs = ("pad-negative", "pad-negative-attribute")
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
-        if not is_opaque(node, "Pad") or all(self.trouble.of_kernel(f, "Pad") is None for f in self.repairs):
+        if not is_opaque(node, "Pad") or all(self.support.of_kernel(f, "Pad") is None for f in self.repairs):
             return None
         x = node.operands[0]
         if x is None or x.type.dtype is FOREIGN:

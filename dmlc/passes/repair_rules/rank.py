@@ -39,7 +39,7 @@ class MergeAxes(RepairRule[_Runs]):
 
     def _limit(self) -> int | None:
         (failure,) = self.repairs
-        found = self.trouble.of_kernel(failure, "Reshape")
+        found = self.support.of_kernel(failure, "Reshape")
         return None if found is None else found.ranks_over
 
     @abstractmethod

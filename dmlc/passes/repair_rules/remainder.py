@@ -30,7 +30,7 @@ class RemainderByDivision(RepairRule[Match]):
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        name, mod, div = dtype_of(node).name, self.trouble.kernel("Mod"), self.trouble.kernel("Div")
+        name, mod, div = dtype_of(node).name, self.support.kernel("Mod"), self.support.kernel("Div")
         if mod is None or div is None:
             return None
         return Match(node) if name not in mod.types["T"] and name in div.types["T"] else None

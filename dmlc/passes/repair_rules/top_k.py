@@ -13,10 +13,11 @@ from dmlc.ops.move import CONCAT, SLICE, ConcatAttributes, SliceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes, TopKAttributes
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.legal_rules.table import Facts
-from dmlc.passes.repair_rules.rule import RepairRule, Trouble
+from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
 from dmlc.records import dataclass
 from dmlc.targets import dispatch_cost, dispatches, kernel_table
+from dmlc.targets.support import ProviderSupport
 
 #: With more than this, the nodes would be far more than a reader of the model can follow.
 _MOST = 8
@@ -49,13 +50,13 @@ class TopKBySearch(RepairRule[Match]):
 
     repairs = ()
 
-    def __init__(self, trouble: Trouble) -> None:
-        super().__init__(trouble)
-        table = kernel_table(trouble.target)
-        self.facts = None if table is None else Facts(table, trouble.opset, trouble.target)
+    def __init__(self, support: ProviderSupport) -> None:
+        super().__init__(support)
+        table = kernel_table(support.target)
+        self.facts = None if table is None else Facts(table, support.opset, support.target)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        kernel, a = self.trouble.kernel("TopK"), node.attributes_as(TopKAttributes)
+        kernel, a = self.support.kernel("TopK"), node.attributes_as(TopKAttributes)
         if kernel is None or dtype_of(node).name not in kernel.types["T"] or not any(v.uses for v in node.results):
             return None
         return Match(node) if isinstance(a.k, int) and a.k <= _MOST else None

@@ -61,7 +61,7 @@ class GatherAtArg(Rule[_Found]):
             miss = used_elsewhere(node.result)
             if miss is not None:
                 return miss
-        return self.goal.why_no_extreme(x.type.dtype)
+        return self.goal.why_no_extreme(_EXTREME[search.op], x.type.dtype)
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         root, search = match.root, match.search

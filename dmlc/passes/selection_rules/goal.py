@@ -1,13 +1,16 @@
-"""What the target has of selections and extremes."""
+"""Capabilities of the target for selections, max and min."""
 
 from __future__ import annotations
 
-from dmlc.ir import DType
-from dmlc.ir.dtype import f64, i8, i64, u8, u32, u64
+from dmlc.ir import DType, Operation
+from dmlc.ir.dtype import f16, f32, i64, u32, u64
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
 from dmlc.passes.manager import PassContext
 from dmlc.passes.rewrite import Miss
 from dmlc.records import dataclass
 from dmlc.targets import Target, kernel_table
+from dmlc.targets.cost import cost_model
+from dmlc.targets.support import ProviderSupport
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,17 @@ class Goal:
         return self.target.kernels is not None
 
     @property
-    def is_directml(self) -> bool:
-        return self.target.name == "directml"
+    def has_dispatches(self) -> bool:
+        """Whether nodes are dispatched by an execution provider: top_k once for each row, a search once for all."""
+        return self.target.provider is not None
 
-    @property
-    def is_cpu(self) -> bool:
-        return self.target.name == "cpu"
+    def cost_per_element(self, op_type: str, dtype: DType) -> float:
+        """The nanoseconds per element that a kernel takes off the last axis, f16 in f32; 0 without a cost model."""
+        model = cost_model(self.target)
+        if model is None:
+            return 0
+        rates = model.rates(op_type, f32 if dtype is f16 else dtype)
+        return rates.read + rates.run
 
     def takes(self, op_type: str, dtype: DType, *, inserted: bool | None = None) -> bool:
         """Whether the ONNX operator has a kernel for the dtype; ``inserted`` counts f16 that is computed in f32."""
@@ -43,16 +51,20 @@ class Goal:
             op_type, self.opset, inserted=self.target.native_f16 if inserted is None else inserted
         )
 
-    def why_no_extreme(self, dtype: DType) -> Miss | None:
-        """The reason against making a ``reduce_max`` or ``reduce_min`` of the dtype where there was none.
+    def why_no_extreme(self, op: Operation, dtype: DType) -> Miss | None:
+        """The reason against a new ``reduce_max`` or ``reduce_min`` (``op``) of the dtype where there was none.
 
-        i64 (and what is computed in it) is compared wrongly by ONNX Runtime's CPU provider. DirectML's execution
-        provider registers f64 and then fails, and leaves 8-bit integers to the CPU below opset 20.
+        i64 (and what is computed in it) is compared wrongly by ONNX Runtime's CPU provider. An execution provider has
+        it where a kernel takes the dtype and no session fails for it.
         """
         if not self.has_kernels:
             return None
         if dtype in (i64, u32, u64):
             return Miss("ReduceMax and ReduceMin of {0} need detours: kernels compare large ones wrongly", (dtype,))
-        if self.is_directml and (dtype is f64 or (dtype in (i8, u8) and self.opset < 20)):
-            return Miss("DirectML has no ReduceMax and ReduceMin of {0} at opset {1}", (dtype, self.opset))
+        support, op_type = ProviderSupport(self.target, self.opset), _EXTREMES[op]
+        if support.exists and not support.computes(op_type, dtype):
+            return Miss("{0} has no {1} of {2} at opset {3}", (self.target.name, op_type, dtype, self.opset))
         return None
+
+
+_EXTREMES = {REDUCE_MAX: "ReduceMax", REDUCE_MIN: "ReduceMin"}

@@ -124,8 +124,11 @@ class HotArgmax(Rule[_Found]):
         last = all(is_unit(graph, d) for d in x.shape[a.axes[-1] + 1 :])
         if not last and self.goal.opset < 13:
             return Miss("below opset 13 Hardmax goes over the last axis: transposes would be needed")
-        if not last and self.goal.is_cpu:
-            return Miss("off the last axis ONNX Runtime's CPU provider is slower at Hardmax than at ArgMax and OneHot")
+        dtype = x.type.dtype
+        parts = sum(self.goal.cost_per_element(op_type, dtype) for op_type in ("ArgMax", "OneHot"))
+        if not last and self.goal.cost_per_element("Hardmax", dtype) > parts:
+            name = self.goal.target.name
+            return Miss("off the last axis {0} is slower at Hardmax than at ArgMax and OneHot", (name,))
         return None
 
     def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:

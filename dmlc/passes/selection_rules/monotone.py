@@ -76,7 +76,7 @@ class SearchOfWider(Rule[_Found]):
     """argmax, argmin or top_k indices of a cast to a wider type become that of what is cast.
 
     Exact: the wider type has every number, in the same order; NaN stays NaN. Where the target compares the narrower
-    type as it is; on ONNX Runtime's CPU provider floats only, for integers are searched slower there.
+    type as it is, and no slower: ONNX Runtime's CPU provider searches integers slower than floats.
     """
 
     def __init__(self, goal: Goal) -> None:
@@ -91,11 +91,12 @@ class SearchOfWider(Rule[_Found]):
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
         assert match.inner is not None
-        dtype = match.inner.operand(0).type.dtype
-        if not self.goal.takes(_NAMES[match.root.op.name], dtype):
-            return Miss("{0} is not searched as it is on {1}", (dtype, self.goal.target.name))
-        if self.goal.is_cpu and not dtype.is_float:
-            return Miss("integers are searched slower than floats on ONNX Runtime's CPU provider")
+        dtype, wide = match.inner.operand(0).type.dtype, match.inner.result.type.dtype
+        op_type, name = _NAMES[match.root.op.name], self.goal.target.name
+        if not self.goal.takes(op_type, dtype):
+            return Miss("{0} is not searched as it is on {1}", (dtype, name))
+        if self.goal.cost_per_element(op_type, dtype) > self.goal.cost_per_element(op_type, wide):
+            return Miss("{0} is searched slower than {1} on {2}", (dtype, wide, name))
         return why_kept_alive(match.inner.result)
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:

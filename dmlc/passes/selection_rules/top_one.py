@@ -27,7 +27,7 @@ class _Found(Match):
 class TopOne(Rule[_Found]):
     """top_k with k=1 becomes argmax or reduce_max, or both as argmax and gather_elements (argmin, reduce_min).
 
-    Where both results are used two nodes stand for one, so only for DirectML and only where there are several rows.
+    Where both results are used two nodes stand for one, so only where top_k is a dispatch per row, of several rows.
     There the values are gathered: so they are those at the indices with a NaN too. The lowest index of equal elements
     wins in all of them, and the sign of a zero maximum is unspecified. So is which value wins where a NaN is among
     them, but runtimes do choose otherwise there: ``reassociates``, so that ``--exact`` keeps the top_k.
@@ -42,19 +42,23 @@ class TopOne(Rule[_Found]):
         values, indices = (bool(r.uses) for r in node.results)
         if node.attributes_as(TopKAttributes).k != 1 or not (values or indices):
             return None
-        extreme = not indices and self.goal.why_no_extreme(node.operand(0).type.dtype) is None
+        extreme = not indices and self._why_no_extreme(node) is None
         return _Found(node, values=values, indices=indices, extreme=extreme)
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
         if match.extreme or not match.values:
             return None
         x, axis = match.root.operand(0), match.root.attributes_as(TopKAttributes).axis
-        if not self.goal.is_directml:
-            reason = self.goal.why_no_extreme(x.type.dtype) if not match.indices else None
+        if not self.goal.has_dispatches:
+            reason = self._why_no_extreme(match.root) if not match.indices else None
             return reason or Miss("values and indices are both used: argmax and gather_elements are two nodes for one")
         if is_unit(graph, product([d for i, d in enumerate(x.shape) if i != axis])):
             return Miss("values and indices of a single row are both used: top_k dispatches no more than two nodes")
         return None
+
+    def _why_no_extreme(self, node: Node) -> Miss | None:
+        largest = node.attributes_as(TopKAttributes).order == "largest"
+        return self.goal.why_no_extreme(REDUCE_MAX if largest else REDUCE_MIN, node.operand(0).type.dtype)
 
     def describe(self, match: _Found) -> str:
         return "top_k with k=1"

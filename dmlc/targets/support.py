@@ -1,0 +1,67 @@
+"""Queries of a target's execution provider: its kernels, and its known faults."""
+
+from __future__ import annotations
+
+from dmlc.ir import DType
+from dmlc.targets.provider import Failure, Kernel, Provider, provider
+from dmlc.targets.target import Target
+
+
+class ProviderSupport:
+    """The provider of a target at an opset, asked by ONNX operator. Answers are kept.
+
+    A target without a provider has no kernels and no faults here: ``kernel`` is None for each operator.
+    """
+
+    def __init__(self, target: Target, opset: int) -> None:
+        self.target = target
+        self.opset = opset
+        self._kernels: dict[str, Kernel | None] = {}
+        self._found: dict[tuple[str, str], Failure | None] = {}
+
+    @property
+    def exists(self) -> bool:
+        """Whether the target names a provider."""
+        return self.target.provider is not None
+
+    @property
+    def table(self) -> Provider | None:
+        return None if self.target.provider is None else provider(self.target.provider)
+
+    def kernel(self, op_type: str) -> Kernel | None:
+        """The kernel that takes the operator at the opset."""
+        table = self.table
+        if table is None:
+            return None
+        if op_type not in self._kernels:
+            row = table.row("", op_type)
+            self._kernels[op_type] = None if row is None else row.kernel(self.opset, self.target.release)
+        return self._kernels[op_type]
+
+    def of_kernel(self, failure: str, op_type: str) -> Failure | None:
+        """The row of that id, if it is about the kernel that takes the operator at the opset in this release."""
+        key = (failure, op_type)
+        if key not in self._found:
+            self._found[key] = next((f for f in self._failures(op_type) if f.id == failure), None)
+        return self._found[key]
+
+    def _failures(self, op_type: str) -> list[Failure]:
+        kernel, table = self.kernel(op_type), self.table
+        if kernel is None or table is None:
+            return []
+        return [f for f in table.failures_of(op_type, self.target.release) if not f.since or kernel.since in f.since]
+
+    def has_type(self, failure: str, op_type: str, parameter: str, dtype: DType) -> bool:
+        """Whether the row is about the operator's kernel, and that dtype of one of its type parameters."""
+        found = self.of_kernel(failure, op_type)
+        return found is not None and found.types is not None and dtype.name in found.types.get(parameter, ())
+
+    def computes(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
+        """Whether the provider runs the operator on the dtype: a kernel takes it, and no session fails for the type."""
+        kernel = self.kernel(op_type)
+        if kernel is None or dtype.name not in kernel.types.get(parameter, ()):
+            return False
+        return not any(
+            f.effect == "fails" and f.types is not None and dtype.name in f.types.get(parameter, ())
+            for f in self._failures(op_type)
+        )

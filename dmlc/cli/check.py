@@ -215,7 +215,7 @@ def _summary(args: argparse.Namespace, found: _Found) -> str:
         verdict = report.verdict
     else:
         assert program is not None
-        verdict = count(nodes_after(program).total(), "operation" if program.target.name == "numpy" else "node")
+        verdict = count(nodes_after(program).total(), "operation" if program.target.code == "numpy" else "node")
     if found.code:
         others = Counter(d.severity for d in found.diagnostics if d.code not in PLACEMENT_CODES)
         parts = [count(others[s], f"other {s}") for s in ("error", "warning") if others[s]]

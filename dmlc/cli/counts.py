@@ -18,7 +18,7 @@ def nodes_after(program: api.Program) -> Counter[str]:
     For target ``numpy`` there is no such model: these are the operations of its graph. Raises ``DmlcError`` where the
     program cannot be emitted.
     """
-    if program.target.name == "numpy":
+    if program.target.code == "numpy":
         return operations(program.graph)
     from dmlc.codegen.onnx.node_counts import node_counts
 
@@ -30,7 +30,7 @@ def nodes_before(program: api.Program, plain: api.Program | None) -> Counter[str
 
     For target ``numpy`` these are the operations of the graph as it was written.
     """
-    if program.target.name == "numpy":
+    if program.target.code == "numpy":
         return operations(program.source_graph)
     if program.source_model is not None:
         from dmlc.codegen.onnx.node_counts import node_counts
@@ -44,7 +44,7 @@ def as_written(args: argparse.Namespace, program: api.Program, source: Source | 
 
     None for an imported model, which stands for itself, and where only a rewrite makes a program of it.
     """
-    if program.source_model is not None or program.target.name == "numpy":
+    if program.source_model is not None or program.target.code == "numpy":
         return None
     try:
         plain = compile_source(args, source=source, as_written=True)

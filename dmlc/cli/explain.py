@@ -97,7 +97,7 @@ def _explain_program(args: argparse.Namespace, console: Console) -> int:
 def program_page(program: api.Program, before: int | None, after: int) -> str:
     """Passes, what was rewritten, what was not and why; with the source lines. ``before`` and ``after`` are counts of
     nodes."""
-    noun = "operation" if program.target.name == "numpy" else "node"
+    noun = "operation" if program.target.code == "numpy" else "node"
     counted = f"{count(after, noun)}" if before is None else f"{count(before, noun)} as written, {after} after"
     out = f"{program.signature.name} for {program.target.name}: {counted}\n"
     rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def page(program: api.Program, before: Counter[str] | None, after: Counter[str]) -> str:
     """The whole page as text; ``before`` and ``after`` are nodes by operator."""
     known: Counter[str] = Counter() if before is None else before
-    rows = [["operation" if program.target.name == "numpy" else "operator", "as written", "compiled"]]
+    rows = [["operation" if program.target.code == "numpy" else "operator", "as written", "compiled"]]
     rows += [[name, str(known[name] or "-"), str(after[name] or "-")] for name in {**known, **after}]
     rows.append(["all", "unknown" if before is None else str(before.total()), str(after.total())])
     parts = [

@@ -1,6 +1,7 @@
-"""Operations on numbers that give back their operand, bit for bit.
+"""Operations on numbers that give back their operand.
 
-``x + 0`` of floats is not among them: it makes +0 of -0. ``x - 0`` and ``x + -0.0`` are.
+All are exact but one: ``x + 0.0`` and ``x - -0.0`` of floats make +0 of -0, so that ``x`` in their place is
+``reassociates``, and ``--exact`` leaves them as they are. ``x - 0.0`` and ``x + -0.0`` keep every bit.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _Replace(Rule[Replaced]):
 class NeutralOperand(_Replace):
     """``x * 1``, ``x / 1``, ``x ** 1``, ``x - 0`` and ``x + 0`` become ``x``.
 
-    ``exact``, but for a sum of floats and zeros whose sign makes +0 of -0, which is ``reassociates``.
+    ``exact``, but for ``x + 0.0`` and ``x - -0.0`` of floats, which make +0 of -0: these are ``reassociates``.
     """
 
     name = "neutral-operand"

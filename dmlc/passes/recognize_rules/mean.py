@@ -20,15 +20,15 @@ from dmlc.records import dataclass
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):
-    """``number`` is what the elements are divided by (or, for a sum from a mean, multiplied with)."""
+    """``number`` is the constant: a divisor, a factor near one over a count, or the factor of a mean."""
 
     number: float = 0.0
+    scale: Node | None = None
 
 
 class _Scaled(Rule[_Found]):
     rewrite_class = REASSOCIATES
     becomes: ClassVar[Operation] = REDUCE_MEAN
-    role: ClassVar[str] = "divisor"
 
     def __init__(self, count: NodeCount) -> None:
         self.count = count
@@ -41,13 +41,30 @@ class _Scaled(Rule[_Found]):
         reduction, x = self.parts(match)
         axes = reduction.attributes_as(ReduceAttributes).axes
         count: Dim = product([x.shape[a] for a in axes])
-        if not isinstance(count, int):
-            return Miss("the {0} {1:g} equals {2} only for some sizes", (self.role, match.number, count))
-        if count == 0:  # the sum is 0, the mean NaN; and a number that is no count reads as 0
+        miss = self._other_number(match, count, graph)
+        if miss is not None:
+            return miss
+        if count == 0:  # the sum is 0, the mean NaN
             return Miss("there is nothing to reduce")
-        if count != match.number:
-            return Miss("the {0} {1:g} is not the number of elements, {2}", (self.role, match.number, count))
         return used_elsewhere(match.consumed[0].result) or self.count.no_gain(match, self.becomes, x, axes, graph)
+
+    def _other_number(self, match: _Found, count: Dim, graph: Graph) -> Miss | None:
+        """The reason why the constant does not stand for the number of elements; None where it does."""
+        assert match.scale is not None
+        dtype, number = match.scale.result.type.dtype, match.number
+        by_inverse = self.becomes is REDUCE_MEAN and match.scale.op is not DIV
+        told = str(dtype.numpy.type(number)).removesuffix(".0")  # the shortest text of this number and no other
+        role = f"the factor {told}" if match.scale.op is not DIV else f"the divisor {told}"
+        wanted = "one over the number of elements" if by_inverse else "the number of elements"
+        if isinstance(count, int):
+            found = _inverse(count, dtype) if by_inverse else float(count)
+            return None if found == number else Miss("{0} is not {1}, {2}", (role, wanted, count))
+        low, high = graph.dims.interval(count)
+        needed = _count(number, dtype) if by_inverse else number
+        text = "{0} is {1}, {2}, only for some sizes"
+        if not (needed.is_integer() and low <= needed <= high):
+            text = "{0} is not {1}, {2}"
+        return Miss(text, (role, wanted, count))
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
         reduction, x = self.parts(match)
@@ -63,7 +80,7 @@ class MeanFromSum(_Scaled):
     def match(self, node: Node, graph: Graph) -> _Found | None:
         scaled = _scaled(node)
         inner = made_by(scaled[0], REDUCE_SUM) if scaled is not None else None
-        return None if scaled is None or inner is None else _Found(node, (inner,), scaled[1])
+        return None if scaled is None or inner is None else _Found(node, (inner,), scaled[1], node)
 
 
 class MeanOfParts(_Scaled):
@@ -75,7 +92,7 @@ class MeanOfParts(_Scaled):
     def match(self, node: Node, graph: Graph) -> _Found | None:
         inner = made_by(node.operand(0), DIV, MUL)
         scaled = _scaled(inner) if inner is not None else None
-        return None if inner is None or scaled is None else _Found(node, (inner,), scaled[1])
+        return None if inner is None or scaled is None else _Found(node, (inner,), scaled[1], inner)
 
     def parts(self, match: _Found) -> tuple[Node, Value]:
         scaled = _scaled(match.consumed[0])
@@ -90,7 +107,6 @@ class SumFromMean(_Scaled):
     """
 
     becomes = REDUCE_SUM
-    role = "factor"
 
     def match(self, node: Node, graph: Graph) -> _Found | None:
         if not node.result.type.dtype.is_float:
@@ -98,12 +114,15 @@ class SumFromMean(_Scaled):
         for value, other in both_ways(node):
             inner, number = made_by(value, REDUCE_MEAN), scalar_of(other)
             if inner is not None and number is not None and not stretches(other, value):
-                return _Found(node, (inner,), float(number))
+                return _Found(node, (inner,), float(number), node)
         return None
 
 
 def _scaled(node: Node) -> tuple[Value, float] | None:
-    """``(x, n)`` where the node is ``x / n`` or ``x * (1 / n)`` with a constant that stretches nothing."""
+    """``(x, n)`` where the node is ``x / n``, ``(x, 1 / n)`` where it is ``x * (1 / n)`` for a whole number n.
+
+    The constant stretches nothing. A sum times another factor is not a mean.
+    """
     if not node.result.type.dtype.is_float:
         return None
     pairs = [(node.operand(0), node.operand(1))] if node.op is DIV else list(both_ways(node))
@@ -111,17 +130,22 @@ def _scaled(node: Node) -> tuple[Value, float] | None:
         number, tensor = scalar_of(other), constant_of(other)
         if not number or tensor is None or constant_of(value) is not None or stretches(other, value):
             continue
-        # 1 / n is rounded to the dtype: compared as that number, not as a quotient
-        return value, float(number) if node.op is DIV else _count(float(number), tensor.dtype)
+        if node.op is DIV or _count(float(number), tensor.dtype):
+            return value, float(number)
     return None
+
+
+def _inverse(count: int, dtype: DType) -> float:
+    """One over the count, rounded to the dtype; NaN for a count of 0."""
+    return float(dtype.numpy.type(1 / count)) if count else float("nan")
 
 
 def _count(factor: float, dtype: DType) -> float:
     """The whole number whose reciprocal in that dtype is the factor; 0 where there is none."""
-    numpy = dtype.numpy
     with np.errstate(all="ignore"):
         inverse = 1 / factor
         if not np.isfinite(inverse):
             return 0.0
         whole = round(inverse)
-        return float(whole) if whole > 0 and bool(numpy.type(1 / whole) == numpy.type(factor)) else 0.0
+        # 1 / n is rounded to the dtype: compared as that number, not as a quotient
+        return float(whole) if whole > 0 and _inverse(whole, dtype) == factor else 0.0

@@ -131,8 +131,8 @@ def lowered(m: onnx.ModelProto) -> tuple[bool, str]:
         (group_norm(shape=(2, "C", 3, 5)), "not known to be 2 groups"),
         (group_norm(groups=3), "not known to be 3 groups"),
         (group_norm(groups=0), "not known to be 0 groups"),
-        (group_norm(kind=onnx.TensorProto.DOUBLE), "no kernel that is better"),
-        (group_norm(bias=2), "for 4 channels"),
+        (group_norm(kind=onnx.TensorProto.DOUBLE), "scale and bias are f64[4] and f64[4] beside f32"),
+        (group_norm(bias=2), "scale and bias are f32[4] and f32[2] for 4 channels"),
         (group_norm(count=3), "for 4 channels"),
     ],
 )

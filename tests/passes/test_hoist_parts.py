@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_helpers import ALL, Building, check_numbers, context, ledger, names, remarks
+from pass_helpers import ALL, Building, check_numbers, context, ledger, names, remarks, run
 
-from dmlc.ir import DType, Operation
+from dmlc.ir import DType, Operation, symbol
 from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u8
 from dmlc.ops.move import CONCAT, EXPAND, PAD
 from dmlc.ops.reduce import (
@@ -83,7 +83,7 @@ def test_integers_of_parts() -> None:
         (REDUCE_MAX, 0, [0], f32, "onnx", "on onnx more nodes cost more"),
         (REDUCE_L2, 0, [0], f32, "cpu", "reduce_l2 of parts"),
         (REDUCE_SUM, 0, [0], f16, "cpu", "f16 would be rounded"),
-        (REDUCE_MEAN, 0, [0], i32, "cpu", "a mean of i32"),
+        (REDUCE_MEAN, 0, [0], i32, "cpu", "integer means truncate"),
         (REDUCE_MAX, 0, [0], bool_, "cpu", "joined by no max"),
         (REDUCE_MAX, 0, [0], i64, "cpu", "compare large ones wrongly"),
     ],
@@ -93,6 +93,15 @@ def test_parts_that_stay(reduction: Operation, axis: int, axes: list[int], dtype
     ctx = check_numbers(PASS, graph, context(target, ALL))
     assert names(graph) == ["concat", reduction.name]
     assert why in " | ".join(remarks(ctx))
+
+
+def test_a_mean_of_open_sizes_stays() -> None:
+    b = Building()
+    a, c = (b.input(name, (symbol(name.upper()), 64, 64)) for name in "ac")
+    graph = b.done(b(REDUCE_MEAN, b(CONCAT, a, c, axis=0), axes=[0]))
+    ctx = run(PASS, graph, context("cpu", ALL))
+    assert names(graph) == ["concat", "reduce_mean"]
+    assert "the number of elements is not known while compiling" in remarks(ctx)
 
 
 @pytest.mark.parametrize("axes", [[0, 2], [2]])
@@ -151,8 +160,8 @@ def test_pads_that_change_nothing(reduction: Operation, value: float, dtype: DTy
 @pytest.mark.parametrize(
     ("reduction", "value", "pads", "why"),
     [
-        (REDUCE_MAX, 0, [0, 1, 0, 0], "padding with 0 changes reduce_max"),
-        (REDUCE_SUM, 1, [0, 1, 0, 0], "padding with 1 changes reduce_sum"),
+        (REDUCE_MAX, 0, [0, 1, 0, 0], "padding with 0 may change reduce_max"),
+        (REDUCE_SUM, 1, [0, 1, 0, 0], "padding with 1 may change reduce_sum"),
         (REDUCE_SUM, 0, [1, 1, 0, 0], "axis 0 is padded too and stays"),
     ],
 )

@@ -81,10 +81,12 @@ class ReductionOfConcat(Rule[_Found]):
         if match.along:
             if root.op not in _JOINED:
                 return Miss("{0} of parts do not make that of the whole", (root.op.name,))
-            if root.op is REDUCE_MEAN and (not dtype.is_float or dtype is f16 or _count(root) is None):
-                return Miss("a mean of {0} parts of such sizes is not the sum over their number", (dtype,))
+            if root.op is REDUCE_MEAN and not dtype.is_float:
+                return Miss("integer means truncate")
             if root.op not in _PICKING and dtype is f16:
                 return Miss("f16 would be rounded between the parts")
+            if root.op is REDUCE_MEAN and _count(root) is None:
+                return Miss("the number of elements is not known while compiling")
             if dtype.kind == "bool":
                 return Miss("any and all of bool are joined by no max and min")
             if root.op in _PICKING and self.goal.why_no_extreme(root.op, dtype) is not None:

@@ -100,7 +100,9 @@ def _why_no_scale(match: Split) -> Miss | None:
         return None
     kept = _POWER[match.root.op](numbers) if match.root.op in _POWER else numbers
     if not np.isfinite(kept).all() or not kept.all():
-        return Miss("the factors are not all finite and other than 0", (), match.fixed)
+        return Miss(
+            "the factors, as {0} takes them, are not all finite and other than 0", (match.root.op.name,), match.fixed
+        )
     if match.root.op in _TOTALS and match.root.result.type.dtype is f16:
         grows = numbers if match.node.op is MUL else 1 / numbers.astype(np.float64)
         if (np.abs(grows) < 1).any():
@@ -147,7 +149,7 @@ def _why_no_shift(match: Split) -> Miss | None:
     numbers = _shift(match)
     if numbers is None:
         return Miss("how often the number is added is not known while compiling")
-    return None if np.isfinite(numbers).all() else Miss("the numbers that are added are not all finite")
+    return None if np.isfinite(numbers).all() else Miss("what is added in all is not finite")
 
 
 def _shift(match: Split) -> _Numbers | None:

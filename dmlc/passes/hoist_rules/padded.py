@@ -51,7 +51,7 @@ class ReductionOfPad(Rule[Match]):
         root, inner = match.root, match.consumed[0]
         record = inner.attributes_as(PadAttributes)
         if record.value != _neutral(root):
-            return Miss("padding with {0} changes {1}", (record.value, root.op.name))
+            return Miss("padding with {0} may change {1}", (record.value, root.op.name))
         axes, rank = root.attributes_as(ReduceAttributes).axes, inner.result.type.rank
         kept = [i % rank for i, d in enumerate(record.pads) if d != 0 and i % rank not in axes]
         if kept:

@@ -34,10 +34,12 @@ class LowerGroupNorm(Rule[Match]):
         count, groups = channels(x), attribute_of(match.root, "num_groups")
         if not count or not isinstance(groups, int) or groups < 1 or count % groups:
             return Miss("the channels of {0} are not known to be {1} groups", (x.type, groups))
-        if x.type.dtype not in (f16, f32) or {scale.type.dtype, bias.type.dtype} != {x.type.dtype}:
+        if x.type.dtype not in (f16, f32):
             return Miss("{0} has no kernel that is better", (x.type.dtype,), x)
+        if {scale.type.dtype, bias.type.dtype} != {x.type.dtype}:
+            return Miss("scale and bias are {0} and {1} beside {2}", (scale.type, bias.type, x.type), scale)
         if scale.shape != bias.shape or scale.shape not in ((count,), (groups,)):
-            return Miss("its scale has {0} for {1} channels", (scale.type, count), scale)
+            return Miss("scale and bias are {0} and {1} for {2} channels", (scale.type, bias.type, count), scale)
         return None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:

@@ -56,7 +56,7 @@ class Average:
             return None
         if self.excess is None:
             return Miss("the number of elements along axes {0} is not known", (list(self.axes),), self.x)
-        text = "what is under the root is {0:.6g} times the mean of squares over axes {1}"
+        text = "what is under the root is {0:.9g} times the mean of squares over axes {1}"
         return Miss(text, (self.excess, list(self.axes)), self.x)
 
 
@@ -241,7 +241,7 @@ class Deviation:
 
 _NO_EPSILON = Miss("there is no epsilon under the root: a group of zeros gives NaN, which the fused operator need not")
 _NO_ROOT = Miss("it is divided by the mean of squares itself, not by its root")
-_VARIABLE = Miss("epsilon is not a constant: whoever runs the model may set it")
+_VARIABLE = Miss("epsilon is not a constant, and the fused operator takes a number")
 
 
 def deviation_of(value: Value, seen: Seen, *, inverse: bool) -> Deviation | None:

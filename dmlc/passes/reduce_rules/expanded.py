@@ -79,7 +79,7 @@ class DropExpanded(Rule[_Found]):
             if not isinstance(count, int):
                 return Miss("how many equal elements are added is not known while compiling: {0}", (count,))
             if count > (int(dtype.highest) if dtype.is_integer else 2 ** (1 + np.finfo(dtype.numpy).nmant)):
-                return Miss("{0} holds no {1}, the number of equal elements", (dtype, count))
+                return Miss("{0} does not hold every number up to {1}, the number of equal elements", (dtype, count))
         if root.op is REDUCE_MEAN and dtype.is_integer:
             return Miss("integer sums may overflow on the way to a mean")
         return used_elsewhere(match.consumed[0].result)

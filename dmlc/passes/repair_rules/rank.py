@@ -56,7 +56,8 @@ class MergeAxes(RepairRule[_Runs]):
                 continue
             reshaped = made_by(value, *_RESHAPES)
             if reshaped is None or reshaped.operand(0).type.rank > limit:
-                return Miss("{0} has {1} axes where it comes from", (value.type, value.type.rank), value)
+                rank = value.type.rank if reshaped is None else reshaped.operand(0).type.rank
+                return Miss("{0} has {1} axes where it comes from", (value.type, rank), value)
         return None
 
     def describe(self, match: _Runs) -> str:

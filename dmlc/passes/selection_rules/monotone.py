@@ -62,7 +62,7 @@ class SearchOfRising(Rule[_Found]):
         root, inner = match.root, match.inner
         assert inner is not None
         if root.op is TOP_K and root.attributes_as(TopKAttributes).order == "smallest":
-            return Miss("small results of {0} underflow to one number", (inner.op.name,))
+            return Miss("{0} may round its smallest operands to one number", (inner.op.name,))
         if inner.op in _GROUPED and not set(_axes(root)) <= set(_axes(inner)):
             text = "the search goes over {0}, and {1} keeps the order only along {2}"
             return Miss(text, (list(_axes(root)), inner.op.name, list(_axes(inner))), inner.result)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dmlc.api.program import Program
 from dmlc.api.sources import ProgramSource, load
 from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Graph
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
@@ -37,14 +38,53 @@ def written(
 def imported(
     model: onnx.ModelProto, folder: Path | None, binding: Mapping[str, int], options: Options, *, asked: bool
 ) -> Program:
-    """The program of an ONNX model at the opset that suits it."""
+    """The program of an ONNX model at the opset that suits it.
+
+    What the model has can always be said, for the model says it: where a rewrite or a lowering has no form at the
+    opset, every node is passed on as it stands.
+    """
     from dmlc import importers
 
-    graph = importers.import_model(model, folder=folder, binding=binding, limits=options.limits)
+    def graph_of(*, opaque: bool = False) -> Graph:
+        return importers.import_model(model, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
+
+    graph = graph_of()
+    opset = importers.choose_opset(graph, options.opset, options.target.min_opset, asked=asked)
+    reason = ""
+    if opset >= options.target.min_opset:
+        try:
+            program = _rewritten(graph, opset, options, model, asked=asked)
+            if options.target.kernels is not None:  # for any other, ONNX is made only when it is asked for
+                program.to_onnx()
+            return program
+        except DmlcError as error:
+            if not any(d.code in _UNSAYABLE for d in error.diagnostics):
+                raise
+            reason = error.diagnostics[0].message
+    return _as_it_is(graph_of(opaque=True), options, model, reason, asked=asked)
+
+
+#: Why a graph cannot be emitted, which says nothing about the model that it was imported from.
+_UNSAYABLE = (codes.NEEDS_OPSET, codes.NO_EXACT_FORM, codes.TOO_MANY_AXES)
+
+
+def _as_it_is(graph: Graph, options: Options, model: onnx.ModelProto, reason: str, *, asked: bool) -> Program:
+    """The program of a graph of opaque nodes: at the model's own opset, unless another was asked for or the target
+    takes it at none that high."""
+    from dmlc import importers
+
+    own: int = graph.origin.versions.get("", 1)
+    stays = options.target.min_opset <= own <= options.target.max_opset and not asked
+    opset = own if stays else importers.choose_opset(graph, options.opset, options.target.min_opset, asked=asked)
+    if reason:
+        graph.notes.append(f"opset {opset}, and nothing is rewritten: {reason}")
+    return Program(graph, replace(options, opset=opset, only_rules=frozenset()), model)
+
+
+def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProto, *, asked: bool) -> Program:
+    from dmlc import importers
+
     lowest = options.target.min_opset
-    opset = importers.choose_opset(graph, options.opset, lowest, asked=asked)
-    if opset < lowest:
-        return Program(graph, replace(options, opset=opset, only_rules=frozenset()), model)
     own = graph.origin.versions.get("", 1)
     if not asked and own >= lowest:
         stays = _kept_by_definitions(graph, opset, replace(options, opset=own), model)
@@ -52,8 +92,8 @@ def imported(
             return stays
     program = Program(graph, replace(options, opset=opset), model)
     if not asked and lowest <= own < opset and importers.says_flattened(graph):
-        older = Program(graph, replace(options, opset=own), model)
         try:
+            older = Program(graph, replace(options, opset=own), model)
             saves = len(older.to_onnx().graph.node) < len(program.to_onnx().graph.node)
         except DmlcError:  # one of the two cannot be said: the newer opset says why
             saves = False

@@ -46,8 +46,11 @@ def import_model(
     folder: Path | None = None,
     binding: Mapping[str, int] | None = None,
     limits: Limits = DEFAULTS,
+    opaque: bool = False,
 ) -> Graph:
     """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
+
+    With ``opaque`` every node is imported as an opaque one: nothing about it can be rewritten.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
     where it is no ONNX model, E0431 where its graph is broken, E0555 for a dim that it does not have, and the codes of
@@ -58,7 +61,7 @@ def import_model(
     _check_binding(model.graph, bound)
     check_functions(model, limits)
     model = inlined(model)
-    return _Importer(model, folder, bound, limits).run()
+    return _Importer(model, folder, bound, limits, opaque=opaque).run()
 
 
 def _check(model: ModelProto, limits: Limits) -> None:
@@ -88,8 +91,11 @@ def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
 
 
 class _Importer:
-    def __init__(self, model: ModelProto, folder: Path | None, binding: Mapping[str, int], limits: Limits) -> None:
+    def __init__(
+        self, model: ModelProto, folder: Path | None, binding: Mapping[str, int], limits: Limits, *, opaque: bool
+    ) -> None:
         self.model = model
+        self.opaque = opaque
         self.limits = limits
         self.count = 0
         self.folder = folder
@@ -168,7 +174,7 @@ class _Importer:
         if self.count > self.limits.nodes:
             have = sum(1 for _ in all_nodes(self.model.graph.node))
             raise self.limits.passed("nodes", "the model has", have)
-        reader = NodeReader(scope, self.versions, self._region, self._inline, self.limits)
+        reader = NodeReader(scope, self.versions, self._region, self._inline, self.limits, opaque=self.opaque)
         known = scope.values.keys() | {t.name for t in source.initializer}
         nodes = in_order(source.node, known, self.limits)
         check_names([node.name for node in nodes], self.limits)

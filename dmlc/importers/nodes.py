@@ -47,9 +47,12 @@ class NodeReader:
         region: RegionReader,
         inline: BranchReader,
         limits: Limits,
+        *,
+        opaque: bool = False,
     ) -> None:
         self.scope = scope
         self.limits = limits
+        self.opaque = opaque
         self.most_axes = limits.rank
         self.graph: Graph = scope.graph
         self.versions = versions
@@ -68,9 +71,12 @@ class NodeReader:
         if listed.attributes:
             check_attributes(listed, domain, version)
         inputs, is_foreign = self._inputs(listed)
-        reader = None if is_foreign else READERS.get((domain, listed.op_type))
         reading = self.reading
         reading.turn_to(listed, inputs, version)
+        if self.opaque:
+            self._opaque(listed, domain)
+            return
+        reader = None if is_foreign else READERS.get((domain, listed.op_type))
         if reader is not None:
             found = _read(reader, reading)
             if isinstance(found, Made):
@@ -206,7 +212,7 @@ class NodeReader:
             if name:
                 value.name = name
                 self.scope.define(name, value)
-        known = KNOWERS.get(reading.op_type) if not domain else None
+        known = KNOWERS.get(reading.op_type) if not domain and not self.opaque else None
         if known is not None and len(node.results) == 1:
             self._learn(reading, known(reading), node)
 

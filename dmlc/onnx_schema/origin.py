@@ -12,6 +12,7 @@ from dmlc.ir import Array, ForeignType, Node, Tensor, Value
 from dmlc.onnx_schema.values import type_proto
 from dmlc.onnx_schema.versions import Known
 from dmlc.ops.constant import constant_of
+from dmlc.ops.opaque import attribute_of, is_opaque
 from dmlc.records import dataclass, unguarded
 
 
@@ -57,7 +58,7 @@ def known_of(node: Node, names: Sequence[str]) -> Known:
             if value is None:
                 continue
             values[name] = value
-            tensor = constant_of(value)
+            tensor = constant_of(value) or _constant_node(value)
             if tensor is not None:
                 data[name] = tensor
 
@@ -69,3 +70,12 @@ def known_of(node: Node, names: Sequence[str]) -> Known:
         return None if found is None or found.type == ForeignType() else type_proto(found.type)
 
     return Known(constant, type)
+
+
+def _constant_node(value: Value) -> Tensor | None:
+    """The data of a value that an opaque ``Constant`` makes from a tensor."""
+    producer = value.producer
+    if producer is None or not is_opaque(producer, "Constant"):
+        return None
+    data = attribute_of(producer, "value")
+    return data if isinstance(data, Tensor) else None

@@ -70,7 +70,9 @@ class Options:
         return context
 
     def pipeline(self, target: Target) -> PassManager:
-        """All passes for a target."""
+        """All passes for a target; none at an opset below its own, for which no pass is made."""
+        if self.opset < target.min_opset:
+            return PassManager(())
         return default_pipeline(
             target,
             lower_hardmax=self.lower_hardmax,

@@ -91,7 +91,7 @@ def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProt
         if stays is not None:
             return stays
     program = Program(graph, replace(options, opset=opset), model)
-    if not asked and lowest <= own < opset and importers.says_flattened(graph):
+    if not asked and lowest <= own < opset and importers.says_flattened(graph, opset):
         try:
             older = Program(graph, replace(options, opset=own), model)
             saves = len(older.to_onnx().graph.node) < len(program.to_onnx().graph.node)

@@ -13,7 +13,7 @@ from dmlc.ir import DType, Graph, Node
 from dmlc.ir.dtype import bool_, f16, f32
 from dmlc.onnx_schema.bodies import runs_by_body
 from dmlc.onnx_schema.origin import known_of
-from dmlc.onnx_schema.versions import fits
+from dmlc.onnx_schema.versions import fits, move
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, is_opaque
 from dmlc.ops.select import HARDMAX
@@ -112,12 +112,24 @@ def _misfit(carried: Sequence[Node], opset: int) -> Node | None:
     return next((node for node in carried if not _fits(node, opset)), None)
 
 
-def says_flattened(graph: Graph) -> bool:
+_FLATTENING = ("Softmax", "LogSoftmax", "Hardmax")
+
+
+def says_flattened(graph: Graph, opset: int) -> bool:
     """Whether a softmax or hardmax runs over several axes, which ONNX says in one node up to opset 12 only."""
     return any(
-        node.origin is not None and node.origin.version < 13 and len(getattr(node.attributes, "axes", ())) > 1
-        for node in graph.nodes_of((SOFTMAX, LOG_SOFTMAX, HARDMAX))
+        len(getattr(node.attributes, "axes", ())) > 1
+        or (is_opaque(node, node.origin.proto.op_type) and _splits(node, opset))
+        for node in graph.nodes_of((SOFTMAX, LOG_SOFTMAX, HARDMAX, OPAQUE))
+        if node.origin is not None and node.origin.version < 13 and node.origin.proto.op_type in _FLATTENING
     )
+
+
+def _splits(node: Node, opset: int) -> bool:
+    """Whether an opaque node becomes several nodes."""
+    origin = node.origin
+    moved = move(origin.proto, origin.version, opset, lambda base: f"\0{base}", known_of(node, origin.proto.input))
+    return moved is not None and len(moved.nodes) > 1
 
 
 def _fits(node: Node, opset: int) -> bool:

@@ -8,14 +8,14 @@ from typing import Any
 
 from onnx import NodeProto, TensorProto, defs
 
-from dmlc.onnx_schema.moves import normalize, others, resize, to_inputs
+from dmlc.onnx_schema.moves import normalize, others, pools, resize, to_inputs
 from dmlc.onnx_schema.moves.draft import NOTHING, Draft, Known, Unmovable, element_text, plain
 from dmlc.onnx_schema.moves.rows import Row, Step, never
 from dmlc.records import dataclass
 
 #: Every change that is more than an addition, by operator and version.
 ROWS: dict[tuple[str, int], Row] = {
-    (row.op, row.since): row for table in (to_inputs, resize, normalize, others) for row in table.ROWS
+    (row.op, row.since): row for table in (to_inputs, resize, normalize, pools, others) for row in table.ROWS
 }
 _COMES_FROM = {row.becomes: row for row in ROWS.values() if row.becomes}
 
@@ -42,7 +42,7 @@ def obstacle(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> s
     if not steps:
         return ""
     try:
-        _walk(node, steps, known, lambda base: f"\0{base}")
+        _walk(node, steps, want, known, lambda base: f"\0{base}")
     except Unmovable as refusal:
         return str(refusal)
     return ""
@@ -55,10 +55,10 @@ def move(node: NodeProto, have: int, want: int, fresh: Callable[[str], str], kno
     if not steps:
         return Moved([node], [])
     try:
-        draft = _walk(node, steps, known, fresh)
+        draft = _walk(node, steps, want, known, fresh)
     except Unmovable:
         return None
-    return Moved([draft.node], draft.constants)
+    return Moved([*draft.before, draft.node, *draft.after], draft.constants)
 
 
 def unchanged(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
@@ -67,15 +67,16 @@ def unchanged(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> 
     if not steps:
         return True
     try:
-        return bool(_walk(node, steps, known, lambda base: base).node == node)
+        draft = _walk(node, steps, want, known, lambda base: base)
+        return bool(draft.node == node) and not draft.before and not draft.after
     except Unmovable:
         return False
 
 
-def _walk(node: NodeProto, steps: tuple[Step, ...], known: Known, fresh: Callable[[str], str]) -> Draft:
+def _walk(node: NodeProto, steps: tuple[Step, ...], want: int, known: Known, fresh: Callable[[str], str]) -> Draft:
     copy = NodeProto()
     copy.CopyFrom(node)
-    draft = Draft(copy, known, fresh)
+    draft = Draft(copy, known, fresh, want, node.op_type)
     for step in steps:
         step(draft)
     return draft

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,7 @@ class Case:
     def move(self) -> Moved:
         held = {name: self.given[name] for name in self.held}
         types = {name: tensor_type(array) for name, array in self.given.items()}
-        moved = move(self.node, self.have, self.want, lambda base: f"made_{base}", Known(held.get, types.get))
+        moved = move(self.node, self.have, self.want, fresh(), Known(held.get, types.get))
         assert moved is not None
         return moved
 
@@ -56,6 +58,11 @@ class Case:
         outputs = [helper.make_empty_tensor_value_info(f"o{i}") for i in range(self.outputs)]
         graph = helper.make_graph(nodes, "m", inputs, outputs, [*held, *weights])
         return session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), feeds)
+
+
+def fresh() -> Callable[[str], str]:
+    numbers = count()
+    return lambda base: f"made_{base}_{next(numbers)}"
 
 
 def tensor_type(array: np.ndarray) -> Any:
@@ -176,6 +183,8 @@ NORMS = [
         (14, 9, {"momentum": 0.5}),
     )
 ] + [
+    case("MeanVarianceNormalization", 9, 21, x=X, attributes=a) for a in ({}, {"axes": [1]})
+] + [
     case("Dropout", 7, 21, x=X, attributes={"ratio": 0.3}),
     case("Dropout", 10, 12, x=X),
     case("Dropout", 21, 7, "r", x=X, r=np.float32(0.3)),
@@ -250,6 +259,8 @@ def test_a_moved_node_gives_the_same_numbers(example: Case) -> None:
 
 #: Operators that ONNX Runtime's CPU provider lacks in one of the two versions, or whose row only refuses.
 NOT_RUN = {("Scan", 9), ("Mod", 28), ("Cast", 24), ("CastLike", 24), ("GroupNormalization", 21)}
+#: Run in ``test_version_pools.py``.
+RUN_ELSEWHERE = {("MaxPool", 22), ("AveragePool", 22), ("LpPool", 22)}
 
 
 def test_every_row_is_run_both_ways_where_it_goes_both_ways() -> None:
@@ -259,7 +270,7 @@ def test_every_row_is_run_both_ways_where_it_goes_both_ways() -> None:
         low, high = sorted((example.have, example.want))
         names = {"Upsample", "Resize"} if example.op in ("Upsample", "Resize") else {example.op}
         seen |= {(op, since) for op, since in ROWS if op in names and low < since <= high}
-    missing = set(ROWS) - seen - NOT_RUN - {("Scatter", 11)}
+    missing = set(ROWS) - seen - NOT_RUN - RUN_ELSEWHERE - {("Scatter", 11)}
     assert {key for key in missing if key[0] not in ("Min", "Sum")} == set()
 
 
@@ -284,7 +295,85 @@ def test_a_bound_of_f16_stays_infinite() -> None:
     assert {t.data_type for t in moved.constants} == {TensorProto.FLOAT16}
 
 
-def test_rounding_before_opset_11_differed_where_one_axis_grows_and_one_shrinks() -> None:
-    example = Case("Resize", 10, 11, {"x": X, "s": f32(1, 1, 2, 0.5)}, ("s",))
-    with pytest.raises(AssertionError):
-        example.move()
+#: A shape, and the axis from which on a softmax of opset 12 takes all axes as one.
+FLAT = [((2, 3, 4), 1), ((2, 3, 4), 0), ((2, 3, 4, 2), 2), ((0, 3, 4), 1), ((2, 0, 4), 2), ((2, 3, 0), 1), ((6,), 0)]
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
+@pytest.mark.parametrize("want", [14, 17, 21])
+@pytest.mark.parametrize(("shape", "axis"), FLAT)
+@pytest.mark.parametrize("known", ["nothing", "rank", "sizes"])
+def test_axes_that_were_one_are_flattened(op: str, want: int, shape: tuple[int, ...], axis: int, known: str) -> None:
+    example = Case(op, 11, want, {"x": RNG.standard_normal(shape).astype(np.float32)}, attributes={"axis": axis})
+    sizes = {"nothing": None, "rank": [None] * len(shape), "sizes": shape}[known]
+    type = helper.make_tensor_type_proto(TensorProto.FLOAT, sizes)
+    moved = move(example.node, 11, want, fresh(), Known(type={"x": type}.get))
+    assert moved is not None
+    (before,), (after,) = example.run([example.node], [], 11), example.run(moved.nodes, moved.constants, want)
+    assert before.shape == after.shape
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize(("sizes", "axis", "fits"), [
+    ((2, 3, 4), 1, True), (("N", 3, 4), 1, True), (("N", "M", 4), 1, True), (("N", 3, 4, 5), 2, True),
+    ((2, 3, "M"), 1, False), ((2, "N", 4, 5), 2, False), (None, 1, False), (("N", 2), 0, False),
+])  # fmt: skip
+def test_before_opset_14_a_size_of_0_must_be_the_matrix_s_at_its_place(
+    sizes: tuple[Any, ...] | None, axis: int, *, fits: bool
+) -> None:
+    type = helper.make_tensor_type_proto(TensorProto.FLOAT, sizes)
+    moved = move(helper.make_node("Softmax", ["x"], ["y"], axis=axis), 12, 13, fresh(), Known(type={"x": type}.get))
+    assert (moved is not None) == fits
+    if moved is None or sizes is None:
+        return
+    for empty in (0, 2):
+        shape = tuple(empty if isinstance(size, str) else size for size in sizes)
+        example = Case("Softmax", 12, 13, {"x": np.ones(shape, np.float32)}, attributes={"axis": axis})
+        example_nodes = move(example.node, 12, 13, fresh(), Known(type={"x": type}.get))
+        assert example_nodes is not None
+        (before,), (after,) = example.run([example.node], [], 12), example.run(example_nodes.nodes, [], 13)
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_a_softmax_of_the_last_axis_goes_both_ways_at_any_rank(op: str) -> None:
+    node = helper.make_node(op, ["x"], ["y"], axis=-1)
+    for have, want in ((11, 21), (21, 11)):
+        moved = move(node, have, want, str)
+        assert moved is not None and moved.nodes == [node]
+
+
+SCALES = [(1.0, 1.0), (2.0, 3.0), (1.5, 2.0), (1.3, 1.7), (0.5, 0.25), (0.6, 0.9), (2.0, 0.5), (0.4, 1.7), (1.0, 0.7)]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize(("op", "have", "want"), [
+    ("Resize", 10, 11), ("Resize", 10, 13), ("Resize", 10, 21), ("Upsample", 9, 10), ("Upsample", 9, 11),
+    ("Upsample", 9, 17), ("Upsample", 9, 21),
+])  # fmt: skip
+@pytest.mark.parametrize("names", [(), ("s",)], ids=["computed", "constant"])
+def test_scales_of_every_kind(
+    op: str, have: int, want: int, mode: str, scales: tuple[float, float], names: tuple[str, ...]
+) -> None:
+    """Sizes that no scale divides evenly, on ONNX Runtime at the old opset and at the new one."""
+    if op == "Upsample" and min(scales) < 1:
+        pytest.skip("Upsample makes nothing smaller")
+    x = RNG.standard_normal((1, 2, 7, 10)).astype(np.float32)
+    example = Case(op, have, want, {"x": x, "s": f32(1, 1, *scales)}, names, attributes={"mode": mode})
+    moved = example.move()
+    (before,), (after,) = example.run([example.node], [], have), example.run(moved.nodes, moved.constants, want)
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 4, 5), (0, 3, 4)])
+@pytest.mark.parametrize("names", [(), ("s", "b", "m", "v")], ids=["computed", "constant"])
+@pytest.mark.parametrize(("have", "want"), [(7, 9), (7, 13), (8, 14), (8, 21)])
+def test_statistics_of_each_element(shape: tuple[int, ...], names: tuple[str, ...], have: int, want: int) -> None:
+    parts = {name: RNG.standard_normal(shape[1:]).astype(np.float32) for name in ("s", "b", "m")}
+    variance = RNG.random(shape[1:]).astype(np.float32) + 0.5
+    data = {"x": RNG.standard_normal(shape).astype(np.float32), **parts, "v": variance}
+    example = Case("BatchNormalization", have, want, data, names, attributes={"spatial": 0, "epsilon": 1e-3})
+    moved = example.move()
+    (before,), (after,) = example.run([example.node], [], have), example.run(moved.nodes, moved.constants, want)
+    np.testing.assert_allclose(before, after, rtol=1e-6, atol=1e-6)  # kernels may multiply and add in one step

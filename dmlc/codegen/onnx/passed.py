@@ -99,7 +99,8 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
     inner.outputs({})
     for made, info in zip(inner.proto.output, old.output, strict=True):
         made.type.CopyFrom(info.type)
-    inner.proto.doc_string = old.doc_string
+    if old.HasField("doc_string"):
+        inner.proto.doc_string = old.doc_string
     return inner.proto
 
 

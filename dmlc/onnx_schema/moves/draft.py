@@ -40,12 +40,20 @@ NOTHING = Known()
 
 @dataclass(slots=True)
 class Draft:
-    """A copy of a node, which rows change in place, and the constants it came to need."""
+    """A copy of a node, which rows change in place, and the constants and nodes it came to need.
+
+    ``op`` is the operator that the node was at first, ``want`` the opset that it is moved to. Nodes of ``before`` make
+    what it reads, nodes of ``after`` what its results become; rows make them in the form that they have at ``want``.
+    """
 
     node: NodeProto
     known: Known
     fresh: Callable[[str], str]
+    want: int
+    op: str = ""
     constants: list[TensorProto] = field(default_factory=list)
+    before: list[NodeProto] = field(default_factory=list)
+    after: list[NodeProto] = field(default_factory=list)
 
     # --- attributes
 
@@ -85,9 +93,40 @@ class Draft:
 
     def set_constant(self, index: int, array: Array, base: str) -> None:
         """Make an input a constant of that data."""
+        self.set_input(index, self.new_constant(array, base))
+
+    def new_constant(self, array: Array, base: str) -> str:
+        """The name of a constant of that data."""
         name = self.fresh(base)
         self.constants.append(numpy_helper.from_array(array, name))
-        self.set_input(index, name)
+        return name
+
+    def add_before(self, op: str, inputs: Sequence[str], base: str, **attributes: Any) -> str:
+        """The result of a new node that comes before this one."""
+        name = self.fresh(base)
+        self.before.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def flatten(self, axis: int) -> None:
+        """Give the node its first input as a matrix, of the axes before ``axis`` and those from it on, and its first
+        result the shape of that input. Raises ``Unmovable`` where a size of 0 would be read as a copy."""
+        if self.want < 14 and not self._copies_right(axis):
+            raise Unmovable("a size may be 0, which a Reshape says from opset 14 on")
+        x, y = self.input(0), self.node.output[0]
+        shape = self.add_before("Shape", [x], "shape")
+        self.set_input(0, self.add_before("Flatten", [x], "flat", axis=axis))
+        self.node.output[0] = self.fresh("matrix")
+        whole = {"allowzero": 1} if self.want >= 14 else {}
+        self.after.append(helper.make_node("Reshape", [self.node.output[0], shape], [y], **whole))
+
+    def _copies_right(self, axis: int) -> bool:
+        """Whether each size of the input that may be 0 is the matrix's at the same place, so that 0 may copy it."""
+        sizes = self.sizes(0)
+        if sizes is None:
+            return False
+        axis %= max(len(sizes), 1)
+        may_copy = {0: axis > 0, 1: axis == 1}
+        return all((isinstance(size, int) and size > 0) or may_copy.get(i, False) for i, size in enumerate(sizes))
 
     def drop_inputs(self, first: int) -> None:
         """Take away the inputs from that number on, and the constants that only they used."""
@@ -102,8 +141,8 @@ class Draft:
             while names and not names[-1]:
                 del names[-1]
 
-    def constant(self, index: int, what: str) -> Array | None:
-        """The data of an input; None where it is absent. Raises ``Unmovable`` where it is no constant."""
+    def known_constant(self, index: int) -> Array | None:
+        """The data of an input; None where it is absent or no constant."""
         name = self.input(index)
         if not name:
             return None
@@ -111,8 +150,12 @@ class Draft:
             if made.name == name:
                 own: Array = numpy_helper.to_array(made)
                 return own
-        data = self.known.constant(name)
-        if data is None:
+        return self.known.constant(name)
+
+    def constant(self, index: int, what: str) -> Array | None:
+        """The data of an input; None where it is absent. Raises ``Unmovable`` where it is no constant."""
+        data = self.known_constant(index)
+        if data is None and self.input(index):
             raise Unmovable(f"{what} is computed, and has to be a constant there")
         return data
 

@@ -2,46 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from onnx import AttributeProto
 
 from dmlc.ir import Array
-from dmlc.onnx_schema.moves.draft import Draft, Unmovable
+from dmlc.onnx_schema.moves.draft import Draft, Unmovable, int64
 from dmlc.onnx_schema.moves.rows import Row, never
 
 # --- softmax: before opset 13 all axes from axis on are one
 
 
 def _flat_up(draft: Draft) -> None:
-    rank = draft.rank(0, "all axes from axis on were one before opset 13")
-    axis = draft.pop("axis", 1) % max(rank, 1)
-    draft.set("axis", _only_long_axis(draft, axis, rank))
+    axis, sizes = draft.pop("axis", 1), draft.sizes(0)
+    if sizes is None:
+        if axis != -1:
+            draft.flatten(axis)
+        draft.set("axis", -1)
+        return
+    long = _long_axes(sizes, axis)
+    if len(long) > 1:
+        draft.flatten(axis)
+        draft.set("axis", -1)
+    else:
+        draft.set("axis", long[0] if long else axis % max(len(sizes), 1))
 
 
 def _flat_down(draft: Draft) -> None:
-    rank = draft.rank(0, "all axes from axis on are one before opset 13")
-    axis = draft.pop("axis", -1) % max(rank, 1)
-    if _only_long_axis(draft, axis, rank) != axis:
-        raise Unmovable("all axes from axis on are one before opset 13")
+    axis, sizes = draft.pop("axis", -1), draft.sizes(0)
+    if axis != -1:
+        if sizes is None or _long_axes(sizes, axis) not in ([], [axis % max(len(sizes), 1)]):
+            raise Unmovable("all axes from axis on are one before opset 13")
+        axis %= max(len(sizes), 1)
     draft.set("axis", axis)
 
 
-def _only_long_axis(draft: Draft, axis: int, rank: int) -> int:
-    """The axis of those from ``axis`` on that alone may have more than one element."""
-    sizes = draft.sizes(0)
-    assert sizes is not None
-    long = [i for i in range(axis, rank) if sizes[i] != 1]
-    if len(long) > 1:
-        raise Unmovable("all axes from axis on were one before opset 13, and more than one of them has elements")
-    return long[0] if long else axis
+def _long_axes(sizes: Sequence[int | str | None], axis: int) -> list[int]:
+    """The axes from ``axis`` on that may have more than one element."""
+    return [i for i in range(axis % max(len(sizes), 1), len(sizes)) if sizes[i] != 1]
 
 
 # --- batch normalization
 
 
 def _spatial_up(draft: Draft) -> None:
-    if not draft.pop("spatial", 1):
-        raise Unmovable("spatial=0 was taken out with opset 9")
+    """With spatial=0 every element of an example has statistics of its own: it is a channel of the flattened data."""
+    if draft.pop("spatial", 1):
+        return
+    draft.trim()
+    if len(draft.node.output) > 1:
+        raise Unmovable("spatial=0, which was taken out with opset 9, makes statistics as it trains")
+    for index in range(1, 5):
+        values = draft.known.constant(draft.input(index))
+        if values is None:
+            all_of_it = draft.new_constant(int64([-1]), "shape")
+            draft.set_input(index, draft.add_before("Reshape", [draft.input(index), all_of_it], "flat"))
+        else:
+            draft.set_constant(index, values.reshape(-1), ("", "scale", "bias", "mean", "var")[index])
+    draft.flatten(1)
 
 
 _TRAINING = "what it computes for training changed with opset 14"
@@ -86,6 +105,15 @@ def _values(draft: Draft, index: int, size: int) -> Array:
     return values
 
 
+# --- mean and variance
+
+
+def _default_axes(draft: Draft) -> None:
+    """ONNX's definition by other operators cannot be typed where they are left out, and inference fails."""
+    if not draft.has("axes"):
+        draft.set("axes", [0, 2, 3])
+
+
 # --- dropout
 
 
@@ -125,6 +153,7 @@ ROWS: tuple[Row, ...] = (
     Row("BatchNormalization", 9, "spatial was taken out, as 1", _spatial_up),
     Row("BatchNormalization", 14, _TRAINED, _training_up, _training_down),
     Row("GroupNormalization", 21, _PER_CHANNEL, _per_channel_up, _DEPRECATED),
+    Row("MeanVarianceNormalization", 13, "its definition needs axes to be given", _default_axes),
     Row("Dropout", 10, "the mask is bool and was of the type of the data", _mask, _mask),
     Row("Dropout", 12, "ratio is an input; the mask is all ones, which was not said", _ratio_up, _ratio_down),
 )

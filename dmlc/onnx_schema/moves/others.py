@@ -72,14 +72,6 @@ def _roi_down(draft: Draft) -> None:
         raise Unmovable("it shifts by half a pixel, which came with opset 16")
 
 
-def _pool(draft: Draft) -> None:
-    if not draft.get("count_include_pad", 0):
-        return
-    uneven = len(set(draft.get("pads", []))) > 1 or draft.get("auto_pad", "NOTSET").startswith("SAME")
-    if draft.get("ceil_mode", 0) or uneven:
-        raise Unmovable("windows that hang over uneven padding are averaged differently since opset 19")
-
-
 # --- types
 
 
@@ -120,9 +112,6 @@ _VALUES = {
     "value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32,
     "value_string": object, "value_strings": object,
 }  # fmt: skip
-#: Measured: onnxruntime 1.23 and 1.24 differ below and from opset 19 on where the pads are not all the same or
-#: windows hang over them (ceil_mode); 1.31 gives one result.
-_HANGING = "what count_include_pad counts where windows hang over the padding"
 _SCAN = "the axis of the batch was taken out"
 
 ROWS: tuple[Row, ...] = (
@@ -133,7 +122,6 @@ ROWS: tuple[Row, ...] = (
     *[Row(op, 8, "inputs are broadcast", down=_no_broadcast) for op in ("Max", "Mean", "Min", "Sum")],
     Row("GridSample", 20, "modes have other names, and data may have more spatial axes", _grid_up, _grid_down),
     Row("RoiAlign", 16, "places are shifted by half a pixel unless it says otherwise", _roi_up, _roi_down),
-    Row("AveragePool", 19, _HANGING, _pool, _pool),
     Row("Cast", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
     Row("CastLike", 24, "infinity saturates in the types without negative zero", _unsigned_zero, _unsigned_zero),
     Row("Mod", 28, "fmod=0 takes floats too", down=_mod_down),

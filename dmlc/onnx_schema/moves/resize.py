@@ -7,6 +7,7 @@ import numpy as np
 from dmlc.onnx_schema.moves.draft import Draft, Unmovable, count
 from dmlc.onnx_schema.moves.rows import Row
 
+_COORDINATES = "coordinate_transformation_mode"
 _UNSPOKEN = "how a place of the result becomes one of the data can be chosen since opset 11"
 
 
@@ -28,20 +29,46 @@ def _shrinks_down(draft: Draft) -> None:
 
 
 def _spoken_up(draft: Draft) -> None:
-    """ONNX Runtime's Resize 10 is asymmetric and takes the nearest below where it enlarges, above where it shrinks
-    (onnxruntime, core/providers/cpu/tensor/upsamplebase.h, ``NearestMode::SIMPLE``)."""
+    """ONNX Runtime's Resize 10 is asymmetric and takes the nearest below along an axis that it enlarges, above along
+    one that it shrinks (onnxruntime, core/providers/cpu/tensor/upsamplebase.h, ``NearestMode::SIMPLE``). An axis that
+    stays has the same elements either way, so where both may happen, one node shrinks and the next enlarges."""
     if draft.get("mode", "nearest") == "nearest":
-        scales = draft.constant(1, "scales")
-        assert scales is not None
-        if (scales >= 1).all():
-            draft.set("nearest_mode", "floor")
-        elif (scales <= 1).all():
-            draft.set("nearest_mode", "ceil")
-        else:
-            raise Unmovable("it enlarges one axis and shrinks another, which rounded differently before opset 11")
-    draft.set("coordinate_transformation_mode", "asymmetric")
+        rounding = _rounding(draft)
+        draft.set("nearest_mode", rounding or "floor")
+        if not rounding:
+            _shrink_first(draft)
+    draft.set(_COORDINATES, "asymmetric")
     draft.set_input(2, draft.input(1))
     draft.set_constant(1, np.zeros(0, np.float32), "roi")
+
+
+def _rounding(draft: Draft) -> str:
+    """The mode of rounding that says it for all axes; empty where it depends on the axis."""
+    if draft.op == "Upsample":
+        return "floor"
+    scales = draft.known_constant(1)
+    if scales is None:
+        return ""
+    return "floor" if (scales >= 1).all() else "ceil" if (scales <= 1).all() else ""
+
+
+def _shrink_first(draft: Draft) -> None:
+    roi = draft.new_constant(np.zeros(0, np.float32), "roi")
+    said = {_COORDINATES: "asymmetric", "nearest_mode": "ceil", "mode": "nearest"}
+    less, more = _both_ways(draft)
+    draft.set_input(0, draft.add_before("Resize", [draft.input(0), roi, less], "shrunk", **said))
+    draft.set_input(1, more)
+
+
+def _both_ways(draft: Draft) -> tuple[str, str]:
+    """The scales of the axes that are shrunk, and of those that are enlarged; 1 for all others."""
+    scales, one = draft.known_constant(1), np.ones(1, np.float32)
+    if scales is not None:
+        less, more = np.minimum(scales, one), np.maximum(scales, one)
+        return draft.new_constant(less, "scales"), draft.new_constant(more, "scales")
+    bound = draft.new_constant(one, "one")
+    computed = [draft.add_before(op, [draft.input(1), bound], "scales") for op in ("Min", "Max")]
+    return computed[0], computed[1]
 
 
 def _spoken_down(draft: Draft) -> None:

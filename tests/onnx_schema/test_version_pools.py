@@ -1,0 +1,91 @@
+"""Pools that round up, at opset 22 and before: the same numbers, and the shape that was declared."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
+
+from dmlc.onnx_schema.versions import Known, move
+
+#: Size, kernel, stride, both pads, dilation, auto_pad: of each axis.
+AXES = [
+    (size, kernel, stride, begin, end, dilation, auto)
+    for size, kernel, stride, begin, end, dilation, auto in product(
+        range(2, 8), (1, 2, 3), (1, 2, 3), (0, 1, 2), (0, 1, 2), (1, 2), ("NOTSET", "SAME_UPPER", "VALID")
+    )
+    if max(begin, end) < kernel
+    and (auto == "NOTSET" or begin == end == 0)
+    and (auto != "SAME_UPPER" or (dilation == 1 and kernel >= stride))  # no other padding is computed by every kernel
+    and size + begin + end > (kernel - 1) * dilation
+]
+
+
+def pool(op: str, place: int, second: int) -> tuple[NodeProto, tuple[int, ...]]:
+    """A pool over two axes: that of a number, and another with the same padding mode."""
+    size, kernel, stride, begin, end, dilation, auto = AXES[place]
+    same = [axis for axis in AXES if axis[6] == auto]
+    size2, kernel2, stride2, begin2, end2, dilation2, _ = same[second % len(same)]
+    said: dict[str, Any] = {"ceil_mode": 1, "kernel_shape": [kernel, kernel2], "strides": [stride, stride2]}
+    said |= {"dilations": [dilation, dilation2], "auto_pad": auto}
+    if auto == "NOTSET":
+        said["pads"] = [begin, begin2, end, end2]
+    return helper.make_node(op, [f"x{place}"], [f"y{place}"], **said), (1, 2, size, size2)
+
+
+def model(nodes: list[NodeProto], shapes: dict[str, tuple[int, ...]], opset: int, outputs: Any = None) -> ModelProto:
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    outputs = outputs or [helper.make_empty_tensor_value_info(f"y{name[1:]}") for name in shapes]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def run(made: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    out: list[np.ndarray] = session.run(None, feeds)
+    return out
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
+def test_moved_pools_have_the_declared_shape_and_the_same_numbers(op: str) -> None:
+    rng = np.random.default_rng(1)
+    nodes, moved, shapes, feeds, rewritten = [], [], {}, {}, 0
+    for place in range(len(AXES)):
+        node, shape = pool(op, place, int(rng.integers(1000)))
+        type = helper.make_tensor_type_proto(TensorProto.FLOAT, shape)
+        there = move(node, 22, 21, str, Known(type={node.input[0]: type}.get))
+        if there is None:  # the padding would be as long as the kernel
+            continue
+        nodes.append(node)
+        moved += there.nodes
+        rewritten += there.nodes != [node]
+        shapes[node.input[0]] = shape
+        feeds[node.input[0]] = rng.standard_normal(shape).astype(np.float32)
+    assert rewritten > 50 and len(nodes) > 0.9 * len(AXES)
+    before = shape_inference.infer_shapes(model(nodes, shapes, 22), strict_mode=True)
+    onnx.checker.check_model(before, full_check=True)
+    after = model(moved, shapes, 21, before.graph.output)
+    onnx.checker.check_model(after, full_check=True)
+    for old, new in zip(run(before, feeds), run(after, feeds), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-6, atol=1e-6)
+
+
+def test_what_is_counted_when_padding_counts_stays() -> None:
+    node = helper.make_node(
+        "AveragePool", ["x"], ["y"], kernel_shape=[1], strides=[2], ceil_mode=1, count_include_pad=1
+    )
+    for size, fits in ((3, True), (2, False)):
+        type = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 1, size])
+        assert (move(node, 22, 21, str, Known(type={"x": type}.get)) is not None) == fits
+
+
+def test_an_open_size_needs_no_other_form() -> None:
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1], strides=[2], ceil_mode=1)
+    type = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 1, "W"])
+    moved = move(node, 22, 21, str, Known(type={"x": type}.get))
+    assert moved is not None and moved.nodes == [node]

@@ -18,12 +18,12 @@ from dmlc.verify.compare import (
     WITHIN,
     Comparison,
     Errors,
-    as_one_array,
     classes,
     compare,
     compare_values,
 )
 from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
+from dmlc.verify.parts import are_alike, as_one_array, is_composite
 from dmlc.verify.sizes import Binding
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, Step
@@ -129,6 +129,9 @@ def _interface_problem(left: Side, right: Side) -> str:
     for name in left.input_names:
         if name in types_a and name in types_b and types_a[name] != types_b[name]:
             return f"input {name} was {types_a[name]}, is {types_b[name]}"
+    for name, was in left.composites.items():  # the values of maps come as Python's numbers, whatever their dtype
+        if right.composites.get(name, was) != was:
+            return f"output {name} was {was}, is {right.composites[name]}"
     return ""
 
 
@@ -317,9 +320,10 @@ class _Case:
         if self._is_random(name, a):
             return RANDOM, "the original gives other numbers each time it runs"
         first, second = _traced(self._check.left, self.feeds, name), _traced(self._check.right, self.feeds, name)
-        if isinstance(a, list) and isinstance(b, list) and [*map(np.shape, a)] == [*map(np.shape, b)]:
-            a, b = as_one_array(a), as_one_array(b)
-            found = compare_values(name, a, b, self._check.allowed)
+        if is_composite(a) and are_alike(a, b):
+            kind = self._check.kinds.get(name)
+            a, b = as_one_array(a, kind), as_one_array(b, kind)
+            found = compare_values(name, a, b, self._check.allowed, kind)
             comparison = found if found.places is not None else comparison
         if first is not None:
             for status, reason in self._causes(comparison, a, b, first, second):

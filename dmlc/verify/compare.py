@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
 from dmlc.records import dataclass
+from dmlc.verify.parts import Path, are_alike, as_array, is_composite, leaves
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES
 
 SAME, WITHIN, DIFFERENT = "exact", "within", "different"
@@ -48,11 +50,13 @@ def _larger(a: float | None, b: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first element, in row-major order, that is not within the class; ``index`` is None where the outputs
-    have no common elements. ``count`` of ``size`` elements are not."""
+    """The first element, in row-major order, that is not within the class; ``count`` of ``size`` elements are not.
+
+    ``index`` starts with places in sequences and keys of maps. It is None where the outputs have no common elements.
+    """
 
     what: str
-    index: tuple[int, ...] | None = None
+    index: Path | None = None
     a: Any = None
     b: Any = None
     count: int = 1
@@ -61,7 +65,7 @@ class Difference:
     def __str__(self) -> str:
         if self.index is None:
             return self.what
-        place = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
+        place = f"[{', '.join(map(show, self.index))}]" if self.index else "the value"
         return f"{self.what} at {place}: {show(self.a)} became {show(self.b)} ({self.count} of {self.size} elements)"
 
 
@@ -103,8 +107,9 @@ def compare(
 
     Integers, booleans and texts are equal or different. Floats are equal where they are the same number (all NaN are
     one, -0 is 0); where a class allows it also within the tolerance of their dtype, but NaN and infinities stay where
-    they are. ``kinds`` names the dtype of outputs that are handed over in a wider one (``bfloat16``). Lists (a
-    sequence), mappings and None (an absent optional) are compared part by part.
+    they are. ``kinds`` names the dtype of outputs that are handed over in a wider one (``bfloat16``, values of maps).
+    Lists (a sequence), mappings and None (an absent optional) are compared part by part; the single numbers of a map,
+    or of a sequence of maps, as one tensor's.
     """
     chosen = classes(allowed)
     out: dict[str, Comparison] = {}
@@ -122,9 +127,9 @@ def compare_values(
     name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None = None, slack: Any = None
 ) -> Comparison:
     """One output. ``slack`` is what each element may be apart beyond the tolerance."""
-    if isinstance(a, (list, tuple, Mapping)) or isinstance(b, (list, tuple, Mapping)) or a is None or b is None:
-        return _compare_parts(name, a, b, allowed)
-    a, b = np.asarray(a), np.asarray(b)
+    if is_composite(a) or is_composite(b):
+        return _compare_parts(name, a, b, allowed, kind)
+    a, b = as_array(a, kind), as_array(b, kind)
     if a.dtype.kind in "OUS" and b.dtype.kind in "OUS":
         a, b = a.astype(object), b.astype(object)
     if a.dtype != b.dtype:
@@ -225,12 +230,12 @@ def show(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
 
 
-def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str]) -> Comparison:
+def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None) -> Comparison:
     """A sequence, a map or an absent optional."""
     if a is None or b is None:
-        if a is b:
-            return Comparison(name, SAME)
-        return _unlike(name, "present on one side only")
+        return Comparison(name, SAME) if a is b else _unlike(name, "present on one side only")
+    if are_alike(a, b) and all(np.isscalar(leaf) for _, leaf in leaves(a)):
+        return _compare_tables(name, a, b, allowed, kind)
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         keys = sorted(a, key=repr)
         if keys != sorted(b, key=repr):
@@ -240,16 +245,17 @@ def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str]) -> Compar
         pairs = list(zip(a, b, strict=True))
     else:
         return _unlike(name, f"{_extent(a)} became {_extent(b)}")
-    return _joined(name, [compare_values(name, x, y, allowed) for x, y in pairs])
+    return _joined(name, [compare_values(name, x, y, allowed, kind) for x, y in pairs])
 
 
-def as_one_array(value: Any) -> Any:
-    """The floats of a sequence one after another, to be looked at as a tensor's; anything else as it is."""
-    if not isinstance(value, list) or not value or not all(isinstance(x, np.ndarray) for x in value):
-        return value
-    if value[0].dtype.kind != "f" or any(x.dtype != value[0].dtype for x in value):
-        return value
-    return np.concatenate([x.reshape(-1) for x in value])
+def _compare_tables(name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None) -> Comparison:
+    """Maps of single values, as one tensor: a small probability is as exact as the largest beside it."""
+    paths = [path for path, _ in leaves(a)]
+    x, y = (np.array([as_array(leaf, kind) for _, leaf in leaves(value)]) for value in (a, b))
+    found = compare_values(name, x, y, allowed, kind)
+    if found.difference is None or found.difference.index is None:
+        return found
+    return replace(found, difference=replace(found.difference, index=paths[int(found.difference.index[0])]))
 
 
 def _extent(value: Any) -> str:

@@ -43,6 +43,7 @@ class GraphSide:
         self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
         self.output_names = tuple(name for name, _ in graph.outputs)
         self.kinds: dict[str, str] = {name: kind for name, value in graph.outputs if (kind := _computed_in(value))}
+        self.composites: dict[str, str] = {}
         self.size = len(graph)
         self.defines_empty = True
         self._plans: dict[tuple[tuple[str, int], ...], list[_Bound]] = {}

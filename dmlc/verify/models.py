@@ -89,6 +89,7 @@ class _Code:
         self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
         self.output_names = tuple(name for name, _ in graph.outputs)
         self.kinds: dict[str, str] = {}
+        self.composites: dict[str, str] = {}
         self.size = len(graph)
         self.defines_empty = True
         self._function = function

@@ -24,6 +24,9 @@ ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
 #: What arrays of ONNX Runtime's names for types come as.
 _PLAIN_TYPES = re.compile(r"tensor\((float|float16|double|u?int(8|16|32|64)|bool)\)")
 _EXOTIC_TYPES = re.compile(r"tensor\((bfloat16|float[48]\w*|u?int[24])\)")
+#: Sequences, maps and optionals, and the floats that they are made of; the last type is that of the values.
+_COMPOSITE_TYPES = re.compile(r"(?:seq|map|optional)\(.*\btensor\((\w+)\)+")
+_FLOAT_KINDS = {"float16": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
 #: Initializers up to this many bytes are read to be shown as operands.
 _KNOWN_BYTES = 1 << 16
 #: Weights are moved where all together have at most this many bytes.
@@ -58,6 +61,8 @@ class OnnxSide:
         self.defines_empty = False
         self.types = {info.name: _type_text(info) for info in (*needed, *optional)}
         self._session, self._names = self._load(list(self.output_names))
+        self.composites = {n: t for n, t in self._session.types.items() if _COMPOSITE_TYPES.fullmatch(t)}
+        self.kinds |= {n: kind for n, t in self.composites.items() if (kind := _values_of(t))}
         self._weights: dict[str, Array] | None = None
         self._open_session: tuple[Session, dict[str, str]] | None = None
         self._traces: dict[str, tuple[Session, dict[str, str], list[NodeProto]]] = {}
@@ -146,6 +151,12 @@ class OnnxSide:
         except RunFailed as error:
             raise RunFailed(_message(error), ended=error.ended) from None
         return dict(zip(names, results, strict=True))
+
+
+def _values_of(composite: str) -> str | None:
+    """The kind of the floats that a sequence, a map or an optional is made of, from ONNX Runtime's text of its type."""
+    match = _COMPOSITE_TYPES.fullmatch(composite)
+    return None if match is None else _FLOAT_KINDS.get(match[1])
 
 
 def _message(error: Exception) -> str:

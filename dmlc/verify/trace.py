@@ -78,6 +78,8 @@ class Side(Protocol):
     output_names: tuple[str, ...]
     #: The dtypes of outputs that are handed over in a wider one.
     kinds: dict[str, str]
+    #: The types of outputs that are no tensors, as ONNX Runtime writes them, where they are known.
+    composites: dict[str, str]
     #: How many nodes it has.
     size: int
     #: Whether results over nothing mean something.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.verify.compare import DIFFERENT, Comparison, as_one_array, compare_values
+from dmlc.verify.compare import DIFFERENT, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
+from dmlc.verify.parts import as_one_array
 from dmlc.verify.tolerance import REASSOCIATES
 from dmlc.verify.trace import RunFailed, Side, Step
 
@@ -75,7 +76,7 @@ class Instability:
 
     def explains(self, comparison: Comparison, a: Array, b: Any, kind: str | None) -> bool:
         """Whether the output's difference is within what the original itself does."""
-        others = [as_one_array(result[comparison.name]) for result in self._results]
+        others = [as_one_array(result[comparison.name], kind) for result in self._results]
         if any(other.shape != a.shape for other in others):
             return True  # the size itself hangs on the last places
         if not others or comparison.places is None:

@@ -1,27 +1,26 @@
-"""Say what is installed: versions, execution providers, and what is missing and how to get it."""
+"""Report what is installed: versions, packages of ONNX Runtime, execution providers, what is broken or missing.
+
+It runs on Python's standard library alone. The exit code is 1 if a library cannot be used, or if the files of ONNX
+Runtime belong to no single package.
+"""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import platform
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from dmlc import __version__
-from dmlc.cli.console import Console, table
+from dmlc.cli.console import Console, count, table
 from dmlc.cli.options import add_report_options
+from dmlc.diagnostics.libraries import LIBRARIES, library_error, one_line, package_to_install
 from dmlc.runtime.directml_device import DirectMLDevice, directml_device
+from dmlc.runtime.distributions import RuntimeDistribution, package_folder, runtime_distributions
+from dmlc.runtime.import_trials import Trial, try_imports
 
-_LIBRARIES = {
-    "numpy": "the base of everything",
-    "lark": "makes the tables of the parser",
-    "onnx": "writes ONNX models",
-    "networkx": "draws graphs",
-    "onnxruntime": "runs models",
-}
-_DML = "DmlExecutionProvider"
+_DML, _RUNTIME = "DmlExecutionProvider", "onnxruntime"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,92 +28,166 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    versions: dict[str, str | None] = {name: _version(name) for name in _LIBRARIES}
-    providers = _providers() if versions["onnxruntime"] else []
-    missing = [name for name, version in versions.items() if version is None]
-    advice = [f"{name} is missing ({_LIBRARIES[name]}): pip install {_package(name)}" for name in missing]
-    if versions["onnxruntime"] and _DML not in providers:
-        advice.append(_directml_advice())
-    rows = [["python", platform.python_version()], ["dmlc", __version__], ["system", platform.platform()]]
-    rows += [[name, version or "missing"] for name, version in versions.items()]
-    kernels, problem = _cpu_kernels()
+    trials = try_imports()
+    runtimes = runtime_distributions()
+    providers = trials[_RUNTIME].providers
+    kernels, problem = _cpu_kernels(trials)
+    device = _device() if sys.platform == "win32" else None
+    missing = [name for name, trial in trials.items() if trial.missing]
+    broken = {name: trial.error for name, trial in trials.items() if trial.version is None and not trial.missing}
+    mixed = _mixed(runtimes)
+    advice = [*_library_advice(missing, broken), *_runtime_advice(runtimes)]
+    if trials[_RUNTIME].version is not None and _DML not in providers:
+        advice.append(_directml_advice(runtimes))
     if problem:
         advice.append(f"Target cpu is made for the kernels in the data file: {problem}.")
-    rows.append(["target cpu", kernels])
-    rows.append(["providers", ", ".join(providers) or "none"])
-    device = _device() if sys.platform == "win32" else None
+    rows = [["python", platform.python_version()], ["dmlc", __version__], ["system", platform.platform()]]
+    rows += [[name, _state(trial)] for name, trial in trials.items()]
+    rows += [["runtime package", _runtime_line(each)] for each in runtimes]
+    rows += [["target cpu", kernels], ["providers", ", ".join(providers) or "none"]]
     if device is not None:
-        rows += _device_rows(device)
+        rows += _device_rows(device, runtimes)
         advice += device.problems
-    rows.append(["dmlc run", f"on {'dml' if _DML in providers else 'cpu' if providers else 'numpy'} by default"])
+    default = "dml" if _DML in providers else "cpu" if providers else None
+    rows.append(["dmlc run", f"on {default} by default" if default else "only with --backend numpy or reference"])
     console.result(table(rows) + "".join(f"\n{sentence}\n" for sentence in advice))
+    fine = not (missing or broken or mixed)
     console.document(
         {
             "python": platform.python_version(),
             "dmlc": __version__,
             "system": platform.platform(),
-            "libraries": versions,
+            "libraries": {name: trial.version for name, trial in trials.items()},
+            "runtimes": [_runtime_json(each) for each in runtimes],
             "cpu_kernels": kernels,
-            "providers": providers,
+            "providers": list(providers),
             "directml": None if device is None else asdict(device),
             "missing": missing,
+            "broken": broken,
             "advice": advice,
         },
-        ok=not missing,
+        ok=fine,
     )
-    return 1 if missing else 0
+    return 0 if fine else 1
 
 
-def _version(name: str) -> str | None:
+# --- libraries
+
+
+def _state(trial: Trial) -> str:
+    return trial.version or ("missing" if trial.missing else f"broken: {trial.error}")
+
+
+def _library_advice(missing: Sequence[str], broken: Mapping[str, str]) -> Iterator[str]:
+    for name in missing:
+        yield f"{name} is missing ({LIBRARIES[name].purpose}): pip install {package_to_install(name)}"
+    for name, error in broken.items():
+        needed = [each for each in missing if f"'{each}'" in error]
+        if needed:
+            yield f"{name} cannot be imported without {needed[0]}."
+        else:
+            again = f"pip install --force-reinstall {package_to_install(name)}"
+            yield f"{name} ({LIBRARIES[name].purpose}) cannot be imported: {error}\n  {again}"
+
+
+def _cpu_kernels(trials: Mapping[str, Trial]) -> tuple[str, str]:
+    """Return where target ``cpu`` reads its kernels, and why that is not the installed library."""
+    needed = [name for name in ("numpy", "onnx") if trials[name].version is None]
+    if needed:
+        return "none", f"reading those of the installed library needs {needed[0]}"
+    trial = trials[_RUNTIME]
     try:
-        return str(importlib.import_module(name).__version__)
-    except ImportError:
-        return None
+        from dmlc.runtime.installed_kernels import installed
+        from dmlc.targets import kernel_table, load_target
+
+        if trial.version is None and not trial.missing:  # importing it may end this process
+            table, problem = None, f"onnxruntime cannot be imported: {trial.error}"
+        else:
+            found = installed()
+            table, problem = found.table, found.problem
+        table = table or kernel_table(load_target("cpu"))
+    except Exception as error:
+        if library_error(error) is None:
+            raise
+        return "none", one_line(error)
+    return ("none" if table is None else table.source), problem
 
 
-def _package(name: str) -> str:
-    return "onnxruntime-directml" if name == "onnxruntime" and sys.platform == "win32" else name
+# --- packages of ONNX Runtime
 
 
-def _providers() -> list[str]:
-    import onnxruntime
+def _runtime_line(each: RuntimeDistribution) -> str:
+    if not each.files:
+        state = "does not list its files"
+    elif each.whole:
+        state = f"all {count(each.files, 'file')} in place"
+    else:
+        parts = [f"{number} overwritten by {title}" for title, number in each.overwritten.items()]
+        parts += [
+            f"{number} {word}" for number, word in ((each.changed, "changed"), (each.missing, "missing")) if number
+        ]
+        state = f"of {count(each.files, 'file')} {', '.join(parts)}"
+    elsewhere = "" if each.imported else f"; in {each.folder}, which Python does not import it from"
+    return f"{each.title}: {state}{elsewhere}"
 
-    return list(onnxruntime.get_available_providers())
+
+def _runtime_json(each: RuntimeDistribution) -> dict[str, object]:
+    return {**asdict(each), "changed": each.changed}
 
 
-def _cpu_kernels() -> tuple[str, str]:
-    """Where target ``cpu`` reads its kernels from, and why it is not the installed library."""
-    from dmlc.runtime.installed_kernels import installed
-    from dmlc.targets import kernel_table, load_target
+def _mixed(runtimes: Sequence[RuntimeDistribution]) -> bool:
+    """Return True if files are damaged: no package of the imported folder has all of its files."""
+    here = [each for each in runtimes if each.imported and each.files]
+    return bool(here) and not any(each.whole for each in here)
 
-    try:
-        found = installed()
-    except ImportError as error:  # numpy, without which there are no tables at all
-        return "none", str(error)
-    table = found.table or kernel_table(load_target("cpu"))
-    return ("none" if table is None else table.source), found.problem
+
+def _runtime_advice(runtimes: Sequence[RuntimeDistribution]) -> Iterator[str]:
+    here = [each for each in runtimes if each.imported]
+    folder = package_folder()
+    if not here and folder is not None:
+        yield f"No installed package lists the files of {folder}: they were built there, or are left of an uninstall."
+    elif len(here) == 1 and _mixed(here):
+        (each,) = here
+        again = f"pip install --force-reinstall --no-deps {each.name}=={each.version}"
+        yield f"The files of {each.title} are not as installed ({_runtime_line(each)}):\n  {again}"
+    elif len(here) > 1:
+        whole = [each.title for each in here if each.whole]
+        present = (
+            f"the files there are those of {' and '.join(whole)}" if whole else "the files there are a mix of them"
+        )
+        remove = f"pip uninstall -y {' '.join(dict.fromkeys(each.name for each in here))}"
+        lines = [
+            f"{' and '.join(each.title for each in here)} share one folder, {folder}; {present}. Keep one of them:"
+        ]
+        lines += [f"  {remove} && pip install --no-deps {each.name}=={each.version}" for each in here]
+        yield "\n".join(lines)
+
+
+# --- DirectML
 
 
 def _device() -> DirectMLDevice:
-    """What there is of DirectML, of the library beside ONNX Runtime if it came with one."""
-    from importlib.util import find_spec
-
-    spec = find_spec("onnxruntime")
-    folders = [] if spec is None else list(spec.submodule_search_locations or [])
-    return directml_device(bundled=Path(folders[0]) / "capi" / "DirectML.dll" if folders else None)
+    """Ask Windows for its DirectML device, with the library beside ONNX Runtime if it came with one."""
+    folder = package_folder()
+    return directml_device(bundled=None if folder is None else folder / "capi" / "DirectML.dll")
 
 
-def _device_rows(device: DirectMLDevice) -> list[list[str]]:
-    origin = {True: "bundled with onnxruntime", False: "of the system", None: "missing"}[device.bundled]
+def _device_rows(device: DirectMLDevice, runtimes: Sequence[RuntimeDistribution]) -> list[list[str]]:
+    owners = [each for each in runtimes if each.imported and each.directml]
+    owners = [each for each in owners if each.whole] or owners
+    bundle = f"bundled with {owners[0].title if owners else 'onnxruntime'}"
+    origin = {True: bundle, False: "of the system", None: "missing"}[device.bundled]
     library = ", ".join(filter(None, [device.version, origin, device.path]))
     level = device.feature_level or "not found out"
     return [["DirectML", library], ["adapter", device.adapter or "not found out"], ["feature level", level]]
 
 
-def _directml_advice() -> str:
-    if sys.platform == "win32":
-        return (
-            "DirectML is missing: this is the plain onnxruntime.\n"
-            "  pip uninstall onnxruntime && pip install onnxruntime-directml"
-        )
-    return "DirectML is missing: it exists on Windows only. Models for it are checked here on ONNX Runtime's CPU."
+def _directml_advice(runtimes: Sequence[RuntimeDistribution]) -> str:
+    if sys.platform != "win32":
+        return "DirectML is missing: it exists on Windows only. Models for it are checked here on ONNX Runtime's CPU."
+    names = list(dict.fromkeys(each.name for each in runtimes if each.imported)) or [_RUNTIME]
+    wanted = package_to_install(_RUNTIME)
+    if wanted == _RUNTIME:  # onnxruntime-directml has no wheel for this processor
+        wanted = "onnxruntime-windowsml"
+    command = f"pip uninstall -y {' '.join(names)} && pip install {wanted}"
+    return f"DirectML is missing: this ONNX Runtime was built without it ({', '.join(names)}).\n  {command}"

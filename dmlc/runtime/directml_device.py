@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dmlc.records import dataclass
-from dmlc.targets.directml import feature_levels, level_key
 
 #: Loads a library of Windows by its name or path, as ``ctypes.WinDLL`` does. Raises ``OSError`` where it is missing.
 Loader: TypeAlias = Callable[[str], Any]
@@ -82,6 +81,8 @@ def directml_device(load: Loader | None = None, bundled: Path | None = None) -> 
         if library is not None:
             device = _d3d12_device(load, adapter, kept, out)
             if device is not None:
+                from dmlc.targets.directml import feature_levels  # needs numpy, which may be what is missing
+
                 out.feature_level = _highest(library, device, feature_levels(), out)
     return out
 
@@ -190,7 +191,7 @@ def _highest(library: Any, device: Any, levels: Sequence[str], out: DirectMLDevi
     result = 0
     for level in reversed(levels):
         made = ctypes.c_void_p()
-        major, minor = level_key(level)
+        major, minor = map(int, level.split("."))
         result = create(device, 0, major << 12 | minor << 8, _guid(_IID_DML_DEVICE), ctypes.byref(made))
         if result >= 0:
             _release(made)

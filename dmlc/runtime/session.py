@@ -45,7 +45,7 @@ def session_options(
         raise fail(
             codes.NO_BACKEND,
             "this ONNX Runtime has no DirectML execution provider",
-            help="on Windows: pip uninstall onnxruntime && pip install onnxruntime-directml; elsewhere use the CPU",
+            help="on Windows, `dmlc doctor` shows how to install it; elsewhere use the CPU",
         )
     options = library.SessionOptions()
     if folder is not None:

@@ -55,7 +55,11 @@ def _descend(graph: GraphProto, path: Path) -> GraphProto | None:
 
 
 def bare_model(model: ModelProto, binding: Mapping[str, int]) -> ModelProto:
-    """The model with bound dims and without its large weights, which become inputs."""
+    """The model with bound dims and without its large weights, which become inputs.
+
+    An initializer that can be overridden is an input only: inference would take the shapes that follow from its default
+    for facts (onnx 1.23 reads the data of initializers that are inputs too).
+    """
     out = ModelProto(ir_version=max(model.ir_version, 4))
     out.opset_import.extend(model.opset_import)
     out.functions.extend(model.functions)
@@ -71,7 +75,10 @@ def bare_model(model: ModelProto, binding: Mapping[str, int]) -> ModelProto:
         for info in want if binding else ():
             bind(info.type, binding)
     listed = {info.name for info in source.input}
+    overridable = listed if model.ir_version >= 4 else ()
     for tensor in source.initializer:
+        if tensor.name in overridable:
+            continue
         if is_known(tensor):
             graph.initializer.add().CopyFrom(tensor)
         elif tensor.name not in listed:

@@ -64,8 +64,10 @@ def _bare(model: ModelProto) -> ModelProto:
     graph.value_info.extend(source.value_info)
     listed = {info.name for info in source.input}
     for tensor in source.initializer:
-        if tensor.name in listed and model.ir_version < 4:  # every weight is listed there, and none is overridable
-            _unlist(graph, tensor.name)
+        if tensor.name in listed:
+            if model.ir_version >= 4:  # it can be overridden: nothing follows from its data
+                continue
+            _unlist(graph, tensor.name)  # every weight is listed there, and none is overridable
         if is_known(tensor):
             graph.initializer.append(tensor)
         else:

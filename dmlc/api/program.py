@@ -100,7 +100,7 @@ class Program:
     @property
     def advice(self) -> tuple[Diagnostic, ...]:
         """The warnings of the passes (numbers that may overflow, sizes that may be 0), and advice about the source."""
-        return tuple(self._lower(self.target).context.diagnostics)
+        return (*self.source_graph.advice, *self._lower(self.target).context.diagnostics)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

@@ -1,52 +1,100 @@
-"""What ONNX's own inference knows of a model's values: asked once, when a node needs it."""
+"""The types of a model's values by ONNX's own inference, and the types that the model declares."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
-from dmlc.importers.types import bind
+from dmlc.importers.types import bind, type_of
+from dmlc.ir import Dim, TensorType, symbol
+from dmlc.onnx_schema.declared import claims, drop_claims, drop_contradicted, has_claims
 from dmlc.onnx_schema.inference import infer, is_known
 
+#: Begins the names that ONNX's inference makes up for sizes (onnx, shape_inference/implementation.h).
+_MADE_UP = "unk__"
 #: Where a graph stands in a model: for each step down, the node's number, the attribute, the graph in a list.
 Path = tuple[tuple[int, str, int], ...]
 
 
 class ModelTypes:
-    """The types of all values, by graph and name. Weights are never part of the question."""
+    """The types of all values, by graph and name. Weights are never part of the question.
 
-    def __init__(self, model: ModelProto, binding: Mapping[str, int]) -> None:
+    Three answers, from sure to supposed. ``inferred`` follows from the inputs of the model and its nodes alone.
+    ``declared`` is what the model claims, which may be wrong. ``supposed`` is what ONNX infers where it believes the
+    claims that the first does not contradict: a node without inference is typed by its claim, those behind it by it.
+    Each is worked out when it is first asked for.
+    """
+
+    def __init__(self, model: ModelProto, binding: Mapping[str, int], fresh: Callable[[], Dim]) -> None:
         self._model = model
         self._binding = binding
-        self._inferred: ModelProto | None = None
-        self._tables: dict[Path, dict[str, TypeProto]] = {}
+        self._fresh = fresh
+        self._named = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
+        self._dims: dict[tuple[str, str], Dim] = {}
+        self._graphs: dict[str, GraphProto] = {}
+        self._tables: dict[tuple[str, Path], dict[str, TypeProto]] = {}
 
-    def find(self, path: Path, name: str) -> TypeProto | None:
-        """The type of a value of the graph at ``path``; None where ONNX does not know it."""
-        table = self._tables.get(path)
+    def inferred(self, path: Path, name: str) -> TensorType:
+        """The type of a value of the graph at ``path`` without any claim; unknown where ONNX does not know it."""
+        found = self._table("inferred", path, self._infer).get(name)
+        return type_of(found, {}, self._fresh, lambda dim: self._dim("inferred", dim))
+
+    def declared(self, path: Path, name: str) -> TensorType:
+        """The type that the model declares for the value; unknown where it declares none."""
+        found = self._table("declared", path, lambda: self._model.graph).get(name)
+        return type_of(found, self._binding, self._fresh)
+
+    def supposed(self, path: Path, name: str) -> TensorType:
+        """The type of the value where claims are believed; unknown where ONNX does not know it."""
+        found = self._table("supposed", path, self._suppose).get(name)
+        return type_of(found, {}, self._fresh, lambda dim: self._dim("supposed", dim))
+
+    def _dim(self, kind: str, name: str) -> Dim:
+        """The dim of that name. A name that ONNX made up means another size in each inference."""
+        if not name.startswith(_MADE_UP) or name in self._named:
+            return symbol(name)
+        found = self._dims.get((kind, name))
+        if found is None:
+            found = self._dims[kind, name] = self._fresh()
+        return found
+
+    def _table(self, kind: str, path: Path, make: Callable[[], GraphProto]) -> dict[str, TypeProto]:
+        table = self._tables.get((kind, path))
         if table is None:
-            table = self._tables[path] = _table(_descend(self._infer().graph, path))
-        return table.get(name)
+            if kind not in self._graphs:
+                self._graphs[kind] = make()
+            graph = _descend(self._graphs[kind], path)
+            found = {} if graph is None else {info.name: info.type for info in claims(graph)}
+            table = self._tables[kind, path] = {name: type for name, type in found.items() if type.WhichOneof("value")}
+        return table
 
-    def _infer(self) -> ModelProto:
-        if self._inferred is None:
-            bare = bare_model(self._model, self._binding)
-            self._inferred = bare
-            with suppress(Exception):  # ONNX raises what it likes, RuntimeError and protobuf's own errors among them
-                self._inferred = infer(bare) or bare
-        return self._inferred
+    def _infer(self) -> GraphProto:
+        bare = bare_model(self._model, self._binding)
+        drop_claims(bare.graph)
+        return _inferred(bare)
+
+    def _suppose(self) -> GraphProto:
+        if not has_claims(self._model.graph):
+            return GraphProto()
+        bare = bare_model(self._model, self._binding)
+        self._table("inferred", (), self._infer)
+        drop_contradicted(bare.graph, self._graphs["inferred"])
+        return _inferred(bare)
 
 
-def _table(graph: GraphProto | None) -> dict[str, TypeProto]:
-    if graph is None:
-        return {}
-    return {info.name: info.type for infos in (graph.input, graph.output, graph.value_info) for info in infos}
+def _inferred(bare: ModelProto) -> GraphProto:
+    with suppress(Exception):  # ONNX raises what it likes, RuntimeError and protobuf's own errors among them
+        found = infer(bare)
+        return bare.graph if found is None else found.graph
+    return bare.graph
 
 
 def _descend(graph: GraphProto, path: Path) -> GraphProto | None:
     for number, attribute, index in path:
+        if number >= len(graph.node):
+            return None
         found = next((a for a in graph.node[number].attribute if a.name == attribute), None)
         if found is None:
             return None

@@ -12,17 +12,21 @@ from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.importers.broken import sizes_without_end
+from dmlc.importers.claims import ClaimCheck, changing_formals, corrected, formal_types, wrong
 from dmlc.importers.inference import ModelTypes
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.nodes import NodeReader
 from dmlc.importers.order import check_names, in_order
+from dmlc.importers.registry import Reading
 from dmlc.importers.scope import Scope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
+from dmlc.onnx_schema.declared import believed
 from dmlc.onnx_schema.functions import all_nodes, check_functions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.origin import ModelOrigin
+from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.opaque import OPAQUE, Held, OpaqueAttributes
 
 
@@ -100,9 +104,10 @@ class _Importer:
         self.count = 0
         self.folder = folder
         self.binding = binding
-        self.types = ModelTypes(model, binding)
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
         self.fresh = fresh_dims(_dim_names(model.graph))
+        self.types = ModelTypes(model, binding, self.fresh)
+        self.claims = ClaimCheck()
         self.dims = DimTable(least=0)
 
     def run(self) -> Graph:
@@ -115,7 +120,9 @@ class _Importer:
         self._nodes(scope, source)
         for info in source.output:
             graph.add_output(info.name, self._output(scope, info.name))
-        graph.origin = self._origin(source, graph)
+        self.claims.graph(scope, source)
+        graph.advice += self.claims.advice()
+        graph.origin = self._origin(scope, source)
         return graph
 
     def _inputs(self, scope: Scope, source: GraphProto) -> set[str]:
@@ -187,19 +194,20 @@ class _Importer:
             raise fail(codes.BROKEN_MODEL, f"output {name} is made by no node")
         return value
 
-    def _region(self, outer: Scope, path: GraphPath, attribute: str, source: GraphProto) -> tuple[Region, list[Value]]:
+    def _region(
+        self, reading: Reading, path: GraphPath, attribute: str, source: GraphProto
+    ) -> tuple[Region, list[Value]]:
         """A graph inside a node, and the values around it that it captures. Their operand numbers are counted from 0;
         the node's own operands come before."""
-        graph = Graph(source.name or attribute, opset=outer.graph.opset)
-        graph.dims = self.dims
-        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder, source)
-        for info in source.input:
-            declared = type_of(info.type, self.binding, self.fresh)
-            scope.define(info.name, graph.add_input(info.name, declared))
-        self._weights(scope, source, set())
-        self._nodes(scope, source)
-        for info in source.output:
-            graph.add_output(info.name, self._output(scope, info.name))
+        opened: set[int] = set()
+        while True:  # until the declared inputs hold for every run of a body
+            scope = self._inner(reading, path, attribute, source, opened)
+            changing = changing_formals(reading, Region(attribute, scope.graph))
+            if changing <= opened:
+                break
+            opened |= changing
+        self.claims.graph(scope, source)
+        outer, graph = reading.scope, scope.graph
         captured = []
         for name, value in scope.captures.items():
             value.index = len(graph.inputs)
@@ -209,13 +217,32 @@ class _Importer:
             captured.append(around)
         return Region(attribute, graph, tuple(range(len(captured)))), captured
 
+    def _inner(self, reading: Reading, path: GraphPath, attribute: str, source: GraphProto, opened: set[int]) -> Scope:
+        """A graph inside a node, read; its inputs number ``opened`` may have any shape."""
+        outer = reading.scope
+        graph = Graph(source.name or attribute, opset=outer.graph.opset)
+        graph.dims = self.dims
+        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder, source)
+        types = formal_types(reading, attribute, source.input, self.binding, opened)
+        for info, type in zip(source.input, types, strict=True):
+            value = graph.add_input(info.name, type)
+            scope.define(info.name, value)
+            if believed(info.type, type_proto(type)) is not info.type:
+                self.claims.note(scope, info, type)
+        self._weights(scope, source, set())
+        self._nodes(scope, source)
+        for info in source.output:
+            graph.add_output(info.name, self._output(scope, info.name))
+        return scope
+
     def _inline(self, outer: Scope, path: GraphPath, source: GraphProto) -> list[Value]:
         scope = Scope(outer.graph, self.types, path, outer, self.fresh, self.folder, source)
         self._weights(scope, source, set())
         self._nodes(scope, source)
+        self.claims.graph(scope, source)
         return [self._output(scope, info.name) for info in source.output]
 
-    def _origin(self, source: GraphProto, graph: Graph) -> ModelOrigin:
+    def _origin(self, scope: Scope, source: GraphProto) -> ModelOrigin:
         frame = ModelProto()
         for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string"):
             if self.model.HasField(name):
@@ -225,12 +252,14 @@ class _Importer:
         if source.HasField("doc_string"):
             frame.graph.doc_string = source.doc_string
         frame.graph.name = source.name
-        for name in ("value_info", "quantization_annotation", "metadata_props"):
+        for name in ("quantization_annotation", "metadata_props"):
             if hasattr(source, name):
                 getattr(frame.graph, name).extend(getattr(source, name))
+        frame.graph.value_info.extend([info for info in source.value_info if not wrong(scope, info)])
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
-        return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), self._infos(source.output))
+        outputs = self._infos([corrected(scope, info) for info in source.output])
+        return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), outputs)
 
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:
         out = {}

@@ -17,19 +17,19 @@ from dmlc.importers import operators  # noqa: F401 (registers the readers)
 from dmlc.importers.attributes import check_attributes, check_complete
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.known import KNOWERS
-from dmlc.importers.opaque import opaque_attributes, refined_types
+from dmlc.importers.opaque import opaque_attributes
 from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
+from dmlc.importers.result_types import result_types
 from dmlc.importers.scope import Known, Scope
-from dmlc.importers.types import UNKNOWN
 from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.move import SLICE
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 
-#: Reads a graph inside a node: its scope, its path, the attribute's name, the graph.
-RegionReader: TypeAlias = Callable[[Scope, GraphPath, str, GraphProto], tuple[Region, list[Value]]]
+#: Reads a graph inside the node at work: its path, the attribute's name, the graph.
+RegionReader: TypeAlias = Callable[[Reading, GraphPath, str, GraphProto], tuple[Region, list[Value]]]
 #: Reads the nodes of a graph inside a node into the graph around it; gives its outputs.
 BranchReader: TypeAlias = Callable[[Scope, GraphPath, GraphProto], list[Value]]
 
@@ -194,13 +194,11 @@ class NodeReader:
                 continue
             for k, inner in enumerate(graphs):
                 path: GraphPath = (*self.scope.path, (listed.number, attribute.name, k))
-                region, captured = self.region(self.scope, path, attribute.name, inner)
+                region, captured = self.region(reading, path, attribute.name, inner)
                 first = len(operands)
                 operands.extend(captured)
                 regions.append(Region(region.attribute, region.graph, tuple(range(first, len(operands)))))
-        types = [self.scope.type(name) if name else UNKNOWN for name in reading.outputs]
-        if not regions:
-            types = refined_types(reading, types, self.versions)
+        types = result_types(reading, regions, self.versions)
         record = opaque_attributes(proto, domain, tuple(types))
         op = OPAQUE if _is_pure(proto, domain, regions) else OPAQUE_IMPURE
         node = self.graph.add(op, operands, record, regions=tuple(regions))

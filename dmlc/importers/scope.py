@@ -13,8 +13,7 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.importers.inference import ModelTypes, Path
 from dmlc.importers.order import used_names
-from dmlc.importers.types import type_of
-from dmlc.ir import Dim, Graph, Tensor, TensorType, Value, symbol
+from dmlc.ir import Dim, Graph, Tensor, Value, symbol
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 
 #: Integers known while reading, as shapes are: a scalar or a vector of sizes (of truths for a comparison).
@@ -122,10 +121,6 @@ class Scope:
                     found = tuple(map(int, array.tolist())) if array.ndim else int(array)
                     self._known[value] = found
         return found
-
-    def type(self, name: str) -> TensorType:
-        """What ONNX's inference knows of a value of this graph."""
-        return type_of(self.types.find(self.path, name), {}, self.fresh)
 
 
 def fresh_dims(taken: set[str]) -> Callable[[], Dim]:

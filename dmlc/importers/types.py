@@ -23,19 +23,30 @@ UNKNOWN = ForeignType()
 _NO_NAMES = frozenset(("", "?", "None", "-1", "unk", "unknown"))
 
 
-def type_of(proto: TypeProto | None, binding: Mapping[str, int], fresh: Callable[[], Dim]) -> TensorType:
-    """The type; ``fresh`` makes a dim for a size that has no name. ``UNKNOWN`` where nothing is said."""
+def type_of(
+    proto: TypeProto | None,
+    binding: Mapping[str, int],
+    fresh: Callable[[], Dim],
+    named: Callable[[str], Dim] = symbol,
+) -> TensorType:
+    """The type; ``fresh`` makes a dim for a size that has no name, ``named`` one for a size that has. ``UNKNOWN`` where
+    nothing is said."""
     if proto is None or proto.WhichOneof("value") is None:
         return UNKNOWN
     if proto.HasField("tensor_type"):
         tensor = proto.tensor_type
         dtype = DTYPE_OF.get(tensor.elem_type)
         if dtype is not None and tensor.HasField("shape"):
-            return TensorType(dtype, tuple([_size(d, binding, fresh) for d in tensor.shape.dim]))
+            return TensorType(dtype, tuple([_size(d, binding, fresh, named) for d in tensor.shape.dim]))
     return ForeignType(proto=proto.SerializeToString(deterministic=True))
 
 
-def _size(proto: TypeProto.Tensor.Shape.Dimension, binding: Mapping[str, int], fresh: Callable[[], Dim]) -> Dim:
+def _size(
+    proto: TypeProto.Tensor.Shape.Dimension,
+    binding: Mapping[str, int],
+    fresh: Callable[[], Dim],
+    named: Callable[[str], Dim],
+) -> Dim:
     if proto.HasField("dim_value") and proto.dim_value >= 0:
         return int(proto.dim_value)
     if proto.dim_value < -1:  # -1 is what some exporters write for a size that they do not know
@@ -43,7 +54,7 @@ def _size(proto: TypeProto.Tensor.Shape.Dimension, binding: Mapping[str, int], f
     name = proto.dim_param
     if name in _NO_NAMES:
         return fresh()
-    return binding[name] if name in binding else symbol(name)
+    return binding[name] if name in binding else named(name)
 
 
 def bind(proto: TypeProto, binding: Mapping[str, int]) -> None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from dmlc.diagnostics import Span
+from dmlc.diagnostics import Diagnostic, Span
 from dmlc.ir.dim import Dim, DimTable, Interval, substitute
 from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
 from dmlc.ir.tensor import Tensor
@@ -180,7 +180,8 @@ class Graph:
     (with the span of the call that asked), ``opset`` the ONNX opset at which carried operators are typed.
     ``metadata`` is free text that code generators pass on. ``defaults`` are the data of inputs that need not be fed,
     ``origin`` is what an imported model says beside its nodes, ``notes`` are sentences for the artifact's report.
-    ``with_regions`` are the nodes that have regions.
+    ``advice`` are diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
+    regions.
     """
 
     def __init__(self, name: str, *, opset: int = 21) -> None:
@@ -193,6 +194,7 @@ class Graph:
         self.defaults: dict[Value, Tensor] = {}
         self.origin: Any = None
         self.notes: list[str] = []
+        self.advice: list[Diagnostic] = []
         self.with_regions: dict[Node, None] = {}
         self.output = Node(OUTPUT, (), OutputAttributes(), (), (), ())
         self.output.graph = self
@@ -413,6 +415,7 @@ class Graph:
         out.metadata = dict(self.metadata)
         out.origin = self.origin
         out.notes = list(self.notes)
+        out.advice = list(self.advice)
         mapping: dict[Value | None, Any] = {None: None}
         for value in self.inputs:
             type = value.type

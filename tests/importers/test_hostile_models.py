@@ -22,6 +22,7 @@ SAID: dict[str, str | None] = {
     **dict.fromkeys(BOMBS),
     "axes doubled 30 times by Gather": "E0336",
     "axes doubled 30 times by GatherND": "E0336",
+    "axes doubled 30 times in branches": "E0336",
     "10,000 times Unsqueeze": "E0336",
     "functions that double 30 times": "E0441",
     "functions that double, with a default": "E0441",

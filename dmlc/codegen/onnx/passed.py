@@ -10,7 +10,9 @@ from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
+from dmlc.onnx_schema.declared import believed, contradicts
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
+from dmlc.onnx_schema.values import type_proto
 from dmlc.onnx_schema.versions import NOTHING, move, unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
@@ -91,14 +93,16 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
     for value, info in zip(region.formals, old.input, strict=True):
         declared = inner.proto.input.add()
         declared.CopyFrom(info)
+        declared.type.CopyFrom(believed(info.type, type_proto(value.type)))
         declared.name = inner.name_formal(value)
         inner.hold(value)
     for value, place in zip(region.captured, region.captures, strict=True):
         inner.name_input(value, emitter.operand(node, place))
     emit_nodes(inner)
     inner.outputs({})
-    for made, info in zip(inner.proto.output, old.output, strict=True):
-        made.type.CopyFrom(info.type)
+    for made, info, (_, value) in zip(inner.proto.output, old.output, region.graph.outputs, strict=True):
+        found = type_proto(value.type)
+        made.type.CopyFrom(found if contradicts(info.type, found) else info.type)
     if old.HasField("doc_string"):
         inner.proto.doc_string = old.doc_string
     return inner.proto

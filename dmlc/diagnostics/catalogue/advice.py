@@ -83,3 +83,21 @@ $ dmlc compile total.dml --bind N=8  # or dim N in 1..8
 """,
     program=False,
 )
+
+WRONG_DECLARATION = declare(
+    "W0608",
+    "a declared type is wrong",
+    """An ONNX model declares types for the results of its nodes. Where the inputs of a node give its result another
+    element type, rank or fixed size, the declaration is not believed: what the node gives is used, as ONNX Runtime does
+    it, and declared in the compiled model. This is advice about the source. It never changes the exit
+    code.""",
+    example="""
+$ dmlc compile losses.onnx
+advice[W0608]: a declared type is wrong: loss is declared f32[] and is f32[batch]
+""",
+    fixed="""
+$ dmlc compile losses.onnx   # exported anew, or without that value_info
+""",
+    program=False,
+    advice=True,
+)

@@ -1,0 +1,135 @@
+"""Declared types that the nodes contradict: they are corrected, and reported once for the whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnx import GraphProto, TypeProto, ValueInfoProto
+
+from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics.catalogue.advice import WRONG_DECLARATION
+from dmlc.importers.registry import Reading
+from dmlc.importers.result_types import carried_count, differ
+from dmlc.importers.scope import Scope
+from dmlc.importers.types import type_of
+from dmlc.ir import ForeignType, Region, TensorType, symbol
+from dmlc.onnx_schema.declared import claims, contradicts
+from dmlc.onnx_schema.values import type_proto
+
+#: Of so many wrong declarations the diagnostic names each.
+_SHOWN = 3
+
+
+class ClaimCheck:
+    """Compares what a model declares of its values with what reading found of them."""
+
+    def __init__(self) -> None:
+        self._wrong: dict[tuple[int, str], str] = {}
+
+    def graph(self, scope: Scope, source: GraphProto) -> None:
+        """Note the wrong claims of a graph that was read."""
+        for info in claims(source):
+            if wrong(scope, info):
+                self.note(scope, info, scope.values[info.name].type)  # type: ignore[union-attr]
+
+    def note(self, scope: Scope, info: ValueInfoProto, found: TensorType) -> None:
+        self._wrong[id(scope.graph), info.name] = f"{info.name} is declared {_text(info.type)} and is {_text_of(found)}"
+
+    def advice(self) -> list[Diagnostic]:
+        """One diagnostic, W0608, for all that was noted; none where nothing was."""
+        found = list(dict.fromkeys(self._wrong.values()))
+        if not found:
+            return []
+        more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        head = "a declared type is wrong" if len(found) == 1 else f"{len(found)} declared types are wrong"
+        message = f"{head}: {', '.join(found[:_SHOWN])}{more}"
+        return [Diagnostic(WRONG_DECLARATION, message, help="export the model anew; what its nodes give is used")]
+
+
+def wrong(scope: Scope, info: ValueInfoProto) -> bool:
+    """Whether the value of that name has another type than is declared."""
+    value = scope.values.get(info.name)
+    return value is not None and contradicts(info.type, type_proto(value.type))
+
+
+def corrected(scope: Scope, info: ValueInfoProto) -> ValueInfoProto:
+    """The declaration of an output; with the type of the value where the declared one is wrong."""
+    value = scope.values.get(info.name)
+    if value is None or not wrong(scope, info):
+        return info
+    out = ValueInfoProto()
+    out.CopyFrom(info)
+    out.type.CopyFrom(type_proto(value.type))
+    return out
+
+
+def _text(type: TypeProto) -> str:
+    return _text_of(type_of(type, {}, lambda: symbol("?")))
+
+
+def _text_of(type: TensorType) -> str:
+    if not isinstance(type, ForeignType):
+        return str(type)
+    return "a tensor of another type or unknown rank" if type.proto else "of unknown type"
+
+
+# --- the inputs of graphs inside nodes
+
+
+def formal_types(
+    reading: Reading,
+    attribute: str,
+    infos: Sequence[ValueInfoProto],
+    binding: Mapping[str, int],
+    opened: set[int],
+) -> list[TensorType]:
+    """The types of the inputs of a body, which ``reading`` feeds: as declared, or as they are fed where that differs.
+
+    The inputs number ``opened`` change their shape from one run to the next.
+    """
+    out = []
+    for index, info in enumerate(infos):
+        type = type_of(info.type, binding, reading.scope.fresh)
+        fed = _fed(reading, attribute, index, len(infos))
+        if fed is not None and differ(type, fed):
+            type = fed if reading.op_type == "Scan" else _of_any_shape(fed)
+        out.append(_of_any_shape(type) if index in opened else type)
+    return out
+
+
+def _fed(reading: Reading, attribute: str, index: int, count: int) -> TensorType | None:
+    """The type of what the first run is fed; None where that is not known."""
+    if attribute != "body" or reading.proto.domain not in ("", "ai.onnx"):
+        return None
+    first = 1 if reading.op_type == "Scan" and reading.opset < 9 else 0
+    value = reading.input(first + index)
+    if value is None or isinstance(value.type, ForeignType):
+        return None
+    type = value.type
+    if reading.op_type == "Loop":
+        return type if index >= 2 else None
+    if reading.op_type != "Scan" or first:
+        return None
+    states = carried_count("Scan", reading.integer("num_scan_inputs", 0), count)
+    if index < states:
+        return type
+    axes = reading.integers("scan_input_axes") or ()
+    axis = reading.axis(axes[index - states] if index - states < len(axes) else 0, type.rank)
+    return None if axis is None else type.with_shape((*type.shape[:axis], *type.shape[axis + 1 :]))
+
+
+def _of_any_shape(type: TensorType) -> TensorType:
+    proto = type_proto(type)
+    if proto.HasField("tensor_type"):
+        proto.tensor_type.ClearField("shape")
+    return ForeignType(proto=proto.SerializeToString(deterministic=True))
+
+
+def changing_formals(reading: Reading, region: Region) -> set[int]:
+    """The inputs of the body of a Loop that its next run is fed with other types than this one."""
+    if reading.op_type != "Loop" or reading.proto.domain not in ("", "ai.onnx"):
+        return set()
+    made = [value.type for _, value in region.graph.outputs][1:]
+    formals = [value.type for value in region.formals]
+    pairs = zip(formals[2:], made, strict=False)
+    return {index for index, (have, want) in enumerate(pairs, 2) if differ(have, want)}

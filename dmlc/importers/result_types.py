@@ -1,0 +1,190 @@
+"""The types of an opaque node's results: what its own inference gives, completed by what the model declares.
+
+A declaration that the inference contradicts is not believed (``dmlc.importers.claims`` reports it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+
+from dmlc.importers.registry import Reading
+from dmlc.importers.types import UNKNOWN, type_of
+from dmlc.ir import FOREIGN, Dim, ForeignType, Region, TensorType, Value, dim_names
+from dmlc.onnx_schema.declared import contradicts
+from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
+from dmlc.onnx_schema.values import element_type, type_proto
+from dmlc.ops.constant import constant_of
+
+
+def result_types(reading: Reading, regions: Sequence[Region], versions: Mapping[str, int]) -> list[TensorType]:
+    """The types of the results of the node, which holds the graphs ``regions``."""
+    scope = reading.scope
+    path, names = scope.path, reading.outputs
+    own = [scope.types.inferred(path, name) if name else UNKNOWN for name in names]
+    if not regions:
+        own = _refined(reading, own, versions)
+    out: list[TensorType] = []
+    for index, (name, type) in enumerate(zip(names, own, strict=True)):
+        if not name:
+            out.append(UNKNOWN)
+            continue
+        sources = _sources(reading, regions, index)
+        if len(sources) > 1:
+            joined = _join(reading, sources)
+            type = joined if _open_sizes(joined) <= _open_sizes(type) else type
+        for known in (scope.types.declared, scope.types.supposed):
+            if _open_sizes(type):
+                type = _completed(type, known(path, name), sources)
+        out.append(type)
+    return out
+
+
+def _completed(own: TensorType, claim: TensorType, sources: Sequence[TensorType]) -> TensorType:
+    """The type with what only the claim knows of it; the type alone where the claim is wrong."""
+    if claim is UNKNOWN or any(differ(type, claim) for type in (own, *sources)):
+        return own
+    if isinstance(own, ForeignType):
+        return claim
+    if isinstance(claim, ForeignType):
+        return own
+    sizes = [
+        mine if not _is_open(mine) or _is_open(said) else said
+        for mine, said in zip(own.shape, claim.shape, strict=True)
+    ]
+    return own.with_shape(tuple(sizes))
+
+
+def differ(a: TensorType, b: TensorType) -> bool:
+    """Whether no value has both types."""
+    return a is not UNKNOWN and b is not UNKNOWN and contradicts(type_proto(a), type_proto(b))
+
+
+def _open_sizes(type: TensorType) -> float:
+    """How much is not known of a type: the number of sizes that are not, more than any for a rank."""
+    if isinstance(type, ForeignType):
+        return 100 if type is not UNKNOWN else 101
+    return sum(2 if name.startswith("unk") else 1 for d in type.shape for name in dim_names(d))
+
+
+def _is_open(size: Dim) -> bool:
+    return any(name.startswith("unk") for name in dim_names(size))
+
+
+# --- the inference of the node alone
+
+
+def _refined(reading: Reading, types: Sequence[TensorType], versions: Mapping[str, int]) -> list[TensorType]:
+    """The types, made more precise by ONNX's inference of this node alone: what reading found out about its operands
+    (sizes that were computed, dims that were bound) is more than ONNX knows of the whole model."""
+    if all(map(_is_precise, types)) or any(v is not None and v.type is UNKNOWN for v in reading.inputs):
+        return list(types)
+    try:
+        model = infer(_one_node(reading, versions))
+    except Exception:  # ONNX raises what it likes; then the inference of the whole model has the word
+        return list(types)
+    if model is None:
+        return list(types)
+    found = {info.name: info.type for infos in (model.graph.value_info, model.graph.output) for info in infos}
+    out = []
+    for name, type in zip(reading.proto.output, types, strict=True):
+        mine = _typed(reading, found.get(name)) if name else UNKNOWN
+        out.append(mine if _open_sizes(mine) <= _open_sizes(type) else type)
+    return out
+
+
+def _is_precise(type: TensorType) -> bool:
+    return type.dtype is not FOREIGN and all(isinstance(d, int) for d in type.shape)
+
+
+def _typed(reading: Reading, proto: TypeProto | None) -> TensorType:
+    """The type, in which a text that is an operand's size is that size again; other names were made up by ONNX for
+    this node alone."""
+    sizes: dict[str, Dim] = {str(d): d for v in reading.inputs if v is not None for d in v.shape}
+
+    def named(name: str) -> Dim:
+        if name not in sizes:
+            sizes[name] = reading.scope.fresh()
+        return sizes[name]
+
+    return type_of(proto, {}, reading.scope.fresh, named)
+
+
+def _one_node(reading: Reading, versions: Mapping[str, int]) -> ModelProto:
+    node = NodeProto()
+    node.CopyFrom(reading.proto)
+    graph = GraphProto(name="one_node", node=[node])
+    for name, value in dict(zip(reading.proto.input, reading.inputs, strict=True)).items():
+        if value is not None:
+            _declare(reading, graph, name, value)
+    model = ModelProto(ir_version=8, graph=graph)
+    for domain, version in versions.items():
+        model.opset_import.add(domain=domain, version=version)
+    return model
+
+
+def _declare(reading: Reading, graph: GraphProto, name: str, value: Value) -> None:
+    tensor = constant_of(value)
+    known = reading.scope.known(value)
+    if tensor is not None and tensor.size <= KNOWN_SIZE:
+        graph.initializer.append(numpy_helper.from_array(tensor.array, name))
+    elif isinstance(known, tuple) and value.type.dtype.is_integer and all(isinstance(d, int) for d in known):
+        graph.initializer.append(helper.make_tensor(name, element_type(value.type.dtype), [len(known)], known))
+    else:
+        graph.input.append(ValueInfoProto(name=name, type=type_proto(value.type)))
+
+
+# --- nodes that hold graphs
+
+
+def _sources(reading: Reading, regions: Sequence[Region], index: int) -> list[TensorType]:
+    """The types of the values that one result of a node with graphs may be: of each branch, before and after a body."""
+    if reading.proto.domain not in ("", "ai.onnx") or not regions:
+        return []
+    made = [[value.type for _, value in region.graph.outputs] for region in regions]
+    if reading.op_type == "If":
+        return [types[index] for types in made if index < len(types)]
+    if reading.op_type not in ("Loop", "Scan"):
+        return []
+    body = made[0]
+    states = carried_count(reading.op_type, reading.integer("num_scan_inputs", 0), len(regions[0].formals))
+    first = 2 if reading.op_type == "Loop" else 0 if reading.opset >= 9 else 1
+    number = index + (reading.op_type == "Loop")  # the body of a Loop gives a condition first
+    if number >= len(body):
+        return []
+    if index >= states:
+        return [_stacked(reading, body[number], index - states)]
+    start = reading.input(first + index)
+    return [body[number]] if start is None else [start.type, body[number]]
+
+
+def carried_count(op_type: str, scanned: int, formals: int) -> int:
+    """How many values a Loop or Scan hands from one run of its body to the next."""
+    return max(formals - (2 if op_type == "Loop" else scanned), 0)
+
+
+def _stacked(reading: Reading, type: TensorType, number: int) -> TensorType:
+    """The results of all runs of a body as one tensor."""
+    if isinstance(type, ForeignType):
+        return UNKNOWN
+    axes = reading.integers("scan_output_axes") or ()
+    axis = axes[number] if number < len(axes) else 0
+    axis = axis + type.rank + 1 if axis < 0 else axis
+    return type.with_shape((*type.shape[:axis], reading.scope.fresh(), *type.shape[axis:]))
+
+
+def _join(reading: Reading, types: Sequence[TensorType]) -> TensorType:
+    """What is true of all these types."""
+    first = types[0]
+    if all(type == first for type in types):
+        return first
+    if any(isinstance(type, ForeignType) or type.dtype is not first.dtype for type in types):
+        return UNKNOWN
+    if any(type.rank != first.rank for type in types):
+        proto = type_proto(first)
+        proto.tensor_type.ClearField("shape")
+        return ForeignType(proto=proto.SerializeToString(deterministic=True))
+    fresh, equal = reading.scope.fresh, reading.graph.dims.equal
+    rows = zip(*(type.shape for type in types), strict=True)
+    return first.with_shape(tuple([row[0] if all(equal(row[0], size) for size in row) else fresh() for row in rows]))

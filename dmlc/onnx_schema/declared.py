@@ -1,0 +1,104 @@
+"""Types that a model declares for what its nodes make: claims, which the inference of the nodes may contradict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import AttributeProto, GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
+
+#: The dims and element types of a tensor, sparse or dense.
+_TENSORS = ("tensor_type", "sparse_tensor_type")
+#: Types that hold one other type.
+_HOLDERS = ("sequence_type", "optional_type")
+
+
+def contradicts(a: TypeProto, b: TypeProto) -> bool:
+    """Whether no value has both types: they differ in kind, element type, rank, or a fixed size. What is not known
+    differs from nothing."""
+    kind, other = a.WhichOneof("value"), b.WhichOneof("value")
+    if kind is None or other is None:
+        return False
+    if kind != other:
+        return True
+    if kind in _TENSORS:
+        return _tensors_differ(getattr(a, kind), getattr(b, kind))
+    if kind in _HOLDERS:
+        return contradicts(getattr(a, kind).elem_type, getattr(b, kind).elem_type)
+    return False
+
+
+def _tensors_differ(a: TypeProto.Tensor, b: TypeProto.Tensor) -> bool:
+    if a.elem_type and b.elem_type and a.elem_type != b.elem_type:
+        return True
+    if not a.HasField("shape") or not b.HasField("shape"):
+        return False
+    if len(a.shape.dim) != len(b.shape.dim):
+        return True
+    sizes = zip(a.shape.dim, b.shape.dim, strict=True)
+    return any(x.dim_value != y.dim_value and _is_fixed(x) and _is_fixed(y) for x, y in sizes)
+
+
+def _is_fixed(size: TensorShapeProto.Dimension) -> bool:
+    """Some exporters write -1 for a size that they do not know."""
+    return bool(size.HasField("dim_value") and size.dim_value >= 0)
+
+
+def believed(declared: TypeProto, found: TypeProto) -> TypeProto:
+    """``declared``, or ``found`` where it contradicts that, or where it knows no shape any more."""
+    forgotten = found.HasField("tensor_type") and not found.tensor_type.HasField("shape")
+    lost = forgotten and declared.HasField("tensor_type") and declared.tensor_type.HasField("shape")
+    return found if lost or contradicts(declared, found) else declared
+
+
+def claims(graph: GraphProto) -> Iterator[ValueInfoProto]:
+    """The declarations of a graph that its nodes may contradict: of the values they make, and of its outputs."""
+    yield from graph.value_info
+    yield from graph.output
+
+
+def drop_claims(graph: GraphProto) -> None:
+    """Take all claims away, in place, in the graphs inside nodes too: there the shapes of inputs are claims as well.
+    Outputs keep their names."""
+    del graph.value_info[:]
+    for info in graph.output:
+        info.ClearField("type")
+    for inner in _inner_graphs(graph):
+        for info in inner.input:
+            if info.type.HasField("tensor_type"):
+                info.type.tensor_type.ClearField("shape")
+        drop_claims(inner)
+
+
+def drop_contradicted(graph: GraphProto, inferred: GraphProto) -> None:
+    """Take away, in place, the claims that ``inferred`` contradicts: the same graph with the types of its values as
+    they were inferred without claims."""
+    types = {info.name: info.type for info in claims(inferred)}
+    kept = [i for i in graph.value_info if i.name not in types or not contradicts(i.type, types[i.name])]
+    if len(kept) < len(graph.value_info):
+        copy = GraphProto(value_info=kept)
+        del graph.value_info[:]
+        graph.value_info.extend(copy.value_info)
+    for info in graph.output:
+        if info.name in types and contradicts(info.type, types[info.name]):
+            info.ClearField("type")
+    for inner, same in zip(_inner_graphs(graph), _inner_graphs(inferred), strict=True):
+        drop_contradicted(inner, same)
+
+
+def has_claims(graph: GraphProto) -> bool:
+    """Whether a value of the graph, or of a graph inside it, has a declared type."""
+    if graph.value_info or any(info.type.WhichOneof("value") for info in graph.output):
+        return True
+    return any(map(has_claims, _inner_graphs(graph)))
+
+
+def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield attribute.g
+            elif attribute.type == AttributeProto.GRAPHS:
+                yield from attribute.graphs
+
+
+__all__ = ["believed", "claims", "contradicts", "drop_claims", "drop_contradicted", "has_claims"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
-from dmlc.api.program import BACKENDS, SUFFIXES, Program, kind_of
+from dmlc.api.program import BACKENDS, SUFFIXES, Program, emitted, kind_of
 from dmlc.api.sources import ProgramSource, onnx_model
 from dmlc.diagnostics import DmlcError, refuses
 from dmlc.diagnostics.limits import Limits
@@ -72,4 +72,4 @@ def compile(
     return program
 
 
-__all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "kind_of"]
+__all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "emitted", "kind_of"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dmlc.api.program import Program
+from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, load
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue import targets as codes
@@ -94,7 +94,7 @@ def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProt
     if not asked and lowest <= own < opset and importers.says_flattened(graph, opset):
         try:
             older = Program(graph, replace(options, opset=own), model)
-            saves = len(older.to_onnx().graph.node) < len(program.to_onnx().graph.node)
+            saves = len(emitted(older, "onnx").payload.graph.node) < len(emitted(program, "onnx").payload.graph.node)
         except DmlcError:  # one of the two cannot be said: the newer opset says why
             saves = False
         if saves:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmlc import ir
-from dmlc.codegen.artifact import Artifact, Signature, signature_of
+from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
 from dmlc.codegen.ledger import ledger_document, ledger_json
 from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged
 from dmlc.diagnostics.catalogue import runs as codes
@@ -131,7 +131,9 @@ class Program:
         level = feature_level or self.target.feature_level or ""
         if level not in self._placements:
             types = _types(self.graph)
-            self._placements[level] = placement(self.to_onnx(), self.target, feature_level=level, types=types)
+            self._placements[level] = placement(
+                self._emitted("onnx").payload, self.target, feature_level=level, types=types
+            )
         return self._placements[level]
 
     def losses(self) -> tuple[int, int]:
@@ -152,12 +154,17 @@ class Program:
 
     # --- code
 
-    @collector_paused()
     def artifact(self, kind: str, style: Style = "fast") -> Artifact:
         """The emitted code: ``onnx``, ``numpy``, ``dml`` or ``dxdispatch`` (as saved last). Raises ``DmlcError``.
 
-        ``style`` is that of NumPy code; see ``to_numpy``.
+        ``style`` is that of NumPy code; see ``to_numpy``. The artifact is a copy: changing it leaves the program as it
+        is.
         """
+        return unshared(self._emitted(kind, style))
+
+    @collector_paused()
+    def _emitted(self, kind: str, style: Style = "fast") -> Artifact:
+        """The artifact that the program keeps, which nobody may change."""
         if kind == "dml":
             return self._text(None)
         if kind == "dxdispatch":
@@ -170,7 +177,7 @@ class Program:
         return lowered.artifacts[key]
 
     def to_onnx(self) -> onnx.ModelProto:
-        """The ONNX model."""
+        """The ONNX model: a copy each time, which the caller may change."""
         model: onnx.ModelProto = self.artifact("onnx").payload
         return model
 
@@ -179,15 +186,15 @@ class Program:
 
         ``fast``: large arrays are read few times, by support functions; ``plain``: as one would write it by hand.
         """
-        text: str = self.artifact("numpy", style).payload
+        text: str = self._emitted("numpy", style).payload
         return text
 
     def to_bytes(self, kind: str, style: Style = "fast") -> bytes:
         """What a file of that kind holds."""
         if kind == "onnx":
-            data: bytes = self.to_onnx().SerializeToString(deterministic=True)
+            data: bytes = self._emitted(kind).payload.SerializeToString(deterministic=True)
             return data
-        text: str = (self._dispatches(None) if kind == "dxdispatch" else self.artifact(kind, style)).payload
+        text: str = (self._dispatches(None) if kind == "dxdispatch" else self._emitted(kind, style)).payload
         return text.encode("utf-8")
 
     def save(
@@ -210,7 +217,7 @@ class Program:
         if kind == "onnx":
             from dmlc.runtime.weights import write_model
 
-            artifact = self.artifact(kind)
+            artifact = self._emitted(kind)
             write_model(artifact.payload, path, source=artifact.folder, weights=weights)
         elif kind == "dml":
             beside = path.with_suffix(".npz")
@@ -306,15 +313,15 @@ class Program:
         """
         from dmlc.verify import verify_graph, verify_models
 
-        model, source, original = self.to_onnx(), self.source_graph, self.source_model
+        model, source, original = self._emitted("onnx").payload, self.source_graph, self.source_model
         given: dict[str, Any] = {"inputs": inputs, "seed": seed, "allowed": sorted(self._options.allowed)}
-        given["folder"] = self.artifact("onnx").folder
+        given["folder"] = self._emitted("onnx").folder
         if self._options.narrow_f64:
             source = self._options.narrowed(source)
             given["kinds"] = {name: "float32" for name, value in source.outputs if value.type.dtype.name == "f64"}
             if original is not None:
                 plain = replace(self._options, target=load_target("onnx"), narrow_f64=False, accumulate_f32=False)
-                original = Program(source, replace(plain, only_rules=frozenset())).to_onnx()
+                original = Program(source, replace(plain, only_rules=frozenset()))._emitted("onnx").payload
         if original is not None:
             return verify_models(original, model, **given)
         return verify_graph(source, model, **given)
@@ -349,7 +356,7 @@ class Program:
         if backend == "numpy":
             from dmlc.runtime.numpy_code import NumpyCode
 
-            return NumpyCode(self.artifact("numpy"), self._defaults()).run
+            return NumpyCode(self._emitted("numpy"), self._defaults()).run
         if backend not in BACKENDS:
             help = did_you_mean(backend, BACKENDS) or f"it is one of {', '.join(BACKENDS)}"
             raise fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
@@ -357,13 +364,34 @@ class Program:
             from dmlc.runtime.fixed_sessions import FixedSessions
 
             advice = self.graph.metadata.get(session_advice.KEY)
-            return FixedSessions(self.artifact("onnx"), backend, session_advice.free_dimensions(advice)).run
+            return FixedSessions(self._emitted("onnx"), backend, session_advice.free_dimensions(advice)).run
         from dmlc.runtime.session import Session
 
-        return Session(self.artifact("onnx"), backend).run
+        return Session(self._emitted("onnx"), backend).run
+
+    # --- copying
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it was made from. The passes run again, to the same bytes; sessions are made anew."""
+        return Program, (self.source_graph, self._copied_options(), self.source_model)
+
+    def __copy__(self) -> Program:
+        return Program(self.source_graph, self._copied_options(), self.source_model)
+
+    def __deepcopy__(self, memo: object) -> Program:
+        return Program(self.source_graph.clone(), self._copied_options(), self.source_model)
+
+    def _copied_options(self) -> Options:
+        return replace(self._options, progress=None)  # the caller's, for the compilation that it watched
 
     def __repr__(self) -> str:
         return f"<Program {self.signature.name} for {self.target.name}, opset {self.opset}>"
+
+
+def emitted(program: Program, kind: str, style: Style = "fast") -> Artifact:
+    """The artifact as ``program.artifact`` gives it, but not a copy, so nobody may change it: for this package's own
+    readers. Raises ``DmlcError``."""
+    return program._emitted(kind, style)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

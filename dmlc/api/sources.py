@@ -24,7 +24,10 @@ ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | on
 
 
 def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, Path | None] | None:
-    """The model where the source is one, or the path of one, and the folder of its external data."""
+    """The model where the source is one, or the path of one, and the folder of its external data.
+
+    A caller's model is copied: code is emitted when it is asked for, and the caller may change the model before.
+    """
     if isinstance(source, Source):
         return None
     if not isinstance(source, (str, os.PathLike)):
@@ -37,7 +40,9 @@ def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, 
         if not isinstance(source, onnx.ModelProto):
             message = f"a path, a dmlc.Graph or an onnx.ModelProto is compiled, not {type(source).__name__}"
             raise fail(UNKNOWN_CHOICE, message, exit_code=2)
-        return source, None
+        copy = onnx.ModelProto()
+        copy.CopyFrom(source)
+        return copy, None
     path = Path(source)
     if path.suffix.lower() != ".onnx":
         return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 from dmlc.diagnostics import Source, Span
 from dmlc.ops.call import AttributeSite, CallSite
@@ -52,6 +53,16 @@ class PythonSpan(Span):
     @property
     def end_column(self) -> int:
         return _positions(self._code, self._instruction)[3]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the place itself: code objects cannot be."""
+        return Span, (self.source, self.line, self.column, self.end_line, self.end_column)
+
+    def __copy__(self) -> PythonSpan:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: object) -> PythonSpan:
+        return self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PythonSpan) and self._code is other._code and self._instruction == other._instruction

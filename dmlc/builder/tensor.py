@@ -40,6 +40,9 @@ class Home:
         self.loose = loose
         self.adopted: dict[ir.Value, ir.Value] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _home, (self.graph, self.loose)
+
     def value(self, tensor: Tensor) -> ir.Value:
         """The tensor's value in this graph; a loose tensor is copied here first.
 
@@ -79,6 +82,10 @@ class Home:
         return self.adopted[value]
 
 
+def _home(graph: ir.Graph, loose: bool) -> Home:
+    return Home(graph, loose=loose)
+
+
 class Tensor:
     """A value of the graph that is being built.
 
@@ -94,6 +101,13 @@ class Tensor:
     def __init__(self, home: Home, value: ir.Value) -> None:
         self._home = home
         self._value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Raises ``TypeError``."""
+        raise TypeError(
+            "a tensor of the builder is a place in its graph and cannot be copied or pickled alone; "
+            "copy or pickle the dmlc.Graph, or the program that dmlc.compile makes of it"
+        )
 
     @property
     def shape(self) -> tuple[Dim, ...]:

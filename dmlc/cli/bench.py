@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with console.progress(args.source) as progress:
         program = compile_source(args, source=source, progress=progress)
         feeds: dict[str, Any] = {**made_up(args, program), **given}
-        sizes = bench.fed_sizes(program.artifact("onnx"), feeds, program.source_model)
+        sizes = bench.fed_sizes(api.emitted(program, "onnx"), feeds, program.source_model)
         if sizes:  # with open sizes DirectML fuses nothing
             args.bind = [*args.bind, *sizes.items()]
             program = compile_source(args, source=source, progress=progress)
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _measure(
     program: api.Program, feeds: dict[str, Any], backend: str, rounds: int, sizes: dict[str, int]
 ) -> Benchmark:
-    artifact = program.artifact("onnx")
+    artifact = api.emitted(program, "onnx")
     profile = bench.profile(artifact, feeds, backend, rounds)
     whole = bench.whole(artifact, feeds, backend, rounds)
     alone = bench_nodes.alone(artifact, feeds, backend, rounds, whole.idle_microseconds)

@@ -79,13 +79,13 @@ def _look(args: argparse.Namespace, console: Console) -> _Found:
     with console.progress(args.source) as progress:
         if target.provider is None:
             program = compile_source(_options(args), progress=progress)
-            program.artifact(_kind(program))
+            api.emitted(program, _kind(program))
             return _Found(program, None, program.problems(strict=args.strict))
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
     found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
     is_read = not _is_model(args) and args.source != STDIN
-    locations = compiled.artifact("onnx").locations if compiled is not None and not _is_model(args) else {}
+    locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
     source = read_source(args.source, Limits.of(limits_of(args))) if is_read else Source(args.source, "")
     found += diagnostics_of(report, locations=locations, source=source)
     diagnostics = judged(found, strict=args.strict)
@@ -126,7 +126,7 @@ def _compiled(args: argparse.Namespace, progress: object) -> tuple[api.Program |
     """The program; for a model that the target refuses, None and why: the report says it of the model as it is."""
     try:
         program = compile_source(_options(args), progress=progress)  # type: ignore[arg-type]
-        program.artifact("onnx")
+        api.emitted(program, "onnx")
         return program, ()
     except DmlcError as error:
         if not _is_model(args) or not all(d.code.id.startswith("E050") for d in error.diagnostics):
@@ -196,7 +196,7 @@ def _show(args: argparse.Namespace, console: Console, found: _Found) -> int:
     elif program is not None:
         fields |= {"opset": program.opset, "nodes": nodes_after(program).total()}
     if program is not None:
-        notes = program.artifact(_kind(program)).report
+        notes = api.emitted(program, _kind(program)).report
         fields |= {**signature_json(program.signature), "notes": list(notes)}
         if report is None:
             for sentence in notes:

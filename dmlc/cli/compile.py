@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         program = compile_source(args, source=source, for_numpy=kind in ("numpy", "dxdispatch"), progress=progress)
         progress("making code")
         if kind != "dml":  # whose weights go into a file as it is written
-            program.artifact(kind, args.style)
+            api.emitted(program, kind, args.style)
         if kind == "onnx":
             program.require_sound()
         progress("verifying")
@@ -183,7 +183,7 @@ def _report(
 ) -> None:
     kind, output, size, seconds = written
     nodes = (nodes_after(program) if kind == "onnx" else operations(program.graph)).total()
-    notes = () if kind == "dml" else program.artifact(kind, args.style).report
+    notes = () if kind == "dml" else api.emitted(program, kind, args.style).report
     facts = [count(nodes, "node" if kind == "onnx" else "operation"), f"{size:,} bytes"]
     if kind == "onnx":
         facts.insert(0, f"opset {program.opset}")

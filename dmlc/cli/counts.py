@@ -22,7 +22,7 @@ def nodes_after(program: api.Program) -> Counter[str]:
         return operations(program.graph)
     from dmlc.codegen.onnx.node_counts import node_counts
 
-    return node_counts(program.to_onnx())
+    return node_counts(api.emitted(program, "onnx").payload)
 
 
 def nodes_before(program: api.Program, plain: api.Program | None) -> Counter[str] | None:
@@ -48,7 +48,7 @@ def as_written(args: argparse.Namespace, program: api.Program, source: Source | 
         return None
     try:
         plain = compile_source(args, source=source, as_written=True)
-        plain.artifact("onnx")
+        api.emitted(plain, "onnx")
     except DmlcError:
         return None
     return plain

@@ -52,13 +52,13 @@ def _types(graph: Graph) -> dict[str, TensorType]:
 
 def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> Comparison:
     """Compare a compiled program with the model that was imported, or with ``plain``, the program ``as_written``."""
-    after = side(program.to_onnx(), program.graph, size)
+    after = side(api.emitted(program, "onnx").payload, program.graph, size)
     if program.source_model is not None:
         before = side(program.source_model, program.source_graph, Path(source).stat().st_size)
         return Comparison(before, after, seconds)
     if plain is None:
         return Comparison(None, after, seconds)
-    model = plain.to_onnx()
+    model = api.emitted(plain, "onnx").payload
     return Comparison(side(model, plain.graph, model.ByteSize()), after, seconds)
 
 

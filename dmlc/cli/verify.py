@@ -78,7 +78,9 @@ def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:
         raise UsageError("B is a file, not stdin")
     if Path(args.result).suffix.lower() == _ONNX:
         return _checked(args.result, limits)
-    return api.compile(args.result, target="onnx", model=args.model, limits=limits_of(args)).to_onnx()
+    return api.emitted(
+        api.compile(args.result, target="onnx", model=args.model, limits=limits_of(args)), "onnx"
+    ).payload
 
 
 def _checked(name: str, limits: Limits) -> Path:

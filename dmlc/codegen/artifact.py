@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,15 @@ def signature_of(graph: Graph, *, checked: bool = False) -> Signature:
         conditions=() if imported and not checked else tuple(graph.conditions),
         optional=frozenset(v.name or "" for v in graph.defaults),
     )
+
+
+def unshared(artifact: Artifact) -> Artifact:
+    """A copy whose parts the caller may change."""
+    payload = artifact.payload
+    if not isinstance(payload, str):
+        payload = type(payload)()
+        payload.CopyFrom(artifact.payload)
+    return replace(artifact, payload=payload, locations=dict(artifact.locations), arrays=dict(artifact.arrays))
 
 
 @dataclass(frozen=True, slots=True)

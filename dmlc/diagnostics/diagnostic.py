@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import field, replace
+from typing import Any
 
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.source import Span
@@ -69,12 +70,19 @@ class DmlcError(Exception):
         self.exit_code = exit_code
         super().__init__(self.diagnostics[0].message if self.diagnostics else "unknown error")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _error, (type(self), self.diagnostics, self.exit_code)
+
     def __str__(self) -> str:
         from_each = []
         for d in self.diagnostics:
             place = f" ({d.span})" if d.span else ""
             from_each.append(f"{d.severity}[{d.code.id}]: {d.message}{place}" + (f"; {d.help}" if d.help else ""))
         return "\n".join(from_each)
+
+
+def _error(kind: type[DmlcError], diagnostics: tuple[Diagnostic, ...], exit_code: int) -> DmlcError:
+    return kind(diagnostics, exit_code=exit_code)
 
 
 def fail(code: Code, message: str, *labels: Label, help: str = "", exit_code: int = 1) -> DmlcError:

@@ -156,7 +156,7 @@ class _Importer:
         """The data of an input that need not be fed; of a type that the language lacks it is only passed on."""
         if tensor.data_type in DTYPE_OF:
             return stored(tensor, self.folder)
-        return StoredTensor(ForeignType(), tensor, lambda: None)
+        return StoredTensor(ForeignType(), tensor, _nothing)
 
     def _check_rank(self, name: str, rank: int) -> None:
         if rank > self.limits.rank:
@@ -271,6 +271,10 @@ class _Importer:
                 info = copy
             out[info.name] = info
         return out
+
+
+def _nothing() -> None:
+    """Data of a type that the language lacks: nobody reads it."""
 
 
 def _dim_names(graph: GraphProto) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
@@ -50,9 +51,9 @@ def stored(tensor: TensorProto, folder: Path | None) -> Tensor:
     type = TensorType(dtype, tuple(tensor.dims))
     if tensor.data_location == TensorProto.EXTERNAL:
         data = external(tensor, folder)
-        return StoredTensor(type, tensor, lambda: _read(data, dtype, type), note=data.location, is_apart=True)
+        return StoredTensor(type, tensor, partial(_read, data, dtype, type), note=data.location, is_apart=True)
     _check_inline(tensor, size)
-    return StoredTensor(type, tensor, lambda: _decode(tensor, dtype, type))
+    return StoredTensor(type, tensor, partial(_decode, tensor, dtype, type))
 
 
 def attribute_data(attribute: AttributeProto, op_type: str) -> Array:

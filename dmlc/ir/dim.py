@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dmlc.records import dataclass
 
@@ -40,6 +40,9 @@ class DimExpr:
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
         self.terms = terms
         self._hash = hash(terms)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DimExpr, (self.terms,)  # hashes differ from process to process
 
     def __eq__(self, other: object) -> bool:
         return self.terms == other.terms if isinstance(other, DimExpr) else NotImplemented

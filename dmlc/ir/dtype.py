@@ -29,8 +29,9 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (as_dtype, (self.name,))
+    def __reduce__(self) -> str:
+        """A copy is the same object: the global of this module."""
+        return {"bool": "bool_", "foreign": "FOREIGN"}.get(self.name, self.name)
 
     @property
     def lowest(self) -> int | float:

@@ -58,6 +58,9 @@ class Value:
         nodes = [node for node, _ in self.uses]
         return nodes if len(nodes) < 2 else list(dict.fromkeys(nodes))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a value cannot be copied or pickled alone: copy or pickle its graph")
+
     def __repr__(self) -> str:
         return f"<{self.type} {self.name or '%'}>"
 
@@ -130,6 +133,9 @@ class Node:
         """The attributes, typed."""
         assert isinstance(self.attributes, kind)
         return self.attributes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a node cannot be copied or pickled alone: copy or pickle its graph")
 
     def __repr__(self) -> str:
         return f"<node {self.op.name}>"
@@ -458,8 +464,74 @@ class Graph:
             new.name = old.name
             mapping[old] = new
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as lists in which values are numbers: following the nodes would nest as deep as the graph is long."""
+        return _restored, tuple(_flat(self))
+
+    def __copy__(self) -> Graph:
+        return self.clone()
+
+    def __deepcopy__(self, memo: object) -> Graph:
+        return self.clone()
+
     def __repr__(self) -> str:
         return f"<graph {self.name}: {self._count} nodes>"
+
+
+# --- pickling
+
+
+def _flat(graph: Graph) -> Iterator[Any]:
+    """What ``_restored`` takes."""
+    numbers: dict[Value | None, int] = {None: -1}
+    for value in graph.inputs:
+        numbers[value] = len(numbers) - 1
+    nodes = []
+    for node in graph:
+        for value in node.results:
+            numbers[value] = len(numbers) - 1
+        head = (node.op, [numbers[v] for v in node.operands], node.attributes, [v.type for v in node.results])
+        nodes.append(
+            (*head, node.spans, node.rules, node.name, node.origin, [v.name for v in node.results], node.regions)
+        )
+    yield {
+        "name": graph.name,
+        "opset": graph.opset,
+        "dims": graph.dims,
+        "conditions": graph.conditions,
+        "metadata": graph.metadata,
+        "origin": graph.origin,
+        "notes": graph.notes,
+    }
+    yield [(v.type, v.name, v.span) for v in graph.inputs]
+    yield nodes
+    yield [(name, numbers[value]) for name, value in graph.outputs]
+    yield [(numbers[value], data) for value, data in graph.defaults.items()]
+
+
+def _restored(
+    fields: dict[str, Any],
+    inputs: list[Any],
+    nodes: list[Any],
+    outputs: list[tuple[str, int]],
+    defaults: list[tuple[int, Tensor]],
+) -> Graph:
+    graph = Graph(fields["name"])
+    for field, content in fields.items():
+        setattr(graph, field, content)
+    graph.inputs = [Value(type, None, i, name, span) for i, (type, name, span) in enumerate(inputs)]
+    values: list[Value | None] = list(graph.inputs)
+    for op, operands, attributes, types, spans, rules, name, origin, names, regions in nodes:
+        node = Node(op, tuple([None if n < 0 else values[n] for n in operands]), attributes, types, spans, rules)
+        node.name, node.origin, node.regions = name, origin, regions
+        graph._link(node, None)
+        for value, given in zip(node.results, names, strict=True):
+            value.name = given
+        values.extend(node.results)
+    made = {number: value for number, value in enumerate(values) if value is not None}
+    graph.set_outputs([(name, made[number]) for name, number in outputs])
+    graph.defaults = {made[number]: data for number, data in defaults}
+    return graph
 
 
 __all__ = ["OUTPUT", "Graph", "Node", "OutputAttributes", "Region", "Value"]

@@ -6,7 +6,10 @@ The declarations themselves live in ``dmlc.ops``; this file is the form they fil
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -176,3 +179,26 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is the same object: the global that declares it. Raises ``TypeError`` where no global holds it."""
+        return _declared, _declaration(self)
+
+
+def _declared(module: str, name: str) -> Operation:
+    found: Operation = getattr(importlib.import_module(module), name)
+    return found
+
+
+@cache
+def _declaration(op: Operation) -> tuple[str, str]:
+    """The module and the name of a global that holds the operation, looked up as ``pickle`` does for functions."""
+    package = __name__.partition(".")[0]
+    for module, loaded in sorted(sys.modules.items()):
+        if module.startswith(f"{package}."):
+            for name, value in vars(loaded).items():
+                if value is op:
+                    return module, name
+    raise TypeError(
+        f"operation {op.name} cannot be copied or pickled: no global of {package} holds it"
+    )

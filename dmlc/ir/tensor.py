@@ -32,6 +32,15 @@ class Tensor:
         self.note = note
         self._digest: bytes | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tensor, (self.array, None, self.note)
+
+    def __copy__(self) -> Tensor:
+        return self  # it never changes
+
+    def __deepcopy__(self, memo: object) -> Tensor:
+        return self
+
     @property
     def array(self) -> _Data:
         assert self._array is not None
@@ -90,6 +99,9 @@ class StoredTensor(Tensor):
         self.store = store
         self.note = note
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _stored, (self._type, self.store, self._load, self.note, self.is_apart)
+
     @property
     def array(self) -> _Data:
         if self._array is None:
@@ -112,6 +124,10 @@ class StoredTensor(Tensor):
         if self._digest is None and self.nbytes > _COMPARED_BYTES:
             self._digest = f"stored {id(self)}".encode()
         return super()._key()
+
+
+def _stored(type: TensorType, store: object, load: Callable[[], Any], note: str, is_apart: bool) -> StoredTensor:
+    return StoredTensor(type, store, load, note, is_apart=is_apart)
 
 
 def _frozen(data: _Data) -> _Data:

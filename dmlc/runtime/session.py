@@ -88,6 +88,10 @@ class Session:
         except Exception as error:  # onnxruntime's exceptions have no common base class
             raise self._failure("ONNX Runtime refuses the model", error) from None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Raises ``TypeError``."""
+        raise TypeError("a session of ONNX Runtime cannot be copied or pickled: copy or pickle the program")
+
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs by name. Raises what ``FeedChecker.check`` raises, and E0554 where ONNX Runtime fails."""
         arrays = self.checker.check(feeds)

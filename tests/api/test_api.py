@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 import dmlc
+from dmlc import api
 from dmlc.diagnostics import Source
 from dmlc.ir.printer import print_graph
 from dmlc.passes.options import chosen_classes
@@ -116,7 +117,8 @@ def test_targets_decide_what_is_made() -> None:
 
 def test_emitted_code_is_made_once_and_the_same_each_time() -> None:
     program = dmlc.compile(built())
-    assert program.to_onnx() is program.to_onnx()
+    assert api.emitted(program, "onnx") is api.emitted(program, "onnx")
+    assert program.to_onnx() == program.to_onnx()
     assert program.to_bytes("onnx") == dmlc.compile(built()).to_bytes("onnx")
     assert program.to_numpy() == dmlc.compile(built()).to_numpy()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from dmlc.verify.compare import (
     compare_values,
 )
 from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feeds_of, pattern_of, shapes
+from dmlc.verify.overrides import find_overrides
 from dmlc.verify.parts import are_alike, as_one_array, is_composite
 from dmlc.verify.sizes import Binding
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
@@ -43,6 +44,8 @@ from dmlc.verify.verdict import (
 
 #: Small inputs of small models are drawn this often.
 _DRAWS, _SMALL_NODES, _SMALL_ELEMENTS = 8, 64, 4096
+#: How often the original may run, small or not, to find other values for its defaults.
+_TRIALS, _FEW_TRIALS = 400, 48
 _ORDER = (EXACT, REASSOCIATES, RANGE)
 _MOVES = "the original moves as far when its inputs move in their last places"
 
@@ -66,10 +69,20 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Plan:
-    """What is fed: an interface and sizes that the original runs on."""
+    """What is fed: an interface and sizes that the original runs on, and values for inputs that tell shapes or counts,
+    accepted by the original at the first of the sizes."""
 
     interface: Interface
     bindings: list[Binding]
+    overrides: list[Feeds] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+    def overrides_of(self, place: int, inputs: int) -> list[Feeds]:
+        """Those that are fed with the input at this place: all with the first, each with two more."""
+        if not place:
+            return self.overrides
+        turns = {(1 + 2 * i + turn) % inputs: i for i in range(len(self.overrides)) for turn in (0, inputs // 2)}
+        return [self.overrides[turns[place]]] if place in turns else []
 
 
 def verify_sides(
@@ -148,8 +161,27 @@ def _plan(left: Side, right: Side, seed: int) -> _Plan:
             message = message or (failures[0] if failures else "")
             if bindings:
                 empties = _working(left, tamed, tamed.empty_bindings(bindings[0])[:1], seed, 1)[0]
-                return _Plan(tamed, bindings + empties)
+                return _with_overrides(left, _Plan(tamed, bindings + empties), seed)
     raise NoInputs(f"the original ran with none of the sizes that were tried: {message}")
+
+
+def _with_overrides(left: Side, plan: _Plan, seed: int) -> _Plan:
+    """The plan with other values for the inputs whose default tells a shape, axes or a count."""
+    feeds = feeds_of(plan.interface, plan.bindings, 0, seed)
+
+    def differs(a: dict[str, Any], b: dict[str, Any]) -> bool:
+        return any(found.status == DIFFERENT for found in compare(a, b, EXACT).values())
+
+    budget = _TRIALS if _is_small(left, feeds) else _FEW_TRIALS
+    found = find_overrides(left.defaults(), lambda more: left.run({**feeds, **more}), differs, seed, budget)
+    plan.overrides = found.accepted
+    if found.missing:
+        plan.notes = (f"the original ran with no other value of {', '.join(found.missing)} that was tried",)
+    return plan
+
+
+def _is_small(left: Side, feeds: Feeds) -> bool:
+    return left.size <= _SMALL_NODES and elements(feeds) <= _SMALL_ELEMENTS
 
 
 def _working(
@@ -218,11 +250,12 @@ class _Check:
 
     def verdict(self) -> Verdict:
         first = feeds_of(self.plan.interface, self.plan.bindings, self.numbers[0], self.blank.seed)
-        is_small = self.left.size <= _SMALL_NODES and elements(first) <= _SMALL_ELEMENTS
+        draws = _DRAWS if _is_small(self.left, first) else 1
         for number in self.numbers:
-            self._input(number, _DRAWS if is_small else 1)
+            self._input(number, draws)
         reports = tuple(tally.report(name) for name, tally in self.tallies.items())
         found = replace(self.blank, ran=self.ran, outputs=reports, skipped=tuple(self.skipped), case=self.case)
+        found = replace(found, notes=self.plan.notes)
         if self.failures or any(report.status == DIFFERENT for report in reports):
             return replace(found, status=DIFFERENT, reason=self.failures[0] if self.failures else "")
         if not self.ran:
@@ -232,15 +265,31 @@ class _Check:
         exact = all(report.status == EXACT for report in reports)
         return replace(found, status=EQUAL if exact else WITHIN)
 
+    def _draws(self, number: int, draws: int) -> Iterator[Feeds]:
+        """The data of an input, then the same with other values for shapes and counts, at sizes that go with them."""
+        plan, seed = self.plan, self.blank.seed
+        for draw in range(draws):
+            yield feeds_of(plan.interface, plan.bindings, number, seed, draw)
+        for override in plan.overrides_of(number - self.numbers[0], len(self.numbers)):
+            yield {**feeds_of(plan.interface, plan.bindings[:1], number, seed), **override}
+
+    def _run(self, number: int, feeds: Feeds) -> dict[str, tuple[str, str]]:
+        """The status of each output. Where the original fails, inputs with a default have it. Raises ``RunFailed``."""
+        optional = {spec.name for spec in self.plan.interface.inputs if spec.optional}
+        try:
+            return _Case(number, feeds, self).run()
+        except RunFailed as error:
+            if error.ended or optional.isdisjoint(feeds):
+                raise
+        return _Case(number, {name: data for name, data in feeds.items() if name not in optional}, self).run()
+
     def _input(self, number: int, draws: int) -> None:
         """One input, drawn several times where that costs little; for each output the worst draw counts."""
         worst: dict[str, tuple[str, str]] = {}
         messages, drawn = [], False
-        for draw in range(draws):
-            feeds = feeds_of(self.plan.interface, self.plan.bindings, number, self.blank.seed, draw)
-            case = _Case(number, feeds, self)
+        for feeds in self._draws(number, draws):
             try:
-                found = case.run()
+                found = self._run(number, feeds)
                 drawn = True
             except RunFailed as error:
                 messages.append(str(error))
@@ -383,7 +432,8 @@ class _Case:
         """Whether the original's own result moves as far under changes of its inputs that rounding could make."""
         if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or comparison.name not in self.a:
             return False
-        fixed = jumped_on(first or [], self.feeds)
+        counts = {name for override in self._check.plan.overrides for name in override}
+        fixed = jumped_on(first or [], self.feeds) | counts
         if fixed not in self._instability:
             seed = [self._check.blank.seed, self.number]
             self._instability[fixed] = Instability(self._check.left, self.feeds, seed, fixed)

@@ -15,7 +15,7 @@ from dmlc.ops.binary import DIV, FLOORDIV, MOD
 from dmlc.ops.choose import CAST
 from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.records import dataclass
-from dmlc.verify.inputs import Feeds, InputSpec, Interface, NoInputs
+from dmlc.verify.inputs import Default, Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.loose import loose, loose_result
 from dmlc.verify.onnx_interface import WIDEST
 from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
@@ -72,6 +72,9 @@ class GraphSide:
     def run(self, feeds: Feeds) -> dict[str, Any]:
         values = self._evaluate(feeds, keep=False)
         return {name: values[value] for name, value in self._graph.outputs}
+
+    def defaults(self) -> list[Default]:
+        return []
 
     def weights(self) -> dict[str, Array]:
         return {}

@@ -30,8 +30,8 @@ class NoInputs(Exception):
 class InputSpec:
     """One input: ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``; ``limit`` is set for an index into
     something of that size, from the end too where it ``wraps``; a ``length`` asks for a list of that many tensors. What
-    divides has no zeros where it is ``nonzero``; ``value`` is the only integer that works. An ``optional`` input is fed
-    from time to time."""
+    divides has no zeros where it is ``nonzero``; ``value`` is the only integer that works. An ``optional`` input has a
+    default and is fed from time to time."""
 
     name: str
     kind: str
@@ -46,6 +46,15 @@ class InputSpec:
     @property
     def is_integer(self) -> bool:
         return self.kind.startswith(("int", "uint"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Default:
+    """The default of an input that tells a shape, axes or a count. ``is_free`` where another length may be fed too."""
+
+    name: str
+    value: Array
+    is_free: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.ir import Array, Graph
 from dmlc.verify.check import verify_sides
 from dmlc.verify.graph_side import GraphSide
-from dmlc.verify.inputs import Feeds, Interface, NoInputs
+from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
 from dmlc.verify.patterns import PATTERNS
 from dmlc.verify.tolerance import EXACT, REASSOCIATES
 from dmlc.verify.trace import NoEvidence, RunFailed, Side, Step
@@ -104,6 +104,9 @@ class _Code:
             if isinstance(error, DmlcError) and error.diagnostics[0].code is NO_RUNTIME:
                 raise NoEvidence(str(error.diagnostics[0].message), error.diagnostics[0]) from None
             raise RunFailed(f"{type(error).__name__}: {error}") from None
+
+    def defaults(self) -> list[Default]:
+        return []
 
     def weights(self) -> dict[str, Array]:
         return {}

@@ -50,17 +50,16 @@ def required_inputs(graph: GraphProto, ir_version: int) -> tuple[list[ValueInfoP
 
 
 def interfaces(model: ModelProto) -> list[Interface]:
-    """What may be fed: one interface, or several where a rank is not known. Raises ``NoInputs``."""
+    """What must be fed: one interface, or several where a rank is not known. Raises ``NoInputs``."""
     graph = model.graph
-    needed, optional = required_inputs(graph, model.ir_version)
-    indices, divisors = _uses(graph)
+    needed, _ = required_inputs(graph, model.ir_version)
+    indices, divisors = integer_uses(graph)
     unranked = [info.name for info in needed if not _tensor_type(info).HasField("shape")]
-    widest = WIDEST if any(node.op_type in ("Div", "Mod") for node in _nodes(graph)) else None
+    widest = WIDEST if any(node.op_type in ("Div", "Mod") for node in nodes_of(graph)) else None
     out = []
     for ranks in [(rank,) * len(unranked) for rank in _RANKS] if unranked else [()]:
         rank_of = dict(zip(unranked, ranks, strict=True))
         specs = [_spec(info, rank_of, indices, divisors) for info in needed]
-        specs += [spec for info in optional if (spec := _optional_spec(info)) is not None]
         out.append(Interface(tuple(specs), least=0, widest=widest))
     return out
 
@@ -75,15 +74,6 @@ def _spec(info: ValueInfoProto, ranks: dict[str, int], indices: dict[str, Dim], 
     length = 2 if info.type.HasField("sequence_type") else None
     kind = kind_of(tensor.elem_type)
     return InputSpec(name, kind, shape, indices.get(name), length, name in divisors)
-
-
-def _optional_spec(info: ValueInfoProto) -> InputSpec | None:
-    """An input with a default is overridden where it holds floats of a known shape; integers may be axes or shapes."""
-    tensor = info.type.tensor_type
-    shape = shape_of(tensor, info.name)
-    if kind_of(tensor.elem_type) not in ("float16", "float32", "float64") or not all(isinstance(d, int) for d in shape):
-        return None
-    return InputSpec(info.name, kind_of(tensor.elem_type), shape, optional=True)
 
 
 def _tensor_type(info: ValueInfoProto) -> TypeProto.Tensor:
@@ -141,15 +131,16 @@ def _evaluate(tree: ast.expr) -> Dim:
 # --- what integers are used for
 
 
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+def nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes, those of graphs inside of them too."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
+                yield from nodes_of(inner)
 
 
-def _uses(graph: GraphProto) -> tuple[dict[str, Dim], set[str]]:
+def integer_uses(graph: GraphProto) -> tuple[dict[str, Dim], set[str]]:
     """The inputs that are indices, with the size of what they index, and those that divide."""
     makers = {name: node for node in graph.node for name in node.output if name}
     shapes = {t.name: tuple(t.dims) for t in graph.initializer}

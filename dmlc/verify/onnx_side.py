@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +14,8 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, load, numpy_helper
 
 from dmlc.ir import Array
-from dmlc.verify.inputs import Feeds, Interface
+from dmlc.verify.inputs import Default, Feeds, Interface
+from dmlc.verify.onnx_defaults import defaults, optional_specs
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verify.process import Session
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Step, op_key
@@ -68,7 +70,11 @@ class OnnxSide:
         self._traces: dict[str, tuple[Session, dict[str, str], list[NodeProto]]] = {}
 
     def interfaces(self) -> list[Interface]:
-        return interfaces(self._model)
+        extra = optional_specs(self._model)
+        return [replace(found, inputs=(*found.inputs, *extra)) for found in interfaces(self._model)]
+
+    def defaults(self) -> list[Default]:
+        return defaults(self._model, self._folder)
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         return self._run(self._session, self._names, feeds)
@@ -114,7 +120,7 @@ class OnnxSide:
         """A session that gives these values, and the name that each is fetched by. ``fed_weights`` can be replaced."""
         fed = {
             info.name: info.type.tensor_type.elem_type
-            for info in self._model.graph.input
+            for info in required_inputs(self._model.graph, self._model.ir_version)[0]
             if info.type.HasField("tensor_type") and is_exotic(info.type.tensor_type.elem_type)
         }
         session = self._open(outputs, fed, {}, fed_weights)

@@ -10,7 +10,7 @@ import numpy as np
 from dmlc.diagnostics import Diagnostic
 from dmlc.ir import Array
 from dmlc.records import dataclass
-from dmlc.verify.inputs import Feeds, Interface
+from dmlc.verify.inputs import Default, Feeds, Interface
 
 
 class RunFailed(Exception):
@@ -87,6 +87,9 @@ class Side(Protocol):
 
     def interfaces(self) -> list[Interface]:
         """What may be fed; several where the rank of an input is not known. Raises ``NoInputs``."""
+
+    def defaults(self) -> list[Default]:
+        """The defaults of inputs that other values must be found for, which are no mere data."""
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         """The outputs by name. Raises ``RunFailed``, ``NotVerifiable``."""

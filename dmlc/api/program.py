@@ -265,6 +265,13 @@ class Program:
             return load_target("numpy")
         return load_target("onnx") if self.target.code == "numpy" else self.target
 
+    @property
+    def unchecked(self) -> str:
+        """One line on the nodes of the imported model of which nothing says whether ONNX Runtime loads them; empty if
+        every node was checked, or the program is not a model."""
+        origin = self.source_graph.origin
+        return "" if origin is None else str(origin.unchecked)
+
     def _lower(self, target: Target) -> _Lowered:
         if target.name not in self._lowered:
             chosen = self._options

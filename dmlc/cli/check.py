@@ -201,6 +201,9 @@ def _show(args: argparse.Namespace, console: Console, found: _Found) -> int:
         if report is None:
             for sentence in notes:
                 console.say(f"note: {sentence}")
+        if program.unchecked:
+            fields["unchecked"] = program.unchecked
+            console.say(f"note: {program.unchecked}")
     console.document(fields, ok=code == 0)
     return code
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from dmlc.diagnostics import did_you_mean, fail
+from dmlc.diagnostics import DmlcError, did_you_mean, fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.importers.broken import sizes_without_end
 from dmlc.importers.claims import ClaimCheck, changing_formals, corrected, formal_types, wrong
+from dmlc.importers.faults import Unchecked, check_nodes
 from dmlc.importers.inference import ModelTypes
 from dmlc.importers.inference import Path as GraphPath
 from dmlc.importers.nodes import NodeReader
@@ -65,7 +66,14 @@ def import_model(
     _check_binding(model.graph, bound)
     check_functions(model, limits)
     model = inlined(model)
-    return _Importer(model, folder, bound, limits, opaque=opaque).run()
+    importer = _Importer(model, folder, bound, limits, opaque=opaque)
+    try:
+        return importer.run()
+    except DmlcError:
+        raise
+    except Exception:
+        importer.check()  # a faulty node is the reason
+        raise
 
 
 def _check(model: ModelProto, limits: Limits) -> None:
@@ -122,8 +130,12 @@ class _Importer:
             graph.add_output(info.name, self._output(scope, info.name))
         self.claims.graph(scope, source)
         graph.advice += self.claims.advice()
-        graph.origin = self._origin(scope, source)
+        graph.origin = self._origin(scope, source, self.check().sentence)
         return graph
+
+    def check(self) -> Unchecked:
+        """Raises ``DmlcError`` E0431 for nodes that ONNX Runtime does not load."""
+        return check_nodes(self.model, self.versions, self.binding, self.limits)
 
     def _inputs(self, scope: Scope, source: GraphProto) -> set[str]:
         """Declare the inputs; the names of those that have a default. Before IR version 4 every weight is listed."""
@@ -242,7 +254,7 @@ class _Importer:
         self.claims.graph(scope, source)
         return [self._output(scope, info.name) for info in source.output]
 
-    def _origin(self, scope: Scope, source: GraphProto) -> ModelOrigin:
+    def _origin(self, scope: Scope, source: GraphProto, unchecked: str) -> ModelOrigin:
         frame = ModelProto()
         for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string"):
             if self.model.HasField(name):
@@ -259,7 +271,7 @@ class _Importer:
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
         outputs = self._infos([corrected(scope, info) for info in source.output])
-        return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), outputs)
+        return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), outputs, unchecked)
 
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:
         out = {}

@@ -35,7 +35,8 @@ class ModelOrigin:
     """The model that a graph came from: ``frame`` is the model without nodes and weights.
 
     ``folder`` is where its external data lies. ``inputs`` and ``outputs`` are the declarations of its interface, by
-    name, as they stand after dims were bound.
+    name, as they stand after dims were bound. ``unchecked`` is a sentence on the nodes that
+    could not be checked; empty if all were.
     """
 
     frame: ModelProto
@@ -43,6 +44,7 @@ class ModelOrigin:
     folder: Path | None = None
     inputs: dict[str, ValueInfoProto] = field(default_factory=dict)
     outputs: dict[str, ValueInfoProto] = field(default_factory=dict)
+    unchecked: str = ""
 
 
 def known_of(node: Node, names: Sequence[str]) -> Known:

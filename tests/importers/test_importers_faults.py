@@ -1,0 +1,182 @@
+"""Models that ONNX Runtime refuses to load are refused, with the node's name; those that it loads are not."""
+
+from __future__ import annotations
+
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto, TensorProto, helper, parser
+
+import dmlc
+from dmlc.cli.main import main
+from dmlc.diagnostics import DmlcError
+
+X = "float[2,3] x"
+
+
+def model(body: str, inputs: str = X, opset: int = 17, result: str = "float y", more: str = "") -> ModelProto:
+    text = f'<ir_version: 8, opset_import: ["": {opset}{more}]> g ({inputs}) => ({result}) {{ {body} }}'
+    made = parser.parse_model(text)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    return made
+
+
+def refusal(made: ModelProto) -> str:
+    """The message that ONNX Runtime refuses a model with; empty where it loads."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # what its bindings raise has no common class
+        return str(error)
+    return ""
+
+
+IMAGE = "float[1,2,8,8] x"
+#: (name of the node, inputs, body)
+BROKEN: list[tuple[str, str, str]] = [
+    ("dilations", IMAGE, "[dilations] y = MaxPool<kernel_shape=[2,2], dilations=[1,1,1]>(x)"),
+    ("strides", IMAGE, "[strides] y = MaxPool<kernel_shape=[2,2], strides=[1]>(x)"),
+    ("pads", IMAGE, "[pads] y = AveragePool<kernel_shape=[2,2], pads=[1,1]>(x)"),
+    ("kernel", IMAGE, "[kernel] y = MaxPool<kernel_shape=[2,2,2]>(x)"),
+    ("conv", IMAGE + ", float[4,2,3,3] w", "[conv] y = Conv<kernel_shape=[3,3], strides=[1,1,1]>(x, w)"),
+    ("flat", "float[3] x, float[4,2,3,3] w", "[flat] y = Conv(x, w)"),
+    ("sizes", "float[2,3] x, float[2,4] z", "[sizes] y = Add(x, z)"),
+    ("later", "float[2,3] x, float[3,2] z", "r = Relu(x) t = Transpose(z) s = Exp(z) [later] y = Mul(r, s)"),
+    ("truth", "float[2,3] x, float[2,4] z", "[truth] c = Greater(x, z) y = Cast<to=1>(c)"),
+    ("choice", "bool[2,5] c, float[2,3] x", "[choice] y = Where(c, x, x)"),
+    ("join", "float[2,3] x, float[3,3] z", "[join] y = Concat<axis=1>(x, z)"),
+    ("ranks", "float[2,3] x, float[3] z", "[ranks] y = Concat<axis=0>(x, z)"),
+    ("end", X, "[end] y = Concat<axis=2>(x, x)"),
+    ("product", "float[2,3] x, float[4,5] z", "[product] y = MatMul(x, z)"),
+    ("gemm", "float[2,3] x, float[4,5] z", "[gemm] y = Gemm(x, z)"),
+    ("vector", "float[2,3,4] x, float[4,5] z", "[vector] y = Gemm(x, z)"),
+    ("perm", X, "[perm] y = Transpose<perm=[0,1,2]>(x)"),
+    ("twice", X, "[twice] y = Transpose<perm=[0,0]>(x)"),
+    ("soft", X, "[soft] y = Softmax<axis=2>(x)"),
+    ("flatten", X, "[flatten] y = Flatten<axis=3>(x)"),
+    ("arg", X, "[arg] i = ArgMax<axis=2>(x) y = Cast<to=1>(i)"),
+    ("gather", "float[2,3] x, int64[1] i", "[gather] y = Gather<axis=2>(x, i)"),
+    ("mean", X, "[mean] y = ReduceMean<axes=[2]>(x)"),
+    ("squeeze", X, "a = Constant<value = int64[1] {1}>() [squeeze] y = Squeeze(x, a)"),
+    ("beyond", X, "a = Constant<value = int64[1] {5}>() [beyond] y = Unsqueeze(x, a)"),
+    ("split", X, "s = Constant<value = int64[2] {1, 3}>() [split] y, z = Split<axis=1>(x, s)"),
+    ("expand", X, "s = Constant<value = int64[2] {2, 4}>() [expand] y = Expand(x, s)"),
+    ("mixed", "float[2,3] x, int64[2,3] z", "[mixed] y = Add(x, z)"),
+    ("text", "string[2] s", "[text] y = Relu(s)"),
+    ("logic", X, "[logic] c = And(x, x) y = Cast<to=1>(c)"),
+    ("floats", "float[2,3] x, float[1] i", "[floats] y = Gather(x, i)"),
+    ("to", X, "[to] y = Cast(x)"),
+    ("axis", X, "[axis] y = Concat(x, x)"),
+    ("spaces", "float[1,4,2,2] x", "[spaces] y = DepthToSpace(x)"),
+    ("unknown", X, "[unknown] y = Relu<alpha=1.0>(x)"),
+    ("kind", X, "[kind] y = LeakyRelu<alpha=1>(x)"),
+    ("few", X, "[few] y = Add(x)"),
+    ("many", X, "[many] y = Relu(x, x)"),
+    ("results", X, "[results] y, z = Relu(x)"),
+    ("inside", "bool c, float[2,3] x, float[2,4] z",
+     "y = If(c) <then_branch = t () => (float[2,3] a) { [inside] a = Add(x, z) }, "
+     "else_branch = e () => (float[2,3] b) { b = Relu(x) }>"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "body"), BROKEN, ids=[name for name, *_ in BROKEN])
+def test_a_model_that_does_not_load_is_refused(name: str, inputs: str, body: str) -> None:
+    made = model(body, inputs)
+    assert refusal(made), "ONNX Runtime loads it"
+    with pytest.raises(DmlcError) as caught:
+        dmlc.compile(made, target="onnx").artifact("onnx")
+    assert {d.code.id for d in caught.value.diagnostics} == {"E0431"}
+    (message,) = [d.message for d in caught.value.diagnostics]
+    assert name in message
+
+
+#: Models that load, though something is unusual about them.
+FINE: dict[str, ModelProto] = {
+    "other count": model("s = Constant<value = int64[2] {2, 4}>() y = Reshape(x, s)"),
+    "blocks": model("y = DepthToSpace<blocksize=2>(x)", "float[1,3,2,2] x"),
+    "letters": model("r = Exp(x) y = Einsum<equation=\"ij,jk->ik\">(r, z)", "float[2,3] x, float[4,3] z"),
+    "dilations": model("y = MaxPool<kernel_shape=[2,2], dilations=[1,1]>(x)", IMAGE),
+    "stretched": model("y = Add(x, z)", "float[2,3] x, float[1,3] z"),
+    "open": model("y = Add(x, z)", "float[N,3] x, float[M,3] z"),
+    "negative axis": model("y = Softmax<axis=-2>(x)"),
+    "axis at the end": model("y = Flatten<axis=2>(x)"),
+    "kept shape": model("s = Constant<value = int64[2] {0, -1}>() y = Reshape(x, s)"),
+    "matrix by vector": model("y = MatMul(x, z)", "float[2,3] x, float[3] z"),
+    "empty": model("y = Concat<axis=0>(x, z)", "float[2,3] x, float[0,3] z"),
+    "computed": model("s = Shape(x) y = Reshape(z, s)", "float[2,3] x, float[7] z"),
+    "fed shape": model("y = Reshape(x, s)", "float[2,3] x, int64[2] s"),
+    "contrib": model("h = com.microsoft.FusedMatMul(x, z) y = Relu(h)", "float[2,3] x, float[3,4] z",
+                     more=', "com.microsoft": 1'),
+    "contrib of ONNX's domain": model("y = SimplifiedLayerNormalization<axis=-1>(x, s)", "float[2,3] x, float[3] s"),
+    "unsorted": model("y = Exp(h) h = Relu(x)"),
+    "in a branch": model(
+        "y = If(c) <then_branch = t () => (float[2,3] a) { a = Add(x, z) }, "
+        "else_branch = e () => (float[2,3] b) { b = Relu(x) }>", "bool c, float[2,3] x, float[1,3] z"),
+    "in a loop": model(
+        "n = Constant<value = int64 {3}>() c = Constant<value = bool {1}>() y = Loop(n, c, x) <body = b "
+        "(int64 i, bool k, float[2,3] v) => (bool k2, float[9,9] w) { k2 = Identity(k) w = Add(v, x) }>"),
+}  # fmt: skip
+
+
+def declared(shape: list[int]) -> ModelProto:
+    """A value in between that is declared with another shape than it has."""
+    made = model("h = Relu(x) y = Add(h, x)")
+    made.graph.value_info.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, shape))
+    return made
+
+
+FINE |= {"wrong size": declared([2, 4]), "wrong rank": declared([2])}
+
+
+@pytest.mark.parametrize("name", FINE)
+@pytest.mark.parametrize("target", ["onnx", "directml"])
+def test_a_model_that_loads_is_not(name: str, target: str) -> None:
+    assert refusal(FINE[name]) == ""
+    dmlc.compile(FINE[name], target=target).artifact("onnx")
+
+
+def test_each_faulty_node_is_reported() -> None:
+    body = "[one] a = Add(x, z) [two] b = MatMul(x, z) c = Exp(a) y = Add(c, b)"
+    with pytest.raises(DmlcError) as caught:
+        dmlc.compile(model(body, "float[2,3] x, float[2,4] z"))
+    messages = [d.message for d in caught.value.diagnostics]
+    assert [name in message for name, message in zip(("one", "two"), messages, strict=True)] == [True, True]
+
+
+def test_fixed_dims_are_checked() -> None:
+    made = model("[sum] y = Add(x, z)", "float[N,3] x, float[M,3] z")
+    dmlc.compile(made, bind={"N": 4, "M": 4})
+    with pytest.raises(DmlcError, match="sum"):
+        dmlc.compile(made, bind={"N": 4, "M": 5})
+
+
+def test_overridable_defaults_are_not_facts() -> None:
+    made = model("y = Reshape(x, s)", "float[2,3] x, int64[2] s")
+    made.graph.initializer.append(helper.make_tensor("s", TensorProto.INT64, [2], [2, 4]))
+    assert refusal(made) == ""
+    dmlc.compile(made, target="onnx").artifact("onnx")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("contrib", "not checked: 1 node (com.microsoft.FusedMatMul), which onnx"), ("stretched", "")],
+)
+def test_what_is_not_checked_is_said(
+    name: str, said: str, tmp_path: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = f"{tmp_path}/m.onnx"
+    onnx.save(FINE[name], path)
+    assert main(["check", path, "--target", "onnx"]) == 0
+    out = capsys.readouterr()
+    lines = [line for line in (out.out + out.err).splitlines() if "not checked" in line]
+    assert len(lines) == bool(said) and all(said in line for line in lines)
+
+
+def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    path = f"{tmp_path}/m.onnx"
+    onnx.save(model("[pool] y = MaxPool<kernel_shape=[2,2], dilations=[1,1,1]>(x)", IMAGE), path)
+    for verb in (["check", path], ["compile", path, "-o", f"{tmp_path}/o.onnx"]):
+        assert main(verb) == 1
+        assert "E0431" in (said := "".join(capsys.readouterr())) and "pool" in said

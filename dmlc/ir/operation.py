@@ -199,6 +199,4 @@ def _declaration(op: Operation) -> tuple[str, str]:
             for name, value in vars(loaded).items():
                 if value is op:
                     return module, name
-    raise TypeError(
-        f"operation {op.name} cannot be copied or pickled: no global of {package} holds it"
-    )
+    raise TypeError(f"operation {op.name} cannot be copied or pickled: no global of {package} holds it")

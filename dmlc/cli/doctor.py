@@ -36,7 +36,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     missing = [name for name, trial in trials.items() if trial.missing]
     broken = {name: trial.error for name, trial in trials.items() if trial.version is None and not trial.missing}
     mixed = _mixed(runtimes)
-    advice = [*_library_advice(missing, broken), *_runtime_advice(runtimes)]
+    advice = [*_library_advice(missing, broken, runtimes), *_runtime_advice(runtimes)]
     if trials[_RUNTIME].version is not None and _DML not in providers:
         advice.append(_directml_advice(runtimes))
     if problem:
@@ -78,16 +78,22 @@ def _state(trial: Trial) -> str:
     return trial.version or ("missing" if trial.missing else f"broken: {trial.error}")
 
 
-def _library_advice(missing: Sequence[str], broken: Mapping[str, str]) -> Iterator[str]:
+def _library_advice(
+    missing: Sequence[str], broken: Mapping[str, str], runtimes: Sequence[RuntimeDistribution]
+) -> Iterator[str]:
     for name in missing:
         yield f"{name} is missing ({LIBRARIES[name].purpose}): pip install {package_to_install(name)}"
     for name, error in broken.items():
         needed = [each for each in missing if f"'{each}'" in error]
         if needed:
             yield f"{name} cannot be imported without {needed[0]}."
+            continue
+        text = f"{name} ({LIBRARIES[name].purpose}) cannot be imported: {error}"
+        here = [each.name for each in runtimes if each.imported] if name == _RUNTIME else []
+        if len(here) > 1 or (_mixed(runtimes) and name == _RUNTIME):
+            yield text  # the advice on the packages follows
         else:
-            again = f"pip install --force-reinstall {package_to_install(name)}"
-            yield f"{name} ({LIBRARIES[name].purpose}) cannot be imported: {error}\n  {again}"
+            yield f"{text}\n  pip install --force-reinstall {here[0] if here else package_to_install(name)}"
 
 
 def _cpu_kernels(trials: Mapping[str, Trial]) -> tuple[str, str]:

@@ -111,9 +111,22 @@ def _missing(name: str, needed_by: str) -> DmlcError:
 
 
 def _broken(name: str, reason: str) -> DmlcError:
-    package = package_to_install(name)
-    help = f"pip install --force-reinstall {package}{_alternative(name)}; dmlc doctor shows what is installed"
+    packages = _installed_packages(name) or [package_to_install(name)]
+    again = f"pip install --force-reinstall {packages[0]}"
+    if len(packages) > 1:  # builds of ONNX Runtime that overwrote each other
+        again = f"keep one of {', '.join(packages)}: pip uninstall -y {' '.join(packages)} && pip install {packages[0]}"
+    help = f"{again}{_alternative(name)}; dmlc doctor shows what is installed"
     return fail(_code(name), f"{name} is installed, but cannot be used: {reason}", help=help)
+
+
+def _installed_packages(name: str) -> list[str]:
+    """Return the distributions that have files of a module."""
+    from importlib.metadata import packages_distributions
+
+    try:
+        return sorted(set(packages_distributions().get(name, ())))
+    except Exception:  # one damaged distribution of any library is enough
+        return []
 
 
 def _code(name: str) -> Code:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
 import sys
-from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from dmlc.diagnostics.libraries import LIBRARIES, one_line
 from dmlc.records import dataclass
+from dmlc.runtime.child_process import ChildFailed, ChildProcess
 
 #: Seconds for one import.
 _LIMIT = 120
-#: The last line of stdout is the answer: a library may print others before.
 _CODE = """
-import importlib, json, sys
-name, names, sys.path[:] = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
-answer = {"version": None, "error": None, "missing": False, "providers": []}
+import importlib
+name, names = arguments
+answer = {"version": None, "error": "", "missing": False, "providers": []}
 try:
     module = importlib.import_module(name)
     lacking = [each for each in names if not hasattr(module, each)]
@@ -32,8 +29,6 @@ try:
 except BaseException as error:
     answer["missing"] = isinstance(error, ModuleNotFoundError) and error.name == name
     answer["version"], answer["error"] = None, f"{type(error).__name__}: {error}"
-print()
-print(json.dumps(answer), flush=True)
 """
 
 
@@ -54,7 +49,7 @@ def try_imports() -> dict[str, Trial]:
     """Import every library of dmlc, each in a process of its own with this process's ``sys.path``; raise nothing."""
     out = {name: _refused_here(name) for name in LIBRARIES}
     started = {name: _start(name) for name, trial in out.items() if trial is None}
-    done = {name: _answer(process) for name, process in started.items()}
+    done = {name: _result(child) for name, child in started.items()}
     return {name: trial or done[name] for name, trial in out.items()}
 
 
@@ -70,42 +65,13 @@ def _refused_here(name: str) -> Trial | None:
         return Trial(None, one_line(error))
 
 
-def _start(name: str) -> subprocess.Popen[bytes] | str:
-    """Start the import; the reason if no process can be started."""
-    arguments = [name, json.dumps(LIBRARIES[name].names), json.dumps([str(each) for each in sys.path])]
-    pipe, none = subprocess.PIPE, subprocess.DEVNULL
+def _start(name: str) -> ChildProcess:
+    return ChildProcess(_CODE, (name, LIBRARIES[name].names), seconds=_LIMIT)
+
+
+def _result(child: ChildProcess) -> Trial:
     try:
-        return subprocess.Popen([sys.executable, "-c", _CODE, *arguments], stdin=none, stdout=pipe, stderr=pipe)
-    except (OSError, ValueError) as error:
-        return one_line(error)
-
-
-def _answer(process: subprocess.Popen[bytes] | str) -> Trial:
-    if isinstance(process, str):
-        return Trial(None, f"no process can be started to import it: {process}")
-    try:
-        out, err = process.communicate(timeout=_LIMIT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return Trial(None, f"its import took longer than {_LIMIT} s")
-    try:
-        answer = json.loads(out.decode("utf-8", "replace").strip().splitlines()[-1])
-        return Trial(
-            answer["version"], one_line(answer["error"] or ""), bool(answer["missing"]), tuple(answer["providers"])
-        )
-    except (ValueError, LookupError, TypeError):  # the process ended before it could answer
-        return Trial(None, one_line(f"its import ended the process with {_ending(process.returncode)} {_last(err)}"))
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"code {code:#x}" if code > 255 else f"code {code}"
-    names = {int(each): each.name for each in signal.Signals}
-    return f"signal {names.get(-code, str(-code))}"
-
-
-def _last(err: bytes) -> str:
-    """Return the last lines that the process wrote to stderr, in parentheses."""
-    lines: Sequence[str] = [line.strip() for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    return f"({' '.join(lines[-2:])})" if lines else ""
+        answer: dict[str, Any] = child.answer()
+    except ChildFailed as error:
+        return Trial(None, f"when it is imported, {error}")
+    return Trial(answer["version"], one_line(answer["error"]), answer["missing"], tuple(answer["providers"]))

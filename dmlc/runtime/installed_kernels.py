@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.libraries import load, one_line
 from dmlc.records import dataclass
+from dmlc.runtime.child_process import ChildProcess
 from dmlc.targets import KernelTable, Target, operators_of
 from dmlc.targets.kernel_rows import INSERTED
 
@@ -28,6 +29,18 @@ Types: TypeAlias = dict[str, list[str]]
 #: The model opsets that are asked for.
 OPSETS = range(11, 22)
 _OPEN_END = 2**31 - 1
+#: Providers of builds whose kernels can be read in this process.
+_SAFE_PROVIDERS = frozenset({"CPUExecutionProvider", "AzureExecutionProvider"})
+#: Seconds for reading them in another.
+_LIMIT = 120
+_READ = """
+from onnxruntime.capi import onnxruntime_pybind11_state as state
+answer = [
+    (kernel.op_name, *kernel.version_range, {name: list(types) for name, types in kernel.type_constraints.items()})
+    for kernel in state.get_all_opkernel_def()
+    if kernel.provider == "CPUExecutionProvider" and not kernel.domain
+]
+"""
 _SHORT = {
     "float16": "f16", "float": "f32", "double": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool",
@@ -44,17 +57,34 @@ class Installed:
 
 
 def read_kernels(operators: Container[str] | None = None) -> Kernels:
-    """The kernels of the CPU provider for operators, or for all. Raises ``ImportError`` or ``AttributeError`` where
-    they cannot be read."""
+    """Return the kernels of the CPU provider for operators, or for all.
+
+    Raises ``DmlcError`` E0560 if ONNX Runtime is missing or broken. Raises ``ImportError``, ``AttributeError`` or
+    ``ChildFailed`` if its kernels cannot be read.
+    """
+    out: Kernels = defaultdict(list)
+    for op, first, last, types in _all_kernels():
+        if operators is None or op in operators:
+            out[op].append((first, last, {parameter: set(_short(names)) for parameter, names in types.items()}))
+    return dict(out)
+
+
+def _all_kernels() -> Iterable[tuple[str, int, int, Mapping[str, Sequence[str]]]]:
+    """Read operator, first and last version and types of each kernel of the CPU provider.
+
+    The function makes every provider that the build has, and reads a kernel registry that some do not have: in the
+    OpenVINO build 1.24.1 it ends the process. Builds with providers that are not known to be safe are read in another.
+    """
+    if not _SAFE_PROVIDERS.issuperset(load("onnxruntime").get_available_providers()):
+        kernels: list[tuple[str, int, int, dict[str, list[str]]]] = ChildProcess(_READ, None, seconds=_LIMIT).answer()
+        return kernels
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    out: Kernels = defaultdict(list)
-    for kernel in state.get_all_opkernel_def():
-        op = kernel.op_name
-        if (operators is None or op in operators) and kernel.provider == "CPUExecutionProvider" and not kernel.domain:
-            first, last = kernel.version_range
-            out[op].append((first, last, {p: set(_short(names)) for p, names in kernel.type_constraints.items()}))
-    return dict(out)
+    return (
+        (kernel.op_name, *kernel.version_range, kernel.type_constraints)
+        for kernel in state.get_all_opkernel_def()
+        if kernel.provider == "CPUExecutionProvider" and not kernel.domain
+    )
 
 
 def types_by_opset(kernels: Kernels, op: str) -> dict[int, Types]:
@@ -144,7 +174,7 @@ def all_rows() -> dict[str, list[list[Any]]]:
 @lru_cache(maxsize=1)
 def installed() -> Installed:
     """The table of the operators that lowerings emit. Read once a process: that takes some 20 ms, and what loading
-    onnxruntime takes."""
+    onnxruntime takes, twice for builds that are read in another process."""
     try:
         library = load("onnxruntime")
     except DmlcError as error:  # missing or broken: dmlc compiles without it
@@ -153,7 +183,7 @@ def installed() -> Installed:
     try:
         operators = rows_of(operators_of("ort_cpu"))
     except Exception as error:  # a function for debugging: other builds may lack it, or answer in another form
-        return Installed(version, None, f"onnxruntime {version} does not tell its kernels: {one_line(error)}")
+        return Installed(version, None, f"onnxruntime {version} does not tell its kernels: {one_line(str(error))}")
     source = f"onnxruntime {version}, as installed: get_all_opkernel_def(), CPUExecutionProvider"
     return Installed(version, KernelTable(source, operators))
 

@@ -109,7 +109,7 @@ def test_windowsml_is_a_directml_provider(site: Path) -> None:
     [
         ("raise ImportError('DLL load failed while importing native')", "DLL load failed while importing native"),
         ("raise OSError('libcuda.so.1: cannot open shared object file')", "libcuda.so.1"),
-        ("import os\nos.abort()", "SIGABRT" if os.name == "posix" else "ended the process"),
+        ("import os\nos.abort()", "SIGABRT" if os.name == "posix" else "process ended"),
         ("import sys\nsys.exit(7)", "SystemExit"),
         ("import another_package_that_nobody_has", "another_package_that_nobody_has"),
         ("InferenceSession = 1", "has no SessionOptions"),
@@ -126,8 +126,32 @@ def test_a_broken_import_is_quoted(site: Path, body: str, quoted: str) -> None:
     assert found["missing"] == [] and found["providers"] == []
 
 
+def test_a_build_that_crashes_when_its_kernels_are_read_compiles_and_is_reported(tmp_path: Path) -> None:
+    """OpenVINO's build 1.24.1 does so."""
+    files = runtime_files("onnxruntime-openvino", "1.24.1", "OpenVINOExecutionProvider", CPU)
+    crash = "import os\ndef get_all_opkernel_def():\n    os.abort()\n"
+    install(tmp_path, "onnxruntime-openvino", "1.24.1", {**files, "capi/onnxruntime_pybind11_state.py": crash})
+    (tmp_path / "m.dml").write_text("model m(x: f32[3]) -> (y) {\n    y = x + 1\n    return y\n}\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(dmlc.__file__).parents[1])])
+    for words in (["doctor"], ["compile", "m.dml", "--target", "cpu"]):
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, *words],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        if words == ["doctor"]:
+            assert "onnxruntime 1.24.1 does not tell its kernels: the process ended with" in done.stdout
+
+
 def test_an_empty_folder_is_not_onnx_runtime(site: Path) -> None:
     (site / "onnxruntime" / "capi").mkdir(parents=True)
     code, out = doctor(site)
     assert code == 1
     assert "has no InferenceSession" in out and "No installed package lists the files of" in out
+
+
+def test_a_broken_build_is_repaired_as_the_package_that_it_is(site: Path) -> None:
+    install(site, "onnxruntime-openvino", "1.24.1", {"__init__.py": "raise OSError('libopenvino.so')"})
+    code, out = doctor(site)
+    assert code == 1
+    assert "pip install --force-reinstall onnxruntime-openvino\n" in out

@@ -143,6 +143,18 @@ def test_the_data_file_stands_in(missing: str, monkeypatch: pytest.MonkeyPatch) 
         assert problem in dmlc_command(*words)[1], words
 
 
+@pytest.mark.parametrize("other", ["OpenVINOExecutionProvider", "DmlExecutionProvider", "UnheardOfProvider"])
+def test_builds_with_other_providers_are_read_in_another_process(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = installed_kernels.read_kernels()
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [other, "CPUExecutionProvider"])
+
+    def crash() -> None:
+        raise AssertionError("read in this process")
+
+    monkeypatch.setattr(state, "get_all_opkernel_def", crash)
+    assert installed_kernels.read_kernels() == expected
+
+
 def test_the_command_line_tells_the_version_that_was_read() -> None:
     code, out = dmlc_command("targets", "cpu")
     assert code == 0 and f"onnxruntime {VERSION}, as installed" in out

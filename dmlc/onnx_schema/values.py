@@ -9,7 +9,7 @@ from onnx import AttributeProto, TypeProto, helper, numpy_helper
 
 from dmlc.diagnostics import did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import DType, ForeignType, OpError, Tensor, TensorType
+from dmlc.ir import DTYPES, DType, ForeignType, OpError, Tensor, TensorType
 from dmlc.onnx_schema.schemas import Schema
 from dmlc.ops.attributes import show
 
@@ -21,6 +21,20 @@ AttributeValue = Scalar | tuple[Scalar, ...] | Tensor
 def element_type(dtype: DType) -> int:
     """ONNX's number of a dtype."""
     return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
+
+
+def dtype_of_foreign(type: TensorType) -> DType | None:
+    """The dtype of a tensor of unknown rank; None if it is not a tensor of a dtype of the language."""
+    if not isinstance(type, ForeignType) or not type.proto:
+        return None
+    number = TypeProto.FromString(type.proto).tensor_type.elem_type
+    return next((dtype for dtype in DTYPES if element_type(dtype) == number), None)
+
+
+def unsized(dtype: DType) -> ForeignType:
+    """The type of a tensor of that dtype and an unknown rank."""
+    proto = TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type(dtype)))
+    return ForeignType(proto=proto.SerializeToString(deterministic=True))
 
 
 def type_proto(type: TensorType) -> TypeProto:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dmlc.ir import Graph, Node
 from dmlc.passes.legal_rules.table import NEEDS
+from dmlc.passes.repair_rules.foreign import element_dtype
 from dmlc.targets import Target
 from dmlc.targets.provider import Provider, provider
 
@@ -28,7 +29,8 @@ def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
 def _used(graph: Graph) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """(operator, domain, dtypes of the operands) of the nodes, those of bodies too."""
     for node in graph:
-        dtypes = tuple(sorted({value.type.dtype.name for value in node.operands if value is not None}))
+        found = [element_dtype(value) for value in node.operands if value is not None]
+        dtypes = tuple(sorted({dtype.name for dtype in found if dtype is not None}))
         for op_type, domain in _operators(node):
             yield op_type, domain, dtypes
         for region in node.regions:

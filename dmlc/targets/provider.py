@@ -33,6 +33,7 @@ _ROW: dict[str, Check] = {
     "opsets": list_of(is_range),
     **dict.fromkeys(("directml", "inputs", "outputs"), list_of(is_text)),
     "tensors": maybe(map_of(is_text)),
+    "unread": list_of(is_count),
     **dict.fromkeys(("graph", "host"), is_flag),
 }
 _EARLIER: dict[str, Check] = {
@@ -96,7 +97,7 @@ class ProviderRow:
     ``tensors`` says which tensor of that DirectML operator is which operand (``i0``), result (``o0``), or type.
     ``inputs`` and ``outputs`` are type parameters or types. ``graph`` is false where the node never joins a fused
     graph, ``host`` true where the kernel is the CPU's, registered for the provider. ``earlier`` are the forms of older
-    releases, oldest first.
+    releases, oldest first. ``unread`` are operands whose elements are not read: only their type or shape counts.
     """
 
     domain: str
@@ -109,6 +110,7 @@ class ProviderRow:
     outputs: tuple[str, ...] = ()
     graph: bool = True
     host: bool = False
+    unread: frozenset[int] = frozenset()
     earlier: tuple[EarlierForm, ...] = ()
 
     def in_release(self, release: str | None) -> ProviderRow:
@@ -232,6 +234,7 @@ def _row(raw: dict[str, Any], file: str) -> ProviderRow:
         outputs=tuple(raw.get("outputs", ())),
         graph=raw.get("graph", True),
         host=raw.get("host", False),
+        unread=frozenset(raw.get("unread", ())),
         earlier=_earlier(raw.get("earlier", []), file, str(op)),
     )
 

@@ -102,3 +102,70 @@ def test_eight_axes_are_left() -> None:
     eight = [2] * 8
     m = r.model(r.node("Neg", ["x"], ["y"]), [("x", r.FLOAT, eight)], [("y", r.FLOAT, eight)])
     assert r.operators(r.left_alone(m, "merge-elementwise-axes")) == ["Neg"]
+
+
+ELEMENTWISE = [
+    ("HardSwish", {}, 1), ("LeakyRelu", {"alpha": 0.25}, 1), ("PRelu", {}, 2), ("Elu", {}, 1), ("Softplus", {}, 1),
+    ("Max", {}, 3), ("Sum", {}, 3), ("Min", {}, 2), ("HardSigmoid", {"alpha": 0.5}, 1), ("ThresholdedRelu", {}, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "attributes", "count"), ELEMENTWISE, ids=[op for op, *_ in ELEMENTWISE])
+@pytest.mark.parametrize("sizes", [LARGE, [1, 2, 1, 1, 3, 1, 1, 1, 1], [1] * 8 + [6]])
+def test_elementwise_nodes_of_a_model(op: str, attributes: dict[str, float], count: int, sizes: list[int]) -> None:
+    """A chain through an operator that the language does not have, with operands that broadcast."""
+    total = int(np.prod(sizes))
+    weight = np.linspace(-1, 2, sizes[-1] * sizes[4], dtype=np.float32).reshape(sizes[4], 1, 1, 1, sizes[-1])
+    nodes = [
+        r.node("Reshape", ["x", "nine"], ["w"]),
+        r.node("Add", ["w", "c"], ["a"]),
+        r.node(op, ["a", "c", "w"][:count], ["b"], **attributes),
+        r.node("Mul", ["b", "w"], ["z"]),
+        r.node("Reshape", ["z", "flat"], ["y"]),
+    ]
+    infos = [("x", r.FLOAT, [total])], [("y", r.FLOAT, [total])]
+    m = r.model(nodes, *infos, nine=np.array(sizes), flat=np.array([total]), c=weight)
+    x = np.linspace(-4, 4, total, dtype=np.float32)
+    r.repaired(m, "rank", "merge-elementwise-axes", {"x": x}, rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", range(9))
+@pytest.mark.parametrize("op", ["Concat", "Slice", "Split", "CumSum"])
+@pytest.mark.parametrize("sizes", [[2, 1, 3, 1, 2, 1, 1, 2, 1], [1, 2, 1, 1, 3, 1, 1, 1, 1]])
+def test_nodes_along_an_axis(op: str, axis: int, sizes: list[int]) -> None:
+    total, weights = int(np.prod(sizes)), {}
+    if op == "Concat":
+        node = r.node("Concat", ["w", "w"], ["z"], axis=axis)
+    elif op == "Slice":
+        weights = {"s": np.array([0]), "e": np.array([1]), "a": np.array([axis])}
+        node = r.node("Slice", ["w", "s", "e", "a"], ["z"])
+    elif op == "Split":
+        node = r.node("Split", ["w", "p"], ["z", "rest"], axis=axis)
+        weights = {"p": np.array([1, sizes[axis] - 1])}
+    else:
+        node = r.node("CumSum", ["w", "a"], ["z"])
+        weights = {"a": np.array(axis)}
+    if op == "Split" and sizes[axis] == 1:
+        return
+    nodes = [r.node("Reshape", ["x", "nine"], ["w"]), node, r.node("Reshape", ["z", "flat"], ["y"])]
+    infos = [("x", r.FLOAT, [total])], [("y", r.FLOAT, None)]
+    m = r.model(nodes, *infos, opset=18, nine=np.array(sizes), flat=np.array([-1]), **weights)
+    x = np.arange(total, dtype=np.float32)
+    program = dmlc.compile(m)
+    r.same(r.run(m, {"x": x}), program.run({"x": x}, "cpu"))
+    assert not r.refusals(program)
+
+
+def test_axes_that_do_not_merge_are_refused() -> None:
+    weight = np.zeros([2 if axis % 2 else 1 for axis in range(9)], np.float32)
+    nodes = [
+        r.node("Reshape", ["x", "nine"], ["w"]),
+        r.node("PRelu", ["w", "c"], ["z"]),
+        r.node("Reshape", ["z", "f"], ["y"]),
+    ]
+    infos = [("x", r.FLOAT, [512])], [("y", r.FLOAT, [512])]
+    m = r.model(nodes, *infos, nine=np.array([2] * 9), f=np.array([512]), c=weight)
+    program = dmlc.compile(m)
+    feeds = {"x": np.arange(512, dtype=np.float32)}
+    r.same(r.run(m, feeds), program.run(feeds, "cpu"))
+    assert r.refusals(program) == ["E0591"] * 3

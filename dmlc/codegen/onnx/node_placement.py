@@ -204,8 +204,8 @@ def _no_kernel(node: _Node, row: ProviderRow, table: Provider, target: Target) -
 
 def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str) -> Looked:
     letters = _letters(node, row)
-    cause = _types_refused(node, kernel, letters, target)
-    failures = [f for f in table.failures_of(node.op, target.release) if _holds(f, node, kernel, letters)]
+    cause = _types_refused(node, row, kernel, letters, target)
+    failures = [f for f in table.failures_of(node.op, target.release) if _holds(f, node, row, kernel, letters)]
     if cause is not None:
         known = next((f for f in failures if f.effect == "cpu"), None)
         effect, why = cause
@@ -245,17 +245,17 @@ def _letters(node: _Node, row: ProviderRow) -> list[tuple[str, Known]]:
 
 
 def _types_refused(
-    node: _Node, kernel: Kernel, letters: list[tuple[str, Known]], target: Target
+    node: _Node, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, Known]], target: Target
 ) -> tuple[str, str] | None:
     unknown = False
     told = {letter for letter, value in letters if value.dtype is not None}
     for letter, value in letters:
         types = kernel.types.get(letter)
-        if types is None:
+        if not types:  # a parameter that no tensor has: sequences and optional values
             continue
         if value.dtype is None:
             unknown |= letter not in told
-        elif value.dtype not in types and value.dtype != "other":
+        elif value.dtype not in types and not (row.host and value.dtype == "other"):  # the CPU's kernel takes more
             return CPU, f"{node.op} takes {' '.join(sorted(types))} there, not {value.dtype}"
     if unknown:
         return UNKNOWN, f"the types of its operands are not known: {', '.join(v.text for _, v in letters)}"
@@ -281,7 +281,7 @@ def _nearest(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> s
     return "a type that it takes"
 
 
-def _holds(failure: Failure, node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> bool:
+def _holds(failure: Failure, node: _Node, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, Known]]) -> bool:
     """Whether all that the failure names is the case."""
     if failure.since and kernel.since not in failure.since:
         return False
@@ -294,8 +294,7 @@ def _holds(failure: Failure, node: _Node, kernel: Kernel, letters: list[tuple[st
     if failure.ranks_over is not None and not any((v.rank or 0) > failure.ranks_over for v in node.values):
         return False
     if failure.empty and (
-        node.op in SHAPES  # which read no element
-        or not (any(v.empty for v in _data(node)) and any(v.static and not v.empty for v in node.results))
+        not any(v.empty for v in _data(node, row, kernel)) or not any(v.static and not v.empty for v in node.results)
     ):
         return False
     if failure.results_over is not None and sum(bool(n) for n in node.proto.output) <= failure.results_over:
@@ -307,10 +306,17 @@ def _holds(failure: Failure, node: _Node, kernel: Kernel, letters: list[tuple[st
     return _attributes_hold(failure, node)
 
 
-def _data(node: _Node) -> list[Known]:
-    """The operands but empty constants, which say axes or a shape and are read on the CPU."""
-    named = zip(node.proto.input, node.operands, strict=True)
-    return [value for name, value in named if not (value.empty and name in node.scope.constant)]
+def _data(node: _Node, row: ProviderRow, kernel: Kernel) -> list[Known]:
+    """The operands that a DirectML operator reads: not axes, shapes and the like, which the provider reads on the CPU,
+    constant or fed, and not what gives a type only."""
+    named = enumerate(zip(node.proto.input, node.operands, strict=True))
+    return [
+        value
+        for index, (name, value) in named
+        if index not in kernel.constant
+        and index not in row.unread
+        and not (value.empty and name in node.scope.constant)
+    ]
 
 
 def _attributes_hold(failure: Failure, node: _Node) -> bool:
@@ -383,6 +389,6 @@ def _why_alone(node: _Node, row: ProviderRow, kernel: Kernel) -> str:
     if open_sizes:
         named = [name for name in open_sizes if not name.startswith(("?", "unk__"))]
         return f"open sizes: {', '.join(named or open_sizes)}"
-    if any(value.empty for value in (*_data(node), *node.results)):
+    if any(value.empty for value in (*_data(node, row, kernel), *node.results)):
         return "an empty dimension"
     return ""

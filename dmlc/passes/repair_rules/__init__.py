@@ -9,9 +9,10 @@ from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import UNARY
 from dmlc.ops.index import FULL, IOTA, SCATTER_ELEMENTS
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import CONCAT, PAD, TRANSPOSE
+from dmlc.ops.move import CONCAT, PAD, SLICE, SPLIT, TRANSPOSE
 from dmlc.ops.opaque import OPAQUE
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MIN, REDUCTIONS
+from dmlc.ops.scan import CUMSUM
 from dmlc.ops.select import TOP_K
 from dmlc.passes.later import Later
 
@@ -36,6 +37,12 @@ PadOfNothing = Later("dmlc.passes.repair_rules.empty:PadOfNothing", "pad-of-noth
 ScatterOfNothing = Later(
     "dmlc.passes.repair_rules.empty:ScatterOfNothing", "scatter-of-nothing", (SCATTER_ELEMENTS,), optional=False
 )
+ForeignTruth = Later(
+    "dmlc.passes.repair_rules.foreign:ForeignTruth", "truth-of-unknown-rank", (OPAQUE,), optional=False
+)
+ForeignLogSumExp = Later(
+    "dmlc.passes.repair_rules.foreign:ForeignLogSumExp", "shift-log-sum-exp-of-unknown-rank", (OPAQUE,), optional=False
+)
 SpellEllipsis = Later("dmlc.passes.repair_rules.einsum:SpellEllipsis", "spell-ellipsis", (OPAQUE,))
 DropIdleAttribute = Later("dmlc.passes.repair_rules.idle:DropIdleAttribute", "drop-idle-attribute", (OPAQUE,))
 OneLayerNormResult = Later("dmlc.passes.repair_rules.layer_norm:OneLayerNormResult", "one-layer-norm-result", (OPAQUE,))
@@ -51,8 +58,11 @@ SliceNegativePads = Later(
 MergeElementwise = Later(
     "dmlc.passes.repair_rules.rank:MergeElementwise",
     "merge-elementwise-axes",
-    (*BINARY, *UNARY, CAST, CLIP, WHERE),
+    (*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE),
     optional=False,
+)
+MergeBeside = Later(
+    "dmlc.passes.repair_rules.rank:MergeBeside", "merge-axes-beside", (CONCAT, SPLIT, SLICE, CUMSUM), optional=False
 )
 MergeTransposed = Later(
     "dmlc.passes.repair_rules.rank:MergeTransposed", "merge-transposed-axes", (TRANSPOSE,), optional=False
@@ -60,6 +70,7 @@ MergeTransposed = Later(
 RemainderByDivision = Later(
     "dmlc.passes.repair_rules.remainder:RemainderByDivision", "remainder-by-division", (MOD,), optional=False
 )
+TileByExpand = Later("dmlc.passes.repair_rules.tile:TileByExpand", "tile-by-expand", (OPAQUE,), optional=False)
 TopKBySearch = Later("dmlc.passes.repair_rules.top_k:TopKBySearch", "top-k-by-search", (TOP_K,))
 
 #: Those that see to nodes without elements.
@@ -74,6 +85,8 @@ EMPTY_RULES: Sequence[Later] = (
 #: All of them.
 RULES: Sequence[Later] = (
     TruthByComparison,
+    ForeignTruth,
+    ForeignLogSumExp,
     BothBounds,
     *EMPTY_RULES,
     SpellEllipsis,
@@ -83,7 +96,9 @@ RULES: Sequence[Later] = (
     NarrowExtreme,
     SliceNegativePads,
     MergeElementwise,
+    MergeBeside,
     MergeTransposed,
     RemainderByDivision,
+    TileByExpand,
     TopKBySearch,
 )

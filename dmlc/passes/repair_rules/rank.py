@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
-from dmlc.ir import Dim, Graph, Node, Value, product
+from dmlc.ir import FOREIGN, Attributes, Dim, Graph, Node, Value, product
 from dmlc.ops.constant import constant_of
-from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, SliceAttributes, TransposeAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.reduce_rules.moves import is_unit
@@ -27,15 +30,19 @@ class _Runs(Match):
 
 
 class MergeAxes(RepairRule[_Runs]):
-    """What both rules share: their operands come from reshapes, which then make the merged axes themselves."""
+    """What these rules share: their operands come from reshapes, which then make the merged axes themselves."""
 
     repairs = ("rank",)
 
     def match(self, node: Node, graph: Graph) -> _Runs | None:
         limit = self._limit()
-        if limit is None or node.result.type.rank <= limit:
+        if limit is None or max([v.type.rank for v in node.results], default=0) <= limit or not self.takes(node):
             return None
         return _Runs(node, runs=self.runs(node, graph))
+
+    def takes(self, node: Node) -> bool:
+        """Whether the rule is about the node."""
+        return True
 
     def _limit(self) -> int | None:
         (failure,) = self.repairs
@@ -61,11 +68,29 @@ class MergeAxes(RepairRule[_Runs]):
         return None
 
     def describe(self, match: _Runs) -> str:
-        return f"{match.root.op.name} of {match.root.result.type.rank} axes over {len(match.runs)}"
+        name = getattr(match.root.attributes, "op_type", match.root.op.name)
+        return f"{name} of {match.root.results[0].type.rank} axes over {len(match.runs)}"
+
+
+#: ONNX operators that the language does not have, whose operands broadcast and whose result has their shape.
+_ELEMENTWISE = frozenset(
+    (
+        *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Elu", "Gelu", "HardSigmoid", "HardSwish"),
+        *("LeakyRelu", "Max", "Mean", "Min", "Mish", "PRelu", "Selu", "Shrink", "Sinh", "Softplus", "Softsign", "Sum"),
+        *("Tan", "ThresholdedRelu", "BitShift"),
+    )
+)
 
 
 class MergeElementwise(MergeAxes):
-    """An elementwise operation of more than 8 axes, between reshapes, is computed over merged neighbours."""
+    """An elementwise node of more than 8 axes, between reshapes, is computed over merged neighbours."""
+
+    def takes(self, node: Node) -> bool:
+        if node.op is not OPAQUE:
+            return True
+        a = node.attributes_as(OpaqueAttributes)
+        typed = all(v is not None and v.type.dtype is not FOREIGN for v in (*node.operands, *node.results))
+        return a.op_type in _ELEMENTWISE and not a.domain and not a.unplain and len(node.results) == 1 and typed
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Neighbours along which each operand has all elements, or stretches over both."""
@@ -87,7 +112,52 @@ class MergeElementwise(MergeAxes):
         make, root = Maker(rewriter), match.root
         rank = root.result.type.rank
         operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
-        return [make.reshape(rewriter.add(root.op, operands, root.attributes), root.result.shape)]
+        attributes = root.attributes
+        if root.op is OPAQUE:
+            merged = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
+            attributes = replace(
+                root.attributes_as(OpaqueAttributes), types=(root.result.type.with_shape(tuple(merged)),)
+            )
+        return [make.reshape(rewriter.add(root.op, operands, attributes), root.result.shape)]
+
+
+class MergeBeside(MergeAxes):
+    """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: the axes beside its own merge."""
+
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Its own axes stand alone; all others merge with their neighbours, those of size 1 with any."""
+        shape, own = node.operand(0).shape, _own_axes(node)
+        runs: list[list[int]] = []
+        marked: list[bool] = []
+        for axis, size in enumerate(shape):
+            is_own, is_one = axis in own, axis not in own and is_unit(graph, size)
+            if runs and (is_one or not (is_own or marked[-1])):
+                runs[-1].append(axis)
+            elif runs and all(a not in own and is_unit(graph, shape[a]) for a in runs[-1]):
+                runs[-1].append(axis)
+                marked[-1] = is_own
+            else:
+                runs.append([axis])
+                marked.append(is_own)
+        return tuple([tuple(run) for run in runs])
+
+    def build(self, match: _Runs, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        rank = root.operand(0).type.rank
+        place = {axis: index for index, run in enumerate(match.runs) for axis in run}
+        operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
+        a: Any = root.attributes
+        if isinstance(a, SliceAttributes):
+            record: Attributes = replace(a, axes=tuple([place[axis] for axis in a.axes or ()]))
+        else:
+            record = replace(a, axis=place[a.axis])
+        made = rewriter.add_node(root.op, operands, record)
+        return [make.reshape(new, old.shape) for new, old in zip(made.results, root.results, strict=True)]
+
+
+def _own_axes(node: Node) -> frozenset[int]:
+    a: Any = node.attributes
+    return frozenset(a.axes or ()) if isinstance(a, SliceAttributes) else frozenset((a.axis,))
 
 
 def _fate(own: Dim, size: Dim, axis: int) -> int:

@@ -1,0 +1,104 @@
+"""Repairs of nodes whose operand has an unknown rank, or whose axes are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import repair_helpers as r
+from onnx import parser
+
+import dmlc
+
+FLOATS = {"float16": np.float16, "float": np.float32, "double": np.float64}
+NUMBERS = np.array([[0.25, -3, 0], [np.inf, -0.0, 100]])
+
+
+def model(text: str, opset: int) -> Any:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}')
+
+
+def compiled(made: Any, rule: str, *feeds: dict[str, Any], rtol: float = 0.0, **options: Any) -> dmlc.Program:
+    program = dmlc.compile(made, **options)
+    assert rule in dict(r.fired(program))
+    program.require_sound()
+    for feed in feeds:
+        r.same(r.run(made, feed), program.run(feed, backend="cpu"), rtol)
+    return program
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("opset", [13, 17, 21])
+def test_a_cast_to_bool(kind: str, opset: int) -> None:
+    """The fed shape hides the rank."""
+    body = f"g ({kind}[2,3] x, int64[k] s) => (bool y) {{ h = Reshape(x, s) y = Cast<to = 9>(h) }}"
+    made = model(body, opset)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    x = NUMBERS.astype(FLOATS[kind])
+    feeds = [{"x": x, "s": np.array(s, np.int64)} for s in ([6], [3, 2], [1, 2, 3])]
+    program = compiled(made, "truth-of-unknown-rank", *feeds, exact=True)
+    assert r.operators(program) == ["Reshape", "Equal", "Not"]
+
+
+def test_a_cast_of_integers_in_older_releases() -> None:
+    made = model("g (int32[2,3] x, int64[k] s) => (bool y) { h = Reshape(x, s) y = Cast<to = 9>(h) }", 18)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    feed = {"x": np.array([[0, 1, 5], [256, -1, 0]], np.int32), "s": np.array([3, 2])}
+    compiled(made, "truth-of-unknown-rank", feed, target="directml:ort-1.20")
+    assert "truth-of-unknown-rank" not in dict(r.fired(dmlc.compile(made)))
+
+
+VALUES = np.array([[[100, 100, -100], [-200, -200, -300]], [[1, 2, 3], [-np.inf, 0.5, 80]]])
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("kind", ["float16", "float"])
+@pytest.mark.parametrize("opset", [18, 21])
+def test_log_sum_exp_over_computed_axes(keepdims: int, kind: str, opset: int) -> None:
+    made = model(
+        f"g ({kind}[2,2,3] x, int64[k] a) => ({kind} y) {{ y = ReduceLogSumExp<keepdims={keepdims}>(x, a) }}", opset
+    )
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    x = VALUES.astype(FLOATS[kind])
+    feeds = [{"x": x, "a": np.array(a, np.int64)} for a in ([0], [-1], [1, 2], [], [0, 1, 2])]
+    program = compiled(made, "shift-log-sum-exp-of-unknown-rank", *feeds, rtol=2e-3 if kind == "float16" else 1e-5)
+    assert "ReduceLogSumExp" not in r.operators(program)
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+@pytest.mark.parametrize("axes", [[-1], [0], None])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_log_sum_exp_of_unknown_rank(opset: int, axes: list[int] | None, keepdims: int) -> None:
+    given = "" if axes is None else f"axes={axes}, "
+    if opset < 18:
+        node = f"y = ReduceLogSumExp<{given}keepdims={keepdims}>(h)"
+    elif axes is None:
+        node = f"y = ReduceLogSumExp<keepdims={keepdims}>(h)"
+    else:
+        node = f"a = Constant<value = int64[1] {{{axes[0]}}}>() y = ReduceLogSumExp<keepdims={keepdims}>(h, a)"
+    made = model(f"g (float[2,2,3] x, int64[k] s) => (float y) {{ h = Reshape(x, s) {node} }}", opset)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    feeds = [{"x": VALUES.astype(np.float32), "s": np.array(s, np.int64)} for s in ([12], [3, 4], [2, 3, 2])]
+    compiled(made, "shift-log-sum-exp-of-unknown-rank", *feeds, rtol=1e-5)
+
+
+def test_an_axis_that_is_left_alone() -> None:
+    """noop_with_empty_axes: no axes are reduced."""
+    node = "y = ReduceLogSumExp<noop_with_empty_axes=1>(x, a)"
+    made = model(f"g (float[2,3] x, int64[k] a) => (float[?,?] y) {{ {node} }}", 18)
+    x = np.array([[1, 200, -300], [0, 5, 7]], np.float32)
+    program = dmlc.compile(made)
+    np.testing.assert_allclose(program.run({"x": x, "a": np.zeros(0, np.int64)}, "cpu")["y"], x, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("op", "kind"), [("ReduceMean", "int64"), ("ReduceMean", "int32"), ("ReduceMax", "double"), ("ReduceMin", "double")]
+)
+def test_what_fails_at_a_newer_opset_stays_below_it(op: str, kind: str) -> None:
+    """Below it no kernel of the provider takes the dtype, and the node runs on the CPU."""
+    made = model(f"g ({kind}[2,3] x, int64[k] s) => ({kind} y) {{ h = Reshape(x, s) y = {op}<keepdims=0>(h) }}", 18)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    program = dmlc.compile(made)
+    program.require_sound()
+    assert program.opset < (18 if op == "ReduceMean" else 20)

@@ -17,6 +17,8 @@ RECORDER = recorded()
 def pytest_addoption(parser: pytest.Parser) -> None:
     help = "which emitted ONNX models are given to onnx.checker and ONNX Runtime: all, a sample, or none"
     parser.addoption("--emitted", choices=("all", "sample", "none"), default="sample", help=help)
+    help = "which of onnx's node tests run: all, or a sample"
+    parser.addoption("--node-tests", choices=("all", "sample"), default="sample", help=help)
 
 
 @pytest.fixture(autouse=True)

@@ -11,15 +11,17 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fuzz_batch import BATCH, Ran, batch
 from fuzz_judge import Failure
 from fuzz_onnx_judge import batch as batch_of_models
 from fuzz_onnx_judge import batch_of_files
+from structure_batch import Found, run_isolated
 
 
 def main() -> int:
@@ -27,6 +29,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0, help="the first program's number")
     parser.add_argument("--models", action="store_true", help="ONNX models, not programs of the language")
+    parser.add_argument("--structure", action="store_true", help="ONNX models of varied structure")
+    parser.add_argument("--count", type=int, default=10**9, help="so many models at most, with --structure")
     parser.add_argument("--folder", type=Path, help="judge the .onnx files in it (nnsmith_models.py makes some)")
     parser.add_argument("--inputs", type=int, default=3, help="inputs for each program and way")
     parser.add_argument("--jobs", type=int, default=1)
@@ -37,6 +41,8 @@ def main() -> int:
         programs, found = batch_of_files(paths, args.seed, args.inputs)
         return _ended(programs, "models", _kept(found, args.out, "onnxtxt"))
     end = time.monotonic() + 60 * args.minutes
+    if args.structure:
+        return _structured(args.seed, args.seed + args.count, end, args.jobs, args.out / "structured")
     programs, kinds = 0, Counter[str]()
     waiting: set[Future[Ran]] = set()
     start, run = args.seed, batch_of_models if args.models else batch
@@ -50,6 +56,28 @@ def main() -> int:
                 programs += ran
                 kinds += _kept(found, args.out, "onnxtxt" if args.models else "dml")
     return _ended(programs, "models" if args.models else "programs", kinds)
+
+
+def _structured(start: int, stop: int, end: float, jobs: int, out: Path) -> int:
+    """Runs of ``BATCH`` seeds, each in a process of its own, with figures of what became of the models."""
+    total, kinds = Found(), Counter[str]()
+    waiting: set[Future[Found]] = set()
+    with ThreadPoolExecutor(jobs) as pool:
+        while waiting or (start < stop and time.monotonic() < end):
+            while len(waiting) < jobs and start < stop and time.monotonic() < end:
+                waiting.add(pool.submit(run_isolated, start, min(start + BATCH, stop), end=end))
+                start += BATCH
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for found in [task.result() for task in done]:
+                total.models += found.models
+                total.counts += found.counts
+                kinds += found.kinds
+                for line in found.failures:
+                    failure = Failure(line.get("options", {}), line["kind"], line["failure"])
+                    _keep(out, line["seed"], failure, line["text"], "onnxtxt")
+    for name, count in sorted(total.counts.items()):
+        print(f"{count:8} {name}")
+    return _ended(total.models, "models", kinds)
 
 
 def _ended(programs: int, what: str, kinds: Counter[str]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from fuzz_refusals import is_allowed
 from fuzz_rounding import explains
 
 import dmlc
@@ -21,8 +22,6 @@ from dmlc.verify.onnx_side import OnnxSide
 from dmlc.verify.trace import Side
 from dmlc.verify.verdict import Verdict
 
-#: Refusals that a target may answer a valid program with: no kernel, no room, no form at the opset.
-REFUSALS = frozenset(("E0501", "E0502", "E0503", "E0504", "E0557"))
 Options = dict[str, Any]
 
 
@@ -78,8 +77,8 @@ def judge(text: str, options: Options, *, inputs: int = 3, seed: int = 0) -> Fai
         if problem is None:
             problem = _numpy(program, inputs, seed) if options["target"] == "numpy" else _onnx(program, inputs, seed)
     except DmlcError as error:
-        code = error.diagnostics[0].code.id
-        return None if code in REFUSALS else Failure(options, code, error.diagnostics[0].message)
+        code, message = error.diagnostics[0].code.id, error.diagnostics[0].message
+        return None if is_allowed(code, message, {"source": "program", **options}) else Failure(options, code, message)
     except Exception as error:  # a bug in the compiler, whatever it is
         return Failure(options, f"crash {type(error).__name__}", str(error))
     return None if problem is None else Failure(options, *problem)

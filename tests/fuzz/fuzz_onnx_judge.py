@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from fuzz_judge import REFUSALS, Failure, Options, drawn
+from fuzz_judge import Failure, Options, drawn
 from fuzz_onnx import FLOATS, FuzzModel, cleaned, generate, is_valid
+from fuzz_refusals import is_allowed
 from fuzz_rounding import _within as within
+from models.model_checks import new_defects
 from onnx import ModelProto, helper, load, numpy_helper, printer
 
 import dmlc
@@ -52,6 +54,10 @@ def judge(
     told: Counter[str] = Counter() if counts is None else counts
     try:
         program = dmlc.compile(model, **options)
+        program.require_sound()
+        bad = new_defects(program.to_onnx(), bound(model, options))
+        if bad:
+            return Failure(options, *sorted(bad.items())[0])
         verdict = _verdict(model, program, inputs, seed, narrowed="f64" in options)
         if verdict.status != DIFFERENT:
             told[verdict.status] += 1
@@ -65,9 +71,9 @@ def judge(
                 told["rounding"] += 1
                 return None
     except DmlcError as error:
-        code = error.diagnostics[0].code.id
+        code, message = error.diagnostics[0].code.id, error.diagnostics[0].message
         told[code] += 1
-        return None if code in REFUSALS else Failure(options, code, error.diagnostics[0].message)
+        return None if is_allowed(code, message, options) else Failure(options, code, message)
     except Exception as error:  # a bug in the compiler, whatever it is
         return Failure(options, f"crash {type(error).__name__}", str(error))
     fed = {name: list(np.shape(array)) for name, array in (verdict.case or {}).items()}
@@ -78,6 +84,16 @@ def judge(
         return Failure(options, "fails", f"{fed}: {verdict.reason}")
     found = [f"{o.name}: {o.found.difference}" for o in verdict.outputs if o.found is not None]
     return Failure(options, "different", f"{fed}: {'; '.join(found)}")
+
+
+def bound(model: ModelProto, options: Options) -> ModelProto:
+    """The model with the sizes of its inputs that the options bind."""
+    out = ModelProto.FromString(model.SerializeToString())
+    for info in out.graph.input:
+        for size in info.type.tensor_type.shape.dim:
+            if size.dim_param in options.get("bind", {}):
+                size.dim_value = options["bind"][size.dim_param]
+    return out
 
 
 def _verdict(model: ModelProto, program: dmlc.Program, inputs: int, seed: int, *, narrowed: bool) -> Verdict:

@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx
 import onnxruntime as ort
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.external_data_helper import load_external_data_for_model
 
 #: Operators of ONNX Runtime that it registers in ONNX's domain: the checker does not know them.
@@ -56,12 +56,34 @@ def defects(model: ModelProto, folder: Path | None = None) -> dict[str, str]:
 def new_defects(model: ModelProto, source: ModelProto | None, folder: Path | None = None) -> dict[str, str]:
     """As ``defects``, without those that the ``source`` has as well."""
     found = defects(model, folder)
-    return {kind: text for kind, text in found.items() if not _has(source, kind, folder)} if source else found
+    if source is None:
+        return found
+    if "checker" in found:
+        text = checker_complaint(ranked(model), folder)
+        found = {kind: t for kind, t in found.items() if kind != "checker"} | ({"checker": text} if text else {})
+    return {kind: text for kind, text in found.items() if not _has(source, kind, folder)}
+
+
+def ranked(model: ModelProto) -> ModelProto:
+    """The model without outputs of unknown rank: ONNX Runtime takes them, and the checker does not."""
+    out = ModelProto.FromString(model.SerializeToString())
+    kept = [info for info in out.graph.output if _has_shape(info)]
+    out.graph.ClearField("output")
+    out.graph.output.extend(kept)
+    if not kept:  # the checker wants an output
+        value = helper.make_tensor("", TensorProto.INT64, [], [1])
+        out.graph.node.append(helper.make_node("Constant", [], ["checked"], value=value))
+        out.graph.output.append(helper.make_tensor_value_info("checked", TensorProto.INT64, []))
+    return out
+
+
+def _has_shape(info: ValueInfoProto) -> bool:
+    return not info.type.HasField("tensor_type") or info.type.tensor_type.HasField("shape")
 
 
 def _has(source: ModelProto, kind: str, folder: Path | None) -> bool:
     if kind == "checker":
-        return checker_complaint(source, folder) is not None
+        return checker_complaint(ranked(source), folder) is not None
     try:
         session(source, folder, optimized=kind == "loading optimized")
     except Exception:

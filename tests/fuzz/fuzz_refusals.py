@@ -1,0 +1,44 @@
+"""The refusals that the judges accept, each with its reason. All others are failures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+#: Options, with ``source``: ``program`` or ``model``.
+Given = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A code, a pattern of its message, and why it is right. ``only`` are options without which it is not."""
+
+    code: str
+    message: str
+    reason: str
+    only: tuple[tuple[str, Any], ...] = ()
+
+
+REFUSALS = (
+    Refusal(
+        "E0502",
+        "has no exact form: ONNX Runtime has no such kernel",
+        "a program may ask for a function of a dtype that no kernel computes and no cast saves, such as erf of f64",
+        (("source", "program"),),
+    ),
+    Refusal(
+        "E0592",
+        "^ReduceLogSumExp .* nothing is subtracted before exp",
+        "the repair subtracts the maximum, which rounds otherwise: --exact forbids it",
+        (("exact", True),),
+    ),
+)
+
+
+def is_allowed(code: str, message: str, given: Given) -> bool:
+    """True if the refusal has a listed reason."""
+    return any(
+        r.code == code and re.search(r.message, message) and all(given.get(name) == value for name, value in r.only)
+        for r in REFUSALS
+    )

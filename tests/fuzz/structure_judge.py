@@ -1,0 +1,206 @@
+"""Judge what the compiler makes of a model: valid, sound for DirectML, and the same numbers on inputs drawn here.
+
+Nothing of ``dmlc.verify`` takes part. A refusal is accepted only for a reason that ``fuzz_refusals`` lists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from fuzz_judge import Failure, Options
+from fuzz_onnx_judge import bound
+from fuzz_refusals import is_allowed
+from models.model_checks import checker_complaint, ranked, run, session
+from models.result_comparison import MODEL_TOLERANCES, difference
+from onnx import ModelProto
+from structure_grower import StructureModel
+from structure_inputs import Feeds, draw, told
+from structure_noise import explained
+
+import dmlc
+from dmlc.diagnostics import DmlcError
+
+#: So many inputs are drawn, and so many are run of those that the original takes.
+_DRAWS, _RUNS = 10, 5
+#: The bytes from which on data is external: ONNX Runtime's inference reads no external shapes.
+_EXTERNAL = 100
+RELEASES = ("directml:ort-1.17", "directml:ort-1.18", "directml:ort-1.20")
+
+
+@dataclass
+class Original:
+    """A model that runs, and its results on some inputs."""
+
+    model: ModelProto
+    plain: Any
+    fast: Any  # None if ONNX Runtime's optimizations break it
+    feeds: list[Feeds] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+
+def choices(seed: int, model: ModelProto) -> Options:
+    """The options that the model of that seed is compiled with."""
+    rng = random.Random(f"options {seed}")
+    options: Options = {"target": rng.choice(("directml", "directml", "cpu", "onnx"))}
+    turn = rng.randrange(24)
+    dims = sorted({d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param})
+    if turn == 0:
+        options["exact"] = True
+    elif turn == 1:
+        options["allow"] = ("range",)
+    elif turn == 2:
+        options["opset"] = rng.choice((13, 16, 17, 18, 20, 21))
+    elif turn == 3 and dims:
+        options["bind"] = {name: rng.randint(1, 4) for name in dims}
+    elif turn == 4:
+        options["target"] = rng.choice(RELEASES)
+    return options
+
+
+def original(model: ModelProto, seed: int) -> Original | None:
+    """The model's results on drawn inputs; None if it runs on none of them."""
+    found = session(model)
+    out = Original(model, found, None)
+    with contextlib.suppress(Exception):
+        out.fast = session(model, optimized=True)
+    for turn in range(_DRAWS):
+        feeds = draw(model, np.random.default_rng([seed, turn]), turn, found)
+        try:
+            results = run(found, feeds)
+        except Exception:  # the original does not take these
+            continue
+        out.feeds.append(feeds)
+        out.results.append(results)
+        if len(out.feeds) == _RUNS:
+            break
+    return out if out.feeds else None
+
+
+def judge(
+    case: StructureModel,
+    options: Options,
+    seed: int,
+    counts: Counter[str] | None = None,
+    phase: Callable[[str], None] = lambda _: None,
+) -> Failure | None:
+    """What goes wrong with the model under the options; None if nothing does.
+
+    ``counts`` records what became of it. ``phase`` is called before what may end the process: ``original`` and then
+    ``emitted``, as ONNX Runtime crashes on some models.
+    """
+    tally: Counter[str] = Counter() if counts is None else counts
+    phase("original")
+    source = original(bound(case.model, options), seed)
+    phase("emitted")
+    if source is None:
+        tally["dropped: the original does not run"] += 1
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        given: Any = case.model
+        if case.external:
+            given = Path(folder) / "model.onnx"
+            copy = ModelProto.FromString(case.model.SerializeToString())
+            onnx.save(copy, given, save_as_external_data=True, location="model.data", size_threshold=_EXTERNAL)
+        return _compiled(case, source, given, options, Path(folder) if case.external else None, tally)
+
+
+def _compiled(
+    case: StructureModel, source: Original, given: Any, options: Options, folder: Path | None, tally: Counter[str]
+) -> Failure | None:
+    try:
+        program = dmlc.compile(given, **options)
+        program.require_sound()
+        model = program.to_onnx()
+        tally["rewritten"] += bool(program.ledger)
+    except DmlcError as error:
+        found = error.diagnostics[0]
+        if is_allowed(found.code.id, found.message, options):
+            tally[f"refused: {found.code.id}"] += 1
+            return None
+        return Failure(options, found.code.id, found.message)
+    except Exception as error:  # a bug in the compiler, whatever it is
+        return Failure(options, f"crash {type(error).__name__}", str(error))
+    return _valid(source, model, options, folder, tally)
+
+
+def _valid(
+    source: Original, model: ModelProto, options: Options, folder: Path | None, tally: Counter[str]
+) -> Failure | None:
+    """The emitted model passes what the original passes, keeps its interface, and computes the same."""
+    text = checker_complaint(ranked(model), folder)
+    if text is not None and checker_complaint(ranked(source.model)) is None:
+        return Failure(options, "checker", text)
+    sessions = []
+    for name, other in (("loading", source.plain), ("loading optimized", source.fast)):
+        try:
+            sessions.append(session(model, folder, optimized=name != "loading"))
+        except Exception as error:  # ONNX Runtime's exceptions have no common base
+            if other is not None:
+                return Failure(options, name, " ".join(str(error).split())[:300])
+    return _interface(source.plain, sessions[0], options) or _numbers(source, sessions, options, tally)
+
+
+def verified(case: StructureModel, options: Options, seed: int) -> Failure | None:
+    """``verify`` calls no model different that the judge found to be equal."""
+    verdict = dmlc.compile(case.model, **options).verify(3, seed=seed)
+    return Failure(options, "verify", str(verdict)) if verdict.status == "different" else None
+
+
+def _interface(before: Any, after: Any, options: Options) -> Failure | None:
+    """Inputs and outputs keep their names, order and types; overridable initializers stay so."""
+    for part in ("get_inputs", "get_outputs", "get_overridable_initializers"):
+        old, new = ([(i.name, i.type) for i in getattr(s, part)()] for s in (before, after))
+        if part == "get_overridable_initializers":
+            old, new = sorted(old), sorted(new)
+        if old != new:
+            return Failure(options, "interface", f"{part}: {old} became {new}")
+    return None
+
+
+def _numbers(source: Original, sessions: list[Any], options: Options, tally: Counter[str]) -> Failure | None:
+    excuses: set[str] = set()
+    for feeds, expected in zip(source.feeds, source.results, strict=True):
+        for name, found in zip(("", " optimized"), sessions, strict=False):
+            text = _difference(source.model, feeds, expected, found, excuses)
+            if text is not None and not (name and _optimizations_differ(source, feeds, expected)):
+                return Failure(options, f"{text[0]}{name}", f"{told(feeds)}: {text[1]}")
+    tally["compared" if not excuses else f"compared, but for {sorted(excuses)[0]}"] += 1
+    return None
+
+
+def _difference(
+    model: ModelProto, feeds: Feeds, expected: dict[str, Any], found: Any, excuses: set[str]
+) -> tuple[str, str] | None:
+    try:
+        results = run(found, feeds)
+    except Exception as error:  # ONNX Runtime's exceptions have no common base
+        return "fails", str(error)[:300]
+    texts = {name: difference(expected[name], results[name], MODEL_TOLERANCES) for name in expected}
+    texts = {name: text for name, text in texts.items() if text is not None}
+    if not texts:
+        return None
+    reason = explained(model, feeds, expected, results)
+    if reason is None:
+        return "different", "; ".join(f"{name}: {text}" for name, text in texts.items())
+    excuses.add(reason)
+    return None
+
+
+def _optimizations_differ(source: Original, feeds: Feeds, expected: dict[str, Any]) -> bool:
+    """True if ONNX Runtime's own optimizations change the original's results, or break it."""
+    if source.fast is None:
+        return True
+    try:
+        results = run(source.fast, feeds)
+    except Exception:
+        return True
+    return any(difference(expected[name], results[name], MODEL_TOLERANCES) for name in expected)

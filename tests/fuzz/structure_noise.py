@@ -1,0 +1,147 @@
+"""How far a model's own roundings move its results: what no other way of computing them can be held to."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from fuzz_onnx import F16, F32, F64
+from models.model_checks import run, session
+from models.result_comparison import MODEL_TOLERANCES, Tolerance, difference
+from onnx import GraphProto, ModelProto, NodeProto, helper, inliner, shape_inference
+from structure_bodies import opset_of
+from structure_names import all_graphs
+
+#: Every inexact result moves by up to so many units in the last place, in so many samples; and how much further than
+#: they do another way of computing may go.
+_UNITS, _SAMPLES, _FURTHER = 4, 8, 8
+#: Multiples of this part of 1 need no rounding, so ties among small integers and halves stay ties.
+_PARTS = 64.0
+_EPS = {F16: 2.0**-10, F32: 2.0**-23, F64: 2.0**-52}
+#: Integers beyond this may have overflowed inside.
+_LARGE = {4: 2**30, 8: 2**53, 1: 100, 2: 2**14}
+
+
+def explained(
+    model: ModelProto, feeds: Mapping[str, Any], expected: Mapping[str, Any], found: Mapping[str, Any]
+) -> str | None:
+    """Why the results may differ: ``nan``, ``overflow``, ``nothing`` (a reduction over no element), ``rounding``."""
+    values = _trace(model, feeds)
+    floats = [np.asarray(v, np.float64) for v in values if v.dtype.kind == "f"]
+    if any(not np.isfinite(v).all() for v in floats):
+        return "nan"
+    if any(_is_large(v) for v in values if v.dtype.kind in "iu" and v.size):
+        return "overflow"
+    if any(v.size == 0 for v in values):
+        return "nothing"
+    samples = [s for s in (_sample(model, feeds, turn) for turn in range(_SAMPLES)) if s is not None]
+    samples.append(run(session(model, optimized=True), feeds))
+    return "rounding" if all(_within(expected[n], found.get(n), [s[n] for s in samples]) for n in expected) else None
+
+
+def _is_large(array: np.ndarray) -> bool:
+    most = max(abs(int(array.max())), abs(int(array.min())))
+    return most > _LARGE[array.dtype.itemsize]
+
+
+def _trace(model: ModelProto, feeds: Mapping[str, Any]) -> list[np.ndarray]:
+    """The arrays of the main graph."""
+    out = ModelProto()
+    out.CopyFrom(model)
+    listed = {info.name for info in out.graph.output}
+    names = [name for node in out.graph.node for name in node.output if name and name not in listed]
+    out.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+    try:
+        found = run(session(out), feeds)
+    except Exception:
+        found = run(session(model), feeds)
+    return [np.asarray(v) for v in found.values() if isinstance(v, np.ndarray) and v.dtype.kind in "fiu"]
+
+
+def _within(a: Any, b: Any, samples: list[Any]) -> bool:
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray):
+        moved = any(difference(a, s, MODEL_TOLERANCES) is not None for s in samples)
+        return moved or difference(a, b, MODEL_TOLERANCES) is None
+    if any(s.shape != a.shape for s in samples):
+        return True  # the size itself depends on the last places
+    if a.dtype.kind != "f":
+        return np.array_equal(a, b) or any((s != a).any() for s in samples)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    with np.errstate(all="ignore"):
+        apart = np.fmax.reduce([np.abs(s.astype(np.float64) - a.astype(np.float64)) for s in samples])
+    most = np.nan_to_num(apart, nan=0.0, posinf=np.inf)
+    slack = _FURTHER * np.maximum(most, np.median(most) if most.size else 0.0)
+    return difference(a, b, {a.dtype.name: Tolerance(*_tight(a.dtype))}, slack) is None
+
+
+def _tight(dtype: np.dtype[Any]) -> tuple[float, float]:
+    eps = float(np.finfo(dtype).eps)
+    return 64 * eps, 64 * eps
+
+
+# --- noise
+
+
+def _sample(model: ModelProto, feeds: Mapping[str, Any], turn: int) -> dict[str, Any] | None:
+    """The original's results where every inexact float is rounded anew; None if that cannot be said as a model."""
+    try:
+        return run(session(noised(model, turn)), feeds)
+    except Exception:
+        return None
+
+
+def noised(model: ModelProto, turn: int) -> ModelProto:
+    """The model with each result times 1 plus a few units in the last place, where it needs rounding."""
+    out = inliner.inline_local_functions(model) if model.functions else ModelProto.FromString(model.SerializeToString())
+    rng = random.Random(turn)
+    with contextlib.suppress(Exception):  # without types there is less noise
+        out = shape_inference.infer_shapes(out)
+    version = opset_of(model)
+    for number, graph in enumerate(list(all_graphs(out.graph))):
+        _add_noise(graph, rng, f"noise{number}", version)
+    return out
+
+
+def _add_noise(graph: GraphProto, rng: random.Random, mark: str, version: int) -> None:
+    infos = (*graph.value_info, *graph.output)
+    types = {i.name: i.type.tensor_type.elem_type for i in infos if i.type.HasField("tensor_type")}
+    nodes: list[NodeProto] = []
+    for count, node in enumerate(list(graph.node)):
+        twin = NodeProto.FromString(node.SerializeToString())
+        nodes.append(twin)
+        if node.op_type in ("Constant", "Identity", "Reshape", "Transpose"):
+            continue
+        for place, name in enumerate(node.output):
+            if types.get(name) in _EPS:
+                twin.output[place] = f"{mark}/{count}/{place}"
+                nodes += _noise(twin.output[place], name, types[name], rng)
+    graph.ClearField("node")
+    graph.node.extend(nodes)
+
+
+def _noise(x: str, y: str, dtype: int, rng: random.Random) -> list[NodeProto]:
+    """Nodes that compute y from x: x itself if it is a multiple of 1/64, else with a factor near 1."""
+    eps = _EPS[dtype] * _UNITS
+    seed = float(rng.randrange(1, 10**6))
+    tensor = helper.make_tensor("", dtype, [], [_PARTS])
+    one = helper.make_tensor("", dtype, [], [1.0])
+    make = helper.make_node
+    return [
+        make("Constant", [], [f"{x}p"], value=tensor),
+        make("Constant", [], [f"{x}u"], value=one),
+        make("Mul", [x, f"{x}p"], [f"{x}s"]),
+        make("Floor", [f"{x}s"], [f"{x}f"]),
+        make("Sub", [f"{x}s", f"{x}f"], [f"{x}d"]),
+        make("Abs", [f"{x}d"], [f"{x}a"]),
+        make("Sign", [f"{x}a"], [f"{x}m"]),  # 1 where rounding happened
+        make("Cast", [x], [f"{x}w"], to=F32),
+        make("RandomUniformLike", [f"{x}w"], [f"{x}r"], low=-eps, high=eps, seed=seed, dtype=F32),
+        make("Cast", [f"{x}r"], [f"{x}n"], to=dtype),
+        make("Mul", [f"{x}n", f"{x}m"], [f"{x}k"]),
+        make("Add", [f"{x}k", f"{x}u"], [f"{x}b"]),
+        make("Mul", [x, f"{x}b"], [y]),
+    ]

@@ -14,6 +14,7 @@ from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Graph
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
+from dmlc.passes.quantized_advice import NOT_LOADED_SINCE, label, repeated
 from dmlc.runtime.binding import bound
 from dmlc.targets import kernel_table
 
@@ -32,7 +33,7 @@ def written(
         return Program(graph, replace(options, opset=opset))
 
     program = at(options.opset)
-    return program if asked else _kept_on_provider(program, at)
+    return program if asked else _kept_loadable(_kept_on_provider(program, at), at)
 
 
 def imported(
@@ -108,7 +109,8 @@ def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProt
         graph.notes += notes
         return Program(graph, replace(options, opset=other), model)
 
-    return _kept_on_provider(program, at)
+    kept = _kept_on_provider(program, at)
+    return kept if own >= NOT_LOADED_SINCE and repeated(graph) else _kept_loadable(kept, at)
 
 
 def _kept_by_definitions(graph: Graph, opset: int, options: Options, model: onnx.ModelProto) -> Program | None:
@@ -143,3 +145,21 @@ def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:
     if best is program:
         return program
     return at(best.opset, f"opset {best.opset}, not {program.opset}: it keeps more nodes on {program.target.family}")
+
+
+def _kept_loadable(program: Program, at: Callable[..., Program]) -> Program:
+    """The program at an opset at which ONNX Runtime loads it with its default optimizations; as it is where no opset
+    does."""
+    guilty = repeated(program.graph) if program.opset >= NOT_LOADED_SINCE else None
+    if guilty is None:
+        return program
+    for opset in range(NOT_LOADED_SINCE - 1, program.target.min_opset - 1, -1):
+        try:
+            other = at(opset)
+            if program.target.kernels is not None:
+                other.to_onnx()
+        except DmlcError:  # it cannot be said there
+            continue
+        reason = f"ONNX Runtime 1.28 and later do not load {label(guilty)} there"
+        return at(opset, f"opset {opset}, not {program.opset}: {reason}")
+    return program

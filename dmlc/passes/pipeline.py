@@ -20,6 +20,7 @@ from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import Pass, PassManager
+from dmlc.passes.quantized_advice import QuantizedAdvice
 from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.passes.repair import Repair
 from dmlc.passes.share_prefixes import SharePrefixes
@@ -52,7 +53,7 @@ def default_pipeline(
         passes.append(Repair())
     if target.kernels is not None:
         passes.append(Legalize())
-    return PassManager((*passes, Cse(), Dce(), F16Advice()))
+    return PassManager((*passes, Cse(), Dce(), F16Advice(), QuantizedAdvice()))
 
 
 def fusions(

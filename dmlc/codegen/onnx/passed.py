@@ -24,16 +24,17 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     """Write the node as its model has it; False where that form says something else at the emitted opset."""
     origin: NodeOrigin = node.origin
     proto = origin.proto
+    older = emitter.opset < origin.version  # where an operator takes fewer types, and a form may depend on sizes
+    known = known_of(node, proto.input) if older else NOTHING
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
-        older = emitter.opset < origin.version  # where an operator takes fewer types
-        if not unchanged(proto, origin.version, emitter.opset, known_of(node, proto.input) if older else NOTHING):
+        if not unchanged(proto, origin.version, emitter.opset, known):
             return False
         _write(emitter, node, origin, _inputs(emitter, node, origin), emit_nodes)
         return True
     inputs = _inputs(emitter, node, origin)
     if proto.domain not in ("", "ai.onnx"):
         emitter.domains.add(proto.domain)
-    elif not unchanged(proto, origin.version, emitter.opset):
+    elif not unchanged(proto, origin.version, emitter.opset, known):
         _write_moved(emitter, node, origin, inputs, emit_nodes)
         return True
     _write(emitter, node, origin, inputs, emit_nodes)

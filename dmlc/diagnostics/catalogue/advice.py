@@ -101,3 +101,20 @@ $ dmlc compile losses.onnx   # exported anew, or without that value_info
     program=False,
     advice=True,
 )
+
+NOT_LOADED = declare(
+    "W0609",
+    "ONNX Runtime does not load the model at this opset",
+    """From opset 21 on, ONNX Runtime 1.28 and later fail to load a model in which int8 data is dequantized (with a zero
+    point) before a reshape, a transpose, a slice or a maximum pool: an optimization of theirs inserts a node that their
+    own inference refuses. Below opset 21 the model loads, and such an opset is chosen where none is asked for. It also
+    loads without optimizations. `--strict` makes this an error.""",
+    example="""
+$ dmlc compile quantized.onnx --opset 21     # DequantizeLinear of i8, then Transpose
+warning[W0609]: ONNX Runtime 1.28 and later do not load DequantizeLinear dq of i8 before a transpose at opset 21
+""",
+    fixed="""
+$ dmlc compile quantized.onnx
+""",
+    program=False,
+)

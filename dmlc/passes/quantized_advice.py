@@ -1,0 +1,91 @@
+"""``quantized-advice``: warns of int8 models that ONNX Runtime does not load at an opset."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dmlc.diagnostics import Diagnostic, Label
+from dmlc.diagnostics.catalogue.advice import NOT_LOADED
+from dmlc.ir import Graph, Node
+from dmlc.ir.dtype import i8
+from dmlc.ops.constant import constant_of
+from dmlc.ops.move import RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.passes.manager import Pass, PassContext
+from dmlc.records import dataclass
+
+#: From this opset on. ONNX Runtime repeats a quantization behind an operator that keeps the numbers, and since 1.28
+#: writes the type into the node that it inserts (onnxruntime, core/optimizer/qdq_transformer/qdq_propagation.cc; pull
+#: request 28144). On x86-64 it then makes uint8 of int8, but for that attribute, and its own inference refuses the
+#: node: "output_dtype INT8 does not match y_zero_point type UINT8". Measured on 2026-11-22: 1.28.0, 1.31.1 and 1.32.0
+#: fail to load such models with their default optimizations, 1.23.2, 1.24.4 and 1.26.0 load them; all load those of
+#: opset 20. No other type fails, nor do constants, scales per axis, or what has no zero point.
+NOT_LOADED_SINCE = 21
+#: The operators behind which it is repeated (``CanNodePropagate`` there).
+_LAYOUT = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, SLICE)
+_OPERATORS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
+
+
+@dataclass(frozen=True)
+class QuantizedAdvice(Pass):
+    """Changes nothing. Where no opset is asked for, a lower one is chosen; this is for those who ask."""
+
+    name: ClassVar[str] = "quantized-advice"
+    summary: ClassVar[str] = "Warn of int8 models that ONNX Runtime does not load at the opset."
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        found = _repeated(graph) if context.opset >= NOT_LOADED_SINCE else None
+        if found is not None:
+            message = f"ONNX Runtime 1.28 and later do not load {label(found)} at opset {context.opset}"
+            labels = tuple([Label(span) for span in found.spans[:1]])
+            context.diagnostics.append(Diagnostic(NOT_LOADED, message, labels, help="compile with --opset 20"))
+        return False
+
+
+def repeated(graph: Graph) -> Node | None:
+    """The first int8 DequantizeLinear whose quantization ONNX Runtime repeats; those of bodies too."""
+    found = _repeated(graph)
+    for node in graph.with_regions if found is None else ():
+        for region in node.regions:
+            found = found or repeated(region.graph)
+    return found
+
+
+def label(node: Node) -> str:
+    """The DequantizeLinear as a user knows it, with what follows it."""
+    consumer = next(use for use, _ in node.result.uses if _keeps_numbers(use))
+    kind = _operator(consumer) or consumer.op.name
+    name = f" {node.name or node.result.name}" if node.name or node.result.name else ""
+    return f"DequantizeLinear{name} of i8 before a {kind}"
+
+
+def _repeated(graph: Graph) -> Node | None:
+    return next((node for node in graph if _is_repeated(node)), None)
+
+
+def _is_repeated(node: Node) -> bool:
+    if _operator(node) != "DequantizeLinear" or len(node.operands) < 3:
+        return False
+    data, *parameters = node.operands
+    if data is None or data.type.dtype is not i8 or constant_of(data) is not None:
+        return False
+    for value in parameters[:2]:
+        tensor = None if value is None else constant_of(value)
+        if tensor is None or tensor.size != 1:
+            return False
+    return any(_keeps_numbers(use) and not _is_quantized(use) for use, _ in node.result.uses)
+
+
+def _keeps_numbers(node: Node) -> bool:
+    return node.op in _LAYOUT or _operator(node) in _OPERATORS
+
+
+def _operator(node: Node) -> str:
+    """The operator of ONNX's own that a node passes through; empty for any other."""
+    attributes = node.attributes
+    return "" if getattr(attributes, "domain", "") else str(getattr(attributes, "op_type", ""))
+
+
+def _is_quantized(node: Node) -> bool:
+    """Whether nothing but QuantizeLinear reads the result, behind which nothing is repeated."""
+    uses = [use for use, _ in node.results[0].uses]
+    return bool(uses) and all(_operator(use) == "QuantizeLinear" for use in uses)

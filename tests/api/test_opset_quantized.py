@@ -1,0 +1,130 @@
+"""Int8 models stay at an opset at which ONNX Runtime loads them with its default optimizations."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+import dmlc
+from dmlc.diagnostics import DmlcError, Source
+from dmlc.targets import load_target, target_names
+
+TARGETS = [name for name in target_names() if load_target(name).kernels is not None]
+#: Operators behind which ONNX Runtime repeats a quantization, at opsets 13 to 20 and 21.
+LAYOUT = {
+    "Transpose": "Transpose<perm=[1, 0, 2]>(f)",
+    "Reshape": "Reshape(f, six)",
+    "Unsqueeze": "Unsqueeze(f, zero)",
+    "Squeeze": "Squeeze(f)",
+    "Slice": "Slice(f, zero, one)",
+    "MaxPool": "MaxPool<kernel_shape=[2]>(f)",
+    "Flatten": "Flatten<axis=2>(f)",
+}
+#: Others, of which it makes kernels for integers or which it leaves alone.
+OTHERS = {
+    "Relu": "Relu(f)", "Add": "Add(f, f)", "Concat": "Concat<axis=0>(f, f)", "Gather": "Gather(f, zero)",
+    "Exp": "Exp(f)", "ReduceSum": "ReduceSum(f, zero)",
+}  # fmt: skip
+
+
+def model(operator: str, *, opset: int = 17, type: str = "int8", after: str = "y = Neg(h)") -> onnx.ModelProto:
+    result = type if "Quantize" in after else "float"
+    ir, first = 10 if opset > 20 else 8, 1 if operator.startswith("Squeeze") else 2
+    made: onnx.ModelProto = parser.parse_model(f"""
+        <ir_version: {ir}, opset_import: ["": {opset}]> g ({type}[{first}, 3, 4] x) => ({result}[?, ?, ?] y)
+        <float s = {{0.5}}, {type} z = {{3}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[2] six = {{6, 4}}>
+        {{ f = DequantizeLinear(x, s, z)  h = {operator}  {after} }}
+    """)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    return made
+
+
+def loads(emitted: onnx.ModelProto) -> bool:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(emitted.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:  # ONNX Runtime's exceptions have no common base
+        return False
+    return True
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("opset", [13, 17, 20])
+@pytest.mark.parametrize("operator", LAYOUT)
+def test_it_is_not_raised_over_20(operator: str, opset: int, target: str) -> None:
+    program = dmlc.compile(model(LAYOUT[operator], opset=opset), target=target)
+    assert program.opset <= 20 and not program.diagnostics
+    assert loads(program.to_onnx())
+    if program.target.opset > 20:
+        assert any("do not load DequantizeLinear f of i8" in note for note in program.artifact("onnx").report)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *[model(text) for text in OTHERS.values()],
+        model(LAYOUT["Reshape"], type="uint8"),
+        model(LAYOUT["Reshape"], opset=21, type="int16"),
+        model(LAYOUT["Transpose"], after="y = QuantizeLinear(h, s, z)"),
+    ],
+)
+def test_others_are_raised(source: onnx.ModelProto) -> None:
+    program = dmlc.compile(source, target="cpu")
+    assert program.opset == 21 and loads(program.to_onnx())
+
+
+def test_two_operators_before_a_quantization_count() -> None:
+    source = model(LAYOUT["Reshape"], after="t = Transpose(h)  y = QuantizeLinear(t, s, z)")
+    program = dmlc.compile(source, target="cpu")
+    assert loads(program.to_onnx())
+
+
+@pytest.mark.parametrize("target", ["cpu", "directml"])
+def test_inside_of_a_branch_too(target: str) -> None:
+    source = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]> g (int8[2, 3] x, bool c) => (float[?, ?] y)
+        <float s = {0.5}, int8 z = {0}> {
+            y = If(c) <
+                then_branch = a () => (float[3, 2] p) { f = DequantizeLinear(x, s, z)  p = Transpose(f) },
+                else_branch = b () => (float[2, 3] q) { q = DequantizeLinear(x, s, z) }
+            >
+        }
+    """)
+    program = dmlc.compile(source, target=target)
+    assert program.opset == 20 and loads(program.to_onnx())
+
+
+@pytest.mark.emits_invalid("ONNX Runtime does not load it, as the warning says")
+@pytest.mark.parametrize("operator", LAYOUT)
+def test_who_asks_for_21_gets_it_with_a_warning(operator: str) -> None:
+    source = model(LAYOUT[operator])
+    program = dmlc.compile(source, target="cpu", opset=21)
+    assert program.opset == 21
+    (warning,) = program.diagnostics
+    assert (warning.code.id, warning.severity) == ("W0609", "warning")
+    assert "DequantizeLinear f of i8" in warning.message
+    with pytest.raises(DmlcError, match="W0609"):
+        dmlc.compile(source, target="cpu", opset=21, strict=True)
+
+
+@pytest.mark.emits_invalid("ONNX Runtime does not load the source either")
+def test_a_model_of_21_stays() -> None:
+    assert dmlc.compile(model(LAYOUT["Transpose"], opset=21), target="cpu").opset == 21
+
+
+def test_a_program_of_the_language_goes_down_too() -> None:
+    text = """
+model q(x: i8[2, 3]) -> (y) {
+    f = onnx.DequantizeLinear(x, 0.5 as f32, 3 as i8)
+    y = transpose(f, perm=[1, 0])
+    return y
+}
+"""
+    program = dmlc.compile(Source("q.dml", text), target="cpu")
+    assert program.opset == 20 and loads(program.to_onnx())
+    got = program.run({"x": np.array([[1, 2, 3], [4, 5, -6]], np.int8)}, backend="cpu")["y"]
+    assert got.tolist() == [[-1.0, 0.5], [-0.5, 1.0], [0.0, -4.5]]

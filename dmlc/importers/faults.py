@@ -292,14 +292,15 @@ class _Check:
             return _Answer(_sentence(error))
         if has_graphs or any(number >= 0 and not _is_typed(type) for number, type, _ in operands):
             return _Answer(is_checked=False)
-        if not defs.get_schema(plain.op_type, self.versions[domain], domain).has_type_and_shape_inference_function:
-            # onnx would infer the body of a function, which ONNX Runtime does not where it has a kernel
-            return _Answer(types=self._by_parameters(plain, domain, operands))
         model = self._one_node(plain, operands)
         try:
             found = infer(model, strict=True)
         except onnx.shape_inference.InferenceError as error:
-            return _Answer(_sentence(error))
+            schema = defs.get_schema(plain.op_type, self.versions[domain], domain)
+            if schema.has_type_and_shape_inference_function:
+                return _Answer(_sentence(error))
+            # onnx inferred the body of a function, which ONNX Runtime does not where it has a kernel
+            return _Answer(types=self._by_parameters(plain, domain, operands))
         except Exception:  # what protobuf cannot write, or ONNX did not expect
             return _Answer(is_checked=False)
         if found is None or model.graph.node[0].op_type != node.op_type:

@@ -127,6 +127,11 @@ def declared(shape: list[int]) -> ModelProto:
     return made
 
 
+#: A function of ONNX for which ONNX Runtime has a kernel, and infers nothing.
+FINE |= {
+    "function": model("c = GreaterOrEqual(x, z) y = Cast<to=1>(c)", "float[2,3] x, float[3] z"),
+    "function of other sizes": model("c = GreaterOrEqual(x, z) y = Cast<to=1>(c)", "float[2,3] x, float[2,4] z", 15),
+}
 FINE |= {"wrong size": declared([2, 4]), "wrong rank": declared([2])}
 
 

@@ -7,8 +7,9 @@ from contextlib import suppress
 
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
+from dmlc.importers.dim_text import dim_of_text
 from dmlc.importers.types import bind, type_of
-from dmlc.ir import Dim, TensorType, symbol
+from dmlc.ir import Dim, TensorType, substitute, symbol
 from dmlc.onnx_schema.declared import claims, drop_claims, drop_contradicted, has_claims
 from dmlc.onnx_schema.inference import infer, is_known
 
@@ -44,7 +45,10 @@ class ModelTypes:
     def declared(self, path: Path, name: str) -> TensorType:
         """The type that the model declares for the value; unknown where it declares none."""
         found = self._table("declared", path, lambda: self._model.graph).get(name)
-        return type_of(found, self._binding, self._fresh)
+        return type_of(found, self._binding, self._fresh, self._claimed)
+
+    def _claimed(self, name: str) -> Dim:
+        return substitute(dim_of_text(name, self._named), self._binding)
 
     def supposed(self, path: Path, name: str) -> TensorType:
         """The type of the value where claims are believed; unknown where ONNX does not know it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -16,12 +16,13 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.importers import operators  # noqa: F401 (registers the readers)
 from dmlc.importers.attributes import check_attributes, check_complete
 from dmlc.importers.inference import Path as GraphPath
-from dmlc.importers.known import KNOWERS
 from dmlc.importers.opaque import opaque_attributes
 from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
 from dmlc.importers.result_types import result_types
-from dmlc.importers.scope import Known, Scope
+from dmlc.importers.scope import Scope
+from dmlc.inference import Fact, has_rule
+from dmlc.inference.protos import asked_attributes
 from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.ops.constant import CONSTANT, constant_of
@@ -125,10 +126,8 @@ class NodeReader:
 
     def _known_branch(self, reading: Reading) -> AttributeProto | None:
         """The branch of an If that always runs."""
-        known = self.scope.known(reading.x)
-        if isinstance(known, tuple) and len(known) == 1:
-            (known,) = known
-        branch = reading.attribute("then_branch" if known else "else_branch") if isinstance(known, int) else None
+        known = self.scope.facts.truth(reading.x)
+        branch = None if known is None else reading.attribute("then_branch" if known else "else_branch")
         return branch if branch is not None and len(branch.g.output) == len(reading.outputs) else None
 
     # --- operations of the language
@@ -160,26 +159,44 @@ class NodeReader:
             if name:
                 value.name = name
                 self.scope.values[name] = value
-        if len(results) == 1 and not results[0].type.dtype.is_float:
-            known = KNOWERS.get(listed.op_type)
-            if known is not None:
-                self._learn(reading, known(reading), node)
+        if self._has_elements(reading):
+            self._learn(node, self._ask(reading), listed)
 
-    def _learn(self, reading: Reading, known: Known | None, node: Node) -> None:
-        """A result whose every element is known is a constant; one of known sizes is remembered."""
-        if known is None:
+    def _has_elements(self, reading: Reading) -> bool:
+        """Whether all operands are so small that their elements are known, as far as they are."""
+        facts = self.scope.facts
+        return all(v is None or facts.of(v).elements is not None for v in reading.inputs)
+
+    def _ask(self, reading: Reading) -> list[Fact] | None:
+        """The facts about the results by the operator's rule; None where it has none."""
+        if not has_rule(reading.domain, reading.op_type, reading.opset):
+            return None
+        attributes = asked_attributes(reading.attributes.values())
+        asked = (reading.op_type, reading.domain, reading.opset)
+        return self.scope.facts.ask(*asked, reading.inputs, attributes, len(reading.outputs))
+
+    def _learn(self, node: Node, facts: Sequence[Fact] | None, listed: Listed) -> None:
+        """Keep the elements of small results. Where those of all results are integers, constants take their place."""
+        if not facts or any(f.elements is None for f in facts):
             return
-        value, dtype = node.result, node.result.type.dtype
-        flat = known if isinstance(known, tuple) else (known,)
-        if dtype is FOREIGN or dtype.is_float:
+        results = node.results
+        for value, fact in zip(results, facts, strict=False):
+            self.scope.facts.learn(value, fact)
+        if self.opaque:
             return
-        numbers = [k for k in flat if isinstance(k, int)]
-        if len(numbers) < len(flat):
-            self.scope.know(value, known)
-        elif all(dtype.lowest <= k <= dtype.highest for k in numbers):
-            constant = self.scope.constant(Tensor(np.asarray(known, dtype=dtype.numpy)), value.name)
-            self.scope.define(reading.outputs[0], constant)
-            self.graph.erase(node)
+        if len(results) == 1 and node.op.pure:
+            twin = self.scope.facts.twin(results[0])
+            if twin is not None:
+                self.scope.define(listed.outputs[0], twin)
+                self.graph.erase(node)
+                return
+        numbers = [fact.numbers for fact in facts]
+        if any(n is None or v.type.dtype.is_float for n, v in zip(numbers, results, strict=False)):
+            return
+        for name, value, known in zip(listed.outputs, results, numbers, strict=False):
+            data = np.asarray(known, dtype=value.type.dtype.numpy).reshape(value.shape)
+            self.scope.define(name, self.scope.constant(Tensor(data), value.name))
+        self.graph.erase(node)
 
     # --- the others
 
@@ -198,7 +215,8 @@ class NodeReader:
                 first = len(operands)
                 operands.extend(captured)
                 regions.append(Region(region.attribute, region.graph, tuple(range(first, len(operands)))))
-        types = result_types(reading, regions, self.versions)
+        facts = None if regions else self._ask(reading)
+        types = result_types(reading, regions, facts, self.versions)
         record = opaque_attributes(proto, domain, tuple(types))
         op = OPAQUE if _is_pure(proto, domain, regions) else OPAQUE_IMPURE
         node = self.graph.add(op, operands, record, regions=tuple(regions))
@@ -210,9 +228,7 @@ class NodeReader:
             if name:
                 value.name = name
                 self.scope.define(name, value)
-        known = KNOWERS.get(reading.op_type) if not domain and not self.opaque else None
-        if known is not None and len(node.results) == 1:
-            self._learn(reading, known(reading), node)
+        self._learn(node, facts, listed)
 
 
 def _read(reader: Reader, reading: Reading) -> Found:

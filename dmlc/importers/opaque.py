@@ -48,8 +48,9 @@ def _plain(a: AttributeProto, op_type: str) -> Plain | None:
         return tuple(a.floats[:])
     if kind == AttributeProto.STRINGS:
         return tuple([_text(s) for s in a.strings])
-    if kind == AttributeProto.TENSOR and a.t.data_type in DTYPE_OF and a.t.data_location != TensorProto.EXTERNAL:
-        return Tensor(attribute_data(a, op_type))
+    if kind == AttributeProto.TENSOR and a.t.data_location != TensorProto.EXTERNAL:
+        data = attribute_data(a, op_type)
+        return Tensor(data) if a.t.data_type in DTYPE_OF else None
     return None
 
 

@@ -70,6 +70,11 @@ class Reading:
         self.attributes = node.attributes
         self.opset = opset
 
+    @property
+    def domain(self) -> str:
+        """The operator's domain, empty for ONNX's own."""
+        return "" if self.proto.domain == "ai.onnx" else self.proto.domain
+
     # --- inputs
 
     def input(self, index: int) -> Value | None:
@@ -102,10 +107,7 @@ class Reading:
     def sizes(self, index: int) -> tuple[Dim, ...] | None:
         """An input of which each element is known as a size, if not as a number."""
         value = self.input(index)
-        known = None if value is None else self.scope.known(value)
-        if known is None:
-            return None
-        return known if isinstance(known, tuple) else (known,)
+        return None if value is None else self.scope.facts.sizes(value)
 
     # --- attributes
 

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
+from dmlc.importers.dim_text import simpler
+from dmlc.importers.facts import type_of_fact
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import UNKNOWN, type_of
+from dmlc.inference import Fact
 from dmlc.ir import FOREIGN, Dim, ForeignType, Region, TensorType, Value, dim_names
 from dmlc.onnx_schema.declared import contradicts
 from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
@@ -18,13 +21,20 @@ from dmlc.onnx_schema.values import element_type, type_proto
 from dmlc.ops.constant import constant_of
 
 
-def result_types(reading: Reading, regions: Sequence[Region], versions: Mapping[str, int]) -> list[TensorType]:
-    """The types of the results of the node, which holds the graphs ``regions``."""
+def result_types(
+    reading: Reading, regions: Sequence[Region], facts: Sequence[Fact] | None, versions: Mapping[str, int]
+) -> list[TensorType]:
+    """The types of the results of the node, which holds the graphs ``regions``.
+
+    ``facts`` are what the operator's rule gives; ONNX's inference is asked where it has none.
+    """
     scope = reading.scope
     path, names = scope.path, reading.outputs
-    own = [scope.types.inferred(path, name) if name else UNKNOWN for name in names]
-    if not regions:
-        own = _refined(reading, own, versions)
+    if facts is not None:
+        own = list(map(type_of_fact, facts))
+    else:
+        own = [scope.types.inferred(path, name) if name else UNKNOWN for name in names]
+        own = own if regions else _refined(reading, own, versions)
     out: list[TensorType] = []
     for index, (name, type) in enumerate(zip(names, own, strict=True)):
         if not name:
@@ -34,7 +44,7 @@ def result_types(reading: Reading, regions: Sequence[Region], versions: Mapping[
         if len(sources) > 1:
             joined = _join(reading, sources)
             type = joined if _open_sizes(joined) <= _open_sizes(type) else type
-        for known in (scope.types.declared, scope.types.supposed):
+        for known in (scope.types.declared, *([scope.types.supposed] if facts is None else [])):
             if _open_sizes(type):
                 type = _completed(type, known(path, name), sources)
         out.append(type)
@@ -50,7 +60,7 @@ def _completed(own: TensorType, claim: TensorType, sources: Sequence[TensorType]
     if isinstance(claim, ForeignType):
         return own
     sizes = [
-        mine if not _is_open(mine) or _is_open(said) else said
+        simpler(mine, said) if not _is_open(mine) or _is_open(said) else said
         for mine, said in zip(own.shape, claim.shape, strict=True)
     ]
     return own.with_shape(tuple(sizes))
@@ -126,11 +136,11 @@ def _one_node(reading: Reading, versions: Mapping[str, int]) -> ModelProto:
 
 def _declare(reading: Reading, graph: GraphProto, name: str, value: Value) -> None:
     tensor = constant_of(value)
-    known = reading.scope.known(value)
+    numbers = reading.scope.facts.of(value).numbers
     if tensor is not None and tensor.size <= KNOWN_SIZE:
         graph.initializer.append(numpy_helper.from_array(tensor.array, name))
-    elif isinstance(known, tuple) and value.type.dtype.is_integer and all(isinstance(d, int) for d in known):
-        graph.initializer.append(helper.make_tensor(name, element_type(value.type.dtype), [len(known)], known))
+    elif numbers is not None and value.type.dtype.is_integer and value.type.is_static:
+        graph.initializer.append(helper.make_tensor(name, element_type(value.type.dtype), value.shape, numbers))
     else:
         graph.input.append(ValueInfoProto(name=name, type=type_proto(value.type)))
 

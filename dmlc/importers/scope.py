@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path as Folder
-from typing import TypeAlias
 
 from onnx import GraphProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
+from dmlc.importers.facts import Facts
 from dmlc.importers.inference import ModelTypes, Path
 from dmlc.importers.order import used_names
 from dmlc.ir import Dim, Graph, Tensor, Value, symbol
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
-
-#: Integers known while reading, as shapes are: a scalar or a vector of sizes (of truths for a comparison).
-Known: TypeAlias = "Dim | tuple[Dim, ...]"
-#: The largest constant that is read to be known so.
-MOST_KNOWN = 64
 
 
 class Scope:
@@ -49,7 +44,8 @@ class Scope:
         self.values: dict[str, Value | None] = {}
         self.captures: dict[str, Value] = {}
         self._weights: dict[str, Callable[[], Value]] = {}
-        self._known: dict[Value, Known] = {}
+        is_shared = outer is not None and outer.graph is graph
+        self.facts: Facts = outer.facts if outer is not None and is_shared else Facts(graph.dims, fresh)
 
     @cached_property
     def used(self) -> set[str]:
@@ -91,9 +87,7 @@ class Scope:
             value = Value(source.type, None, 0, name)
             self.captures[name] = value
             assert self.outer is not None
-            known = self.outer.known(source)
-            if known is not None:
-                self._known[value] = known
+            self.facts.learn(value, self.outer.facts.of(source))
         self.values[name] = value
         return value
 
@@ -102,25 +96,6 @@ class Scope:
         node = self.graph.add(CONSTANT, (), ConstantAttributes(value=tensor))
         node.result.name = name
         return node.result
-
-    # --- integers that are known
-
-    def know(self, value: Value, known: Known) -> None:
-        self._known[value] = known
-
-    def known(self, value: Value) -> Known | None:
-        """What is known of an integer (or truth) value's elements; None where one is not known."""
-        found = self._known.get(value)
-        if found is None and self.outer is not None and self.outer.graph is self.graph:
-            return self.outer.known(value)
-        if found is None:
-            tensor = constant_of(value)
-            if tensor is not None and tensor.size <= MOST_KNOWN and tensor.dtype.kind in ("int", "uint", "bool"):
-                array = tensor.array
-                if array.ndim <= 1:
-                    found = tuple(map(int, array.tolist())) if array.ndim else int(array)
-                    self._known[value] = found
-        return found
 
 
 def fresh_dims(taken: set[str]) -> Callable[[], Dim]:

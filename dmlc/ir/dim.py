@@ -211,7 +211,21 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         quotient = _divide_monomial(_terms(a), monomial, coefficient)
         if quotient is not None:
             return _make(quotient)
+    else:
+        multiple = _multiple(a, b)
+        if multiple is not None:
+            return multiple
     return DimExpr((((FloorDiv(a, b),), 1),))
+
+
+def _multiple(a: Dim, b: DimExpr) -> Dim | None:
+    """The product of dims and a number by which ``b`` gives ``a``; None where there is none."""
+    if isinstance(a, int) or len(a.terms) != len(b.terms):
+        return None
+    first, (monomial, coefficient) = a.terms[0], b.terms[0]
+    quotient = _divide_monomial(dict((first,)), monomial, coefficient)
+    found = None if quotient is None else _make(quotient)
+    return found if found is not None and found * b == a else None
 
 
 def _divide_monomial(terms: dict[Monomial, int], monomial: Monomial, coefficient: int) -> dict[Monomial, int] | None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from google.protobuf.message import DecodeError, Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs
 
-from dmlc.importers.known import KNOWERS
 from dmlc.importers.registry import READERS
+from dmlc.inference.registry import ruled_operators
 
 _SIZES = (
     *(-(2**63), -(2**31), -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 17, 63, 64, 65, 1024, 4096, 65536),
@@ -20,7 +20,7 @@ _REALS = (0.0, 1.0, -1.0, 1e-5, 1e-30, 3.4e38, float("inf"), float("-inf"), floa
 _TEXTS = ("", "x", "y", "n", "nope", "é", "a b", "\0", "nearest", "BCHW", "ij->i", "none", "add", "N" * 40, "unknown_0")
 _DOMAINS = ("", "ai.onnx", "com.microsoft", "ai.onnx.ml", "ai.onnx.training", "mine", "é")
 _OPSETS = (-1, 0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 99, 2**40)
-_OWN = sorted({name for _, name in READERS} | set(KNOWERS))
+_OWN = sorted({name for _, name in READERS} | ruled_operators())
 _ALL = sorted({(schema.domain, schema.name) for schema in defs.get_all_schemas()})
 #: By operator the names of attributes; the last version's and older ones'.
 _ATTRIBUTES: dict[str, list[str]] = {}

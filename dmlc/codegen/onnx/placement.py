@@ -13,7 +13,6 @@ from dmlc.codegen.onnx.known import Scope, bind, names_of
 from dmlc.codegen.onnx.node_counts import subgraphs
 from dmlc.codegen.onnx.node_placement import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
 from dmlc.codegen.onnx.partition import Partitions
-from dmlc.codegen.onnx.plain_types import told_types
 from dmlc.codegen.onnx.skeleton import inferred
 from dmlc.ir import Array, Dim, TensorType
 from dmlc.records import dataclass
@@ -136,9 +135,7 @@ def placement(
         raise ValueError(f"target {target.name} has no provider")
     binding = binding or {}
     bound = bind(model, binding) if binding else model
-    if types and not binding:
-        types = told_types(model, types)
-    bare = inferred(bound, types)
+    bare = inferred(bound, None if binding else types)
     opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
     level = feature_level or target.feature_level or least_feature_level()
     work = _Work(provider(target.provider), target, level, opsets, types or {}, binding)

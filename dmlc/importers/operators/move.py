@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.importers.registry import Found, Made, Reading, reads
-from dmlc.ir import Dim, floordiv, product
+from dmlc.inference.query import remaining, vanishes_with
+from dmlc.ir import Dim, DimExpr, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -62,24 +63,22 @@ def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] 
             sizes[i] = have[i]
         elif size == -1:
             continue
-        elif (
-            copies and not isinstance(size, int) and r.graph.dims.interval(size)[0] <= 0 and not _copies(have, i, size)
-        ):
-            return None  # a computed size may be 0, and would then be read as a copy
+        elif copies and not isinstance(size, int) and not _safe_to_copy(r, have[i : i + 1], size):
+            return None
     places = [i for i, size in enumerate(sizes) if size == -1]
     if len(places) > 1:
         return None
     if places:
-        rest = product([size for size in sizes if size != -1])
-        if rest == 0:
+        others = [size for size in sizes if size != -1]
+        if product(others) == 0:
             return None
-        sizes[places[0]] = floordiv(product(have), rest)
+        sizes[places[0]] = remaining(have, others)
     return tuple(sizes)
 
 
-def _copies(have: Sequence[Dim], index: int, size: Dim) -> bool:
-    """Whether the size is the operand's own at that place, so that it does not matter how a 0 is read."""
-    return index < len(have) and have[index] == size
+def _safe_to_copy(r: Reading, own: Sequence[Dim], size: DimExpr) -> bool:
+    """True where a computed size of 0, which a reshape reads as a copy, gives that size all the same."""
+    return r.graph.dims.interval(size)[0] > 0 or any(vanishes_with(d, size) for d in own)
 
 
 @reads("Flatten")

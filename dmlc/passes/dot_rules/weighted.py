@@ -45,6 +45,11 @@ class MatmulFromWeightedSum(Rule[_Found]):
         return _Found(node, (product.node,), product, weights, varying[-1], product.inner)
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
+        product = match.product
+        assert product is not None
+        for size in product.shapes[1 - match.weights]:
+            if graph.dims.least == 0 and graph.dims.interval(size)[0] < 1:
+                return Miss("size {0} may be 0: a matrix product needs pads then, which cost more nodes", (size,))
         return used_elsewhere(match.consumed[0].result)
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:

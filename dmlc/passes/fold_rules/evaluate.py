@@ -37,9 +37,11 @@ from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, RMS_NORM, SOFTMAX
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCTIONS
 from dmlc.ops.scan import CUMPROD, CUMSUM
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
+from dmlc.passes.fold_rules.opaque import evaluated
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -54,7 +56,7 @@ _BIT_DEFINED = frozenset((
 _FOLDABLE: tuple[Operation, ...] = tuple(
     dict.fromkeys((
         *sorted(_BIT_DEFINED, key=lambda op: op.name), *UNARY, *REDUCTIONS, POW, FLOORDIV, MOD, MATMUL,
-        SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, LAYER_NORM, RMS_NORM, LP_NORM, CUMSUM, CUMPROD,
+        SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, LAYER_NORM, RMS_NORM, LP_NORM, CUMSUM, CUMPROD, OPAQUE,
     ))
 )  # fmt: skip
 
@@ -108,6 +110,9 @@ class Evaluate(Rule[Match]):
         after = self.bytes + _bytes(node)
         if after > self.max_bytes:
             return Miss(_TOO_MANY, (after, self.max_bytes))
+        if node.op is OPAQUE and evaluated(node, _arrays(node)) is None:
+            op_type = node.attributes_as(OpaqueAttributes).op_type
+            return Miss("{0} of constants is not computed while compiling", (op_type,))
         unspecified = _UNSPECIFIED.get(node.op)
         reason = unspecified(node, _arrays(node)) if unspecified is not None else None
         return None if reason is None else Miss(reason)
@@ -115,16 +120,19 @@ class Evaluate(Rule[Match]):
     def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
         node = match.root
         floats = any(v is not None and v.type.dtype.is_float for v in node.operands)
-        return REASSOCIATES if floats and node.op not in _BIT_DEFINED else EXACT
+        return REASSOCIATES if floats and node.op not in _BIT_DEFINED and node.op is not OPAQUE else EXACT
 
     def describe(self, match: Match) -> str:
         return f"{match.root.op.name} of constants"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node = match.root
-        assert node.op.reference is not None
         self.bytes += _bytes(node)
-        out = node.op.reference(node.attributes, *_arrays(node))
+        if node.op is OPAQUE:
+            out: Any = evaluated(node, _arrays(node))
+        else:
+            assert node.op.reference is not None
+            out = node.op.reference(node.attributes, *_arrays(node))
         results = out if isinstance(out, tuple) else (out,)
         return [
             rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, old.type.dtype)))

@@ -1,0 +1,158 @@
+"""The question that a rule answers: one node and what is known of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dmlc.inference.fact import NOTHING, OPEN, Elements, Fact, Open, as_dim, is_size
+from dmlc.ir import Dim, DimExpr, DimTable, Shape, floordiv, product
+
+
+class Query:
+    """One node: its operands' facts, its attributes as plain values, and the number of its results.
+
+    A tensor among the attributes is a ``Tensor``, or a fact where the language has no such element type. ``opset`` is
+    the version of the operator's domain. ``new_dim`` makes a dim for a size that cannot be expressed.
+    """
+
+    __slots__ = ("attributes", "dims", "domain", "new_dim", "op_type", "operands", "opset", "results")
+
+    def __init__(
+        self,
+        op_type: str,
+        operands: Sequence[Fact | None],
+        *,
+        opset: int,
+        results: int = 1,
+        domain: str = "",
+        attributes: Mapping[str, Any] | None = None,
+        dims: DimTable,
+        new_dim: Callable[[], Dim],
+    ) -> None:
+        self.op_type = op_type
+        self.domain = domain
+        self.opset = opset
+        self.operands = operands
+        self.attributes: Mapping[str, Any] = attributes or {}
+        self.results = results
+        self.dims = dims
+        self.new_dim = new_dim
+
+    # --- operands
+
+    def has(self, index: int) -> bool:
+        return index < len(self.operands) and self.operands[index] is not None
+
+    def fact(self, index: int) -> Fact:
+        """The fact about an operand; ``NOTHING`` where it is absent."""
+        found = self.operands[index] if index < len(self.operands) else None
+        return found or NOTHING
+
+    def shape(self, index: int) -> Shape | None:
+        return self.fact(index).shape
+
+    def rank(self, index: int) -> int | None:
+        return self.fact(index).rank
+
+    def element(self, index: int) -> int:
+        return self.fact(index).element
+
+    def elements(self, index: int) -> Elements | None:
+        return self.fact(index).elements
+
+    def numbers(self, index: int) -> tuple[int, ...] | None:
+        return self.fact(index).numbers
+
+    def sizes(self, index: int) -> list[Dim | Open] | None:
+        """The elements of a list of sizes, ``OPEN`` for each that is not known; as many as its own size says where only
+        that is known. None where the length is unknown."""
+        fact = self.fact(index)
+        if fact.elements is not None:
+            return [as_dim(e) if is_size(e) else OPEN for e in fact.elements.ravel().tolist()]
+        if fact.shape is not None and len(fact.shape) == 1 and isinstance(fact.shape[0], int) and fact.shape[0] <= 64:
+            return [OPEN] * fact.shape[0]
+        return None
+
+    # --- attributes
+
+    def integer(self, name: str, default: int = 0) -> int:
+        found = self.attributes.get(name)
+        return int(found) if isinstance(found, (int, float)) else default
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        found = self.attributes.get(name)
+        return tuple([int(i) for i in found]) if isinstance(found, (tuple, list)) else None
+
+    def word(self, name: str, default: str = "") -> str:
+        found = self.attributes.get(name)
+        return found if isinstance(found, str) else default
+
+    def axes(self, since: int, index: int = 1) -> tuple[int, ...] | None:
+        """Axes or a list like them: an attribute before opset ``since``, an operand from then on. None where unknown;
+        callers ask ``has`` and ``attributes`` for absence."""
+        return self.integers("axes") if self.opset < since else self.numbers(index)
+
+    def axis(self, default: int, rank: int) -> int | None:
+        """The axis counted from the front; None where it does not exist."""
+        return within(self.integer("axis", default), rank)
+
+    # --- sizes
+
+    def fresh_shape(self, rank: int) -> Shape:
+        """A shape of that rank of which no size is known."""
+        return tuple([self.new_dim() for _ in range(rank)])
+
+    def size_of(self, size: Dim | Open) -> Dim:
+        return self.new_dim() if isinstance(size, Open) else size
+
+    def broadcast(self, *shapes: Shape | None) -> Shape | None:
+        """NumPy's broadcasting. Two open sizes that are not proved equal give a new one."""
+        out: Shape = ()
+        for shape in shapes:
+            if shape is None:
+                return None
+            if len(shape) < len(out):
+                out, shape = shape, out
+            head = len(shape) - len(out)
+            out = (*shape[:head], *[self._joined(a, b) for a, b in zip(shape[head:], out, strict=True)])
+        return out
+
+    def _joined(self, a: Dim, b: Dim) -> Dim:
+        if a == b or b == 1:
+            return a
+        if a == 1:
+            return b
+        if isinstance(a, int) or isinstance(b, int):
+            return a if isinstance(a, int) else b  # the other is that number, or 1
+        return a if self.dims.equal(a, b) else self.new_dim()
+
+
+def within(axis: int, rank: int) -> int | None:
+    """The axis counted from the front; None where it does not exist."""
+    axis = axis + rank if axis < 0 else axis
+    return axis if 0 <= axis < rank else None
+
+
+def remaining(have: Sequence[Dim], others: Sequence[Dim]) -> Dim:
+    """The size that is left for -1 in a reshape of ``have`` to ``others``. Raises ``ZeroDivisionError``.
+
+    Equal sizes cancel first, so that products stay short and divide.
+    """
+    mine, theirs = list(have), []
+    for size in others:
+        if size in mine and size != 0:
+            mine.remove(size)
+        else:
+            theirs.append(size)
+    return floordiv(product(mine), product(theirs))
+
+
+def vanishes_with(own: Dim, size: DimExpr) -> bool:
+    """True where the operand's own size is 0 wherever ``size`` is, so that a reshape may read it as a copy."""
+    if own == size:
+        return True
+    if isinstance(own, int) or len(size.terms) != 1:
+        return own == 0
+    ((factors, _),) = size.terms
+    return all(factor in monomial for factor in factors for monomial, _ in own.terms)

@@ -1,0 +1,93 @@
+"""Rules by operator and opset, and the one way to ask them."""
+
+from __future__ import annotations
+
+import importlib
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeAlias
+
+from onnx import TensorProto
+
+from dmlc.inference.fact import NOTHING, Fact
+from dmlc.inference.query import Query
+
+#: Gives the facts about the results, as many as it knows of.
+Rule: TypeAlias = Callable[[Query], Sequence[Fact]]
+
+_ELEMENTS = frozenset(TensorProto.DataType.values())
+#: A longer shape is not followed: a few dozen nodes can double it each.
+_MOST_AXES = 4096
+#: Sizes are integers of 64 bits.
+_LARGEST_SIZE = 1 << 63
+
+_RULES: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
+_FAMILIES = (
+    *("elementwise", "compare", "cast", "reduce", "layout", "index", "generate", "matmul"),
+    *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "learning"),
+)
+
+
+def rule(*names: str, domain: str = "", since: int = 1) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of operators from an opset of their domain on."""
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            rows = _RULES.setdefault((domain, name), [])
+            if any(first == since for first, _ in rows):
+                raise ValueError(f"{name} has two rules at opset {since}")
+            rows.append((since, function))
+            rows.sort(key=lambda row: row[0])
+        return function
+
+    return register
+
+
+@cache
+def _load() -> None:
+    for family in _FAMILIES:
+        importlib.import_module(f"dmlc.inference.rules.{family}")
+
+
+def _find(domain: str, op_type: str, opset: int) -> Rule | None:
+    _load()
+    rows = _RULES.get((domain, op_type), [])
+    index = bisect_right([first for first, _ in rows], opset)
+    return rows[index - 1][1] if index else None
+
+
+def ruled_operators() -> set[str]:
+    """The names of the operators that have a rule, whatever their domain."""
+    _load()
+    return {name for _, name in _RULES}
+
+
+def has_rule(domain: str, op_type: str, opset: int) -> bool:
+    return _find(domain, op_type, opset) is not None
+
+
+def infer(query: Query) -> list[Fact]:
+    """The facts about a node's results; ``NOTHING`` for each that no rule tells.
+
+    A node with operands or attributes that its operator does not take tells nothing: who checks models reports it.
+    """
+    found = _find(query.domain, query.op_type, query.opset)
+    facts: Sequence[Fact] = ()
+    if found is not None:
+        try:
+            facts = found(query)
+        except (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError):
+            facts = ()  # senseless attributes or elements
+    return [*map(_sensible, facts), *[NOTHING] * query.results][: query.results]
+
+
+def _sensible(fact: Fact) -> Fact:
+    """The fact without an element type that ONNX does not have, and without sizes that no integer holds. Negative sizes
+    stay: they show that the node cannot run."""
+    element = fact.element if fact.element in _ELEMENTS else 0
+    sizes = fact.shape or ()
+    is_possible = len(sizes) <= _MOST_AXES and all(not isinstance(d, int) or d < _LARGEST_SIZE for d in sizes)
+    if element == fact.element and is_possible:
+        return fact
+    return Fact(element, fact.shape if is_possible else None)

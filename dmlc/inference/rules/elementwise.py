@@ -1,0 +1,191 @@
+"""Operators that work element by element or keep the shape of their first operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from dmlc.inference.fact import FLOATS, INTEGERS, OPEN, Element, Elements, Fact, Open, of_elements
+from dmlc.inference.query import Query
+from dmlc.inference.registry import rule
+from dmlc.ir import Dim, DimExpr, floordiv
+
+
+def same(q: Query, index: int = 0) -> Fact:
+    """The type of an operand, without its elements."""
+    fact = q.fact(index)
+    return Fact(fact.element, fact.shape, None, fact.proto)
+
+
+def mapped(q: Query, function: Callable[..., Any]) -> Elements | None:
+    """The function over the elements of all operands, broadcast; None where one of them keeps no elements."""
+    given = [q.elements(i) for i in range(len(q.operands))]
+    present = [g for g in given if g is not None]
+    if len(present) < len(given) or max([np.size(p) for p in present], default=0) == 0:
+        return None
+    out = np.frompyfunc(lambda *xs: OPEN if any(isinstance(x, Open) for x in xs) else function(*xs), len(given), 1)(
+        *present
+    )
+    array = np.empty(np.shape(out), object)
+    array[...] = out
+    return array
+
+
+@rule(
+    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Bernoulli", "Celu", "Cos", "Cosh"),
+    *("CumProd", "CumSum", "Elu", "Erf", "Exp", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax"),
+    *("InstanceNormalization", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization"),
+    *("Mish", "PRelu", "RMSNormalization", "Reciprocal", "Relu", "ReverseSequence", "RotaryEmbedding", "Round"),
+    *("Scatter", "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax"),
+    *("Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "TensorScatter", "ThresholdedRelu", "Trilu"),
+    *("BitwiseNot", "Clip", "Not"),
+)
+def like_the_first(q: Query) -> Sequence[Fact]:
+    first = same(q)
+    if q.op_type == "Bernoulli":
+        return [Fact(q.integer("dtype") or first.element, first.shape)]
+    if q.op_type == "Not" and (found := mapped(q, lambda x: not x)) is not None:
+        return [of_elements(TensorProto.BOOL, found)]
+    if q.op_type == "BatchNormalization" and q.results > 1:
+        statistics = same(q, 3)
+        return [first, *[statistics] * 4]
+    return [first]
+
+
+@rule("Identity")
+def identity(q: Query) -> Sequence[Fact]:
+    return [q.fact(0)]
+
+
+@rule("Dropout")
+def dropout(q: Query) -> Sequence[Fact]:
+    first = same(q)
+    mask = TensorProto.BOOL if q.opset >= 10 else first.element
+    return [first, Fact(mask, first.shape)]
+
+
+@rule("Abs", "Ceil", "Floor", "Neg")
+def unary(q: Query) -> Sequence[Fact]:
+    first, dims = q.fact(0), q.dims
+
+    def computed(x: Element) -> Element:
+        if q.op_type == "Neg":
+            return -x if not isinstance(x, bool) else OPEN
+        if isinstance(x, DimExpr):
+            return x if q.op_type != "Abs" or dims.interval(x)[0] >= 0 else OPEN
+        assert not isinstance(x, Open)
+        if q.op_type == "Abs":
+            return abs(x)
+        return float(np.ceil(x) if q.op_type == "Ceil" else np.floor(x))
+
+    found = mapped(q, computed)
+    return [same(q) if found is None else of_elements(first.element, found)]
+
+
+# --- two operands
+
+
+@rule("Add", "Sub", "Mul", "Div", "Mod", "Pow", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
+def binary(q: Query) -> Sequence[Fact]:
+    element = q.element(0) or (q.element(1) if q.op_type != "Pow" else 0)
+    shape = _aligned(q) if q.opset < 7 else q.broadcast(q.shape(0), q.shape(1))
+    combine = _COMBINE.get(q.op_type)
+    if combine is None or q.opset < 7 or element not in INTEGERS | FLOATS:
+        return [Fact(element, shape)]
+    found = mapped(q, lambda a, b: combine(q, element, a, b))
+    return [Fact(element, shape) if found is None else of_elements(element, found)]
+
+
+def _aligned(q: Query) -> tuple[Dim, ...] | None:
+    """Before opset 7 the second operand is broadcast to the first, where ``broadcast`` says so."""
+    return q.shape(0)
+
+
+def _div(q: Query, element: int, a: Any, b: Any) -> Any:
+    if element in FLOATS:
+        return a / b if b else OPEN
+    if isinstance(a, int) and isinstance(b, int):
+        if b == 0:
+            return OPEN
+        quotient = abs(a) // abs(b)
+        return quotient if (a < 0) == (b < 0) else -quotient
+    # ONNX truncates; the quotient of two numbers that are not negative is the floor
+    return floordiv(a, b) if q.dims.interval(a)[0] >= 0 and q.dims.interval(b)[0] > 0 else OPEN
+
+
+def _mod(q: Query, element: int, a: Any, b: Any) -> Any:
+    if element in FLOATS or not b or not (isinstance(b, int) or q.dims.interval(b)[0] > 0):
+        return OPEN
+    if q.integer("fmod"):
+        return int(np.fmod(a, b)) if isinstance(a, int) and isinstance(b, int) else OPEN
+    return a % b if isinstance(a, int) and isinstance(b, int) else a - floordiv(a, b) * b
+
+
+def _pow(q: Query, element: int, a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and 0 <= b < 64:
+        return a**b
+    return OPEN  # a kernel's power of floats is not rounded in one way
+
+
+_COMBINE: dict[str, Callable[[Query, int, Any, Any], Any]] = {
+    "Add": lambda q, e, a, b: a + b,
+    "Sub": lambda q, e, a, b: a - b,
+    "Mul": lambda q, e, a, b: a * b,
+    "Div": _div,
+    "Mod": _mod,
+    "Pow": _pow,
+}
+
+
+@rule("Max", "Min", "Sum", "Mean")
+def variadic(q: Query) -> Sequence[Fact]:
+    element = next((q.element(i) for i in range(len(q.operands)) if q.element(i)), 0)
+    shape = q.shape(0) if q.opset < 8 else q.broadcast(*[q.shape(i) for i in range(len(q.operands))])
+    if q.op_type == "Mean" or (q.op_type == "Sum" and element not in FLOATS):
+        return [Fact(element, shape)]
+    found = mapped(q, lambda *xs: _chosen(q, xs))
+    return [Fact(element, shape) if found is None else of_elements(element, found)]
+
+
+def _chosen(q: Query, values: Sequence[Any]) -> Any:
+    if q.op_type == "Sum":
+        return sum(values) if len(values) <= 2 else OPEN  # the order of a longer sum is not stated
+    best = values[0]
+    for value in values[1:]:
+        if isinstance(best, float) or isinstance(value, float):
+            if best != best or value != value:
+                return OPEN
+            at_most = best <= value
+        else:
+            proved = q.dims.at_most(best, value)
+            if proved is None:
+                proved = True if q.dims.equal(best, value) else None
+            if proved is None and q.dims.at_most(value, best):
+                proved = False
+            if proved is None:
+                return OPEN
+            at_most = proved
+        best = value if at_most == (q.op_type == "Max") else best
+    return best
+
+
+@rule("Where")
+def where(q: Query) -> Sequence[Fact]:
+    element = q.element(1) or q.element(2)
+    shape = q.broadcast(q.shape(0), q.shape(1), q.shape(2))
+
+    given = [g for g in map(q.elements, range(3)) if g is not None]
+    if len(given) < 3 or shape is None:
+        return [Fact(element, shape)]
+
+    def choose(condition: Element, a: Element, b: Element) -> Element:
+        if isinstance(condition, Open):
+            return a if type(a) is type(b) and a == b else OPEN
+        return a if condition else b
+
+    out = np.empty(np.broadcast_shapes(*[g.shape for g in given]), object)
+    out[...] = np.frompyfunc(choose, 3, 1)(*given)
+    return [of_elements(element, out)]

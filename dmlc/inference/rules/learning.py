@@ -1,0 +1,70 @@
+"""Operators of ``ai.onnx.ml`` (onnx, docs/Operators-ml.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import TensorProto
+
+from dmlc.inference.fact import Fact
+from dmlc.inference.query import Query
+from dmlc.inference.registry import rule
+from dmlc.ir import product
+
+_ML = "ai.onnx.ml"
+
+
+@rule("Imputer", "Normalizer", "Scaler", domain=_ML)
+def scaled(q: Query) -> Sequence[Fact]:
+    element = q.element(0) if q.op_type == "Imputer" else TensorProto.FLOAT
+    return [Fact(element, q.shape(0))]
+
+
+@rule("Binarizer", domain=_ML)
+def binarizer(q: Query) -> Sequence[Fact]:
+    return [Fact(q.element(0), q.shape(0))]
+
+
+@rule("ArrayFeatureExtractor", domain=_ML)
+def extractor(q: Query) -> Sequence[Fact]:
+    shape, places = q.shape(0), q.shape(1)
+    if not shape or places is None:
+        return [Fact(q.element(0))]
+    count = product(places)
+    return [Fact(q.element(0), (1, count) if len(shape) == 1 else (*shape[:-1], count))]
+
+
+@rule("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier", domain=_ML)
+def classifier(q: Query) -> Sequence[Fact]:
+    names = ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
+    given = next((q.attributes[n] for n in names if q.attributes.get(n)), ())
+    has_words = bool(q.attributes.get("classlabels_strings"))
+    shape = q.shape(0)
+    rows = q.new_dim() if shape is None else (shape[0] if len(shape) > 1 else 1)
+    label = TensorProto.STRING if has_words else TensorProto.INT64
+    scores = len(given) if isinstance(given, tuple) and len(given) > 1 else q.new_dim()
+    return [Fact(label, (rows,)), Fact(TensorProto.FLOAT, (rows, scores))]
+
+
+@rule("LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor", domain=_ML)
+def regressor(q: Query) -> Sequence[Fact]:
+    shape = q.shape(0)
+    rows = q.new_dim() if shape is None else (shape[0] if len(shape) > 1 else 1)
+    targets = 1 if q.op_type == "SVMRegressor" else q.integer("targets" if q.op_type[0] == "L" else "n_targets", 1)
+    return [Fact(TensorProto.FLOAT, (rows, targets))]
+
+
+@rule("LabelEncoder", domain=_ML, since=2)
+def label_encoder(q: Query) -> Sequence[Fact]:
+    results = {"strings": TensorProto.STRING, "int64s": TensorProto.INT64, "floats": TensorProto.FLOAT}
+    found = next((results[kind] for kind in results if f"values_{kind}" in q.attributes), 0)
+    return [Fact(found, q.shape(0))]
+
+
+@rule("OneHotEncoder", domain=_ML)
+def one_hot_encoder(q: Query) -> Sequence[Fact]:
+    shape = q.shape(0)
+    given = q.attributes.get("cats_int64s") or q.attributes.get("cats_strings")
+    if shape is None or not isinstance(given, tuple):
+        return [Fact(TensorProto.FLOAT)]
+    return [Fact(TensorProto.FLOAT, (*shape, len(given)))]

@@ -1,0 +1,54 @@
+"""Recurrent layers and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.inference.fact import Fact
+from dmlc.inference.query import Query
+from dmlc.inference.registry import rule
+from dmlc.ir import Dim, Shape, floordiv
+
+
+@rule("GRU", "LSTM", "RNN")
+def recurrent(q: Query) -> Sequence[Fact]:
+    x, r = q.shape(0), q.shape(2)
+    directions = 2 if q.word("direction", "forward") == "bidirectional" else 1
+    given = q.attributes.get("hidden_size")
+    hidden: Dim = given if isinstance(given, int) else (r[2] if r is not None else q.new_dim())
+    first, second = (q.new_dim(), q.new_dim()) if x is None else x[:2]
+    length, batch = (second, first) if q.integer("layout") else (first, second)
+    element = q.element(0)
+    every: Shape = (length, directions, batch, hidden)
+    last: Shape = (directions, batch, hidden)
+    if q.integer("layout"):
+        every, last = (batch, length, directions, hidden), (batch, directions, hidden)
+    return [Fact(element, every), Fact(element, last), Fact(element, last)]
+
+
+@rule("Attention")
+def attention(q: Query) -> Sequence[Fact]:
+    """Operands are (batch, heads, length, size), or (batch, length, heads * size) with the counts as attributes."""
+    query, key, value = q.shape(0), q.shape(1), q.shape(2)
+    element = q.element(0)
+    if query is None or key is None or value is None:
+        return [Fact(element), Fact(element), Fact(element), Fact(element)]
+    heads, kv_heads = q.integer("q_num_heads"), q.integer("kv_num_heads")
+    if len(query) == 3:
+        if not heads or not kv_heads:
+            return []
+        key_size, value_size = floordiv(key[2], kv_heads), floordiv(value[2], kv_heads)
+        out: Shape = (query[0], query[1], value_size * heads)
+        many: Dim = kv_heads
+        query_heads: Dim = heads
+        query_length, length = query[1], key[1]
+    else:
+        key_size, value_size, many = key[3], value[3], key[1]
+        query_heads, query_length, length = query[1], query[2], key[2]
+        out = (*query[:3], value_size)
+    past = q.shape(4)
+    if q.has(4):
+        length = q.new_dim() if past is None else length + past[2]
+    present_key, present_value = (query[0], many, length, key_size), (query[0], many, length, value_size)
+    scores = (query[0], query_heads, query_length, length)
+    return [Fact(element, out), Fact(element, present_key), Fact(element, present_value), Fact(element, scores)]

@@ -1,0 +1,109 @@
+"""Reductions and selections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import TensorProto
+
+from dmlc.inference.fact import FLOATS, Fact, Open, of_elements
+from dmlc.inference.query import Query, within
+from dmlc.inference.registry import rule
+from dmlc.ir import Dim, Shape, product
+
+#: The opset from which axes are an operand.
+_AXES_SINCE = {"ReduceSum": 13}
+
+
+@rule(
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"),
+    *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
+)
+def reduction(q: Query) -> Sequence[Fact]:
+    element, shape = q.element(0), q.shape(0)
+    keep = q.integer("keepdims", 1)
+    since = _AXES_SINCE.get(q.op_type, 18)
+    given: tuple[int, ...] | None
+    if q.opset < since:
+        given = q.integers("axes") or ()
+    else:
+        given = q.numbers(1) if q.has(1) else ()
+        if q.has(1) and given is None:
+            return [Fact(element, _of_unknown_axes(q, shape, keep))]
+        if not given and q.integer("noop_with_empty_axes"):
+            return [Fact(element, shape)]
+    if shape is None:
+        return [Fact(element, None if given or keep else ())]
+    axes = [within(a, len(shape)) for a in given or range(len(shape))]
+    if None in axes:
+        return [Fact(element)]
+    out = reduced(shape, [a for a in axes if a is not None], keep)
+    product_of = q.elements(0)
+    if q.op_type == "ReduceProd" and product_of is not None and len(shape) == 1 and element not in FLOATS:
+        items = product_of.tolist()
+        if not any(isinstance(e, Open) for e in items):
+            total: Dim = product(items)
+            return [of_elements(element, _shaped(total, bool(keep)))]
+    return [Fact(element, out)]
+
+
+def _shaped(total: Dim, keep: bool) -> object:
+    import numpy as np
+
+    array = np.empty((1,) if keep else (), object)
+    array[...] = total
+    return array
+
+
+def _of_unknown_axes(q: Query, shape: Shape | None, keep: int) -> Shape | None:
+    """Every axis may be reduced where axes are kept; how many are is told by the list's length where they are not."""
+    if shape is None:
+        return None
+    if keep:
+        return q.fresh_shape(len(shape))
+    count = q.shape(1)
+    if count is None or len(count) != 1 or not isinstance(count[0], int) or count[0] == 0:
+        return None
+    return q.fresh_shape(len(shape) - count[0]) if count[0] <= len(shape) else None
+
+
+def reduced(shape: Shape, axes: Sequence[int], keep: int) -> Shape:
+    """The shape with the axes dropped, or kept as size 1."""
+    if keep:
+        return tuple([1 if i in axes else d for i, d in enumerate(shape)])
+    return tuple([d for i, d in enumerate(shape) if i not in axes])
+
+
+@rule("ArgMax", "ArgMin")
+def selection(q: Query) -> Sequence[Fact]:
+    shape, keep = q.shape(0), q.integer("keepdims", 1)
+    if shape is None:
+        return [Fact(TensorProto.INT64)]
+    axis = q.axis(0, len(shape))
+    return [Fact(TensorProto.INT64, None if axis is None else reduced(shape, [axis], keep))]
+
+
+@rule("TopK")
+def top_k(q: Query) -> Sequence[Fact]:
+    shape = q.shape(0)
+    if shape is None:
+        return [Fact(q.element(0)), Fact(TensorProto.INT64)]
+    axis = q.axis(-1, len(shape))
+    if axis is None:
+        return []
+    sizes = [q.integer("k")] if q.opset < 10 else (q.sizes(1) or [])
+    k = q.size_of(sizes[0]) if sizes else q.new_dim()
+    out = (*shape[:axis], k, *shape[axis + 1 :])
+    return [Fact(q.element(0), out), Fact(TensorProto.INT64, out)]
+
+
+@rule("LayerNormalization")
+def layer_norm(q: Query) -> Sequence[Fact]:
+    shape, element = q.shape(0), q.element(0)
+    statistics = q.integer("stash_type", 1) if q.domain == "" else TensorProto.FLOAT
+    first = Fact(element, shape)
+    if shape is None:
+        return [first, Fact(statistics), Fact(statistics)]
+    axis = q.axis(-1, len(shape))
+    kept = None if axis is None else (*shape[:axis], *[1] * (len(shape) - axis))
+    return [first, Fact(statistics, kept), Fact(statistics, kept)]

@@ -8,8 +8,8 @@ from typing import Any
 from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import BACKENDS, SUFFIXES, Program, emitted, kind_of
-from dmlc.api.sources import ProgramSource, onnx_model
-from dmlc.diagnostics import DmlcError, refuses
+from dmlc.api.sources import ProgramSource, name_of, onnx_model
+from dmlc.diagnostics import DmlcError, naming, refuses
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.collector import collector_paused
 from dmlc.passes.inventory import chosen_rules
@@ -57,19 +57,26 @@ def compile(
     skipped, only = chosen_rules(skip_rules, only_rules)
     fixed = dict(bind or {})
     options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, within, fixed, expected)
-    proto = onnx_model(source, within)
-    if proto is not None:
-        from dmlc import importers
-
-        with importers.blaming(proto[0]):
-            program = opsets.imported(*proto, bind or {}, options, asked=opset is not None)
-    else:
-        program = opsets.written(source, model, bind or {}, options, asked=opset is not None)
-    if strict:
-        found = program.problems(strict=True)
-        if refuses(found):
-            raise DmlcError(found)
+    with naming(name_of(source)):
+        program = _program(source, model, fixed, options, asked=opset is not None)
+        program.source_name = name_of(source)
+        if strict:
+            found = program.problems(strict=True)
+            if refuses(found):
+                raise DmlcError(found)
     return program
+
+
+def _program(
+    source: ProgramSource, model: str | None, bind: Mapping[str, int], options: Options, *, asked: bool
+) -> Program:
+    proto = onnx_model(source, options.limits)
+    if proto is None:
+        return opsets.written(source, model, bind, options, asked=asked)
+    from dmlc import importers
+
+    with importers.blaming(proto[0]):
+        return opsets.imported(*proto, bind, options, asked=asked)
 
 
 __all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "emitted", "kind_of"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc import ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
 from dmlc.codegen.ledger import ledger_document, ledger_json
-from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged
+from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged, naming
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
@@ -59,6 +59,7 @@ class Program:
         self._runners: dict[str, Callable[[Mapping[str, Any]], dict[str, Array]]] = {}
         self._placements: dict[str, Report] = {}
         self._written: Artifact | None = None
+        self.source_name = ""  # of the file, for diagnostics; empty for what is no file
         self.source_graph = graph
         self.source_model = source_model
         self.signature: Signature = signature_of(graph)
@@ -118,7 +119,7 @@ class Program:
             from dmlc.codegen.onnx.placement_advice import diagnose
 
             placed = [d for _, d in diagnose(self.placement())]
-        return judged([*self.advice, *placed], strict=strict)
+        return judged([d.in_file(self.source_name) for d in (*self.advice, *placed)], strict=strict)
 
     @collector_paused()
     def placement(self, feature_level: str | None = None) -> Report:
@@ -285,13 +286,17 @@ class Program:
             self._lowered[target.name] = _Lowered(graph, context)
         return self._lowered[target.name]
 
-    def _blaming(self) -> AbstractContextManager[None]:
-        """What a broken model leads to is told of the model."""
-        if self.source_model is None:
-            return nullcontext()
-        from dmlc import importers
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        """What a broken model leads to is told of the model; errors name the file."""
+        with naming(self.source_name):
+            if self.source_model is None:
+                yield
+                return
+            from dmlc import importers
 
-        return importers.blaming(self.source_model)
+            with importers.blaming(self.source_model):
+                yield
 
     # --- running
 

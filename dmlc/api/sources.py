@@ -51,6 +51,13 @@ def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, 
     return importers.read_model(path, files.read_bytes(path, limits), limits), path.parent
 
 
+def name_of(source: ProgramSource) -> str:
+    """The name that diagnostics call the source by: its path or given name, empty for what is no file."""
+    if isinstance(source, Source):
+        return source.name
+    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+
+
 def load(source: ProgramSource, model: str | None, opset: int, limits: Limits) -> ir.Graph:
     """The graph that the source says; a builder's graph is copied."""
     from dmlc import text

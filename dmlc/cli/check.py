@@ -88,7 +88,7 @@ def _look(args: argparse.Namespace, console: Console) -> _Found:
     locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
     source = read_source(args.source, Limits.of(limits_of(args))) if is_read else Source(args.source, "")
     found += diagnostics_of(report, locations=locations, source=source)
-    diagnostics = judged(found, strict=args.strict)
+    diagnostics = judged([d.in_file(args.source) for d in found], strict=args.strict)
     if any(d.severity == "error" and d.code in PLACEMENT_CODES for d in diagnostics):
         fix = _fix(args, target, report)
         diagnostics = tuple(with_fix(d, fix) if fix else d for d in diagnostics)

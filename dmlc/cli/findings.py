@@ -61,7 +61,7 @@ def sarif_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:
 
 def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[str, Any]:
     span = diagnostic.span
-    place: dict[str, Any] = {"artifactLocation": {"uri": (span.source.name if span else source).replace("\\", "/")}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": (diagnostic.source_name or source).replace("\\", "/")}}
     if span:
         place["region"] = {"startLine": span.line, "startColumn": span.column}
     return {
@@ -78,7 +78,7 @@ def github_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:
     lines = []
     for d in diagnostics:
         span = d.span
-        fields = {"file": span.source.name if span else source, "line": span and span.line, "col": span and span.column}
+        fields = {"file": d.source_name or source, "line": span and span.line, "col": span and span.column}
         told = [f"{key}={_property(str(value))}" for key, value in fields.items() if value]
         lines.append(
             f"::{_GITHUB[d.severity]} {','.join([*told, f'title={_property(d.code.id)}'])}::{_escape(_text(d))}\n"

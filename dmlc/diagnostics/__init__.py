@@ -1,7 +1,7 @@
 """Spans, codes, diagnostics and their rendering. The lowest room: it imports nothing of ours."""
 
 from dmlc.diagnostics.code import CODES, Code
-from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail, judged, refuses
+from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail, judged, naming, refuses
 from dmlc.diagnostics.render import render, render_all, to_json
 from dmlc.diagnostics.source import Source, Span
 from dmlc.diagnostics.suggest import did_you_mean
@@ -17,6 +17,7 @@ __all__ = [
     "did_you_mean",
     "fail",
     "judged",
+    "naming",
     "refuses",
     "render",
     "render_all",

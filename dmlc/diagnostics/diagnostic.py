@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Any
 
@@ -23,7 +24,8 @@ class Label:
 class Diagnostic:
     """One message. ``labels[0]`` is the primary place; later ones explain it.
 
-    ``strict`` is true where ``--strict`` was given: a warning is an error then.
+    ``strict`` is true where ``--strict`` was given: a warning is an error then. ``file`` is the source of a diagnostic
+    without labels: about a file as a whole, or about a node of a model.
     """
 
     code: Code
@@ -32,6 +34,7 @@ class Diagnostic:
     help: str = ""
     notes: tuple[str, ...] = field(default=())
     strict: bool = False
+    file: str = ""
 
     @property
     def severity(self) -> str:
@@ -42,6 +45,20 @@ class Diagnostic:
     @property
     def span(self) -> Span | None:
         return self.labels[0].span if self.labels else None
+
+    @property
+    def place(self) -> str:
+        """``head.dml:12:5``, or the file alone; empty for what stands in no file."""
+        return str(self.span) if self.span else self.file
+
+    @property
+    def source_name(self) -> str:
+        """The name of the file that it stands in; empty for none."""
+        return self.span.source.name if self.span else self.file
+
+    def in_file(self, name: str) -> Diagnostic:
+        """The diagnostic with the file that it is about, if no label or earlier call says it already."""
+        return self if not name or self.labels or self.file else replace(self, file=name)
 
 
 def judged(diagnostics: Iterable[Diagnostic], *, strict: bool) -> tuple[Diagnostic, ...]:
@@ -76,13 +93,23 @@ class DmlcError(Exception):
     def __str__(self) -> str:
         from_each = []
         for d in self.diagnostics:
-            place = f" ({d.span})" if d.span else ""
+            place = f" ({d.place})" if d.place else ""
             from_each.append(f"{d.severity}[{d.code.id}]: {d.message}{place}" + (f"; {d.help}" if d.help else ""))
         return "\n".join(from_each)
 
 
 def _error(kind: type[DmlcError], diagnostics: tuple[Diagnostic, ...], exit_code: int) -> DmlcError:
     return kind(diagnostics, exit_code=exit_code)
+
+
+@contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Name the file in every diagnostic that is raised inside and has no place."""
+    try:
+        yield
+    except DmlcError as error:
+        error.diagnostics = tuple([d.in_file(file) for d in error.diagnostics])
+        raise
 
 
 def fail(code: Code, message: str, *labels: Label, help: str = "", exit_code: int = 1) -> DmlcError:

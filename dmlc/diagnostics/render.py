@@ -41,6 +41,8 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
             for label in diagnostic.labels
             if label.span.source is not primary.source
         )
+    elif diagnostic.file:
+        out.append(f"{' ' * gutter}{paint('-->', 'gutter')} {diagnostic.file}")
     out.extend(f"{' ' * gutter} {paint('=', 'gutter')} note: {note}" for note in diagnostic.notes)
     explain = f"see: dmlc explain {diagnostic.code.id}"
     way_out = f"{diagnostic.help}; {explain}" if diagnostic.help else explain
@@ -97,6 +99,7 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "code": diagnostic.code.id,
         "severity": diagnostic.severity,
         "message": diagnostic.message,
+        "file": diagnostic.source_name or None,
         "labels": [place(label) for label in diagnostic.labels],
         "help": diagnostic.help,
         "notes": list(diagnostic.notes),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from dmlc.diagnostics import DmlcError, did_you_mean, fail
+from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.limits import DEFAULTS, Limits
@@ -36,6 +36,11 @@ def read_model(path: Path, data: bytes, limits: Limits = DEFAULTS) -> ModelProto
 
     Raises ``DmlcError``: E0430, and what functions raise that a runtime would unfold without end.
     """
+    with naming(str(path)):
+        return _parsed(path, data, limits)
+
+
+def _parsed(path: Path, data: bytes, limits: Limits) -> ModelProto:
     model = ModelProto()
     try:
         model.ParseFromString(data)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from dmlc.diagnostics import DmlcError, did_you_mean, fail
+from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Array, Graph, StoredTensor, npy
@@ -35,14 +35,15 @@ def read_bytes(path: Path, limits: Limits = DEFAULTS) -> bytes:
     or a program may be.
     """
     name = "text_bytes" if path.suffix.lower() == ".dml" else "file_bytes"
-    try:
-        with _open(path) as file:
-            size = size_of(file)
-            if size > getattr(limits, name):
-                raise limits.passed(name, f"{path} has", size, instead=_INSTEAD[name])
-            return file.read()
-    except (OSError, ValueError, MemoryError) as error:  # ValueError: a name with a NUL in it
-        raise cannot("open", path, error) from None
+    with naming(str(path)):
+        try:
+            with _open(path) as file:
+                size = size_of(file)
+                if size > getattr(limits, name):
+                    raise limits.passed(name, f"{path} has", size, instead=_INSTEAD[name])
+                return file.read()
+        except (OSError, ValueError, MemoryError) as error:  # ValueError: a name with a NUL in it
+            raise cannot("open", path, error) from None
 
 
 def check_opens(path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dmlc.diagnostics import Source
+from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.text.decode import decode
@@ -31,7 +31,8 @@ def load(
     ``folder`` is where its ``load(...)`` may read; without one they are refused. ``model`` picks one of several.
     ``opset`` is the ONNX opset at which carried operators are typed. Raises ``DmlcError`` with every mistake found.
     """
-    return elaborate(parse(source, limits), folder, model, opset, limits)
+    with naming(source.name):
+        return elaborate(parse(source, limits), folder, model, opset, limits)
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlc.diagnostics import Label, Source, Span, fail
+from dmlc.diagnostics import Label, Source, Span, fail, naming
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 
@@ -14,6 +14,11 @@ def decode(name: str, data: bytes, limits: Limits = DEFAULTS) -> Source:
 
     UTF-8, with or without a byte order mark. Raises ``DmlcError`` E01 for what is no such text or too long.
     """
+    with naming(name):
+        return _decoded(name, data, limits)
+
+
+def _decoded(name: str, data: bytes, limits: Limits) -> Source:
     if len(data) > limits.text_bytes:
         raise limits.passed("text_bytes", f"{name} has", len(data), instead=INSTEAD)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):

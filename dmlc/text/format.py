@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dmlc.diagnostics import Source
+from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.records import dataclass
 from dmlc.text.layout import INDENT, statement_lines
@@ -18,8 +18,9 @@ def format_source(source: Source, limits: Limits = DEFAULTS) -> str:
 
     Comments and single blank lines stay; the syntax tree is the same; formatting twice changes nothing.
     """
-    lexed = lex(source, limits)
-    parse_tokens(lexed, limits)
+    with naming(source.name):
+        lexed = lex(source, limits)
+        parse_tokens(lexed, limits)
     lines: list[str] = []
     entries = _entries(lexed)
     _separate_blocks(entries)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dmlc.diagnostics import Diagnostic, Label, Source, fail
+from dmlc.diagnostics import Diagnostic, Label, Source, fail, naming
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir.collector import collector_paused
@@ -28,6 +28,11 @@ _PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "
 @collector_paused(begins=True)
 def parse(source: Source, limits: Limits = DEFAULTS) -> Program:
     """The syntax tree of a program. Raises ``DmlcError`` with every mistake of its syntax (E01)."""
+    with naming(source.name):
+        return _parse(source, limits)
+
+
+def _parse(source: Source, limits: Limits) -> Program:
     _check_size(source, limits)
     lexer = Lexer(source, limits)
     tokens = chain.from_iterable(lexer.chunks(_patterns()))

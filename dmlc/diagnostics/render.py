@@ -62,7 +62,7 @@ def _snippet(label: Label, primary: bool, gutter: int, paint: Any, severity: str
     text = span.source.line(span.line)
     end = span.end_column if span.end_line == span.line else len(text) + 1
     start = min(span.column, len(text) + 1)
-    width = max(1, end - start)
+    width = max(1, min(end, len(text) + 1) - start)
     if len(text) > _MAX_LINE:  # show the part around the caret only
         cut = max(0, start - _MAX_LINE // 2)
         text, start = text[cut : cut + _MAX_LINE], start - cut

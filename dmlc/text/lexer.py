@@ -19,6 +19,8 @@ _ITEM_STARTS = frozenset({"DIM", "CONST", "DEF", "MODEL"})
 _STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
 #: About so many tokens are given at once.
 _CHUNK = 500
+#: What may stand behind the last token of a line.
+_BLANKS = " \t\r"
 _OPENED_BY = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 
 
@@ -73,6 +75,7 @@ class Lexer:
         self.most = limits.nesting
         self.tokens: list[Token] = []  # those that are not given yet, and the last that was
         self.given = 0
+        self.inserted = 0  # tokens that no text stands for: ends of statements, what a bracket left open
         self.open: list[Token] = []  # brackets
         self.nesting = 0  # how many of them are not braces
         self.bad_line = 0
@@ -104,7 +107,7 @@ class Lexer:
                 del tokens[:-1]
             if len(line) > self.limits.name_length or self.given + len(tokens) + len(line) > self.limits.tokens:
                 self.check_line(patterns, number, line)
-            for match in scan(line.rstrip(" \t\r")):
+            for match in scan(line.rstrip(_BLANKS)):
                 group: Any = match.lastindex
                 kind, text, end = names[group], match[group], match.end() + 1
                 if text in keywords and kind == "NAME" and (text != "dml" or not tokens):
@@ -128,17 +131,20 @@ class Lexer:
         yield tokens
 
     def check_line(self, patterns: Patterns, number: int, line: str) -> None:
-        """A line that could pass a limit, before anything is made of it. A token takes a character or more."""
+        """A line that could pass a limit, before anything is made of it. A token takes a character or more.
+
+        Names, numbers, strings and signs count; comments and ends of lines do not.
+        """
         limits, source = self.limits, self.out.source
-        count = self.given + len(self.tokens)
-        for match in patterns.scan(line):
-            count += 1
+        count = self.given + len(self.tokens) - self.inserted
+        for match in patterns.scan(line.rstrip(_BLANKS)):
+            count += match.lastgroup != "COMMENT"
             if match.lastgroup == "NAME" and len(match["NAME"].strip("`")) > limits.name_length:
                 start, end = match.start("NAME") + 1, match.end("NAME") + 1
                 raise lexical.too_long(Token(source, number, start, number, end, "NAME", match["NAME"]), limits)
         if count > limits.tokens:
             for rest in source.lines[number:]:
-                count += 1 + sum(1 for _ in patterns.scan(rest))
+                count += sum(match.lastgroup != "COMMENT" for match in patterns.scan(rest.rstrip(_BLANKS)))
             raise limits.passed("tokens", f"{source.name} has", count, instead="keep data in a .npy file, for load")
 
     def newline(self, token: Token) -> None:
@@ -158,6 +164,7 @@ class Lexer:
         last = self.tokens[-1]
         if last.type not in ("NL", "LBRACE"):
             self.tokens.append(last.after("NL"))
+            self.inserted += 1
 
     def finish(self) -> None:
         """The end of the file ends the statement; what is still open is told."""
@@ -248,3 +255,4 @@ class Lexer:
             self.open.pop()
             self.nesting -= 1
         self.tokens.append(self.tokens[-1].after("BAD"))
+        self.inserted += 1

@@ -94,7 +94,7 @@ _FILE = onnx_model(chain(2))
 AT: dict[str, tuple[str, int, Callable[[Path], Any]]] = {
     "file_bytes": ("file_bytes", len(_FILE.SerializeToString()), saved(_FILE)),
     "text_bytes": ("text_bytes", len(_TEXT), program(_TEXT)),
-    "tokens": ("tokens", 25, program(_TEXT)),
+    "tokens": ("tokens", 23, program(_TEXT)),
     "brackets": ("nesting", 9, program(MODEL.format("(" * 9 + "x" + ")" * 9))),
     "signs": ("nesting", 9, program(MODEL.format("- " * 9 + "x"))),
     "signs and powers": ("nesting", 6, program(MODEL.format("- - x ** - x ** -x"))),

@@ -14,7 +14,7 @@ from ops_calls import code_of, run, types_of
 from oracle_elements import BINARY, floored
 
 from dmlc.ir import Operation
-from dmlc.ops import INFIX, OPERATIONS
+from dmlc.ops import FAMILIES, INFIX, OPERATIONS
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 BY_NAME: dict[str, Operation] = {op.name: op for op in INFIX.values()} | {n: OPERATIONS[n] for n in ("min", "max")}
@@ -67,7 +67,10 @@ def operands(name: str, dtype: str, shapes: tuple[tuple[int, ...], ...], seed: i
 def test_every_sign_is_here() -> None:
     signs = ["+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^"]
     assert set(INFIX) == set(signs)
-    assert set(BY_NAME) == {*BINARY, "floordiv"}
+    assert set(BY_NAME) == {*BINARY, "floordiv"} == {op.name for op in FAMILIES["Elementwise, two operands"]}
+    for op in FAMILIES["Elementwise, two operands"]:
+        for operand in op.operands:
+            assert sorted(d.name for d in operand.dtypes) == sorted(DTYPES[op.name]), op.name
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -10,7 +10,7 @@ import pytest
 from ops_calls import code_of, run, types_of
 from oracle_elements import UNARY
 
-from dmlc.ops import OPERATIONS, PREFIX
+from dmlc.ops import FAMILIES, OPERATIONS, PREFIX
 
 FLOAT_ONLY = (
     "exp", "log", "sqrt", "reciprocal", "floor", "ceil", "round", "sin", "cos", "tanh", "sigmoid", "erf",
@@ -38,8 +38,12 @@ def oracle(name: str, x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def test_every_unary_operation_is_here() -> None:
-    assert set(DTYPES) == set(UNARY)
-    assert set(UNARY) <= set(OPERATIONS)
+    registered = {op.name: op for op in FAMILIES["Elementwise, one operand"]}
+    assert set(DTYPES) == set(UNARY) == set(registered)
+    assert set(registered) <= set(OPERATIONS)
+    for name, op in registered.items():
+        (operand,) = op.operands
+        assert sorted(d.name for d in operand.dtypes) == sorted(DTYPES[name]), name
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -10,7 +10,7 @@ import oracle_groups as oracle
 import pytest
 from ops_calls import code_of, run, types_of
 
-from dmlc.ops import OPERATIONS
+from dmlc.ops import FAMILIES, OPERATIONS
 
 SHAPES = [((4,), [0]), ((2, 3), [1]), ((3, 2), [0, 1]), ((2, 1, 3), [1]), ((2, 3, 1, 2), [0, 3])]
 NORMS = ("softmax", "log_softmax", "mean_variance_norm", "layer_norm", "rms_norm", "lp_norm")
@@ -33,6 +33,10 @@ def test_softmax_of_large_numbers_nan_and_infinities() -> None:
     np.testing.assert_array_equal(run(OPERATIONS["softmax"], x), np.array(expected, np.float32))
     logs = run(OPERATIONS["log_softmax"], np.array([[1000, 0]], np.float32))
     np.testing.assert_array_equal(logs, [[0, -1000]])
+
+
+def test_every_normalization_is_here() -> None:
+    assert set(NORMS) == {op.name for op in FAMILIES["Normalization"]}
 
 
 @pytest.mark.parametrize("name", NORMS)

@@ -11,6 +11,8 @@ from dmlc import text
 from dmlc.cli.console import Console
 from dmlc.cli.options import add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, read_source
+from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics.catalogue.syntax import LAYOUT
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
 
@@ -36,7 +38,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
             continue
         changed.append(name)
         if args.check:
-            console.say(f"{name}: the layout would change")
+            problem = Diagnostic(LAYOUT, f"{name}: the layout would change", help=f"dmlc fmt {name}", file=name)
+            console.warn([problem])
             diff = difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, f"{name} (laid out)")
             console.detail("".join(diff))
         elif name != STDIN:

@@ -8,6 +8,8 @@ from dataclasses import field
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NO_EVIDENCE
+from dmlc.diagnostics.catalogue.runs import RESULTS_DIFFER
 from dmlc.records import dataclass
 from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors, show
 from dmlc.verify.inputs import Feeds
@@ -119,8 +121,11 @@ class Verdict:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """``diagnostic``, if there is one."""
-        return () if self.diagnostic is None else (self.diagnostic,)
+        """The error that the verdict is: none where it is ``ok``, else ``diagnostic``, E0562 or E0563."""
+        if self.ok:
+            return ()
+        code = RESULTS_DIFFER if self.status == DIFFERENT else NO_EVIDENCE
+        return (self.diagnostic or Diagnostic(code, self.headline()),)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

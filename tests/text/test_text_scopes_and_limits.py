@@ -190,3 +190,19 @@ def test_the_place_of_an_operand_is_the_whole_run_before_it() -> None:
 def test_a_result_with_a_quoted_name_may_be_called_anything(name: str) -> None:
     graph = graph_of(in_model("return x", results=f"`{name}`"))
     assert [output for output, _ in graph.outputs] == [name]
+
+
+@pytest.mark.parametrize("size", [4095, 4096, 4097])
+def test_a_list_of_an_attribute_has_up_to_4096_numbers(size: int) -> None:
+    ones = f"[{', '.join(['0'] * size)}]"
+    (found,) = diagnostics(f"const k: i64[{size}] = {ones}\n" + in_model("y = transpose(x, perm=k)", "return y"))
+    assert (found.code.id == "E0331") is (size > 4096), found.message
+
+
+@pytest.mark.parametrize(("low", "high", "fits"), [
+    (0, 0, True), (0, 2**63 - 1, True), (2**63 - 1, 2**63 - 1, True), (3, 3, True), (0, 2**63, False), (4, 3, False),
+    (-1, 3, False),
+])  # fmt: skip
+def test_bounds_of_a_dim(low: int, high: int, fits: bool) -> None:
+    program = f"dim N in {low}..{high}\n" + in_model("return x", inputs="x: f32[N]")
+    assert codes(program) == ([] if fits else ["E0333"])

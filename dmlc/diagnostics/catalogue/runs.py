@@ -239,6 +239,37 @@ $ dmlc verify model.onnx fused.onnx
     program=False,
 )
 
+RESULTS_DIFFER = declare(
+    "E0562",
+    "the results differ",
+    """`verify` and `compile --verify` ran both sides on the same inputs, and an output differs by more than the allowed
+    classes of rewrites explain, or one side fails where the other runs. The lines before the verdict show the first
+    difference. `compile --verify` writes nothing then.""",
+    example="""
+$ dmlc verify model.onnx other.onnx
+error[E0562]: different: y on 24 of 24 inputs, seed 0
+""",
+    fixed="""
+$ dmlc verify model.onnx fused.onnx
+""",
+    program=False,
+)
+
+NOT_VERIFIED = declare(
+    "E0563",
+    "nothing could be verified",
+    """There is no input on which both sides ran and had something to compare: the original itself fails on all of them,
+    or the two have other inputs or outputs. That is no evidence for either verdict.""",
+    example="""
+$ dmlc verify broken.onnx fused.onnx
+error[E0563]: not verified: the original runs on none of the inputs
+""",
+    fixed="""
+$ dmlc verify model.onnx fused.onnx
+""",
+    program=False,
+)
+
 BAD_BINDING = declare(
     "E0555",
     "a dim cannot be bound so",

@@ -250,6 +250,21 @@ TOO_LONG = declare(
     program=False,
 )
 
+LAYOUT = declare(
+    "E0118",
+    "the layout is not the canonical one",
+    """`dmlc fmt --check` writes nothing and reports every program that `dmlc fmt` would change.""",
+    example="""
+$ dmlc fmt --check head.dml
+error[E0118]: head.dml: the layout would change
+""",
+    fixed="""
+$ dmlc fmt head.dml
+$ dmlc fmt --check head.dml
+""",
+    program=False,
+)
+
 ESCAPE = declare(
     "E0115",
     "an unknown escape in a string",

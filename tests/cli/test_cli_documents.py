@@ -1,0 +1,121 @@
+"""Every verb on good and bad inputs: one JSON document on stdout, an error with a code wherever the exit code is 1."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from dmlc.cli.main import main
+
+GOOD = "model m(x: f32[N, 3]) -> (y) {\n    return reduce_sum(x, axes=[1])\n}\n"
+OPSET = '<ir_version: 8, opset_import: ["": 17]>'
+TEXTS = {
+    "good.dml": GOOD,
+    "cpu.dml": "model m(x: f64[3]) -> (y) {\n    return exp(x)\n}\n",
+    "unformatted.dml": "model m( x:f32[3] )->(y){\n  return x\n}",
+    "two.dml": GOOD + GOOD.replace("model m", "model k"),
+    "syntax.dml": "model m(x: f32[3]) -> (y) {\n    y = (x +\n",
+    "types.dml": "model m(x: f32[3]) -> (y) {\n    return x + z\n}\n",
+    "empty.dml": "",
+    "library.dml": "def f(x) {\n    return x\n}\n",
+    "load.dml": 'const w: f32[3] = load("w.npy")\n' + GOOD,
+    "nine.dml": f"model m(x: f32[{', '.join('2' * 9)}]) -> (y) {{\n    return exp(x)\n}}\n",
+    "good.onnx": f"{OPSET} g (float[N, 3] x) => (float[N, 1] y) {{ y = ReduceMax<axes = [1]>(x) }}",
+    "other.onnx": f"{OPSET} g (float[N, 3] x) => (float[N, 1] y) {{ y = ReduceMin<axes = [1]>(x) }}",
+    "ints.onnx": f"{OPSET} g (int32[2, 3] x) => (int32[1, 1] y) {{ y = ReduceMean(x) }}",
+    "custom.onnx": '<ir_version: 8, opset_import: ["": 17, "a": 1]> g (float[4] x) => (float[4] y) { y = a.A(x) }',
+    "broken.onnx": f"{OPSET} g (float[4] x) => (float[4] y) {{ y = Exp(z) }}",
+    "sizes.onnx": f"{OPSET} g (float[4] x, float[3] z) => (float[4] y) {{ y = Add(x, z) }}",
+}
+BYTES = {"noise.onnx": b"\x08\x07noise", "empty.onnx": b"", "latin.dml": b"model m\xe9", "zero.dml": b"\0\0"}
+INPUTS = [*TEXTS, *BYTES, "missing.dml", "missing.onnx", "folder", "folder.dml"]
+#: Verbs with arguments that go behind SRC; those that run code of a model are tried with the CPU.
+VERBS = {
+    "compile": ("--dry-run",),
+    "compile -o": ("-o", "out.onnx", "--verify", "2"),
+    "compile .py": ("-o", "out.py"),
+    "compile .dml": ("-o", "out.dml"),
+    "check": (),
+    "check --strict": ("--strict",),
+    "check --target cpu": ("--target", "cpu"),
+    "explain": (),
+    "inspect": (),
+    "run": ("--random", "1", "--backend", "cpu"),
+    "run reference": ("--random", "1", "--backend", "reference"),
+    "run --input": ("--input", "x=x.npy", "--backend", "cpu"),
+    "bench": ("--random", "1", "--provider", "cpu", "--rounds", "1"),
+    "fmt": ("--check",),
+    "verify": ("good.onnx", "--inputs", "2"),
+}
+_HEAD = re.compile(r"^(error|warning|advice)\[([EWI]\d{4})\]: ", re.MULTILINE)
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    for name, text in TEXTS.items():
+        if name.endswith(".dml"):
+            Path(name).write_text(text)
+        else:
+            onnx.save(parser.parse_model(text), name)
+    for name, data in BYTES.items():
+        Path(name).write_bytes(data)
+    Path("folder.dml").mkdir()
+    Path("folder").mkdir()
+    np.save("x.npy", np.zeros((5, 3), np.float32))
+
+    def call(*argv: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = main(list(argv))
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.mark.parametrize("source", INPUTS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_one_document_and_a_code(run: Run, verb: str, source: str) -> None:
+    argv = (verb.split(" ")[0], source, *VERBS[verb])
+    code, out, err = run(*argv, "--format", "json")
+    assert code in (0, 1, 2), (out, err)
+    assert "Traceback" not in out + err
+    found: list[tuple[str, str]] = []
+    if out or code != 2:  # wrong usage has no document
+        document = json.loads(out)
+        assert (document["schema"], document["ok"]) == (1, code == 0)
+        found = [(d["severity"], d["code"]) for d in document["diagnostics"]]
+        assert not any(code[0] == "I" for _, code in found)
+        assert ("error" in {severity for severity, _ in found}) is (code != 0)
+    text_code, text_out, text_err = run(*argv)
+    assert text_code == code
+    assert "Traceback" not in text_out + text_err
+    if found or code == 1:
+        assert sorted(_HEAD.findall(text_err)) == sorted(found)
+    if code == 1:
+        quiet = _HEAD.findall(run(*argv, "-q")[2])
+        assert sorted(quiet) == sorted(row for row in found if row[0] == "error")
+
+
+@pytest.mark.parametrize("source", INPUTS)
+@pytest.mark.parametrize("target", ["directml", "directml:ort-1.17", "cpu", "onnx", "numpy"])
+def test_formats_of_check_agree(run: Run, source: str, target: str) -> None:
+    argv = ("check", source, "--target", target)
+    code, out, _ = run(*argv, "--format", "json")
+    found = [(d["severity"].replace("advice", "note"), d["code"]) for d in json.loads(out)["diagnostics"]]
+    again, out, err = run(*argv, "--format", "sarif")
+    results = json.loads(out)["runs"][0]["results"]
+    assert (again, err, [(r["level"], r["ruleId"]) for r in results]) == (code, "", found)
+    again, out, err = run(*argv, "--format", "github")
+    lines = [re.match(r"::(\w+) .*title=(\w+)::", line) for line in out.splitlines()]
+    rows = [(m[1].replace("notice", "note"), m[2]) for m in lines if m]
+    assert (again, err, rows) == (code, "", found)
+    assert len(lines) == len(rows)

@@ -75,7 +75,7 @@ class Limits:
     def passed(self, name: str, what: str, have: int, *labels: Label, instead: str = "") -> DmlcError:
         """The error of what has more than a limit allows. The way out is the override, which suffices, after what may
         be done ``instead``."""
-        limit, most, is_countable = LIMITS[name], getattr(self, name), have < _COUNTLESS
+        limit, most, is_countable = LIMITS[name], getattr(self, name), have <= _COUNTLESS
         count = f"{have:,}" if is_countable else f"more than {_COUNTLESS:,}"
         message = f"{what} {count} {limit.unit}, the limit is {most:,}"
         ways = [instead, way_out(name, have) if is_countable else ""]

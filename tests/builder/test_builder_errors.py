@@ -254,3 +254,13 @@ def test_sizes_and_dtypes_that_are_arrays_or_modules(g: dmlc.Graph) -> None:
     assert g.input("x", dtype="f32", shape=(np.int64(3), np.array(4))).shape == (3, 4)
     for dtype in (np, "\udcff"):
         assert refused(lambda dtype=dtype: g.input("y", dtype=dtype, shape=(2,))).code.id == "E0211"  # type: ignore[misc]
+
+
+def test_bounds_of_one_size_and_shapes_of_64_axes() -> None:
+    g = dmlc.Graph("g")
+    n = g.dim("N", min=3, max=3)
+    assert g.input("x", "f32", (n,)).shape == (n,)
+    assert len(g.input("deep", "f32", (1,) * 64).shape) == 64
+    with pytest.raises(dmlc.DmlcError) as caught:
+        g.input("deeper", "f32", (1,) * 65)
+    assert caught.value.diagnostics[0].message == "this shape has 65 axes, the limit is 64"

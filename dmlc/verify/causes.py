@@ -34,6 +34,10 @@ _STEEP = frozenset(
 _VANISHING = frozenset(
     {"exp", "softmax", "sigmoid", "mul", "div", "pow", "cast", "reducesumsquare", "reducel2", "reducemean", "matmul"}
 )
+#: Functions that square what they are given, or multiply it by one over a small deviation.
+_NORMALIZATIONS = frozenset(
+    f"{kind}normalization" for kind in ("batch", "instance", "group", "layer", "meanvariance", "rms", "lp")
+)
 #: What is computed over nothing: kernels give what they like.
 _REDUCTIONS = ("reduce", "argm", "topk", "global", "softmax", "logsoftmax", "hardmax", "cum")
 #: Where ONNX Runtime from 1.31 saturates integers that wrap elsewhere.
@@ -244,6 +248,18 @@ def at_the_limit(steps: Sequence[Step]) -> bool:
     return any(_near_the_largest([*step.floats(), *step.made()]) for step in steps)
 
 
+def normalized_overflow(steps: Sequence[Step]) -> bool:
+    """Whether a normalization of finite numbers overflowed whose squares overflow. Written out it need not: the
+    deviations of equal numbers are 0."""
+    return any(
+        step.op in _NORMALIZATIONS
+        and all(np.isfinite(x).all() for x in step.floats())
+        and any(not np.isfinite(x).all() for x in step.made())
+        and _is_near(list(step.floats())[:1])
+        for step in steps
+    )
+
+
 def _near_the_largest(arrays: Sequence[Array]) -> bool:
     for x in arrays:
         finite = np.abs(x[np.isfinite(x)].astype(np.float64))
@@ -288,7 +304,7 @@ def left_range(
         return ""
     if a_wild.all():
         return "the original's partial results overflowed or are infinite"
-    only_result = not original.overflowed and at_the_limit(first)
+    only_result = not original.overflowed and (at_the_limit(first) or normalized_overflow(second or ()))
     if original.overflowed or only_result:
         if b_wild[~a_wild].any():
             fits = second is None or (result.overflowed and (original.undefined or not result.undefined))

@@ -86,6 +86,9 @@ class GraphSide:
         with np.errstate(all="ignore"):
             return {name: values[value].astype(value.type.dtype.numpy) for name, value in self._graph.outputs}
 
+    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
+        return None
+
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         values = self._evaluate(feeds, keep=True)
         target = dict(self._graph.outputs)[output]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.ir import Array, Graph
@@ -113,6 +115,9 @@ class _Code:
 
     def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
         return self.run(feeds)
+
+    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
+        return None
 
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         return None

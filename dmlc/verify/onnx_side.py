@@ -17,8 +17,10 @@ from dmlc.ir import Array
 from dmlc.verify.inputs import Default, Feeds, Interface
 from dmlc.verify.onnx_defaults import defaults, optional_specs
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
+from dmlc.verify.onnx_noise import with_noise
 from dmlc.verify.process import Session
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Step, op_key
+from dmlc.verify.unstable import UNITS
 
 #: A model, or where it lies.
 ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
@@ -67,6 +69,7 @@ class OnnxSide:
         self.kinds |= {n: kind for n, t in self.composites.items() if (kind := _values_of(t))}
         self._weights: dict[str, Array] | None = None
         self._open_session: tuple[Session, dict[str, str]] | None = None
+        self._noisy: dict[str, tuple[OnnxSide, dict[str, str]] | None] = {}
         self._traces: dict[str, tuple[Session, dict[str, str], list[NodeProto]]] = {}
 
     def interfaces(self) -> list[Interface]:
@@ -111,6 +114,33 @@ class OnnxSide:
                 values[tensor.name] = _small_data(tensor)
         values.update({name: array for name, array in feeds.items() if isinstance(array, np.ndarray)})
         return [_step(node, values) for node in nodes]
+
+    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
+        if output not in self._noisy:
+            self._noisy[output] = self._with_noise(output)
+        found = self._noisy[output]
+        if found is None:
+            return None
+        side, noise = found
+        moved = {
+            name: np.asarray(1 + rng.integers(-UNITS, UNITS + 1) * np.finfo(dtype).eps, dtype)
+            for name, dtype in noise.items()
+        }
+        try:
+            return {output: side.run({**feeds, **moved})[output]}
+        except RunFailed:
+            return None
+
+    def _with_noise(self, output: str) -> tuple[OnnxSide, dict[str, str]] | None:
+        """The model with noise on the way to an output, and the dtypes of the inputs that it comes from."""
+        if output not in self._traces:
+            return None
+        session, fetched, _ = self._traces[output]
+        model, noise = with_noise(self._model, fetched, session.types)
+        try:
+            return OnnxSide(model, self._folder), noise
+        except NotVerifiable:  # a dtype that ONNX Runtime cannot multiply
+            return None
 
     # --- sessions
 

@@ -100,6 +100,9 @@ class Side(Protocol):
     def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
         """The outputs with other weights. Raises as ``run`` does."""
 
+    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
+        """One output as it comes out where results on the way are rounded otherwise; None where that cannot be seen."""
+
     def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
         """The steps that the output depends on, in order; None where they cannot be seen. Raises ``RunFailed``."""
 

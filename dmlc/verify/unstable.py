@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from dmlc.verify.trace import RunFailed, Side, Step
 
 #: How often the inputs are moved, by how many units in the last place at most, and how much further than that moves
 #: its results a rewrite may move them: its roundings are as many as the model's nodes, not one for each input.
-_TIMES, _UNITS, _FURTHER = 6, 2, 8
+_TIMES, UNITS, _FURTHER = 6, 2, 8
 
 
 #: Functions that jump: no rounding can be promised behind them, but where their operands are not rounded.
-_JUMPS = frozenset(
+JUMPS = frozenset(
     {
         *("argmax", "argmin", "topk", "hardmax", "round", "floor", "ceil", "sign", "cast", "mod", "fmod", "floordiv"),
         *("greater", "less", "equal", "notequal", "greaterorequal", "lessorequal", "greaterequal", "lessequal"),
@@ -28,7 +29,7 @@ _JUMPS = frozenset(
     }
 )
 #: Functions whose results are elements of their operands, or as exact as they are.
-_EXACT = frozenset(
+EXACT_OPS = frozenset(
     {
         *("identity", "reshape", "transpose", "squeeze", "unsqueeze", "flatten", "expand", "tile", "slice", "split"),
         *("gather", "gatherelements", "gathernd", "scatterelements", "scatternd", "concat", "pad", "where", "compress"),
@@ -36,6 +37,11 @@ _EXACT = frozenset(
         *("depthtospace", "spacetodepth", "reversesequence", "constant", "constantofshape", "full", "iota", "range"),
     }
 )
+
+
+def jumps(steps: Sequence[Step]) -> bool:
+    """Whether a function on the way jumps."""
+    return any(step.op in JUMPS or step.inner & JUMPS for step in steps)
 
 
 def jumped_on(steps: Sequence[Step], feeds: Feeds) -> frozenset[str]:
@@ -50,9 +56,9 @@ def jumped_on(steps: Sequence[Step], feeds: Feeds) -> frozenset[str]:
         if not all(name in exact for name in reads):
             continue
         sources = frozenset().union(*(exact[name] for name in reads))
-        if step.op in _JUMPS or step.inner & _JUMPS:
+        if jumps([step]):
             out |= sources
-        if step.op in _JUMPS or step.op in _EXACT:
+        if step.op in JUMPS or step.op in EXACT_OPS:
             exact.update(dict.fromkeys(step.writes, sources))
     return out
 
@@ -73,6 +79,14 @@ class Instability:
                 self._results.append(side.run_with({**feeds, **moved}, moved_weights))
             except RunFailed:
                 continue
+
+    def with_rounding(self, side: Side, feeds: Feeds, output: str, seed: list[int]) -> Instability:
+        """The same, and the results of ``output`` where those on the way are rounded otherwise."""
+        out = copy(self)
+        rng = np.random.default_rng([*seed, 17])
+        rounded = [side.run_rounded(feeds, output, rng) for _ in range(_TIMES)]
+        out._results = self._results + [result for result in rounded if result is not None]
+        return out
 
     def explains(self, comparison: Comparison, a: Array, b: Any, kind: str | None) -> bool:
         """Whether the output's difference is within what the original itself does."""
@@ -110,7 +124,7 @@ def _moved(feeds: Mapping[str, Any], rng: np.random.Generator, fixed: frozenset[
     out: Feeds = {}
     for name, x in floats.items():
         limits = np.finfo(x.dtype)
-        steps = rng.integers(-_UNITS, _UNITS + 1, x.shape)
+        steps = rng.integers(-UNITS, UNITS + 1, x.shape)
         with np.errstate(all="ignore"):
             moved = x.astype(np.longdouble) * (1 + steps * np.longdouble(limits.eps))
             inside = np.clip(moved, np.longdouble(limits.min), np.longdouble(limits.max)).astype(x.dtype)

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.ir import Array, Graph, Node, Value
-from dmlc.ops.binary import ADD, DIV, MUL
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.opaque import OpaqueAttributes
-from dmlc.passes.instance_norm_rules.nodes import affine_of, along, channels, make_norm, norm_of
+from dmlc.ops.opaque import OpaqueAttributes, is_opaque
+from dmlc.passes.instance_norm_rules.nodes import (
+    INSTANCE,
+    affine_of,
+    along,
+    averages_several,
+    channels,
+    make_norm,
+    norm_of,
+)
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -55,6 +63,10 @@ class _Absorb(Rule[_Found]):
             return Miss("{0} is not one number for each channel of {1}", (other.type, norm.operand(0).type))
         if match.root.op is DIV and not np.all(_numbers(match)):
             return Miss("it divides by zero")
+        if match.root.op in (ADD, SUB) and is_opaque(norm, INSTANCE) and not averages_several(graph, norm.operand(0)):
+            return Miss(
+                "a plane of {0} may be one element, whose bias a kernel may round away", (norm.operand(0).type,)
+            )
         return next((miss for node in match.consumed if (miss := used_elsewhere(node.result))), None)
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
@@ -78,7 +90,10 @@ class AbsorbChannelScale(_Absorb):
 
 
 class AbsorbChannelBias(_Absorb):
-    """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``."""
+    """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``.
+
+    Not where a plane may be a single element: there the result is c, and kernels round it against the element.
+    """
 
 
 def _numbers(match: _Found) -> Array | None:

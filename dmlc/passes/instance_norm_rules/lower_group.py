@@ -12,7 +12,7 @@ from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import RESHAPE, UNSQUEEZE, NewAxesAttributes, ReshapeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.instance_norm_rules.nodes import GROUP, INSTANCE, carry, channels, number
+from dmlc.passes.instance_norm_rules.nodes import GROUP, INSTANCE, averages_several, carry, channels, number
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -47,17 +47,19 @@ class LowerGroupNorm(Rule[Match]):
         count, groups = channels(x), attribute_of(match.root, "num_groups")
         assert count is not None
         attributes = {"epsilon": attribute_of(match.root, "epsilon", 1e-5)}
-        if groups == count and x.type.rank > 2:
-            return [carry(rewriter, INSTANCE, [x, scale, bias], x.type, attributes)]
-        inner = _grouped(rewriter, x, groups, count // groups)
+        each = count // groups
         per_group = scale.shape == (groups,)
         ones, zeros = (number(rewriter, np.full(groups, n), x.type.dtype) for n in (1, 0))
-        operands: list[Value | None] = [inner, scale, bias] if per_group else [inner, ones, zeros]
-        out = _back(rewriter, carry(rewriter, INSTANCE, operands, inner.type, attributes), x)
-        if per_group:
-            return [out]
-        out = rewriter.add(MUL, [out, _standing(rewriter, scale, x)])
-        return [rewriter.add(ADD, [out, _standing(rewriter, bias, x)])]
+        has_bias = per_group and averages_several(rewriter.graph, x, each)
+        operands = [scale if per_group else ones, bias if has_bias else zeros]
+        if groups == count and x.type.rank > 2:
+            out = carry(rewriter, INSTANCE, [x, *operands], x.type, attributes)
+        else:
+            inner = _grouped(rewriter, x, groups, each)
+            out = _back(rewriter, carry(rewriter, INSTANCE, [inner, *operands], inner.type, attributes), x)
+        if not per_group:
+            out = rewriter.add(MUL, [out, _standing(rewriter, scale, x)])
+        return [out if has_bias else rewriter.add(ADD, [out, _standing(rewriter, bias, x)])]
 
 
 def _grouped(rewriter: Rewriter, x: Value, groups: int, each: int) -> Value:

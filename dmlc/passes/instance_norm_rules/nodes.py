@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlc.ir import Array, DType, Node, Tensor, TensorType, Value
+from dmlc.ir import Array, DType, Graph, Node, Tensor, TensorType, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.move import RESHAPE
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, is_opaque
@@ -46,6 +46,17 @@ def along(x: Value, axis: int, other: Value) -> Array | None:
     if any(size != 1 for i, size in enumerate(shape) if i != axis) or shape[axis] not in (1, count):
         return None
     return np.broadcast_to(tensor.array.astype(np.float64).reshape(-1), (count,))
+
+
+def averages_several(graph: Graph, x: Value, channels_each: int = 1) -> bool:
+    """Whether each mean of a normalization of ``x`` is proved to be one of two or more elements, or of none.
+
+    Of a single element the deviation is 0 and the result is the bias, whatever the element is. A kernel that computes
+    ``x * a + (bias - mean * a)``, as ONNX Runtime's CPU provider does (core/providers/cpu/nn/instance_norm.cc), loses
+    digits of the bias there: ``a`` is 1 / sqrt(epsilon). Of several elements, rounding the elements themselves moves
+    the result as far.
+    """
+    return any(graph.dims.at_most(2, size) for size in (channels_each, *x.shape[2:]))
 
 
 def is_reshape(node: Node | None) -> bool:

@@ -133,6 +133,16 @@ FINE |= {
     "function of other sizes": model("c = GreaterOrEqual(x, z) y = Cast<to=1>(c)", "float[2,3] x, float[2,4] z", 15),
 }
 FINE |= {"wrong size": declared([2, 4]), "wrong rank": declared([2])}
+#: ONNX's inference takes axes whose rank it does not know for axes that are left out.
+FINE |= {
+    "axes of unknown rank": model(
+        "p = Constant<value_ints = [0, 1]>() f = Constant<value_int = 0>() "
+        "a = Scan(items)<body = b (float i) => (int64[] o) { o = Constant<value_ints = [2]>() }, num_scan_inputs = 1> "
+        'b = Gather<axis = 0>(a, f) y = Pad(x, p, "", b)',
+        "float[1,1,1] x, float[2] items",
+        18,
+    )
+}
 
 
 @pytest.mark.parametrize("name", FINE)

@@ -16,6 +16,7 @@ _HOMES = {
     "Diagnostic": "dmlc.diagnostics",
     "Program": "dmlc.api",
     "compile": "dmlc.api",
+    "model_facts": "dmlc.codegen.onnx.metadata",
     "replay": "dmlc.ledgers",
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),
     **dict.fromkeys(("u8", "u16", "u32", "u64", "bool_"), "dmlc.ir.dtype"),

@@ -71,6 +71,7 @@ from dmlc.builder.operations import top_k as top_k
 from dmlc.builder.operations import transpose as transpose
 from dmlc.builder.operations import unsqueeze as unsqueeze
 from dmlc.builder.operations import where as where
+from dmlc.codegen.onnx.metadata import model_facts as model_facts
 from dmlc.diagnostics import Diagnostic as Diagnostic
 from dmlc.diagnostics import DmlcError as DmlcError
 from dmlc.ir.dtype import DType as DType
@@ -133,6 +134,7 @@ __all__ = [
     "lp_norm",
     "matmul",
     "mean_variance_norm",
+    "model_facts",
     "neg",
     "not_",
     "one_hot",

@@ -56,7 +56,7 @@ def imported(
         try:
             program = _rewritten(graph, opset, options, model, asked=asked)
             if options.target.kernels is not None:  # for any other, ONNX is made only when it is asked for
-                program.to_onnx()
+                emitted(program, "onnx")
             return program
         except DmlcError as error:
             if not any(d.code in _UNSAYABLE for d in error.diagnostics):

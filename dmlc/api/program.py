@@ -21,7 +21,7 @@ from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
 from dmlc.records import dataclass
 from dmlc.runtime import files
-from dmlc.targets import Target, load_target, session_advice
+from dmlc.targets import Target, load_target
 
 if TYPE_CHECKING:
     import onnx
@@ -279,10 +279,7 @@ class Program:
             graph = self.source_graph.clone()
             with self._blaming():
                 context = chosen.run(graph, target)
-            graph.metadata["dmlc.ledger"] = ledger_json(context.ledger)
-            if target.provider is not None:
-                dims = {name for value in graph.inputs for size in value.shape for name in ir.dim_names(size)}
-                graph.metadata[session_advice.KEY] = session_advice.session_advice(dims)
+            graph.metadata["ledger"] = ledger_json(context.ledger)
             self._lowered[target.name] = _Lowered(graph, context)
         return self._lowered[target.name]
 
@@ -375,8 +372,7 @@ class Program:
         if backend == "dml" and self.target.provider is not None:
             from dmlc.runtime.fixed_sessions import FixedSessions
 
-            advice = self.graph.metadata.get(session_advice.KEY)
-            return FixedSessions(self._emitted("onnx"), backend, session_advice.free_dimensions(advice)).run
+            return FixedSessions(self._emitted("onnx"), backend).run
         from dmlc.runtime.session import Session
 
         return Session(self._emitted("onnx"), backend).run

@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 
 from dmlc.cli.console import table
+from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.codegen.onnx.node_counts import node_counts
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import BAD_MODEL_FILE
@@ -35,7 +36,8 @@ def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
         "outputs": [_typed(value) for value in model.graph.output],
         "constants": {"count": len(constants), "bytes": sum(t.ByteSize() for t in model.graph.initializer)},
         "nodes": dict(node_counts(model)),
-        "metadata": {entry.key: entry.value for entry in model.metadata_props},
+        "compiled": model_facts(model),
+        "metadata": other_entries(model),
     }
 
 
@@ -65,6 +67,8 @@ def onnx_page(facts: dict[str, Any]) -> str:
     out += "\nnodes\n" + table([*rows, ["all", str(sum(facts["nodes"].values()))]], "  ")
     constants = facts["constants"]
     out += f"\nconstants: {constants['count']}, {constants['bytes']:,} bytes\n"
+    for compiled in facts["compiled"]:
+        out += "\ncompiled by dmlc\n" + table([[name, text] for name, text in compiled.items()], "  ")
     if facts["metadata"]:
         out += "\nmetadata\n" + table([[key, value] for key, value in facts["metadata"].items()], "  ")
     return out

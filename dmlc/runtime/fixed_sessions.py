@@ -3,27 +3,33 @@ compiles anew for every shape."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.ir import Array, DimExpr
+from dmlc.codegen.onnx.metadata import model_facts, named_axes
+from dmlc.ir import Array
 from dmlc.runtime.session import Session
+from dmlc.targets.session_advice import FACT, free_dimensions
 
 #: Sizes that change more often than this are no longer fixed: making a session costs more than it gains.
 _MOST = 4
 
 
 class FixedSessions:
-    """Runs a model in a session whose dims ``names`` are fixed to the sizes of what is fed, as free dimension
-    overrides; a session for each of the first few sets of sizes, then one that leaves them open."""
+    """Sessions of an emitted model in which the dims of its session advice are fixed to the sizes of what is fed.
 
-    def __init__(self, artifact: Artifact, backend: str, names: Sequence[str]) -> None:
+    Each of the first few sets of sizes gets a session, with free dimension overrides; the others share one that leaves
+    the sizes open. A model without named open sizes has one session.
+    """
+
+    def __init__(self, artifact: Artifact, backend: str) -> None:
         self._artifact = artifact
         self._backend = backend
-        self._names = frozenset(names)
+        self._names = {name for facts in model_facts(artifact.payload) for name in free_dimensions(facts.get(FACT))}
+        self._axes = {input.name: named_axes(input) for input in artifact.payload.graph.input}
         self._sessions: dict[tuple[tuple[str, int], ...], Session] = {}
         self._open: Session | None = None
 
@@ -41,11 +47,11 @@ class FixedSessions:
 
     def _sizes(self, feeds: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
         found: dict[str, int] = {}
-        for name, type in self._artifact.signature.inputs:
+        for name, axes in self._axes.items():
             shape = np.shape(feeds[name]) if name in feeds else ()
-            if len(shape) != len(type.shape):
-                continue  # the session's own check says so
-            for size, given in zip(type.shape, shape, strict=True):
-                if isinstance(size, DimExpr) and size.name in self._names:
-                    found.setdefault(size.name, given)
+            if len(shape) != len(axes):
+                continue  # the session's own check says so, and where two sizes of one name differ
+            for size, given in zip(axes, shape, strict=True):
+                if size in self._names:
+                    found.setdefault(size, given)
         return tuple(sorted(found.items()))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-#: The metadata key.
-KEY = "dmlc.session"
+#: The name of the fact in a model's metadata.
+FACT = "session"
 _SCHEMA = 1
 
 
 def session_advice(dims: Iterable[str]) -> str:
-    """The advice for the DirectML provider as one line of JSON.
+    """The advice for the DirectML provider as one line of JSON, for a model whose inputs declare the open ``dims``.
 
     ``free_dimensions`` are the dims to fix by name (``add_free_dimension_override_by_name``): with an open size no
     nodes are fused, and every new shape is compiled again. The provider demands sequential execution without a memory

@@ -161,7 +161,7 @@ def test_warnings_of_compile(run: Run) -> None:
         dmlc.compile("m.dml", strict=True)
     assert caught.value.diagnostics[0].code.id == "W0601"
     assert dmlc.compile("m.dml", target="cpu").diagnostics == ()
-    advice = json.loads({p.key: p.value for p in program.to_onnx().metadata_props}["dmlc.session"])
+    advice = json.loads(dmlc.model_facts(program.to_onnx())[0]["session"])
     assert (advice["schema"], advice["free_dimensions"]) == (1, ["N"])
 
 

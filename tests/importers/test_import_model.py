@@ -330,13 +330,13 @@ def test_texts_of_the_model_survive() -> None:
         doc_string="of the graph",
     )
     m.doc_string, m.domain, m.model_version = "of the model", "org.example", 12
-    helper.set_model_props(m, {"author": "me", "dmlc.version": "old"})
+    helper.set_model_props(m, {"author": "me", "dmlc.version": "old", "dmlc.ledger.01234567": "old"})
     out = same(m, {"x": X[None, :1]})
     assert (out.doc_string, out.domain, out.model_version) == ("of the model", "org.example", 12)
     assert out.graph.doc_string == "of the graph"
-    props = {p.key: p.value for p in out.metadata_props}
-    assert props["author"] == "me"
-    assert props["dmlc.version"] == dmlc.__version__
+    assert {p.key: p.value for p in out.metadata_props if not p.key.startswith("dmlc.")} == {"author": "me"}
+    assert [facts["version"] for facts in dmlc.model_facts(out)] == [dmlc.__version__]
+    assert "old" not in [p.value for p in out.metadata_props]
     assert [v.name for v in out.graph.value_info] == ["mid"]
     assert out.graph.node[0].doc_string == "why"
 

@@ -94,7 +94,7 @@ class Recorder:
 
 
 def _target(model: ModelProto) -> str:
-    return next((entry.value for entry in model.metadata_props if entry.key.endswith("target")), "?")
+    return " and ".join(facts["target"] for facts in dmlc.model_facts(model))
 
 
 def recorded() -> Recorder:

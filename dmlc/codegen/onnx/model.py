@@ -13,6 +13,7 @@ from onnx import ModelProto
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.metadata import keyed, open_dims
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
 from dmlc.codegen.onnx.writer import value_info, weight_proto
@@ -24,6 +25,7 @@ from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE
 from dmlc.targets import Target
+from dmlc.targets.session_advice import session_advice
 
 if TYPE_CHECKING:
     from dmlc.onnx_schema.origin import ModelOrigin
@@ -129,17 +131,21 @@ def _frame(model: ModelProto, emitter: Emitter) -> None:
     for domain in sorted(emitter.domains):
         version = None if origin is None else origin.versions.get(domain)
         model.opset_import.add(domain=domain, version=version or DOMAIN_VERSIONS.get(domain, 1))
-    facts = {
-        "dmlc.version": __version__,
-        "dmlc.target": target.name,
-        "dmlc.conditions": json.dumps([str(c) for c in graph.conditions]),
-        "dmlc.dims": json.dumps({name: _interval(*bounds) for name, bounds in sorted(graph.dims.bounds.items())}),
-    }
-    if origin is not None:
-        del facts["dmlc.conditions"], facts["dmlc.dims"]
-    for key, value in {**facts, **dict(sorted(graph.metadata.items()))}.items():
-        entry = next((e for e in model.metadata_props if e.key == key), None) or model.metadata_props.add(key=key)
-        entry.value = value
+    for key, text in keyed(_facts(model, emitter)).items():
+        model.metadata_props.add(key=key, value=text)
+
+
+def _facts(model: ModelProto, emitter: Emitter) -> dict[str, str]:
+    graph, target = emitter.graph, emitter.target
+    facts = {"version": __version__, "target": target.name}
+    if graph.origin is None and graph.conditions:
+        facts["conditions"] = json.dumps([str(c) for c in graph.conditions])
+    if graph.origin is None and graph.dims.bounds:
+        facts["dims"] = json.dumps({name: _interval(*bounds) for name, bounds in sorted(graph.dims.bounds.items())})
+    facts |= sorted(graph.metadata.items())
+    if target.provider is not None:
+        facts["session"] = session_advice(open_dims(model.graph.input))
+    return facts
 
 
 def _interval(low: float, high: float) -> list[int | None]:

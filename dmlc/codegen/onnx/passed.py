@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.metadata import other_entries
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
@@ -167,7 +168,8 @@ def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> N
     for name in ("domain", "model_version", "doc_string"):
         if frame.HasField(name):
             setattr(model, name, getattr(frame, name))
-    model.metadata_props.extend(frame.metadata_props)
+    for key, value in other_entries(frame).items():
+        model.metadata_props.add(key=key, value=value)
     model.training_info.extend(frame.training_info)
     model.functions.extend(frame.functions)
     imported = {entry.domain for function in frame.functions for entry in function.opset_import} - {"", "ai.onnx"}

@@ -13,6 +13,7 @@ from onnx_session import assert_same, check, kinds, lower, run, session
 
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact
+from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.diagnostics import Source, Span
 from dmlc.ir import Graph, TensorType, symbol
 from dmlc.ir.dtype import f32
@@ -68,11 +69,11 @@ def test_versions(opset: int, ir: int) -> None:
 
 def test_metadata() -> None:
     model = lower(small(), "directml", 21).payload
-    facts = {p.key: p.value for p in model.metadata_props}
-    assert facts["dmlc.version"] == __version__ == model.producer_version
-    assert facts["dmlc.target"] == "directml"
-    assert json.loads(facts["dmlc.conditions"]) == ["2 <= N"]
-    assert json.loads(facts["dmlc.dims"]) == {"M": [2, 64], "N": [1, None]}
+    (facts,) = model_facts(model)
+    assert facts["version"] == __version__ == model.producer_version
+    assert facts["target"] == "directml"
+    assert json.loads(facts["conditions"]) == ["2 <= N"]
+    assert json.loads(facts["dims"]) == {"M": [2, 64], "N": [1, None]}
 
 
 def test_inputs_keep_order_names_and_dims() -> None:

@@ -1,0 +1,62 @@
+"""Facts that a compiled ONNX model carries in its metadata, under keys that do not clash when models are joined.
+
+A key is ``dmlc.FACT.HASH``. The hash is that of all facts of the model together, so that two models share a key only
+where they agree in everything, and what belongs together is found after ``onnx.compose.merge_models``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from onnx import ModelProto, ValueInfoProto
+
+#: Keys that begin so are dmlc's own. They describe one emitted graph and are dropped when it is compiled again.
+PREFIX = "dmlc."
+_KEY = re.compile(r"dmlc\.([a-z_]+)\.([0-9a-f]{8})")
+
+
+def keyed(facts: Mapping[str, str]) -> dict[str, str]:
+    """The metadata entries of a model that has these facts, in their order; facts without text are left out."""
+    said = {name: text for name, text in facts.items() if text}
+    data = json.dumps(sorted(said.items()), ensure_ascii=True).encode()
+    digest = hashlib.blake2b(data, digest_size=4).hexdigest()
+    return {f"{PREFIX}{name}.{digest}": text for name, text in said.items()}
+
+
+def model_facts(model: ModelProto | Mapping[str, str]) -> list[dict[str, str]]:
+    """The facts of each compiled model that is part of ``model``, by name: one ``dict`` for a compiled model, one for
+    each of them in a merged one, none for a model that dmlc did not emit.
+
+    ``model`` is a model, or its metadata as ``session.get_modelmeta().custom_metadata_map`` of ONNX Runtime gives it.
+    Facts are texts: ``version``, ``target`` and ``ledger`` (the rewrites), for targets with a provider ``session``, and
+    where a program has them ``dims`` (their bounds) and ``conditions`` (relations to check). All but the first two are
+    JSON.
+    """
+    entries = model if isinstance(model, Mapping) else {entry.key: entry.value for entry in model.metadata_props}
+    found: dict[str, dict[str, str]] = {}
+    for key, text in entries.items():
+        match = _KEY.fullmatch(key)
+        if match:
+            found.setdefault(match[2], {})[match[1]] = text
+    return list(found.values())
+
+
+def other_entries(model: ModelProto) -> dict[str, str]:
+    """The metadata of a model that is not dmlc's."""
+    return {entry.key: entry.value for entry in model.metadata_props if not entry.key.startswith(PREFIX)}
+
+
+def named_axes(input: ValueInfoProto) -> list[str]:
+    """The name of each axis of an input, empty for a size that is fixed or has no name.
+
+    ONNX Runtime fixes an open size by the name that an input declares; one without a name cannot be fixed so.
+    """
+    return [size.dim_param for size in input.type.tensor_type.shape.dim]
+
+
+def open_dims(inputs: Iterable[ValueInfoProto]) -> set[str]:
+    """The open dims that the inputs of an emitted model declare by name."""
+    return {name for input in inputs for name in named_axes(input) if name}

@@ -334,3 +334,29 @@ def test_a_namespace_gives_no_name_twice() -> None:
     assert names.own(second, None, "c") == "c"
     many = [names.new("value") for _ in range(100_000)]  # each after the last: a search from 2 would take hours
     assert len(set(many)) == 100_000
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_names_in_a_built_program_give_a_valid_model(seed: int) -> None:
+    rng = random.Random(seed)
+    names = rng.sample(HOSTILE, 4)
+    g = dmlc.Graph(rng.choice(HOSTILE))
+    sizes = ("N" if rng.random() < 0.5 else 2, 3, "K" if rng.random() < 0.3 else 4)
+    values = [g.input(names[0], dtype="float32", shape=sizes)]
+    makers = [
+        dmlc.exp,
+        lambda x: dmlc.softmax(x, axes=(0, 2)),
+        lambda x: dmlc.cumprod(x, axis=0),
+        lambda x: x - dmlc.reduce_mean(x, axes=(1, 2), keepdims=True),
+        lambda x: x + dmlc.argmax(x, axes=(1, 2), keepdims=True).astype("f32"),
+    ]
+    for _ in range(6):
+        values.append(rng.choice(makers)(rng.choice(values)))
+    for name, value in zip(names[1:], rng.sample(values[1:], 3), strict=True):
+        g.output(name, value)
+    for target in TARGETS:
+        made = dmlc.compile(g, target=target).to_onnx()
+        onnx.checker.check_model(made, full_check=True)
+        assert repeated_names(made) == []
+        assert [info.name for info in (*made.graph.input, *made.graph.output)] == names
+        session(made)

@@ -35,7 +35,7 @@ def entries(model: ModelProto) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize(("a", "b"), combinations(EXAMPLES, 2), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(("a", "b"), list(combinations(EXAMPLES, 2)), ids=lambda path: path.parent.name)
 def test_compiled_examples_merge_and_both_are_found(a: Path, b: Path, target: str) -> None:
     first, second = (dmlc.compile(path, target=target, opset=17) for path in (a, b))
     models = first.to_onnx(), second.to_onnx()

@@ -1,0 +1,25 @@
+"""A sample of ``python -m tests.opsets``."""
+
+from __future__ import annotations
+
+import pytest
+from opset_judge import complaints, number
+from opset_models import Source, node_tests, revised, sources
+
+#: One in so many is judged.
+RATE = 40
+
+
+def sample() -> list[Source]:
+    return [source for source in sources() if number(source) % RATE == 0]
+
+
+@pytest.mark.parametrize("source", sample(), ids=lambda source: f"{source.name}-{source.opset}")
+def test_no_model_is_refused_for_its_opset_and_none_differs(source: Source) -> None:
+    assert complaints(source) == []
+
+
+def test_most_models_are_said_at_several_opsets() -> None:
+    models = [model for model, _ in node_tests().values()][::20]
+    said = sum(revised(model, opset) is not None for model in models for opset in (9, 13, 18))
+    assert said > len(models)

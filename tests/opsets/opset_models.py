@@ -1,4 +1,4 @@
-"""onnx's node tests and the model fixtures, each at several opsets."""
+"""Old models, and onnx's node tests and the model fixtures, each at several opsets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 from models.fixture_folder import PARTS, cases, fixtures
+from old_models import old_models
 from onnx import ModelProto, TypeProto, shape_inference
 from onnx.backend.test.case.node import collect_testcases
 from onnx.numpy_helper import to_array
@@ -32,11 +33,12 @@ Loaded = tuple[ModelProto, tuple[Mapping[str, Any], ...]]
 
 @dataclass(frozen=True)
 class Source:
-    """A model at one of ``OPSETS``; it is read when it is first asked for."""
+    """A model at one of ``OPSETS``; it is read when it is first asked for. ``is_old`` means one of ``old_models``."""
 
     name: str
     opset: int
     load: Callable[[], Loaded]
+    is_old: bool = False
 
     @property
     def feeds(self) -> tuple[Mapping[str, Any], ...]:
@@ -74,7 +76,9 @@ def _fixture(path: Path) -> Loaded:
 
 
 def sources() -> Iterator[Source]:
-    """Every source at every opset, node tests first."""
+    """Old models at their opsets; node tests and fixtures at all."""
+    for name, model, feeds in old_models():
+        yield Source(name, 0, partial(_same, (model, (feeds,))), is_old=True)
     for name, loaded in node_tests().items():
         for opset in OPSETS:
             yield Source(name, opset, partial(_same, loaded))

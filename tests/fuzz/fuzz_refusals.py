@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-#: Options, with ``source``: ``program`` or ``model``.
+#: Options, with ``source`` (``program`` or ``model``) and ``asked`` (the user asked for an opset).
 Given = dict[str, Any]
 
 
@@ -33,11 +33,23 @@ REFUSALS = (
         "the repair subtracts the maximum, which rounds otherwise: --exact forbids it",
         (("exact", True),),
     ),
+    Refusal(
+        "E0592",
+        "an operand is empty: no DirectML operator is made",
+        "the provider leaves the result unwritten, and a reduction of a size that only a node makes 0 is not folded",
+    ),
+    Refusal(
+        "E0501",
+        "of opset [0-9]+ has no equal at opset [0-9]+",
+        "the user asks for an opset that is older than an operator of the model",
+        (("asked", True),),
+    ),
 )
 
 
 def is_allowed(code: str, message: str, given: Given) -> bool:
     """True if the refusal has a listed reason."""
+    given = {"asked": "opset" in given, **given}
     return any(
         r.code == code and re.search(r.message, message) and all(given.get(name) == value for name, value in r.only)
         for r in REFUSALS

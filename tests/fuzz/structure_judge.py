@@ -68,7 +68,10 @@ def choices(seed: int, model: ModelProto) -> Options:
 
 def original(model: ModelProto, seed: int) -> Original | None:
     """The model's results on drawn inputs; None if it runs on none of them."""
-    found = session(model)
+    try:
+        found = session(model)
+    except Exception:  # with the sizes that were bound it is no model
+        return None
     out = Original(model, found, None)
     with contextlib.suppress(Exception):
         out.fast = session(model, optimized=True)

@@ -23,6 +23,7 @@ from dmlc.importers.scope import Scope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
+from dmlc.ir.providers import record_providers
 from dmlc.onnx_schema.declared import believed
 from dmlc.onnx_schema.functions import all_nodes, check_functions
 from dmlc.onnx_schema.inlining import inlined
@@ -133,6 +134,7 @@ class _Importer:
         self._nodes(scope, source)
         for info in source.output:
             graph.add_output(info.name, self._output(scope, info.name))
+        record_providers(graph)
         self.claims.graph(scope, source)
         graph.advice += self.claims.advice()
         graph.origin = self._origin(scope, source, self.check().sentence)

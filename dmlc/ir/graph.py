@@ -25,9 +25,10 @@ class Value:
 
     ``name`` is the user's name, if any. ``span`` is where its type was written (inputs only).
     ``uses`` is an ordered set of (node, operand number); graph outputs count, as uses by ``Graph.output``.
+    ``provides`` are dims that only this value tells, each with its axis (``dmlc.ir.providers``).
     """
 
-    __slots__ = ("index", "name", "producer", "span", "type", "uses")
+    __slots__ = ("index", "name", "producer", "provides", "span", "type", "uses")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Value:
         self.name = name
         self.span = span
         self.uses: dict[tuple[Node, int], None] = {}
+        self.provides: tuple[tuple[str, int], ...] = ()
 
     @property
     def shape(self) -> tuple[Dim, ...]:
@@ -120,8 +122,11 @@ class Node:
 
     @property
     def is_used(self) -> bool:
-        """Whether something takes one of its results."""
-        return bool(self.results[0].uses) if len(self.results) == 1 else any(r.uses for r in self.results)
+        """Whether something takes one of its results, or may ask for a size that only they provide."""
+        results = self.results
+        if len(results) == 1:
+            return bool(results[0].uses or results[0].provides)
+        return any(r.uses or r.provides for r in results)
 
     def operand(self, index: int) -> Value:
         """An operand that is present."""
@@ -341,11 +346,14 @@ class Graph:
             value.uses[node, index] = None
 
     def replace_all_uses(self, old: Value, new: Value) -> None:
-        """Let every user of ``old`` use ``new``; a user's name moves along where ``new`` has none."""
+        """Let every user of ``old`` use ``new``, which provides the sizes that ``old`` does; a user's name moves along
+        where ``new`` has none."""
         if old is new:
             return
         for node, index in list(old.uses):
             self.set_operand(node, index, new)
+        new.provides += old.provides
+        old.provides = ()
         if new.name is None and new.producer is not None:
             new.name = old.name
 
@@ -462,6 +470,7 @@ class Graph:
         for new in twin.results:
             old = results[new.index]
             new.name = old.name
+            new.provides = tuple([pair for pair in old.provides if pair[0] not in binding])
             mapping[old] = new
 
     def __reduce__(self) -> tuple[Any, ...]:

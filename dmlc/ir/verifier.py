@@ -14,6 +14,7 @@ from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir.graph import Graph, Node, OutputAttributes, Value
 from dmlc.ir.operation import Operation, OpError
+from dmlc.ir.providers import missing_dim
 from dmlc.ir.types import TensorType
 
 
@@ -45,6 +46,7 @@ def verify(graph: Graph) -> None:
         _bug("the graph counts its nodes by operation wrongly", None)
     operands += _check_operands(graph.output, known)
     _check_output(graph)
+    _check_dims(graph)
     # Every operand was found in its value's use list; equal counts exclude uses that no node has.
     if uses != operands:
         _bug(f"use lists hold {uses} uses, the nodes have {operands} operands", None)
@@ -97,6 +99,13 @@ def _canonical_axes(node: Node, axes: tuple[int, ...]) -> bool:
     """Axes are those of the first operand or, for operations that add axes, of the result."""
     rank = max((v.type.rank for v in (*node.operands[:1], *node.results) if v is not None), default=0)
     return not axes or (axes[0] >= 0 and axes[-1] < rank and all(a < b for a, b in pairwise(axes)))
+
+
+def _check_dims(graph: Graph) -> None:
+    """Check that imported graphs provide the sizes that nodes ask for. A program names its dims in its inputs."""
+    found = None if graph.origin is None else missing_dim(graph)
+    if found is not None:
+        _bug(f"nothing provides the dim {found[1]} that it asks for", found[0])
 
 
 def _check_output(graph: Graph) -> None:

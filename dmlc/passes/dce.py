@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dmlc.ir import Graph
+from dmlc.ir import Graph, Node
+from dmlc.ir.providers import asked_dims
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import node_name
@@ -15,8 +16,8 @@ from dmlc.records import dataclass
 class Dce(Pass):
     """Erase pure nodes that no output needs. Inputs stay, used or not: they are the model's interface.
 
-    Conditions that an erased node left stay too: they are promises about the sizes that are fed. Constants go without
-    a word in the ledger: they compute nothing.
+    A node stays while a later one asks for a size that only it provides. Conditions that an erased node left stay too:
+    they are promises about the sizes that are fed. Constants go without a word in the ledger: they compute nothing.
     """
 
     name: ClassVar[str] = "dce"
@@ -28,8 +29,15 @@ class Dce(Pass):
             return False
         changed = False
         gone: list[str] = []
+        provided = {name for node in graph for value in node.results for name, _ in value.provides}
+        asked: set[str] = set()
         for node in reversed(graph):  # users come later in the order, so one walk from the end finds all
-            if not node.is_used and node.op.pure:
+            if provided and not any(value.uses for value in node.results):
+                _release(node, asked)
+            if node.is_used or not node.op.pure:
+                if provided:
+                    asked |= asked_dims(node) & provided
+            else:
                 if node.op is not CONSTANT:
                     gone.append(node_name(node))
                 graph.erase(node)
@@ -38,3 +46,9 @@ class Dce(Pass):
             text = f"{len(gone)} unused node{'s' if len(gone) > 1 else ''} removed"
             context.record(self.name, self.rewrite_class, text, before=tuple(reversed(gone)))
         return changed
+
+
+def _release(node: Node, asked: set[str]) -> None:
+    """Let a node whose results nothing takes provide only the dims that are asked for."""
+    for value in node.results:
+        value.provides = tuple([pair for pair in value.provides if pair[0] in asked])

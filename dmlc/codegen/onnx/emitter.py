@@ -15,7 +15,7 @@ from dmlc.codegen.onnx.writer import NodeWriter, tensor_proto
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Dim, DimExpr, DType, Graph, Shape, Value, product
+from dmlc.ir import Dim, DimExpr, DType, Graph, Shape, Value, product, symbol
 from dmlc.ir.dim import FloorDiv
 from dmlc.ir.dtype import i64
 from dmlc.targets import Target
@@ -41,6 +41,8 @@ class Emitter(NodeWriter):
     def hold(self, value: Value) -> None:
         """Remember where a dim stands alone, so that its size can be asked for."""
         holders = self._holders
+        for name, axis in value.provides:
+            holders.setdefault(symbol(name), (self.of(value), axis))
         for axis, size in enumerate(value.type.shape):
             if not isinstance(size, int) and size not in holders and size.name is not None:
                 holders[size] = (self.of(value), axis)

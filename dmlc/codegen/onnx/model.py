@@ -75,6 +75,8 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
     index = 0
     for node in emitter.graph:
         if node.op is CONSTANT:
+            if node.result.provides:
+                emitter.hold(node.result)
             continue
         if node.origin is None or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
             _check_rank(node, emitter.target)

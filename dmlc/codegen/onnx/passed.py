@@ -100,6 +100,7 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
         inner.hold(value)
     for value, place in zip(region.captured, region.captures, strict=True):
         inner.name_input(value, emitter.operand(node, place))
+        inner.hold(value)
     emit_nodes(inner)
     inner.outputs({})
     for made, info, (_, value) in zip(inner.proto.output, old.output, region.graph.outputs, strict=True):

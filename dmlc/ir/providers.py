@@ -1,0 +1,101 @@
+"""Values that provide a size: of dims that no input has, the first value in which the dim stands alone.
+
+Such a dim (the count of a NonZero, a size of a Conv of open sizes) exists only while its provider does.
+``Value.provides`` records it, so that a node counts as used while something may ask for the size. The invariant, which
+the verifier checks for imported graphs: each dim of an attribute is provided before the node, by an input or by a value
+that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dmlc.ir.dim import dim_names
+from dmlc.ir.graph import Graph, Node, Value
+
+
+def record_providers(graph: Graph) -> None:
+    """Note on each value of the graph, and of the graphs inside it, the dims that it is the first to provide."""
+    _record(graph, set())
+
+
+def _record(graph: Graph, provided: set[str]) -> None:
+    """``provided`` are the dims that the graphs around it provide at that place; it is left as it was."""
+    added = list(_new(graph.inputs, provided))
+    for node in graph:
+        for region in node.regions:
+            _record(region.graph, provided)
+        for value in node.results:
+            found = tuple([(name, axis) for name, axis in alone(value) if name not in provided])
+            if found:
+                value.provides = tuple({name: (name, axis) for name, axis in reversed(found)}.values())
+                added += _new((value,), provided)
+    provided.difference_update(added)
+
+
+def _new(values: Iterable[Value], provided: set[str]) -> Iterator[str]:
+    """Add the dims that stand alone in the values to ``provided``; those that are new there."""
+    for value in values:
+        for name, _ in alone(value):
+            if name not in provided:
+                provided.add(name)
+                yield name
+
+
+def alone(value: Value) -> Iterator[tuple[str, int]]:
+    """The dims that are a size of the value, with their axes."""
+    for axis, size in enumerate(value.type.shape):
+        if not isinstance(size, int) and size.name is not None:
+            yield size.name, axis
+
+
+def asked_dims(node: Node) -> set[str]:
+    """The dims that code for the node, and for the nodes of the graphs inside it, may compute."""
+    names: set[str] = set()
+    for value in (*node.operands, *node.results):
+        if value is not None:
+            for size in value.type.shape:
+                if not isinstance(size, int):
+                    names |= size.names()
+    for value in node.operands:
+        if value is not None:
+            names.difference_update([name for name, _ in alone(value)])
+    for region in node.regions:
+        for inner in region.graph:
+            names |= asked_dims(inner)
+    names |= {name for size in node.attributes.dims() for name in size.names()}
+    return names
+
+
+def missing_dim(graph: Graph) -> tuple[Node, str] | None:
+    """A node with a dim among its attributes that nothing provides, and the dim; None where all are provided."""
+    return _missing(graph, set())
+
+
+def _missing(graph: Graph, provided: set[str]) -> tuple[Node, str] | None:
+    added = list(_new(graph.inputs, provided))
+    # a dim of an input's expression is the caller's business
+    sizes = [size for value in graph.inputs for size in value.type.shape]
+    known = {name for size in sizes for name in dim_names(size)} - provided
+    provided |= known
+    added += known
+    for node in graph:
+        for size in node.attributes.dims():
+            for name in sorted(size.names()):
+                if name not in provided:
+                    return node, name
+        for region in node.regions:
+            found = _missing(region.graph, provided)
+            if found is not None:
+                return found
+        for value in node.results:
+            added += _new((value,), provided)
+            for name, _ in value.provides:
+                if name not in provided:
+                    provided.add(name)
+                    added.append(name)
+    provided.difference_update(added)
+    return None
+
+
+__all__ = ["alone", "asked_dims", "missing_dim", "record_providers"]

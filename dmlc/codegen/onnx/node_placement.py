@@ -139,7 +139,8 @@ def _is_folded(node: _Node) -> bool:
 def _fold(node: _Node) -> None:
     """Keep the numbers of a shape that is known: axes and sizes come from it."""
     shape = node.operands[0].shape if node.operands else None
-    if node.op == "Shape" and shape is not None and not node.proto.attribute:
+    # what is computed from constants may still have a size that only running tells, as a NonZero has
+    if node.op == "Shape" and shape is not None and node.operands[0].static and not node.proto.attribute:
         node.scope.arrays[node.proto.output[0]] = np.asarray(shape, np.int64)
 
 

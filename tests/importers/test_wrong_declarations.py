@@ -164,7 +164,7 @@ def looping(start: str, formal: str, body: str) -> onnx.ModelProto:
     ("start", "formal", "body"),
     [
         ("Identity(x)", "[1, 1]", "r = ReduceMax <axes = [1]> (a) ao = Sub(a, r)"),
-        ("Identity(x)", "", "r = ReduceMax <axes = [1]> (a) ao = Sub(a, r)"),
+        ("Identity(x)", "[1, 4, 1]", "r = ReduceMax <axes = [1]> (a) ao = Sub(a, r)"),
         (
             "ReduceMax <axes = [0]> (x)",
             "[1, 4]",

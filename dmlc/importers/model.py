@@ -29,7 +29,7 @@ from dmlc.onnx_schema.functions import all_nodes, check_functions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.onnx_schema.values import type_proto
-from dmlc.ops.opaque import OPAQUE, Held, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, Held, OpaqueAttributes
 
 
 def read_model(path: Path, data: bytes, limits: Limits = DEFAULTS) -> ModelProto:
@@ -122,6 +122,7 @@ class _Importer:
         self.fresh = fresh_dims(_dim_names(model.graph))
         self.types = ModelTypes(model, binding, self.fresh)
         self.claims = ClaimCheck()
+        self.inlined = GraphProto().value_info
         self.dims = DimTable(least=0)
 
     def run(self) -> Graph:
@@ -259,7 +260,14 @@ class _Importer:
         self._weights(scope, source, set())
         self._nodes(scope, source)
         self.claims.graph(scope, source)
-        return [self._output(scope, info.name) for info in source.output]
+        values = [self._output(scope, info.name) for info in source.output]
+        for info, value in zip(source.output, values, strict=True):
+            is_opaque = value.producer is not None and value.producer.op in (OPAQUE, OPAQUE_IMPURE)
+            if is_opaque and value.name and not wrong(scope, info):
+                declared = self.inlined.add()  # ONNX Runtime may need a shape that its inference does not give
+                declared.CopyFrom(info)
+                declared.name = value.name
+        return values
 
     def _origin(self, scope: Scope, source: GraphProto, unchecked: str) -> ModelOrigin:
         frame = ModelProto()
@@ -275,6 +283,8 @@ class _Importer:
             if hasattr(source, name):
                 getattr(frame.graph, name).extend(getattr(source, name))
         frame.graph.value_info.extend([info for info in source.value_info if not wrong(scope, info)])
+        there = {info.name for info in frame.graph.value_info}
+        frame.graph.value_info.extend([info for info in self.inlined if info.name not in there])
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
         outputs = self._infos([corrected(scope, info) for info in source.output])

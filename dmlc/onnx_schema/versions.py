@@ -194,7 +194,7 @@ def _check_older(newer: Any, older: Any, draft: Draft) -> None:
             since = others.LATER_VALUES.get((older.name, attribute.name, attribute.s.decode("utf-8", "replace")), 0)
             if since > older.since_version:
                 raise Unmovable(f"{attribute.name} {attribute.s.decode()} came with opset {since}")
-    draft.trim()
+    draft.trim(older.min_input)  # a Loop without a condition names an empty one
     if len(draft.node.input) > older.max_input or len(draft.node.output) > older.max_output:
         raise Unmovable(f"an input or output came with opset {newer.since_version}")
     for i, formal in enumerate(older.inputs):

@@ -549,3 +549,24 @@ def test_one_value_named_twice_in_the_outputs() -> None:
 def test_a_flattened_hardmax_of_symbolic_sizes() -> None:
     m = model([node("Hardmax", ["x"], ["y"], axis=0)], [info("x", ["a", "b", 1])], [info("y", None)], opset=12)
     same(m, {"x": X[:, :, None]})
+
+
+def test_a_loop_without_a_condition_at_an_older_opset() -> None:
+    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 23]> g (float[3] x, int64 n) => (float[K, 3] z) {
+        z = Loop (n, "") <body = b (int64 i, bool c) => (bool d, float[3] y) { d = Identity(c) y = Softmax(x) }> }""")
+    out = same(m, {"x": X[0], "n": np.array(2)})
+    onnx.checker.check_model(out, full_check=True)
+    (loop,) = [node for node in out.graph.node if node.op_type == "Loop"]
+    assert [*loop.input] == ["n", ""]
+
+
+def test_the_declared_shape_of_a_branch_that_always_runs_stays() -> None:
+    m = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]> g (float[3, 1] x) => (float[2, 3, 1] y)
+        <bool c = {1}, int64 n = {1}, float[2] items = {1, 2}> {
+        v = If (c) <then_branch = t () => (float[3, 1] a) {
+            a = Loop (n, "", x) <body = b (int64 i, bool go, float[3, 1] s) => (bool goes, float[] r) {
+                r = Neg (s) goes = Identity (go) }> },
+            else_branch = e () => (float[3, 1] z) { z = Neg (x) }>
+        y = Scan (items) <body = s (float i) => (float[] o) { o = Exp (v) }, num_scan_inputs = 1> }""")
+    out = same(m, {"x": X[:1].T.copy()})
+    assert [d.dim_value for d in out.graph.value_info[0].type.tensor_type.shape.dim] == [3, 1]

@@ -135,10 +135,10 @@ class Draft:
         self.constants = [t for t in self.constants if t.name not in gone or t.name in self.node.input]
         self.trim()
 
-    def trim(self) -> None:
-        """Absent inputs and outputs at the end are left out."""
-        for names in (self.node.input, self.node.output):
-            while names and not names[-1]:
+    def trim(self, least: int = 0) -> None:
+        """Leave out absent inputs and outputs at the end, but for the first ``least`` inputs."""
+        for names, kept in ((self.node.input, least), (self.node.output, 0)):
+            while len(names) > kept and not names[-1]:
                 del names[-1]
 
     def known_constant(self, index: int) -> Array | None:

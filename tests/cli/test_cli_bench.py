@@ -97,7 +97,7 @@ def test_a_missing_provider_says_what_to_install(bench: Run) -> None:
     code, out, err = bench("head.dml", "--provider", "dml", "--random", "1")
     assert (code, out) == (1, "")
     assert "error[E0553]" in err
-    assert "pip install onnxruntime-directml" in err
+    assert "`dmlc doctor` shows how to install it" in err
     code, out, _ = bench("head.dml", "--provider", "dml", "--random", "1", "--format", "json")
     assert json.loads(out)["diagnostics"][0]["code"] == "E0553"
 

@@ -129,6 +129,14 @@ def test_only_a_near_name_is_suggested(name: str, near: str) -> None:
     assert found == (f'did you mean "{near}"?' if near else "")
 
 
+def test_the_start_of_a_name_is_nearer_than_another_spelling() -> None:
+    known = ["merge-axes-beside", "merge-nested-reductions", "merge-nested", "softmax"]
+    assert did_you_mean("merge-neste", known) == 'did you mean "merge-nested"?'
+    assert did_you_mean("merge-nested", known[:2]) == 'did you mean "merge-nested-reductions"?'
+    assert did_you_mean("soft", known) == 'did you mean "softmax"?'
+    assert did_you_mean("mer", known) == ""
+
+
 @pytest.mark.parametrize("have", [10**12 - 1, 10**12, 10**12 + 1])
 def test_what_no_machine_holds_is_not_counted(have: int) -> None:
     (found,) = DEFAULTS.passed("nodes", "it has", have).diagnostics

@@ -69,6 +69,8 @@ WITHOUT_RUNTIME = (
     ["run", "a.dml", "--random", "1", "--backend", "numpy"],
     ["run", "a.dml", "--random", "1", "--backend", "reference"],
 )
+#: Commands that need no library: the page of a code is what errors of missing libraries refer to.
+WITHOUT_LIBRARIES = (["explain", "E0560"], ["explain", "E0561", "--format", "json"])
 WITH_RUNTIME = (
     ["run", "a.dml", "--random", "1"],
     ["run", "a.onnx", "--random", "1", "--backend", "cpu"],
@@ -133,11 +135,12 @@ def test_only_what_runs_models_needs_onnx_runtime(folder: Path, fault: str) -> N
     + [(library, fault) for library in ("lark", "networkx") for fault in ("missing", "os-error")],
 )
 def test_a_command_works_or_names_the_library_to_install(folder: Path, library: str, fault: str) -> None:
-    words = WITHOUT_RUNTIME + WITH_RUNTIME[:3] + WITH_RUNTIME[4:6]
+    words = WITHOUT_LIBRARIES + WITHOUT_RUNTIME + WITH_RUNTIME[:3] + WITH_RUNTIME[4:6]
     failed = 0
     for command, (code, out, err) in zip(words, commands(folder, library, fault, words), strict=True):
         assert "I0901" not in out + err and "Traceback" not in err, (command, err)
         if code != 0:
+            assert command not in WITHOUT_LIBRARIES
             text = diagnostic(command, out, err)
             assert code == 1 and text.startswith(("error[E0560]: ", "error[E0561]: ")), (command, code, text)
             assert library in text and "pip install" in text, (command, text)

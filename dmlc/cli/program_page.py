@@ -1,0 +1,102 @@
+"""The page of a program for ``dmlc explain``: what the compiler did to it, and what it did not do and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+from dmlc import api
+from dmlc.cli.console import Console, count, table
+from dmlc.cli.counts import as_written, nodes_after, nodes_before
+from dmlc.cli.source import compile_source, open_source
+from dmlc.codegen.ledger import ledger_rows
+from dmlc.diagnostics import Span
+from dmlc.passes import LedgerEntry
+
+#: Node names that are shown of one rewrite; JSON has them all.
+_NAMES = 6
+
+
+def explain_program(args: argparse.Namespace, console: Console) -> int:
+    """Show the page, or the JSON document, of SRC. Raises ``DmlcError``."""
+    source = open_source(args)
+    with console.progress(args.source) as progress:
+        program = compile_source(args, source=source, progress=progress)
+        before = nodes_before(program, as_written(args, program, source))
+        after = nodes_after(program)
+    console.warn(program.diagnostics)
+    totals = (None if before is None else before.total(), after.total())
+    console.result(program_page(program, *totals))
+    console.document(
+        {
+            "source": args.source,
+            "target": program.target.name,
+            "nodes": dict(zip(("before", "after"), totals, strict=True)),
+            "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
+            "missed": [
+                {"rule": rule, "node": node, "reason": reason, "places": _places(spans)}
+                for (rule, node, reason), spans in _remarks(program, chosen=False).items()
+            ],
+            "lowerings": [
+                {"node": node, "choice": reason, "places": _places(spans)}
+                for (_, node, reason), spans in _remarks(program, chosen=True).items()
+            ],
+            "passes": [{"pass": name, "seconds": s, "changed": changed} for name, s, changed in program.timings],
+        }
+    )
+    return 0
+
+
+def program_page(program: api.Program, before: int | None, after: int) -> str:
+    """Passes, what was rewritten, what was not and why; with the source lines. ``before`` and ``after`` are counts of
+    nodes."""
+    noun = "operation" if program.target.code == "numpy" else "node"
+    counted = f"{count(after, noun)}" if before is None else f"{count(before, noun)} as written, {after} after"
+    out = f"{program.signature.name} for {program.target.name}: {counted}\n"
+    rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]
+    out += "\npasses\n" + table(rows, "  ")
+    out += "\nrewritten\n" if program.ledger else "\nnothing was rewritten\n"
+    for entry in program.ledger:
+        out += f"  {entry.rule} ({entry.rewrite_class}): {entry.text}\n{_change(entry)}{_lines(entry.spans)}"
+    choices = _remarks(program, chosen=True)
+    if choices:
+        out += "\nlowerings, with their estimated costs on one thread\n"
+    for (_, node, reason), spans in choices.items():
+        out += f"  {node}: {reason}\n{_lines(spans)}"
+    misses = _remarks(program, chosen=False)
+    if misses:
+        out += "\nnot rewritten\n"
+    for (rule, node, reason), spans in misses.items():
+        out += f"  {rule} at {node}: {reason}\n{_lines(spans)}"
+    return out
+
+
+def _change(entry: LedgerEntry) -> str:
+    """The nodes that went, and those that came."""
+    if not entry.before:
+        return ""
+    return f"      {_names(entry.before)} -> {_names(entry.after) if entry.after else 'nothing'}\n"
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _remarks(program: api.Program, *, chosen: bool) -> dict[tuple[str, str, str], tuple[Span, ...]]:
+    """The choices or the near misses, by rule, node and reason: passes that run twice tell twice."""
+    return {(r.rule, r.node, r.reason()): r.spans for r in program.remarks if r.chosen is chosen}
+
+
+def _lines(spans: Iterable[Span]) -> str:
+    """The source lines of the spans, each once."""
+    rows = []
+    for span in spans:
+        row = [f"{span.source.name}:{span.line}", span.source.line(span.line).strip()]
+        if row not in rows:
+            rows.append(row)
+    return table(rows, "      ")
+
+
+def _places(spans: Iterable[Span]) -> list[str]:
+    return list(dict.fromkeys(map(str, spans)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from onnx import TensorProto
 
-from dmlc.inference.fact import FLOATS, Fact, Open, of_elements
+from dmlc.inference.fact import FLOATS, OPEN, Element, Fact, Open, fitting, of_elements
 from dmlc.inference.query import Query, within
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, product
@@ -38,21 +40,31 @@ def reduction(q: Query) -> Sequence[Fact]:
     if None in axes:
         return [Fact(element)]
     out = reduced(shape, [a for a in axes if a is not None], keep)
-    product_of = q.elements(0)
-    if q.op_type == "ReduceProd" and product_of is not None and len(shape) == 1 and element not in FLOATS:
-        items = product_of.tolist()
-        if not any(isinstance(e, Open) for e in items):
-            total: Dim = product(items)
-            return [of_elements(element, _shaped(total, bool(keep)))]
-    return [Fact(element, out)]
+    total = _joined(q) if len(shape) == 1 else OPEN
+    if isinstance(total, Open):
+        return [Fact(element, out)]
+    elements = np.empty((1,) if keep else (), object)
+    elements[...] = total
+    return [of_elements(element, elements)]
 
 
-def _shaped(total: Dim, keep: bool) -> object:
-    import numpy as np
-
-    array = np.empty((1,) if keep else (), object)
-    array[...] = total
-    return array
+def _joined(q: Query) -> Element:
+    """The one element that is left of a known list: a largest, a smallest, a product or a sum."""
+    elements = q.elements(0)
+    items: list[Any] = [] if elements is None else elements.tolist()
+    if not items or any(isinstance(e, Open) for e in items):
+        return OPEN
+    if len(items) == 1 and q.op_type in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceMean"):
+        return fitting(q.element(0), items[0])
+    if q.element(0) in FLOATS or q.op_type not in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"):
+        return OPEN
+    if q.op_type in ("ReduceProd", "ReduceSum"):
+        total: Dim = product(items) if q.op_type == "ReduceProd" else sum(items)
+        return total
+    if not all(isinstance(e, int) for e in items):
+        return OPEN
+    best: int = max(items) if q.op_type == "ReduceMax" else min(items)
+    return best
 
 
 def _of_unknown_axes(q: Query, shape: Shape | None, keep: int) -> Shape | None:

@@ -1,0 +1,72 @@
+"""Shape arithmetic in the fewest nodes: values of the same known sizes are one value, reshapes need no computed list."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, parser
+
+import dmlc
+
+
+def model(body: str, inputs: str = "float[N, 4, 6] x, float[N, 4, 6] w", result: str = "float y") -> ModelProto:
+    text = f'<ir_version: 8, opset_import: ["": 18]> g ({inputs}) => ({result}) {{ {body} }}'
+    made = parser.parse_model(text)
+    for info in made.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    return made
+
+
+CONSTANTS = "zero = Constant<value_ints = [0]>() rest = Constant<value_ints = [-1]>() "
+
+
+def operators(made: ModelProto) -> list[str]:
+    return sorted(node.op_type for node in dmlc.compile(made, target="onnx").to_onnx().graph.node)
+
+
+def same(made: ModelProto, batch: int) -> None:
+    feeds = {i.name: np.random.default_rng(0).random((batch, 4, 6), np.float32) for i in made.graph.input}
+    plain = dmlc.compile(made, target="onnx", only_rules=[])
+    expected = plain.run(feeds)
+    found = dmlc.compile(made, target="onnx").run(feeds)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_a_computed_reshape_becomes_one_node() -> None:
+    made = model(CONSTANTS + "s = Shape(x) n = Gather(s, zero) l = Concat<axis = 0>(n, rest) y = Reshape(x, l)")
+    assert operators(made) == ["Reshape"]
+    same(made, 3)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 5])
+def test_a_multiple_of_the_operands_own_size_may_be_zero(batch: int) -> None:
+    """Where the computed size is 0 the operand's own size is too, so that a copy gives the same."""
+    body = CONSTANTS + "f = Constant<value_ints = [4]>() s = Shape(x) n = Gather(s, zero) m = Mul(n, f) "
+    made = model(body + "l = Concat<axis = 0>(m, rest) a = Reshape(x, l) y = Relu(a)")
+    assert operators(made) == ["Relu", "Reshape"]
+    if batch:
+        same(made, batch)
+
+
+def test_a_size_that_another_axis_gives_is_computed() -> None:
+    """A 0 would be read as a copy of 4 there: the list stays as the model has it."""
+    body = CONSTANTS + "f = Constant<value_ints = [24]>() s = Shape(x) n = Gather(s, zero) "
+    made = model(body + "l = Concat<axis = 0>(f, n) y = Reshape(x, l)")
+    assert "Concat" in operators(made)
+    same(made, 3)
+
+
+def test_shapes_of_values_of_one_shape_are_one() -> None:
+    body = CONSTANTS + "a = Exp(x) s = Shape(x) t = Shape(a) m = Gather(s, zero) n = Gather(t, zero) "
+    made = model(body + "k = Mul(m, n) e = Expand(k, zero) y = Add(m, n)", result="int64 y, int64 k")
+    assert operators(made).count("Shape") == 1
+    assert operators(made).count("Gather") == 1
+    same(made, 3)
+
+
+def test_sizes_of_other_dims_stay_apart() -> None:
+    body = CONSTANTS + "s = Shape(x) t = Shape(w) m = Gather(s, zero) n = Gather(t, zero) y = Sub(m, n)"
+    made = model(body, "float[N, 4, 6] x, float[M, 4, 6] w", "int64 y")
+    feeds = {"x": np.zeros((5, 4, 6), np.float32), "w": np.zeros((3, 4, 6), np.float32)}
+    np.testing.assert_array_equal(dmlc.compile(made, target="onnx").run(feeds)["y"], [2])

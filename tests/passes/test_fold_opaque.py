@@ -1,0 +1,79 @@
+"""Opaque nodes of constants that only move elements are computed while compiling; what ONNX leaves open is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import dmlc
+
+DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def made(op: str, *constants: Any, opset: int = 18, **attributes: Any) -> onnx.ModelProto:
+    """The node of constants added to an input."""
+    names = [f"c{i}" for i in range(len(constants))]
+    nodes = [helper.make_node(op, names, ["v"], "moved", **attributes), helper.make_node("Add", ["x", "v"], ["y"])]
+    weights = [numpy_helper.from_array(np.asarray(c), name) for c, name in zip(constants, names, strict=True)]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def operators(model: onnx.ModelProto, **options: Any) -> list[str]:
+    return [node.op_type for node in dmlc.compile(model, target="onnx", **options).to_onnx().graph.node]
+
+
+def i64(*numbers: Any) -> Any:
+    return np.array(numbers, np.int64)
+
+
+FOLDED = {
+    "ScatterND": made("ScatterND", DATA, i64([0], [2]), DATA[:2] * 10),
+    "ScatterND of elements": made("ScatterND", DATA, i64([0, 1], [2, -1]), np.array([7, 8], np.float32)),
+    "GatherND": made("GatherND", DATA, i64([0, 1], [2, 3])),
+    "GatherND of rows": made("GatherND", DATA, i64([1], [-1])),
+    "Trilu": made("Trilu", DATA, np.array(1, np.int64)),
+    "Trilu below": made("Trilu", DATA, upper=0),
+    "Tile": made("Tile", DATA, i64(2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_moved_constants_are_computed(name: str) -> None:
+    model = FOLDED[name]
+    assert operators(model) == ["Add"]
+    assert operators(model, exact=True) == ["Add"]
+    x = np.array(0.5, np.float32)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(dmlc.compile(model, target="onnx").run({"x": x})["y"], session.run(None, {"x": x})[0])
+
+
+KEPT = {
+    "updates of one place": made("ScatterND", DATA, i64([0], [0]), DATA[:2]),
+    "updates that are added": made("ScatterND", DATA, i64([0], [2]), DATA[:2], reduction="add"),
+    "an index out of range": made("GatherND", DATA, i64([7, 0])),
+    "batches": made("GatherND", DATA, i64([1], [0], [2]), batch_dims=1),
+    "another operator": made("Celu", DATA),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_onnx_leaves_open_or_no_form_says_stays(name: str) -> None:
+    assert "moved" in [n.name for n in dmlc.compile(KEPT[name], target="onnx").to_onnx().graph.node]
+
+
+def test_an_input_that_is_fed_keeps_the_node() -> None:
+    model = made("Tile", DATA, i64(2, 1))
+    model.graph.input.append(helper.make_tensor_value_info("c0", TensorProto.FLOAT, [3, 4]))
+    assert operators(model) == ["Tile", "Add"]
+
+
+def test_the_limit_on_folded_elements_holds() -> None:
+    assert operators(made("Tile", DATA, i64(20, 1)), limits={"folded_elements": 100}) == ["Tile", "Add"]

@@ -1,4 +1,4 @@
-"""Shape arithmetic in the fewest nodes: values of the same known sizes are one value, reshapes need no computed list."""
+"""Shape arithmetic in the fewest nodes: equal sizes are one value, and reshapes need no computed list."""
 
 from __future__ import annotations
 

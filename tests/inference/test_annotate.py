@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+import onnxruntime
 import pytest
 from onnx import GraphProto, ModelProto, TypeProto, parser, shape_inference
 
+import dmlc
 from dmlc.inference.annotate import annotate, graphs_of
 from dmlc.ir import TensorType, symbol
 from dmlc.ir.dtype import f32
@@ -109,3 +112,22 @@ def test_given_types_are_believed() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_models_are_typed_as_onnx_types_them(name: str) -> None:
     assert not list(contradictions(parser.parse_model(MODELS[name])))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+@pytest.mark.parametrize("step", [-3, -1, 1, 2])
+def test_slices_have_the_sizes_that_come_out(size: int, step: int) -> None:
+    """Backwards ONNX clamps a start below the first element to it, where NumPy takes nothing."""
+    for start in (-9, -2, -1, 0, 1, 9):
+        for end in (-9, -2, -1, 0, 1, 9):
+            weights = f"int64[1] s = {{{start}}}, int64[1] e = {{{end}}}, int64[1] a = {{0}}, int64[1] t = {{{step}}}"
+            text = f"""<ir_version: 8, opset_import: ["": 18]> g (float[{size}, 2] x) => (float[?, 2] y) <{weights}>
+                {{ h = Slice(x, s, e, a, t) y = Neg(h) }}"""
+            model = parser.parse_model(text)
+            x = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
+            session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+            expected = session.run(None, {"x": x})[0]
+            annotate(model)
+            assert sizes(declared(model.graph)["h"]) == list(expected.shape)
+            model.graph.output[0].type.tensor_type.shape.dim[0].Clear()
+            np.testing.assert_array_equal(dmlc.compile(model, target="onnx").run({"x": x})["y"], expected)

@@ -181,8 +181,22 @@ def slice_(r: Reading) -> Found:
     steps = (1,) * len(starts) if steps is None else steps
     if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
         return None
-    record = SliceAttributes(starts=starts, ends=ends, axes=tuple([a % rank for a in axes]), steps=steps)
+    begins = [_begin(r.x.shape[a], start, step) for a, start, step in zip(axes, starts, steps, strict=True)]
+    known = tuple([b for b in begins if b is not None])
+    if len(known) < len(begins):
+        return None
+    record = SliceAttributes(starts=known, ends=ends, axes=tuple([a % rank for a in axes]), steps=steps)
     return Made(SLICE, [r.x], record)
+
+
+def _begin(size: Dim, start: int, step: int) -> int | None:
+    """The start as NumPy takes it; None where an open size decides.
+
+    Backwards, ONNX clamps a start below the first element to it (onnx, docs/Operators.md, Slice); NumPy takes nothing.
+    """
+    if step > 0 or start >= -1:
+        return start
+    return max(start, -size) if isinstance(size, int) else None
 
 
 @reads("Pad")

@@ -285,23 +285,23 @@ def slice_(q: Query) -> Sequence[Fact]:
         if place is None:
             return []
         out[place] = _cut(q, shape[place], start, end, step)
-        cuts[place] = _as_slice(start, end, step)
+        cuts[place] = _as_slice(shape[place], start, end, step)
         is_sure &= isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step != 0
     elements = q.elements(0)
     return [moved(q, tuple(out), elements[tuple(cuts)] if elements is not None and is_sure else None)]
 
 
-def _as_slice(start: Any, end: Any, step: Any) -> slice:
-    """ONNX's bounds as NumPy's: an end below the first element of a backward step is nothing's end."""
-    if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
+def _as_slice(size: Any, start: Any, end: Any, step: Any) -> slice:
+    """ONNX's bounds as NumPy's: backwards, ONNX clamps a start below the first element to it; NumPy takes nothing."""
+    if not all(isinstance(number, int) for number in (size, start, end, step)):
         return slice(None)
-    return slice(start, None if step < 0 and end < -(2**30) else end, step)
+    return slice(0 if step < 0 and start < -size else start, end, step)
 
 
 def _cut(q: Query, size: Dim, start: Dim | Open, end: Dim | Open, step: Dim | Open) -> Dim:
     """The size of a slice of an axis: clamped as NumPy clamps."""
     if isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and isinstance(size, int):
-        return len(range(size)[_as_slice(start, end, step)])
+        return len(range(size)[_as_slice(size, start, end, step)])
     if isinstance(start, Open) or isinstance(end, Open) or not isinstance(step, int) or step == 0:
         return q.new_dim()
     if step < 0:

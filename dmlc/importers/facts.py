@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import fail
-from dmlc.diagnostics.catalogue import models as codes
 from dmlc.inference import Fact, Query, infer
 from dmlc.inference.fact import is_size, of_array
-from dmlc.inference.protos import ELEMENT_OF, of_type, takes_part, type_of
+from dmlc.inference.protos import ELEMENT_OF, of_type, takes_part
 from dmlc.ir import FOREIGN, Dim, DimTable, Tensor, TensorType, Value
 from dmlc.ops.constant import constant_of
 
@@ -92,11 +90,3 @@ def _of_constant(tensor: Tensor, new_dim: Callable[[], Dim]) -> Fact:
     if type.dtype is FOREIGN or not takes_part(ELEMENT_OF[type.dtype], tensor.size):
         return of_type(type, new_dim)
     return of_array(ELEMENT_OF[type.dtype], tensor.array)
-
-
-def type_of_fact(fact: Fact) -> TensorType:
-    """The type of a value. Raises ``DmlcError`` E0431 for a negative size."""
-    least = min([d for d in fact.shape or () if isinstance(d, int)], default=0)
-    if least < 0:
-        raise fail(codes.BROKEN_MODEL, f"an axis has size {least}")
-    return type_of(fact)

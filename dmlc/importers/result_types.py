@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from dmlc.importers.dim_text import simpler
-from dmlc.importers.facts import type_of_fact
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import UNKNOWN, type_of
-from dmlc.inference import Fact
+from dmlc.inference import Fact, protos
 from dmlc.ir import FOREIGN, Dim, ForeignType, Region, TensorType, Value, dim_names
 from dmlc.onnx_schema.declared import contradicts
 from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
@@ -31,7 +30,7 @@ def result_types(
     scope = reading.scope
     path, names = scope.path, reading.outputs
     if facts is not None:
-        own = list(map(type_of_fact, facts))
+        own = list(map(protos.type_of, facts))
     else:
         own = [scope.types.inferred(path, name) if name else UNKNOWN for name in names]
         own = own if regions else _refined(reading, own, versions)

@@ -83,11 +83,10 @@ def infer(query: Query) -> list[Fact]:
 
 
 def _sensible(fact: Fact) -> Fact:
-    """The fact without an element type that ONNX does not have, and without sizes that no integer holds. Negative sizes
-    stay: they show that the node cannot run."""
+    """The fact without an element type that ONNX does not have, and without a shape that no tensor has."""
     element = fact.element if fact.element in _ELEMENTS else 0
     sizes = fact.shape or ()
-    is_possible = len(sizes) <= _MOST_AXES and all(not isinstance(d, int) or d < _LARGEST_SIZE for d in sizes)
+    is_possible = len(sizes) <= _MOST_AXES and all(not isinstance(d, int) or 0 <= d < _LARGEST_SIZE for d in sizes)
     if element == fact.element and is_possible:
         return fact
     return Fact(element, fact.shape if is_possible else None)

@@ -90,7 +90,8 @@ def _saved(target: str, source: Any) -> Iterator[tuple[str, bytes]]:
                 yield f"{target} {file} refused", _refusal(error)
         yield from _files(target, Path(folder))
     remarks = [f"{remark.rule} {remark.node} {remark.reason()}" for remark in program.remarks]
-    yield f"{target} said", json.dumps([program.ledger_document(), remarks, str(program.diagnostics)]).encode()
+    advice = [f"{d.code.id} {d.severity} {d.message}" for d in program.diagnostics]  # without the path, as it was given
+    yield f"{target} said", json.dumps([program.ledger_document(), remarks, advice]).encode()
 
 
 def _refusal(error: dmlc.DmlcError) -> bytes:

@@ -193,7 +193,7 @@ def test_nor_of_what_is_wrongly_said_to_be_one() -> None:
     assert time.process_time() - start < 1.0
 
 
-@pytest.mark.parametrize("op", ["ConstantOfShape", "OneHot"])
+@pytest.mark.parametrize("op", ["ConstantOfShape", "Foo"])
 def test_an_attribute_whose_data_does_not_fit_its_shape(op: str) -> None:
     """ONNX's checker does not count bytes of all types."""
     filled = node(op, ["s"], ["h"])

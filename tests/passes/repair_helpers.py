@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
@@ -91,6 +92,17 @@ def run(m: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Any]:
     session = onnxruntime.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in m.graph.output]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+
+
+def faulty(m: onnx.ModelProto) -> None:
+    """The model is refused as faulty, and ONNX Runtime does not load it either."""
+    with pytest.raises(DmlcError) as caught:
+        dmlc.compile(m)
+    assert {d.code.id for d in caught.value.diagnostics} == {"E0431"}
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    with pytest.raises(Exception):  # noqa: B017 (its bindings raise classes without a common one)
+        onnxruntime.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def repaired(

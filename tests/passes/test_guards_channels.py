@@ -85,9 +85,11 @@ def test_groups_that_are_not_known() -> None:
         m.graph.initializer.pop([i.name for i in m.graph.initializer].index("back"))
         m.graph.node.insert(2, node("Shape", ["x"], ["back"]))
     vector = grouped(to=(2, 2, 30), shape=(120,), back=np.array([120]))
-    for unknown in (of_channels, of_rows, vector):
+    # half of C * H * W is not known to be a whole number, so that the sizes after it are open
+    whys = ("does not undo the first", "are no groups of the channels", "are no groups of the channels")
+    for unknown, why in zip((of_channels, of_rows, vector), whys, strict=True):
         program = dmlc.compile(unknown, target="onnx")
-        assert "are no groups of the channels" in reasons(program, "fuse-group-norm")
+        assert why in reasons(program, "fuse-group-norm")
 
 
 def test_a_vector_of_channels_has_no_groups_of_one() -> None:

@@ -56,4 +56,4 @@ def test_near_misses() -> None:
     assert program.placement().count("cpu") == 1 and [d.code.id for d in program.diagnostics] == ["W0601"]
     r.left_alone(m, RULE, target="cpu")
     r.left_alone(m, RULE, skip_rules=[RULE])
-    r.left_alone(layer_norm(["y", "m", "i"], ["y", "m"], stash_type=10), RULE)
+    r.faulty(layer_norm(["y", "m", "i"], ["y", "m"], stash_type=10))

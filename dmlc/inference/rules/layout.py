@@ -54,6 +54,8 @@ def _resolved(q: Query, have: Shape | None, wanted: list[Dim | Open], *, copies:
     """The sizes with 0 and -1 in their meanings. An open element may be either; so may a size that can be 0."""
     out: list[Dim] = []
     is_sure = have is not None
+    # with as many elements as the operand has, a copy of another size than 0 fails
+    copies &= have is None or not _has_elements_of(have, wanted)
     rest: int | None = None
     for i, size in enumerate(wanted):
         own = have[i] if have is not None and i < len(have) else None
@@ -61,7 +63,9 @@ def _resolved(q: Query, have: Shape | None, wanted: list[Dim | Open], *, copies:
             is_sure = False
             out.append(q.new_dim())
         elif isinstance(size, DimExpr):
-            may_copy = copies and q.dims.interval(size)[0] <= 0 and (own is None or not vanishes_with(own, size))
+            has_own = have is None or i < len(have)  # behind the operand's last axis a 0 is refused
+            may_copy = copies and has_own and q.dims.interval(size)[0] <= 0
+            may_copy = may_copy and (own is None or not vanishes_with(own, size))
             may_rest = q.dims.interval(size)[0] < 0
             is_sure &= not may_copy and not may_rest
             out.append(q.new_dim() if may_copy or may_rest else size)
@@ -76,6 +80,11 @@ def _resolved(q: Query, have: Shape | None, wanted: list[Dim | Open], *, copies:
     if rest is not None:
         out[rest] = _left(q, have, out, rest) if is_sure and have is not None else q.new_dim()
     return tuple(out)
+
+
+def _has_elements_of(have: Shape, wanted: Sequence[Dim | Open]) -> bool:
+    sizes = [size for size in wanted if not isinstance(size, Open) and size not in (0, -1)]
+    return len(sizes) == len(wanted) and product(sizes) == product(have)
 
 
 def _left(q: Query, have: Shape, out: Sequence[Dim], rest: int) -> Dim:

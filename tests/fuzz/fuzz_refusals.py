@@ -44,6 +44,12 @@ REFUSALS = (
         "with axes that are computed there is no older opset to go to, and no cast to a float is exact",
     ),
     Refusal(
+        "E0591",
+        "^Reduce[A-Za-z]+ .*: the provider takes (integers|f64) here, and DirectML's REDUCE refuses",
+        "the user asks for an opset at which the provider takes what DirectML refuses; the help names an older one",
+        (("asked", True),),
+    ),
+    Refusal(
         "E0501",
         "of opset [0-9]+ has no equal at opset [0-9]+",
         "the user asks for an opset that is older than an operator of the model",

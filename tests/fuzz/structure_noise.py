@@ -124,24 +124,20 @@ def _add_noise(graph: GraphProto, rng: random.Random, mark: str, version: int) -
 
 
 def _noise(x: str, y: str, dtype: int, rng: random.Random) -> list[NodeProto]:
-    """Nodes that compute y from x: x itself if it is a multiple of 1/64, else with a factor near 1."""
-    eps = _EPS[dtype] * _UNITS
-    seed = float(rng.randrange(1, 10**6))
-    tensor = helper.make_tensor("", dtype, [], [_PARTS])
-    one = helper.make_tensor("", dtype, [], [1.0])
-    make = helper.make_node
-    return [
-        make("Constant", [], [f"{x}p"], value=tensor),
-        make("Constant", [], [f"{x}u"], value=one),
-        make("Mul", [x, f"{x}p"], [f"{x}s"]),
-        make("Floor", [f"{x}s"], [f"{x}f"]),
-        make("Sub", [f"{x}s", f"{x}f"], [f"{x}d"]),
-        make("Abs", [f"{x}d"], [f"{x}a"]),
-        make("Sign", [f"{x}a"], [f"{x}m"]),  # 1 where rounding happened
-        make("Cast", [x], [f"{x}w"], to=F32),
-        make("RandomUniformLike", [f"{x}w"], [f"{x}r"], low=-eps, high=eps, seed=seed, dtype=F32),
-        make("Cast", [f"{x}r"], [f"{x}n"], to=dtype),
-        make("Mul", [f"{x}n", f"{x}m"], [f"{x}k"]),
-        make("Add", [f"{x}k", f"{x}u"], [f"{x}b"]),
-        make("Mul", [x, f"{x}b"], [y]),
+    """Nodes that compute y from x: x itself if it is a multiple of 1/64, else with a factor near 1.
+
+    The factor depends on the number, so that ties stay ties; ONNX Runtime has no random kernel at every opset.
+    """
+    scales = {"p": _PARTS, "q": rng.uniform(100, 1000), "h": 0.5, "e": 2 * _UNITS * _EPS[dtype], "u": 1.0}
+    nodes = [
+        helper.make_node("Constant", [], [f"{x}{name}"], value=helper.make_tensor("", dtype, [], [value]))
+        for name, value in scales.items()
     ]
+    for op, operands, result in (
+        ("Mul", "p", "s"), ("Floor", "s", "f"), ("Sub", "sf", "d"), ("Abs", "d", "a"), ("Sign", "a", "m"),  # 1: rounded
+        ("Mul", "q", "t"), ("Floor", "t", "g"), ("Sub", "tg", "r"), ("Sub", "rh", "n"),  # from -0.5 to 0.5
+        ("Mul", "ne", "v"), ("Mul", "vm", "k"), ("Add", "ku", "b"),
+    ):  # fmt: skip
+        inputs = [f"{x}{name}" for name in operands]
+        nodes.append(helper.make_node(op, [x, *inputs] if operands in ("p", "q") else inputs, [f"{x}{result}"]))
+    return [*nodes, helper.make_node("Mul", [x, f"{x}b"], [y])]

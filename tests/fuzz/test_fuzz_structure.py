@@ -139,10 +139,11 @@ def test_only_listed_refusals_are_accepted() -> None:
     assert all(refusal.reason and refusal.message for refusal in REFUSALS)
 
 
-def test_rounding_explains_a_few_units_and_nothing_more() -> None:
-    text = """<ir_version: 8, opset_import: ["": 17]>
+@pytest.mark.parametrize("opset", [13, 17, 22])
+def test_rounding_explains_a_few_units_and_nothing_more(opset: int) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": {opset}]>
     g (float[2,8] x) => (float[2,8] y, int64[2,1] i)
-    { e = Exp (x) y = Softmax (e) i = ArgMax <axis: int = 1> (y) }"""
+    {{ e = Exp (x) y = Softmax (e) i = ArgMax <axis: int = 1> (y) }}"""
     model = parser.parse_model(text)
     feeds = {"x": np.random.default_rng(0).normal(0, 1.5, (2, 8)).astype(np.float32)}
     results = run(session(model), feeds)

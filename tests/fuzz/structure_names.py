@@ -192,18 +192,23 @@ def odd_outputs(model: ModelProto, rng: random.Random) -> None:
 
 
 def overridable(model: ModelProto, rng: random.Random) -> None:
-    """Initializers that are inputs too: operands, axes, shapes, k, depths, scales. Nothing is a fact about them."""
+    """Initializers that are inputs too: operands, axes, shapes, k, depths, scales. Nothing declares what they imply.
+
+    Loops keep their trip counts and conditions: after no turn, ONNX Runtime gives unknown sizes of a stack as 0.
+    """
     graph = model.graph
+    turns = {name for g in all_graphs(graph) for node in g.node if node.op_type == "Loop" for name in node.input[:2]}
     model.ir_version = max(model.ir_version, 4)
     part = rng.choice((0.2, 0.5, 1.0))
     listed = {info.name for info in graph.input}
     for tensor in graph.initializer:
-        if tensor.name not in listed and rng.random() < part:
+        if tensor.name not in listed and tensor.name not in turns and rng.random() < part:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
-    graph.ClearField("value_info")
-    for info in graph.output:
-        if info.type.HasField("tensor_type"):
-            info.type.tensor_type.ClearField("shape")
+    for inner in all_graphs(graph):
+        inner.ClearField("value_info")
+        for info in inner.output:
+            if info.type.HasField("tensor_type"):
+                info.type.tensor_type.ClearField("shape")
 
 
 def all_listed(model: ModelProto, rng: random.Random) -> None:

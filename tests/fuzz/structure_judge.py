@@ -167,7 +167,8 @@ def verified(case: StructureModel, options: Options, seed: int) -> Failure | Non
     if not set(inputs) <= {*FLOATS, BOOL}:
         return None
     verdict = dmlc.compile(case.model, **options).verify(3, seed=seed)
-    return Failure(options, "verify", str(verdict)) if verdict.status == "different" else None
+    empty = any(np.size(array) == 0 for array in (verdict.case or {}).values())  # kernels do not agree on nothing
+    return Failure(options, "verify", str(verdict)) if verdict.status == "different" and not empty else None
 
 
 def _interface(before: Any, after: Any, options: Options) -> Failure | None:

@@ -128,13 +128,14 @@ def _noise(x: str, y: str, dtype: int, rng: random.Random) -> list[NodeProto]:
 
     The factor depends on the number, so that ties stay ties; ONNX Runtime has no random kernel at every opset.
     """
-    scales = {"p": _PARTS, "q": rng.uniform(100, 1000), "h": 0.5, "e": 2 * _UNITS * _EPS[dtype], "u": 1.0}
+    scales = {"p": _PARTS, "q": rng.uniform(100, 1000), "h": 0.5, "e": 2 * _UNITS * _EPS[dtype], "u": 1.0, "l": 3e4}
     nodes = [
         helper.make_node("Constant", [], [f"{x}{name}"], value=helper.make_tensor("", dtype, [], [value]))
         for name, value in scales.items()
     ]
     for op, operands, result in (
-        ("Mul", "p", "s"), ("Floor", "s", "f"), ("Sub", "sf", "d"), ("Abs", "d", "a"), ("Sign", "a", "m"),  # 1: rounded
+        ("Mul", "p", "s"), ("Floor", "s", "f"), ("Sub", "sf", "d"), ("Abs", "d", "a"),
+        ("Mul", "al", "o"), ("Min", "ou", "m"),  # 1 where it was rounded
         ("Mul", "q", "t"), ("Floor", "t", "g"), ("Sub", "tg", "r"), ("Sub", "rh", "n"),  # from -0.5 to 0.5
         ("Mul", "ne", "v"), ("Mul", "vm", "k"), ("Add", "ku", "b"),
     ):  # fmt: skip

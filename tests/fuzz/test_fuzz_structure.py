@@ -139,7 +139,7 @@ def test_only_listed_refusals_are_accepted() -> None:
     assert all(refusal.reason and refusal.message for refusal in REFUSALS)
 
 
-@pytest.mark.parametrize("opset", [13, 17, 22])
+@pytest.mark.parametrize("opset", [8, 13, 17, 22])
 def test_rounding_explains_a_few_units_and_nothing_more(opset: int) -> None:
     text = f"""<ir_version: 8, opset_import: ["": {opset}]>
     g (float[2,8] x) => (float[2,8] y, int64[2,1] i)

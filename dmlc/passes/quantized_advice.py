@@ -10,6 +10,8 @@ from dmlc.ir import Graph, Node
 from dmlc.ir.dtype import i8
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.normalize import LOG_SOFTMAX, MEAN_VARIANCE_NORM, SOFTMAX
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.records import dataclass
 
@@ -22,6 +24,8 @@ from dmlc.records import dataclass
 NOT_LOADED_SINCE = 21
 #: The operators behind which it is repeated (``CanNodePropagate`` there).
 _LAYOUT = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, SLICE)
+#: Operations that a reshape or transpose brings into the form that ONNX has, if they go over several axes.
+_ARRANGED = (SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, HARDMAX, ARGMAX, ARGMIN)
 _OPERATORS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
 
 
@@ -66,7 +70,9 @@ def _is_repeated(node: Node) -> bool:
     if _operator(node) != "DequantizeLinear" or len(node.operands) < 3:
         return False
     data, *parameters = node.operands
-    if data is None or data.type.dtype is not i8 or constant_of(data) is not None:
+    if data is None or constant_of(data) is not None or parameters[1] is None:
+        return False
+    if parameters[1].type.dtype is not i8:  # the data has its dtype, whatever is known of its rank
         return False
     for value in parameters[:2]:
         tensor = None if value is None else constant_of(value)
@@ -76,7 +82,10 @@ def _is_repeated(node: Node) -> bool:
 
 
 def _keeps_numbers(node: Node) -> bool:
-    return node.op in _LAYOUT or _operator(node) in _OPERATORS
+    """True for the operators that ONNX Runtime repeats a quantization behind, and for operations whose ONNX form may
+    begin with one."""
+    is_arranged = node.op in _ARRANGED and len(getattr(node.attributes, "axes", ())) > 1
+    return node.op in _LAYOUT or is_arranged or _operator(node) in _OPERATORS
 
 
 def _operator(node: Node) -> str:

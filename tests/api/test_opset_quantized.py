@@ -83,6 +83,24 @@ def test_two_operators_before_a_quantization_count() -> None:
     assert loads(program.to_onnx())
 
 
+LOG_SOFTMAX = """<ir_version: 8, opset_import: ["": 14]> g (int8[3,4,2] x) => (float[?,?,?] y)
+    <float s = {0.1}, int8 z = {3}, int64[2] a = {1,2}> {
+        d = DequantizeLinear (x, s, z)  m = ReduceMax <axes = [1,2], keepdims = 1> (d)  c = Sub (d, m)  e = Exp (c)
+        t = ReduceSum <keepdims = 1> (e, a)  l = Log (t)  y = Sub (c, l) }"""
+OF_UNKNOWN_RANK = """<ir_version: 8, opset_import: ["": 20]> g (int8[] x) => (float[1,3,1] y)
+    <float s = {0.1}, int8 z = {0}, int64[1] a = {0}> { d = DequantizeLinear (x, s, z)  y = Unsqueeze (d, a) }"""
+
+
+@pytest.mark.parametrize("text", [LOG_SOFTMAX, OF_UNKNOWN_RANK])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_made_of_several_axes_or_of_unknown_rank_counts(text: str, target: str) -> None:
+    """A log-softmax over two axes begins with a reshape."""
+    source = parser.parse_model(text)
+    if text is OF_UNKNOWN_RANK:
+        source.graph.input[0].type.tensor_type.ClearField("shape")
+    assert loads(dmlc.compile(source, target=target).to_onnx())
+
+
 @pytest.mark.parametrize("target", ["cpu", "directml"])
 def test_inside_of_a_branch_too(target: str) -> None:
     source = parser.parse_model("""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from dmlc.ir import Attributes, Graph, Node, TensorType
+from dmlc.ir import Attributes, ForeignType, Graph, Node, TensorType, Value
+from dmlc.ir.graph import OUTPUT
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans, node_name
@@ -39,7 +40,7 @@ class Cse(Pass):
             if node.op is CONSTANT and not self._compare(node.result.type, node, constants, seen):
                 continue
             first = seen.setdefault((node.op, node.operands, _key(node.attributes)), node)
-            if first is not node:
+            if first is not node and not _needs_copy(first, node):
                 self._merge(graph, first, node, context)
                 changed = True
         return changed
@@ -65,6 +66,19 @@ class Cse(Pass):
         for kept, gone in zip(first.results, twin.results, strict=True):
             graph.replace_all_uses(gone, kept)
         graph.erase(twin)
+
+
+def _needs_copy(first: Node, twin: Node) -> bool:
+    """True where both nodes give outputs of a type that the language lacks: one value under two output names is copied,
+    and ONNX copies no map, nor a sequence of them (onnx, docs/Operators.md, Identity)."""
+    return any(
+        isinstance(a.type, ForeignType) and _is_output(a) and _is_output(b)
+        for a, b in zip(first.results, twin.results, strict=True)
+    )
+
+
+def _is_output(value: Value) -> bool:
+    return any(node.op is OUTPUT for node, _ in value.uses)
 
 
 _GETTERS: dict[type[Attributes], Callable[[Attributes], Any] | None] = {}

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from import_helpers import BOOL, INT64, info, model, node, operators, same, weight
-from onnx import TensorProto, helper
+from onnx import TensorProto, checker, helper, parser
 
 import dmlc
 
@@ -109,3 +109,16 @@ def test_a_log_sum_exp_stays_one_node_where_only_exact_is_allowed(opset: int, ta
     other = dmlc.compile(m, target="directml")
     assert [entry.rule for entry in other.ledger] == ["shift-log-sum-exp"]
     assert len(other.to_onnx().graph.node) > 1
+
+
+def test_two_equal_outputs_of_maps_are_not_copied() -> None:
+    """ONNX has no Identity of a sequence of maps."""
+    model = parser.parse_model(
+        """<ir_version: 7, opset_import: ["": 13, "ai.onnx.ml": 2]>
+        g (float[8,2] x) => (seq(map(int64, float)) a, seq(map(int64, float)) b) {
+            a = ai.onnx.ml.ZipMap <classlabels_int64s: ints = [0, 1]> (x)
+            b = ai.onnx.ml.ZipMap <classlabels_int64s: ints = [0, 1]> (x) }"""
+    )
+    made = dmlc.compile(model, target="onnx").to_onnx()
+    assert [node.op_type for node in made.graph.node] == ["ZipMap", "ZipMap"]
+    checker.check_model(made, full_check=True)

@@ -52,7 +52,7 @@ class FuseInstanceNorm(Pass):
             rules.append(LowerGroupNorm())
         if context.target.portable and context.opset >= _GROUP_NORM_OPSET:
             rules.append(GroupNorm())
-        elif context.opset >= _BATCH_NORM_OPSET:
+        if context.opset >= _BATCH_NORM_OPSET:  # a GroupNorm that is allowed leaves nothing for it
             rules.append(GroupAffine())
         return [*rules, TransposeChain(), *statistics]
 

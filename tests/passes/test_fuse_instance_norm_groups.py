@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from fusion_helpers import check, classes, model, node, reasons
+from fusion_helpers import check, classes, model, node, operators, reasons
 from onnx import TensorProto
+
+import dmlc
 
 RNG = np.random.default_rng(6)
 EPS = np.float32(1e-3)
@@ -61,8 +63,29 @@ def written_out(to: Sequence[int], axes: Sequence[int]) -> onnx.ModelProto:
 
 
 def test_plain_onnx_has_a_group_norm() -> None:
-    program = check(grouped(), ["GroupNormalization"], target="onnx")
-    assert classes(program)["fuse-group-norm"] == "reassociates"
+    program = check(grouped(), ["GroupNormalization"], target="onnx", allow=["range"])
+    assert classes(program)["fuse-group-norm"] == "range"
+    assert "--allow range" in reasons(dmlc.compile(grouped(), target="onnx"), "fuse-group-norm")
+
+
+@pytest.mark.parametrize("opset", [None, 17, 20, 21])
+@pytest.mark.parametrize("source", ["grouped", "open sizes", "written out"])
+@pytest.mark.parametrize("mean", [0, 300, -19000, 100_000, 3e6])
+def test_a_large_mean_costs_no_more_digits_than_before(opset: int | None, source: str, mean: float) -> None:
+    m = {
+        "grouped": grouped,
+        "open sizes": lambda: grouped(shape=("N", 4, "H", "W")),
+        "written out": lambda: written_out((0, 2, -1), (2,)),
+    }[source]()
+    program = dmlc.compile(m, target="onnx", opset=opset)
+    assert "GroupNormalization" not in operators(program) and len(operators(program)) <= len(m.graph.node)
+    x = (mean + RNG.normal(size=SHAPE)).astype(np.float32)
+    rows = x.astype(np.float64).reshape(2, 2, -1)
+    normal = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + 1e-3)
+    g, b = (onnx.numpy_helper.to_array(t) for t in m.graph.initializer if t.name in "gb")
+    # What half a unit in the last digit of the mean, in which it is rounded, moves the result by.
+    atol = 1e-4 + 4 * float(np.spacing(np.float32(abs(mean)))) * float(np.abs(g).max())
+    np.testing.assert_allclose(program.run({"x": x}, "cpu")["y"], normal.reshape(SHAPE) * g + b, rtol=1e-4, atol=atol)
 
 
 def test_elsewhere_scale_and_bias_become_one_node() -> None:
@@ -73,24 +96,22 @@ def test_elsewhere_scale_and_bias_become_one_node() -> None:
 
 def test_sizes_need_not_be_known() -> None:
     m = grouped(shape=("N", 4, "H", "W"))
-    check(m, ["GroupNormalization"], target="onnx", shape=SHAPE)
+    check(m, ["GroupNormalization"], target="onnx", allow=["range"], shape=SHAPE)
     check(m, ["Reshape", "InstanceNormalization", "Shape", "Reshape", "BatchNormalization"], shape=SHAPE)
 
 
 @pytest.mark.parametrize(("to", "axes"), [((0, 2, -1), (2,)), ((2, 2, 2, 3, 3), (2, 3, 4)), ((0, 2, 2, 9), (2, 3))])
 def test_written_out(to: Sequence[int], axes: Sequence[int]) -> None:
     m = written_out(to, axes)
-    check(m, ["GroupNormalization"], target="onnx")
+    check(m, ["GroupNormalization"], target="onnx", allow=["range"])
     check(m, [*KEPT, "BatchNormalization"])
 
 
 def test_written_out_over_less_stays() -> None:
-    import dmlc
-
     m = written_out((2, 2, 2, 3, 3), (3, 4))
-    found = [n.op_type for n in dmlc.compile(m, target="onnx").to_onnx().graph.node]
+    found = operators(dmlc.compile(m, target="onnx", allow=["range"]))
     assert "GroupNormalization" not in found
-    check(m, found, target="onnx")
+    check(m, found, target="onnx", allow=["range"])
 
 
 @pytest.mark.parametrize(
@@ -102,14 +123,14 @@ def test_written_out_over_less_stays() -> None:
     ],
 )
 def test_near_misses(m: onnx.ModelProto, words: str) -> None:
-    program = check(m, [*KEPT, "BatchNormalization" if words == "mix" else "Mul", "Add"], target="onnx")
+    program = check(m, [*KEPT, "BatchNormalization"], target="onnx")
     assert words in reasons(program, "fuse-group-norm")
 
 
 def test_a_normalized_value_that_is_used_elsewhere_stays() -> None:
     m = grouped()
     m.graph.output.append(onnx.helper.make_tensor_value_info("n", TensorProto.FLOAT, None))
-    program = check(m, [*KEPT, "Mul", "Add"], target="onnx")
+    program = check(m, [*KEPT, "BatchNormalization"], target="onnx")
     assert "n is used outside" in reasons(program, "fuse-group-norm")
 
 
@@ -174,8 +195,6 @@ def test_scales_may_be_fed() -> None:
     m = group_norm(4, 21)
     del m.graph.initializer[:]
     m.graph.input.extend([onnx.helper.make_tensor_value_info(k, TensorProto.FLOAT, [4]) for k in "gb"])
-    import dmlc
-
     program = dmlc.compile(m)
     assert [n.op_type for n in program.to_onnx().graph.node if n.op_type != "Unsqueeze"] == [*KEPT, "Mul", "Add"]
     feeds = {"x": RNG.normal(size=SHAPE).astype(np.float32), **weights(4, flat=True)}

@@ -23,7 +23,7 @@ from dmlc.passes.instance_norm_rules.nodes import (
     norm_of,
     number,
 )
-from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.manager import RANGE, REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
@@ -61,11 +61,12 @@ _CANCELS = (
 class GroupNorm(Rule[Match]):
     """reshape(InstanceNormalization(reshape(x))) over groups of channels becomes a GroupNormalization.
 
-    ``reassociates``. Only for plain ONNX from opset 21 on: neither DirectML nor ONNX Runtime's CPU provider has a
-    kernel for it. What computes it decides how its variance is taken; the artifact's report says so.
+    ``range``: ONNX's definition takes its variance as ``E[x^2] - E[x]^2``, which cancels where a mean is large, and an
+    instance normalization does not. Only for plain ONNX from opset 21 on: neither DirectML nor ONNX Runtime's CPU
+    provider has a kernel for it.
     """
 
-    rewrite_class = REASSOCIATES
+    rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         found = _grouped(node)
@@ -126,7 +127,7 @@ class GroupAffine(Rule[_Affine]):
     """A group normalization's scale and bias for each channel, a Mul and an Add, become one BatchNormalization.
 
     Its mean is 0, its variance 1 and its epsilon 0, so that only scale and bias are left of it. ``reassociates``: a
-    kernel may round product and sum once. For targets without GroupNormalization; f32 only, for f16 has no kernel.
+    kernel may round product and sum once. For where GroupNorm does not fire; f32 only, for f16 has no kernel.
     """
 
     rewrite_class = REASSOCIATES

@@ -281,7 +281,7 @@ def _into_function(model: ModelProto, part: Part, types: dict[str, TypeProto], r
     """The part becomes a function; some of its attributes become the function's, with and without a default."""
     number = len(model.functions)
     domain = rng.choice(("local", "pkg.onnxscript.torch_lib", "test.fn"))
-    name = rng.choice((f"Block{number}", f"Softmax{number}", f"aten_op{number}|x"[: 9 + number % 2]))
+    name = rng.choice((f"Block{number}", f"Softmax{number}", f"aten_op{number}"))
     nodes, names = (part.nodes, {}) if rng.random() < 0.5 else _twin(part, rng.choice(("_f", ":1", "")))
     plain, defaults, given = _parameters(nodes, rng)
     function = FunctionProto(name=name, domain=domain, input=part.reads)

@@ -154,12 +154,13 @@ def _unnamed(info: ValueInfoProto) -> None:
 
 
 def unnamed_inputs(model: ModelProto, rng: random.Random) -> None:
-    """Sizes of inputs without a name."""
-    for info in (*model.graph.input, *model.graph.output):
-        for d in info.type.tensor_type.shape.dim:
-            if d.dim_param:
-                d.Clear()
-    model.graph.ClearField("value_info")
+    """Sizes without a name: no two of them are said to be equal."""
+    for graph in all_graphs(model.graph):
+        for info in (*graph.input, *graph.output):
+            for d in info.type.tensor_type.shape.dim:
+                if d.dim_param:
+                    d.Clear()
+        graph.ClearField("value_info")
 
 
 def wrong_declaration(model: ModelProto, rng: random.Random) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from fuzz_onnx import F16, F32, F64
 from models.model_checks import run, session
 from models.result_comparison import MODEL_TOLERANCES, Tolerance, difference
-from onnx import GraphProto, ModelProto, NodeProto, helper, inliner, shape_inference
-from structure_bodies import opset_of
-from structure_names import all_graphs
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper, inliner, shape_inference
+from structure_names import bodies_of
 
 #: Every inexact result moves by up to so many units in the last place, in so many samples; and how much further than
 #: they do another way of computing may go.
@@ -97,30 +97,40 @@ def _sample(model: ModelProto, feeds: Mapping[str, Any], turn: int) -> dict[str,
 def noised(model: ModelProto, turn: int) -> ModelProto:
     """The model with each result times 1 plus a few units in the last place, where it needs rounding."""
     out = inliner.inline_local_functions(model) if model.functions else ModelProto.FromString(model.SerializeToString())
-    rng = random.Random(turn)
-    with contextlib.suppress(Exception):  # without types there is less noise
-        out = shape_inference.infer_shapes(out)
-    version = opset_of(model)
-    for number, graph in enumerate(list(all_graphs(out.graph))):
-        _add_noise(graph, rng, f"noise{number}", version)
+    _add_noise(out, out.graph, {}, random.Random(turn), itertools.count())
     return out
 
 
-def _add_noise(graph: GraphProto, rng: random.Random, mark: str, version: int) -> None:
-    infos = (*graph.value_info, *graph.output)
-    types = {i.name: i.type.tensor_type.elem_type for i in infos if i.type.HasField("tensor_type")}
+def _add_noise(
+    model: ModelProto, graph: GraphProto, outer: dict[str, TypeProto], rng: random.Random, marks: Iterator[int]
+) -> None:
+    """Add noise to the results of a graph and of the graphs inside its nodes; ``outer`` are the types it captures."""
+    types = {**outer, **_types(model, graph, outer)}
     nodes: list[NodeProto] = []
-    for count, node in enumerate(list(graph.node)):
+    for node in graph.node:
         twin = NodeProto.FromString(node.SerializeToString())
         nodes.append(twin)
+        for body in bodies_of(twin):
+            _add_noise(model, body, types, rng, marks)
         if node.op_type in ("Constant", "Identity", "Reshape", "Transpose"):
             continue
         for place, name in enumerate(node.output):
-            if types.get(name) in _EPS:
-                twin.output[place] = f"{mark}/{count}/{place}"
-                nodes += _noise(twin.output[place], name, types[name], rng)
+            if name in types and types[name].tensor_type.elem_type in _EPS:
+                twin.output[place] = f"noise/{next(marks)}/"
+                nodes += _noise(twin.output[place], name, types[name].tensor_type.elem_type, rng)
     graph.ClearField("node")
     graph.node.extend(nodes)
+
+
+def _types(model: ModelProto, graph: GraphProto, outer: dict[str, TypeProto]) -> dict[str, TypeProto]:
+    """The types of a graph's values, as far as inference finds them."""
+    plain = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, graph=graph)
+    listed = {info.name for info in graph.input}
+    plain.graph.input.extend(helper.make_value_info(n, t) for n, t in outer.items() if n not in listed)
+    with contextlib.suppress(Exception):  # without types there is less noise
+        plain = shape_inference.infer_shapes(plain)
+    infos = (*plain.graph.input, *plain.graph.value_info, *plain.graph.output)
+    return {info.name: info.type for info in infos if info.type.HasField("tensor_type")}
 
 
 def _noise(x: str, y: str, dtype: int, rng: random.Random) -> list[NodeProto]:

@@ -342,7 +342,7 @@ def ml(g: StructureGrower) -> None:
     elif turn == 2:
         y = g.raw("ArrayFeatureExtractor", [x, g.const([0])], domain="ai.onnx.ml")[0]
         g.known(y, F32, (shape[0], 1))
-    elif isinstance(shape[1], int):
+    elif isinstance(shape[1], int) and shape[1]:
         y = g.raw("ZipMap", [x], domain="ai.onnx.ml", classlabels_int64s=list(range(shape[1])))[0]
         value = helper.make_tensor_type_proto(F32, ())
         g.typed[y] = helper.make_sequence_type_proto(helper.make_map_type_proto(I64, value))

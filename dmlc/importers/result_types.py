@@ -29,8 +29,11 @@ def result_types(
     """
     scope = reading.scope
     path, names = scope.path, reading.outputs
+    is_followed = bool(regions) and not reading.domain and reading.opset >= _FOLLOWED.get(reading.op_type, _NEVER)
     if facts is not None:
         own = list(map(protos.type_of, facts))
+    elif is_followed:
+        own = [UNKNOWN] * len(names)
     else:
         own = [scope.types.inferred(path, name) if name else UNKNOWN for name in names]
         own = own if regions else _refined(reading, own, versions)
@@ -40,14 +43,18 @@ def result_types(
             out.append(UNKNOWN)
             continue
         sources = _sources(reading, regions, index)
-        if len(sources) > 1:
-            joined = _join(reading, sources)
-            type = joined if _open_sizes(joined) <= _open_sizes(type) else type
-        for known in (scope.types.declared, *([scope.types.supposed] if facts is None else [])):
+        if is_followed and sources:
+            type = _join(reading, sources)
+        for known in (scope.types.declared, *([] if facts is not None or is_followed else [scope.types.supposed])):
             if _open_sizes(type):
                 type = _completed(type, known(path, name), sources)
         out.append(type)
     return out
+
+
+#: Operators whose results are typed by the graphs inside them, from these opsets on: Scan 8 has batches.
+_FOLLOWED = {"If": 1, "Loop": 1, "Scan": 9}
+_NEVER = 1 << 62
 
 
 def _completed(own: TensorType, claim: TensorType, sources: Sequence[TensorType]) -> TensorType:

@@ -92,13 +92,79 @@ def test_an_axis_that_is_left_alone() -> None:
     np.testing.assert_allclose(program.run({"x": x, "a": np.zeros(0, np.int64)}, "cpu")["y"], x, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("op", "kind"), [("ReduceMean", "int64"), ("ReduceMean", "int32"), ("ReduceMax", "double"), ("ReduceMin", "double")]
-)
+#: dtype, and numbers around its ends, whose sums do not fit it.
+INTEGERS = {"int32": np.int32, "int64": np.int64, "uint32": np.uint32, "uint64": np.uint64}
+
+
+def truncated_means(x: np.ndarray[Any, Any], axes: tuple[int, ...], keepdims: bool) -> np.ndarray[Any, Any]:
+    """The means of Python's integers, towards zero; 0 of nothing."""
+    total = np.asarray(x.astype(object).sum(axis=axes, keepdims=keepdims), object)
+    count = max(x.size // max(total.size, 1), 1)
+    flat = [abs(n) // count * (1 if n >= 0 else -1) for n in total.ravel().tolist()]
+    return np.array(flat, object).reshape(total.shape).astype(x.dtype)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("opset", [18, 20, 21])
+def test_means_of_integers_over_computed_axes(keepdims: int, kind: str, opset: int) -> None:
+    text = f"g ({kind}[A,B,C] x, int64[k] a) => ({kind} y) {{ y = ReduceMean<keepdims={keepdims}>(x, a) }}"
+    made = model(text, opset)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    for asked in (None, 18, 21):
+        program = dmlc.compile(made, opset=asked)
+        program.require_sound()
+        assert dict(r.fired(program))["exact-mean-of-unknown-rank"] == "exact"
+        rng, ends = np.random.default_rng(opset), np.iinfo(INTEGERS[kind])
+        for low, high in ((ends.min, ends.max), (max(ends.min, -9), 9), (ends.max - 5, ends.max), (ends.min, 5)):
+            x = rng.integers(low, high, (3, 2, 5), INTEGERS[kind], endpoint=True)
+            for axes in ((0,), (-1,), (0, 2), (0, 1, 2)):
+                got = program.run({"x": x, "a": np.array(axes, np.int64)}, "cpu")["y"]
+                np.testing.assert_array_equal(got, truncated_means(x, axes, bool(keepdims)), strict=True)
+
+
+def test_a_mean_of_integers_over_no_axes_and_of_none() -> None:
+    for noop, axes in ((1, ()), (0, (0, 1))):
+        node = f"y = ReduceMean<keepdims=1, noop_with_empty_axes={noop}>(x, a)"
+        made = model(f"g (int64[A,3] x, int64[k] a) => (int64[?,?] y) {{ {node} }}", 18)
+        program = dmlc.compile(made)
+        program.require_sound()
+        x = np.array([[1, -200, 2**62], [0, -(2**63), 2**63 - 1]])
+        got = program.run({"x": x, "a": np.zeros(0, np.int64)}, "cpu")["y"]
+        np.testing.assert_array_equal(got, truncated_means(x, axes, True))
+        empty = program.run({"x": x[:0], "a": np.array([1])}, "cpu")["y"]
+        np.testing.assert_array_equal(empty, np.zeros((0, 1), np.int64), strict=True)
+
+
+def test_a_mean_of_integers_over_the_axes_of_an_overridable_initializer() -> None:
+    made = model(
+        "g (int64[3,2] x, int64[1] a) => (int64[?] y) <int64[1] a = {0}> { y = ReduceMean<keepdims=0>(x, a) }", 20
+    )
+    program = dmlc.compile(made)
+    program.require_sound()
+    x = np.array([[1, -2], [3, -4], [4, -5]])
+    assert program.run({"x": x}, "cpu")["y"].tolist() == [2, -3]
+    assert program.run({"x": x, "a": np.array([1])}, "cpu")["y"].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_a_mean_of_integers_of_unknown_rank(kind: str) -> None:
+    """No opset is left for it: newer ones are repaired."""
+    made = model(
+        f"g ({kind}[2,3] x, int64[k] s) => ({kind} y) {{ h = Reshape(x, s) y = ReduceMean<keepdims=0>(h) }}", 18
+    )
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    feeds = [
+        {"x": np.arange(-7, 5, 2, INTEGERS[kind]).reshape(2, 3), "s": np.array(s)} for s in ([6], [3, 2], [1, 2, 3])
+    ]
+    assert "ReduceMean" not in r.operators(compiled(made, "exact-mean-of-unknown-rank", *feeds))
+
+
+@pytest.mark.parametrize(("op", "kind"), [("ReduceMax", "double"), ("ReduceMin", "double")])
 def test_what_fails_at_a_newer_opset_stays_below_it(op: str, kind: str) -> None:
     """Below it no kernel of the provider takes the dtype, and the node runs on the CPU."""
     made = model(f"g ({kind}[2,3] x, int64[k] s) => ({kind} y) {{ h = Reshape(x, s) y = {op}<keepdims=0>(h) }}", 18)
     made.graph.output[0].type.tensor_type.ClearField("shape")
     program = dmlc.compile(made)
     program.require_sound()
-    assert program.opset < (18 if op == "ReduceMean" else 20)
+    assert program.opset < 20

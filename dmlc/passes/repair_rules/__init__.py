@@ -43,6 +43,9 @@ ForeignTruth = Later(
 ForeignLogSumExp = Later(
     "dmlc.passes.repair_rules.foreign:ForeignLogSumExp", "shift-log-sum-exp-of-unknown-rank", (OPAQUE,), optional=False
 )
+ForeignMean = Later(
+    "dmlc.passes.repair_rules.foreign:ForeignMean", "exact-mean-of-unknown-rank", (OPAQUE,), optional=False
+)
 SpellEllipsis = Later("dmlc.passes.repair_rules.einsum:SpellEllipsis", "spell-ellipsis", (OPAQUE,))
 DropIdleAttribute = Later("dmlc.passes.repair_rules.idle:DropIdleAttribute", "drop-idle-attribute", (OPAQUE,))
 OneLayerNormResult = Later("dmlc.passes.repair_rules.layer_norm:OneLayerNormResult", "one-layer-norm-result", (OPAQUE,))
@@ -87,6 +90,7 @@ RULES: Sequence[Later] = (
     TruthByComparison,
     ForeignTruth,
     ForeignLogSumExp,
+    ForeignMean,
     BothBounds,
     *EMPTY_RULES,
     SpellEllipsis,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,82 @@ class ForeignLogSumExp(RepairRule[Match]):
         out_type = root.result.type if home is dtype else any_shape
         out = make("Add", out_type, total, top if keeps else peak(False))
         return [out if home is dtype else make("Cast", root.result.type, out, to=_number(dtype))]
+
+
+class ForeignMean(RepairRule[Match]):
+    """A ReduceMean of integers of unknown rank, or over computed axes, becomes the sum in i64, divided and truncated.
+
+    The number of elements of each mean is computed: the size of the operand by that of the sum.
+    """
+
+    repairs = ("reduce-integers",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if not is_opaque(node, "ReduceMean") or node.operands[0] is None:
+            return None
+        (failure,) = self.repairs
+        dtype = element_dtype(node.operands[0])
+        found = dtype is not None and self.support.has_type(failure, "ReduceMean", "T", dtype)
+        return Match(node) if found else None
+
+    def describe(self, match: Match) -> str:
+        return "ReduceMean of integers"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, make = match.root, _OnnxMaker(rewriter, self.support.opset)
+        x, axes, keeps = root.operand(0), _Axes(root), bool(attribute_of(root, "keepdims", 1))
+        dtype = element_dtype(x)
+        assert dtype is not None
+
+        def total(value: Value) -> Value:
+            return make.reduce("ReduceSum", _unsized(i64), value, axes, keeps)
+
+        mean = _wide_mean(make, x, dtype, total) if dtype.bits == 64 else _narrow_mean(make, x, dtype, total)
+        return [make("Cast", root.result.type, mean, to=_number(dtype))]
+
+
+def _narrow_mean(make: _OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
+    """The mean in i64 of numbers of up to 32 bits, of which a sum fits i64."""
+    sums = total(make("Cast", _unsized(i64), x, to=_number(i64)))
+    return make("Div", _unsized(i64), sums, _elements_of_each(make, x, sums))
+
+
+def _wide_mean(make: _OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
+    """The mean in i64 of 64-bit numbers, each taken apart into 2^32 h + l so that no sum overflows.
+
+    With H and L the sums, n elements and H = q n + r, the mean is 2^32 q + (2^32 r + L) / n. Divisions truncate; the
+    last one by one too many where its remainder has the other sign than the result.
+    """
+    any_shape, apart, base = _unsized(i64), make.constant(2**32, dtype), make.constant(2**32, i64)
+    high = make("Div", _unsized(dtype), x, apart)
+    low = make("Sub", _unsized(dtype), x, make("Mul", _unsized(dtype), high, apart))
+    if dtype is not i64:
+        high, low = (make("Cast", any_shape, part, to=_number(i64)) for part in (high, low))
+    highs, lows = total(high), total(low)
+    count = _elements_of_each(make, x, highs)
+
+    def divided(value: Value) -> tuple[Value, Value]:
+        quotient = make("Div", any_shape, value, count)
+        return quotient, make("Sub", any_shape, value, make("Mul", any_shape, quotient, count))
+
+    whole, rest = divided(highs)
+    part, rest = divided(make("Add", any_shape, make("Mul", any_shape, rest, base), lows))
+    mean = make("Add", any_shape, make("Mul", any_shape, whole, base), part)
+    if dtype is not i64:  # nothing is negative
+        return mean
+    zero, flag = make.constant(0, i64), _unsized(bool_)
+    down = make("And", flag, make("Less", flag, zero, mean), make("Less", flag, rest, zero))
+    up = make("And", flag, make("Less", flag, mean, zero), make("Less", flag, zero, rest))
+    lowered = make("Sub", any_shape, mean, make("Cast", any_shape, down, to=_number(i64)))
+    return make("Add", any_shape, lowered, make("Cast", any_shape, up, to=_number(i64)))
+
+
+def _elements_of_each(make: _OnnxMaker, x: Value, reduced: Value) -> Value:
+    """The number of elements in each group of ``x`` that was reduced to one; 1 if there are none, so that a division
+    by it does not fail."""
+    scalar, one = TensorType(i64, ()), make.constant(1, i64)
+    results = make("Max", scalar, make("Size", scalar, reduced), one)
+    return make("Max", scalar, make("Div", scalar, make("Size", scalar, x), results), one)
 
 
 def _number(dtype: DType) -> int:

@@ -285,7 +285,7 @@ class Program:
 
     @contextmanager
     def _blaming(self) -> Iterator[None]:
-        """What a broken model leads to is told of the model; errors name the file."""
+        """Blame failures that a broken model causes on the model; name the file in errors."""
         with naming(self.source_name):
             if self.source_model is None:
                 yield

@@ -47,7 +47,7 @@ class ClaimCheck:
 
 
 def wrong(scope: Scope, info: ValueInfoProto) -> bool:
-    """Whether the value of that name has another type than is declared."""
+    """True if the value of that name has another type than is declared."""
     value = scope.values.get(info.name)
     return value is not None and contradicts(info.type, type_proto(value.type))
 

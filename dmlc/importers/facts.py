@@ -1,4 +1,4 @@
-"""What the inference rules know of a graph's values while it is read: the link between its values and facts."""
+"""Facts about a graph's values while it is read: the link between values and inference rules."""
 
 from __future__ import annotations
 

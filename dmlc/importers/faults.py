@@ -127,7 +127,7 @@ class _Check:
         """Look for inputs and weights without a type, and for operators of version 0."""
         names = [info.name for info in model.graph.input if not _is_typed(info.type)]
         names += [tensor.name for tensor in model.graph.initializer if tensor.data_type == 0]
-        problems = [f"{name} has no type" for name in names]
+        problems = [f"{name} lacks a type" for name in names]
         if self.versions.get("") == 0:
             problems.append("the model imports version 0 of ONNX's operators")
         self.faults += [Diagnostic(codes.BROKEN_MODEL, problem) for problem in problems]
@@ -350,7 +350,7 @@ _ENDLESS = 1 << 62
 
 
 def _is_typed(type: TypeProto | None) -> bool:
-    """Whether a type has an element type, of a tensor or of what a sequence holds."""
+    """True if a type has an element type, of a tensor or of what a sequence holds."""
     if type is None or type.WhichOneof("value") is None:
         return False
     return not type.HasField("tensor_type") or type.tensor_type.elem_type != 0

@@ -163,7 +163,7 @@ class NodeReader:
             self._learn(node, self._ask(reading), listed)
 
     def _has_elements(self, reading: Reading) -> bool:
-        """Whether all operands are so small that their elements are known, as far as they are."""
+        """True if all operands are so small that their elements are known, as far as they are."""
         facts = self.scope.facts
         return all(v is None or facts.of(v).elements is not None for v in reading.inputs)
 

@@ -126,7 +126,7 @@ def says_flattened(graph: Graph, opset: int) -> bool:
 
 
 def _splits(node: Node, opset: int) -> bool:
-    """Whether an opaque node becomes several nodes."""
+    """True if an opaque node becomes several nodes."""
     origin = node.origin
     moved = move(origin.proto, origin.version, opset, lambda base: f"\0{base}", known_of(node, origin.proto.input))
     return moved is not None and len(moved.nodes) > 1

@@ -73,7 +73,7 @@ def _completed(own: TensorType, claim: TensorType, sources: Sequence[TensorType]
 
 
 def differ(a: TensorType, b: TensorType) -> bool:
-    """Whether no value has both types."""
+    """True if no value has both types."""
     return a is not UNKNOWN and b is not UNKNOWN and contradicts(type_proto(a), type_proto(b))
 
 
@@ -191,7 +191,7 @@ def _stacked(reading: Reading, type: TensorType, number: int) -> TensorType:
 
 
 def _join(reading: Reading, types: Sequence[TensorType]) -> TensorType:
-    """What is true of all these types."""
+    """Join types: keep what all of them share."""
     first = types[0]
     if all(type == first for type in types):
         return first

@@ -134,7 +134,7 @@ def fitting(element: int, value: Element) -> Element:
 
 
 def is_size(value: Element) -> bool:
-    """Whether the element can be a size: an integer or an expression of dims."""
+    """True if the element can be a size: an integer or an expression of dims."""
     return isinstance(value, DimExpr) or (isinstance(value, int) and not isinstance(value, bool))
 
 

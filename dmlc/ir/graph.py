@@ -122,7 +122,7 @@ class Node:
 
     @property
     def is_used(self) -> bool:
-        """Whether something takes one of its results, or may ask for a size that only they provide."""
+        """True if something takes one of its results, or may ask for a size that only they provide."""
         results = self.results
         if len(results) == 1:
             return bool(results[0].uses or results[0].provides)
@@ -491,7 +491,7 @@ class Graph:
 
 
 def _flat(graph: Graph) -> Iterator[Any]:
-    """What ``_restored`` takes."""
+    """Return the arguments of ``_restored``."""
     numbers: dict[Value | None, int] = {None: -1}
     for value in graph.inputs:
         numbers[value] = len(numbers) - 1

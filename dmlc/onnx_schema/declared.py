@@ -13,7 +13,7 @@ _HOLDERS = ("sequence_type", "optional_type")
 
 
 def contradicts(a: TypeProto, b: TypeProto) -> bool:
-    """Whether no value has both types: they differ in kind, element type, rank, or a fixed size. What is not known
+    """True if no value has both types: they differ in kind, element type, rank, or a fixed size. What is not known
     differs from nothing."""
     kind, other = a.WhichOneof("value"), b.WhichOneof("value")
     if kind is None or other is None:
@@ -86,7 +86,7 @@ def drop_contradicted(graph: GraphProto, inferred: GraphProto) -> None:
 
 
 def has_claims(graph: GraphProto) -> bool:
-    """Whether a value of the graph, or of a graph inside it, has a declared type."""
+    """True if a value of the graph, or of a graph inside it, has a declared type."""
     if graph.value_info or any(info.type.WhichOneof("value") for info in graph.output):
         return True
     return any(map(has_claims, _inner_graphs(graph)))

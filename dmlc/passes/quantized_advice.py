@@ -95,6 +95,6 @@ def _operator(node: Node) -> str:
 
 
 def _is_quantized(node: Node) -> bool:
-    """Whether nothing but QuantizeLinear reads the result, behind which nothing is repeated."""
+    """True if nothing but QuantizeLinear reads the result, behind which nothing is repeated."""
     uses = [use for use, _ in node.results[0].uses]
     return bool(uses) and all(_operator(use) == "QuantizeLinear" for use in uses)

@@ -165,7 +165,7 @@ class Failure:
     last_release: str = ""
 
     def in_release(self, release: str | None) -> bool:
-        """Whether a release has it; None is the newest one."""
+        """True if a release has it; None is the newest one."""
         if release is None:
             return not self.last_release
         key = level_key(release)

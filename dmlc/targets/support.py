@@ -21,7 +21,7 @@ class ProviderSupport:
 
     @property
     def exists(self) -> bool:
-        """Whether the target names a provider."""
+        """True if the target names a provider."""
         return self.target.provider is not None
 
     @property
@@ -52,12 +52,12 @@ class ProviderSupport:
         return [f for f in table.failures_of(op_type, self.target.release) if not f.since or kernel.since in f.since]
 
     def has_type(self, failure: str, op_type: str, parameter: str, dtype: DType) -> bool:
-        """Whether the row is about the operator's kernel, and that dtype of one of its type parameters."""
+        """True if the row is about the operator's kernel, and that dtype of one of its type parameters."""
         found = self.of_kernel(failure, op_type)
         return found is not None and found.types is not None and dtype.name in found.types.get(parameter, ())
 
     def computes(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
-        """Whether the provider runs the operator on the dtype: a kernel takes it, and no session fails for the type."""
+        """True if the provider runs the operator on the dtype: a kernel takes it, and no session fails for the type."""
         kernel = self.kernel(op_type)
         if kernel is None or dtype.name not in kernel.types.get(parameter, ()):
             return False

@@ -249,7 +249,7 @@ def at_the_limit(steps: Sequence[Step]) -> bool:
 
 
 def normalized_overflow(steps: Sequence[Step]) -> bool:
-    """Whether a normalization of finite numbers overflowed whose squares overflow. Written out it need not: the
+    """True if a normalization of finite numbers overflowed whose squares overflow. Written out it need not: the
     deviations of equal numbers are 0."""
     return any(
         step.op in _NORMALIZATIONS

@@ -69,7 +69,7 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Plan:
-    """What is fed: an interface and sizes that the original runs on, and values for inputs that tell shapes or counts,
+    """Feeds: an interface and sizes that the original runs on, and values for inputs that tell shapes or counts,
     accepted by the original at the first of the sizes."""
 
     interface: Interface
@@ -78,7 +78,7 @@ class _Plan:
     notes: tuple[str, ...] = ()
 
     def overrides_of(self, place: int, inputs: int) -> list[Feeds]:
-        """Those that are fed with the input at this place: all with the first, each with two more."""
+        """Candidates fed with the input at this place: all with the first, each with two more."""
         if not place:
             return self.overrides
         turns = {(1 + 2 * i + turn) % inputs: i for i in range(len(self.overrides)) for turn in (0, inputs // 2)}

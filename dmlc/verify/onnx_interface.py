@@ -50,7 +50,7 @@ def required_inputs(graph: GraphProto, ir_version: int) -> tuple[list[ValueInfoP
 
 
 def interfaces(model: ModelProto) -> list[Interface]:
-    """What must be fed: one interface, or several where a rank is not known. Raises ``NoInputs``."""
+    """Interfaces that must be fed: one, or several if a rank is unknown. Raises ``NoInputs``."""
     graph = model.graph
     needed, _ = required_inputs(graph, model.ir_version)
     indices, divisors = integer_uses(graph)

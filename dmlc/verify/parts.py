@@ -15,7 +15,7 @@ Path: TypeAlias = "tuple[int | str, ...]"
 
 
 def is_composite(value: Any) -> bool:
-    """Whether a value is a sequence, a map or an absent optional: no tensor."""
+    """True if a value is a sequence, a map or an absent optional: no tensor."""
     return value is None or isinstance(value, (list, tuple, Mapping))
 
 
@@ -50,7 +50,7 @@ def as_one_array(value: Any, kind: str | None = None) -> Any:
 
 
 def are_alike(a: Any, b: Any) -> bool:
-    """Whether two values have the same parts, keys, dtypes and shapes."""
+    """True if two values have the same parts, keys, dtypes and shapes."""
     return _structure(a) == _structure(b)
 
 

@@ -40,7 +40,7 @@ EXACT_OPS = frozenset(
 
 
 def jumps(steps: Sequence[Step]) -> bool:
-    """Whether a function on the way jumps."""
+    """True if a function on the way jumps."""
     return any(step.op in JUMPS or step.inner & JUMPS for step in steps)
 
 

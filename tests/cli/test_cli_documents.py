@@ -89,7 +89,7 @@ def test_one_document_and_a_code(run: Run, verb: str, source: str) -> None:
     assert code in (0, 1, 2), (out, err)
     assert "Traceback" not in out + err
     found: list[tuple[str, str]] = []
-    if out or code != 2:  # wrong usage has no document
+    if out or code != 2:  # wrong usage prints none
         document = json.loads(out)
         assert (document["schema"], document["ok"]) == (1, code == 0)
         found = [(d["severity"], d["code"]) for d in document["diagnostics"]]

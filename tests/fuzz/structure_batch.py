@@ -49,7 +49,7 @@ def write(line: dict[str, Any]) -> None:
 
 @dataclass
 class Found:
-    """What a run of models found."""
+    """Findings of a run of models."""
 
     models: int = 0
     counts: Counter[str] = field(default_factory=Counter)

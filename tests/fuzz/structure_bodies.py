@@ -191,7 +191,7 @@ def _into_if(model: ModelProto, part: Part, types: dict[str, TypeProto], rng: ra
 def _condition(
     model: ModelProto, name: str, rng: random.Random, types: dict[str, TypeProto], part: Part
 ) -> list[NodeProto]:
-    """What makes a condition: an initializer, an input, or a comparison of a float that the part reads."""
+    """Sources of a condition: an initializer, an input, or a comparison of a float that the part reads."""
     turn = rng.randrange(3)
     floats = [r for r in part.reads if r in types and types[r].tensor_type.elem_type == F32]
     if turn == 0 and floats and opset_of(model) >= 9:

@@ -98,7 +98,7 @@ def judge(
     counts: Counter[str] | None = None,
     phase: Callable[[str], None] = lambda _: None,
 ) -> Failure | None:
-    """What goes wrong with the model under the options; None if nothing does.
+    """Return what goes wrong with the model under the options; None if nothing does.
 
     ``counts`` records what became of it. ``phase`` is called before what may end the process: ``original`` and then
     ``emitted``, as ONNX Runtime crashes on some models.

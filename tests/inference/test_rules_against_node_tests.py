@@ -35,7 +35,7 @@ CASES = list(cases())
 
 
 def facts_of(model: ModelProto, inputs: list[Any], *, symbolic: bool) -> tuple[dict[str, Fact], dict[str, int]]:
-    """What the rules find; with ``symbolic`` each size of an input is a dim, but for small lists of integers."""
+    """Facts that the rules find; with ``symbolic`` each size of an input is a dim, but for small lists of integers."""
     facts: dict[str, Fact] = {}
     binding: dict[str, int] = {}
     for info, given in zip(model.graph.input, inputs, strict=True):

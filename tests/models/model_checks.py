@@ -95,7 +95,7 @@ def _has(source: ModelProto, kind: str, folder: Path | None) -> bool:
 
 
 def checker_complaint(model: ModelProto, folder: Path | None = None) -> str | None:
-    """What ``onnx.checker`` with shape inference says against the model; None if it takes it."""
+    """Return the complaint of ``onnx.checker`` with shape inference; None if it accepts the model."""
     copy = ModelProto()
     copy.CopyFrom(model)
     try:

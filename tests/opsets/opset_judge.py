@@ -1,4 +1,4 @@
-"""Whether a model compiles at every opset, and to the same numbers."""
+"""Judge a model: it compiles at every opset, and to the same numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def number(source: Source) -> int:
 
 
 def complaints(source: Source) -> list[str]:
-    """What is wrong with the model compiled for one target, without an opset and at one that is asked for.
+    """Return the faults of the model compiled for one target, without an opset and at one that is asked for.
 
     Only what was asked for may be refused, with E0501.
     """

@@ -52,7 +52,7 @@ def sized(input: str, output: str) -> onnx.ModelProto:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, int] | None]:
-    """What each session that is made has fixed."""
+    """Record what each session that is made has fixed."""
     found: list[dict[str, int] | None] = []
 
     class Recorded(fixed_sessions.Session):

@@ -36,7 +36,7 @@ def is_target(node: ast.expr) -> bool:
 
 
 def named(node: ast.AST) -> bool:
-    """Whether an expression reads the name or family of a target, or is the name that a user chose."""
+    """True if an expression reads the name or family of a target, or is the name that a user chose."""
     for part in ast.walk(node):
         if isinstance(part, ast.Attribute) and (
             part.attr == "family" or (part.attr == "name" and is_target(part.value))
@@ -53,7 +53,7 @@ ASKS = frozenset(("startswith", "endswith", "partition", "split", "get", "find",
 
 
 def has_name(node: ast.AST) -> bool:
-    """Whether a comparison or a set holds a name that only targets have."""
+    """True if a comparison or a set holds a name that only targets have."""
     is_test = isinstance(node, (ast.Compare, ast.Set)) or (
         isinstance(node, ast.Call) and ast.unparse(node.func) in SETS
     )

@@ -101,7 +101,7 @@ def output_owner(graph: Graph, value: Value) -> object:
 
 
 def must_copy(node: Node, *, outermost: bool) -> bool:
-    """Whether a result of the node can be an output only as a copy.
+    """True if a result of the node can be an output only as a copy.
 
     Weights stand in the outermost graph, where constants are shared; ONNX Runtime gives out no sparse tensor.
     """

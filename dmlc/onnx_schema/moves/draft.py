@@ -120,7 +120,7 @@ class Draft:
         self.after.append(helper.make_node("Reshape", [self.node.output[0], shape], [y], **whole))
 
     def _copies_right(self, axis: int) -> bool:
-        """Whether each size of the input that may be 0 is the matrix's at the same place, so that 0 may copy it."""
+        """True if each size of the input that may be 0 is the matrix's at the same place, so that 0 may copy it."""
         sizes = self.sizes(0)
         if sizes is None:
             return False

@@ -49,7 +49,7 @@ def along(x: Value, axis: int, other: Value) -> Array | None:
 
 
 def averages_several(graph: Graph, x: Value, channels_each: int = 1) -> bool:
-    """Whether each mean of a normalization of ``x`` is proved to be one of two or more elements, or of none.
+    """True if each mean of a normalization of ``x`` is proved to be one of two or more elements, or of none.
 
     Of a single element the deviation is 0 and the result is the bias, whatever the element is. A kernel that computes
     ``x * a + (bias - mean * a)``, as ONNX Runtime's CPU provider does (core/providers/cpu/nn/instance_norm.cc), loses

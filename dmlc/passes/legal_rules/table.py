@@ -171,7 +171,7 @@ class Facts:
 
     @property
     def sums_on_provider(self) -> bool:
-        """Whether an execution provider adds i64, and has no matrix product of it to do so."""
+        """True if an execution provider adds i64, and has no matrix product of it to do so."""
         return self.support.computes("ReduceSum", i64) and not self.support.computes("MatMul", i64)
 
     def home(self, op: Operation, dtype: DType) -> DType | None:

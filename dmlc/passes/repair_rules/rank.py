@@ -30,7 +30,7 @@ class _Runs(Match):
 
 
 class MergeAxes(RepairRule[_Runs]):
-    """What these rules share: their operands come from reshapes, which then make the merged axes themselves."""
+    """Base of these rules: their operands come from reshapes, which then make the merged axes themselves."""
 
     repairs = ("rank",)
 
@@ -41,7 +41,7 @@ class MergeAxes(RepairRule[_Runs]):
         return _Runs(node, runs=self.runs(node, graph))
 
     def takes(self, node: Node) -> bool:
-        """Whether the rule is about the node."""
+        """True if the rule is about the node."""
         return True
 
     def _limit(self) -> int | None:

@@ -31,7 +31,7 @@ class Goal:
 
     @property
     def has_dispatches(self) -> bool:
-        """Whether nodes are dispatched by an execution provider: top_k once for each row, a search once for all."""
+        """True if nodes are dispatched by an execution provider: top_k once for each row, a search once for all."""
         return self.target.provider is not None
 
     def cost_per_element(self, op_type: str, dtype: DType) -> float:

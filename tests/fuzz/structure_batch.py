@@ -15,10 +15,11 @@ from typing import Any
 
 from fuzz_judge import Failure, Options
 from onnx import ModelProto, ValueInfoProto, inliner
-from structure_bodies import copied, reads_of, types_of
+from structure_bodies import copied, reads_of
 from structure_grower import StructureModel
 from structure_judge import choices, judge, verified
 from structure_models import generate, loads
+from structure_types import types_of
 
 #: One model in so many is verified by the package as well.
 VERIFIED = 20

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fuzz_onnx import BOOL, F32, FLOATS, I64
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper, shape_inference
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
+from structure_types import types_of
 
 _MOST = 7
 #: Operators that stay in the main graph: inside of a body, ONNX Runtime's optimizations crash on them.
@@ -47,17 +48,6 @@ def copied(model: ModelProto) -> ModelProto:
 
 def opset_of(model: ModelProto) -> int:
     return next(entry.version for entry in model.opset_import if entry.domain == "")
-
-
-def types_of(model: ModelProto) -> dict[str, TypeProto]:
-    """The types of the main graph's values, as far as inference finds them."""
-    try:
-        found = shape_inference.infer_shapes(model, data_prop=True)
-    except Exception:
-        found = model
-    graph = found.graph
-    infos = [*graph.input, *graph.output, *graph.value_info]
-    return {i.name: i.type for i in infos if i.type.WhichOneof("value")}
 
 
 def reads_of(node: NodeProto) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from fuzz_onnx import F32
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from structure_types import types_of
 
 #: Names as the compiler makes them, as exporters do, and some that are only odd.
 _STEMS = (
@@ -164,16 +165,32 @@ def unnamed_inputs(model: ModelProto, rng: random.Random) -> None:
 
 
 def wrong_declaration(model: ModelProto, rng: random.Random) -> None:
-    """A value declared with a rank or a size that it does not have: some exporters write that, and models run."""
-    made = [name for node in model.graph.node for name in node.output if name]
+    """A value declared with a rank or a size that it does not have: some exporters write that, and models run.
+
+    Inference knows all its sizes, so it contradicts the declaration.
+    """
     listed = {info.name: info for info in (*model.graph.output, *model.graph.value_info)}
+    given = {info.name for info in model.graph.input}
+    found = {n: t.tensor_type for n, t in types_of(plain_of(model)).items() if n not in given}
+    made = sorted(n for n, t in found.items() if t.HasField("shape") and all(d.dim_value for d in t.shape.dim))
+    if not made:
+        return
     name = rng.choice(made)
     shape = rng.choice(([], [7], [1, 1], ["Q", "Q"], ["Q", 3]))
     if name in listed and listed[name].type.HasField("tensor_type"):
         wrong = helper.make_tensor_value_info(name, listed[name].type.tensor_type.elem_type or F32, shape)
         listed[name].CopyFrom(wrong)
     elif name not in listed:
-        model.graph.value_info.append(helper.make_tensor_value_info(name, F32, shape))
+        model.graph.value_info.append(helper.make_tensor_value_info(name, found[name].elem_type, shape))
+
+
+def plain_of(model: ModelProto) -> ModelProto:
+    """The model without declarations of what its nodes compute."""
+    out = ModelProto.FromString(model.SerializeToString())
+    out.graph.ClearField("value_info")
+    for info in out.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    return out
 
 
 # --- the interface
@@ -207,7 +224,8 @@ def overridable(model: ModelProto, rng: random.Random) -> None:
             graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
     for inner in all_graphs(graph):
         inner.ClearField("value_info")
-        for info in inner.output:
+        states = [] if inner is graph else [i for i in inner.input if len(i.type.tensor_type.shape.dim)]
+        for info in (*inner.output, *states):
             if info.type.HasField("tensor_type"):
                 info.type.tensor_type.ClearField("shape")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fuzz_onnx import F16, F32, F64
+from fuzz_onnx import BOOL, F16, F32, F64
 from models.model_checks import run, session
 from models.result_comparison import MODEL_TOLERANCES, Tolerance, difference
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper, inliner, shape_inference
@@ -18,6 +19,8 @@ from structure_names import bodies_of
 #: Every inexact result moves by up to so many units in the last place, in so many samples; and how much further than
 #: they do another way of computing may go.
 _UNITS, _SAMPLES, _FURTHER = 4, 8, 8
+#: From this opset on ONNX Runtime has no kernel of RandomUniformLike.
+_NO_RANDOM = 22
 #: Multiples of this part of 1 need no rounding, so ties among small integers and halves stay ties.
 _PARTS = 64.0
 _EPS = {F16: 2.0**-10, F32: 2.0**-23, F64: 2.0**-52}
@@ -49,8 +52,7 @@ def _is_large(array: np.ndarray) -> bool:
 
 def _trace(model: ModelProto, feeds: Mapping[str, Any]) -> list[np.ndarray]:
     """The arrays of the main graph."""
-    out = ModelProto()
-    out.CopyFrom(model)
+    out = _inlined(model)
     listed = {info.name for info in out.graph.output}
     names = [name for node in out.graph.node for name in node.output if name and name not in listed]
     out.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
@@ -59,6 +61,13 @@ def _trace(model: ModelProto, feeds: Mapping[str, Any]) -> list[np.ndarray]:
     except Exception:
         found = run(session(model), feeds)
     return [np.asarray(v) for v in found.values() if isinstance(v, np.ndarray) and v.dtype.kind in "fiu"]
+
+
+def _inlined(model: ModelProto) -> ModelProto:
+    """A copy without functions."""
+    return (
+        inliner.inline_local_functions(model) if model.functions else ModelProto.FromString(model.SerializeToString())
+    )
 
 
 def _within(a: Any, b: Any, samples: list[Any]) -> bool:
@@ -96,14 +105,24 @@ def _sample(model: ModelProto, feeds: Mapping[str, Any], turn: int) -> dict[str,
 
 def noised(model: ModelProto, turn: int) -> ModelProto:
     """The model with each result times 1 plus a few units in the last place, where it needs rounding."""
-    out = inliner.inline_local_functions(model) if model.functions else ModelProto.FromString(model.SerializeToString())
-    _add_noise(out, out.graph, {}, random.Random(turn), itertools.count())
+    out = _inlined(model)
+    version = next(entry.version for entry in model.opset_import if entry.domain == "")
+    # ONNX Runtime has no random kernel at newer opsets
+    draw = _drawn_parts if turn % 2 and version < _NO_RANDOM else _parts_of_number
+    _add_noise(out, out.graph, {}, _Noise(random.Random(turn), itertools.count(), draw))
     return out
 
 
-def _add_noise(
-    model: ModelProto, graph: GraphProto, outer: dict[str, TypeProto], rng: random.Random, marks: Iterator[int]
-) -> None:
+@dataclass(frozen=True)
+class _Noise:
+    """A state of making noise: ``draw`` makes nodes that compute numbers from -0.5 to 0.5."""
+
+    rng: random.Random
+    marks: Iterator[int]
+    draw: Callable[[str, int, random.Random], list[NodeProto]]
+
+
+def _add_noise(model: ModelProto, graph: GraphProto, outer: dict[str, TypeProto], noise: _Noise) -> None:
     """Add noise to the results of a graph and of the graphs inside its nodes; ``outer`` are the types it captures."""
     types = {**outer, **_types(model, graph, outer)}
     nodes: list[NodeProto] = []
@@ -111,13 +130,13 @@ def _add_noise(
         twin = NodeProto.FromString(node.SerializeToString())
         nodes.append(twin)
         for body in bodies_of(twin):
-            _add_noise(model, body, types, rng, marks)
+            _add_noise(model, body, types, noise)
         if node.op_type in ("Constant", "Identity", "Reshape", "Transpose"):
             continue
         for place, name in enumerate(node.output):
             if name in types and types[name].tensor_type.elem_type in _EPS:
-                twin.output[place] = f"noise/{next(marks)}/"
-                nodes += _noise(twin.output[place], name, types[name].tensor_type.elem_type, rng)
+                twin.output[place] = f"noise/{next(noise.marks)}/"
+                nodes += _noise(twin.output[place], name, types[name].tensor_type.elem_type, noise)
     graph.ClearField("node")
     graph.node.extend(nodes)
 
@@ -133,22 +152,46 @@ def _types(model: ModelProto, graph: GraphProto, outer: dict[str, TypeProto]) ->
     return {info.name: info.type for info in infos if info.type.HasField("tensor_type")}
 
 
-def _noise(x: str, y: str, dtype: int, rng: random.Random) -> list[NodeProto]:
-    """Nodes that compute y from x: x itself if it is a multiple of 1/64, else with a factor near 1.
-
-    The factor depends on the number, so that ties stay ties; ONNX Runtime has no random kernel at every opset.
-    """
-    scales = {"p": _PARTS, "q": rng.uniform(100, 1000), "h": 0.5, "e": 2 * _UNITS * _EPS[dtype], "u": 1.0, "l": 3e4}
-    nodes = [
-        helper.make_node("Constant", [], [f"{x}{name}"], value=helper.make_tensor("", dtype, [], [value]))
-        for name, value in scales.items()
+def _noise(x: str, y: str, dtype: int, noise: _Noise) -> list[NodeProto]:
+    """Nodes that compute y from x: x itself if it is a multiple of 1/64, else with a factor near 1."""
+    constants = {"p": _PARTS, "e": 2 * _UNITS * _EPS[dtype], "u": 1.0}
+    return [
+        *_constants(x, dtype, constants),
+        *_chain(x, ("Mul", "_p", "s"), ("Floor", "s", "f"), ("Sub", "sf", "d")),
+        helper.make_node("Cast", [f"{x}d"], [f"{x}o"], to=BOOL),
+        helper.make_node("Cast", [f"{x}o"], [f"{x}m"], to=dtype),  # 1 where it was rounded
+        *noise.draw(x, dtype, noise.rng),
+        *_chain(x, ("Mul", "ne", "v"), ("Mul", "vm", "k"), ("Add", "ku", "b")),
+        helper.make_node("Mul", [x, f"{x}b"], [y]),
     ]
-    for op, operands, result in (
-        ("Mul", "p", "s"), ("Floor", "s", "f"), ("Sub", "sf", "d"), ("Abs", "d", "a"),
-        ("Mul", "al", "o"), ("Min", "ou", "m"),  # 1 where it was rounded
-        ("Mul", "q", "t"), ("Floor", "t", "g"), ("Sub", "tg", "r"), ("Sub", "rh", "n"),  # from -0.5 to 0.5
-        ("Mul", "ne", "v"), ("Mul", "vm", "k"), ("Add", "ku", "b"),
-    ):  # fmt: skip
-        inputs = [f"{x}{name}" for name in operands]
-        nodes.append(helper.make_node(op, [x, *inputs] if operands in ("p", "q") else inputs, [f"{x}{result}"]))
-    return [*nodes, helper.make_node("Mul", [x, f"{x}b"], [y])]
+
+
+def _parts_of_number(x: str, dtype: int, rng: random.Random) -> list[NodeProto]:
+    """From the number itself, so that ties stay ties."""
+    constants = _constants(x, dtype, {"q": rng.uniform(100, 1000), "h": 0.5})
+    return [*constants, *_chain(x, ("Mul", "_q", "t"), ("Floor", "t", "g"), ("Sub", "tg", "r"), ("Sub", "rh", "n"))]
+
+
+def _drawn_parts(x: str, dtype: int, rng: random.Random) -> list[NodeProto]:
+    """Anew for each element: where f16 is not rounded between nodes, ties are none."""
+    seed = float(rng.randrange(1, 10**6))
+    return [
+        helper.make_node("Cast", [x], [f"{x}w"], to=F32),
+        helper.make_node("RandomUniformLike", [f"{x}w"], [f"{x}r"], low=-0.5, high=0.5, seed=seed, dtype=F32),
+        helper.make_node("Cast", [f"{x}r"], [f"{x}n"], to=dtype),
+    ]
+
+
+def _constants(x: str, dtype: int, values: dict[str, float]) -> list[NodeProto]:
+    return [
+        helper.make_node("Constant", [], [f"{x}{name}"], value=helper.make_tensor("", dtype, [], [value]))
+        for name, value in values.items()
+    ]
+
+
+def _chain(x: str, *steps: tuple[str, str, str]) -> list[NodeProto]:
+    """Nodes on values whose names are ``x`` and one letter; ``_`` is ``x`` itself."""
+    return [
+        helper.make_node(op, [x if name == "_" else f"{x}{name}" for name in operands], [f"{x}{result}"])
+        for op, operands, result in steps
+    ]

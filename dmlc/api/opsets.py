@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING
 
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, load
-from dmlc.diagnostics import DmlcError
+from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import Graph
+from dmlc.ir import DType, Graph
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.passes.quantized_advice import NOT_LOADED_SINCE, label, repeated
 from dmlc.runtime.binding import bound
 from dmlc.targets import kernel_table
+from dmlc.targets.support import ProviderSupport
 
 if TYPE_CHECKING:
     import onnx
+
+    from dmlc.importers.opset import LostDefinition
 
 
 def written(
@@ -49,12 +52,23 @@ def imported(
     def graph_of(*, opaque: bool = False) -> Graph:
         return importers.import_model(model, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
 
+    program = _imported(model, graph_of, options, asked=asked)
+    if asked:
+        _require_kernels(program)
+    return program
+
+
+def _imported(model: onnx.ModelProto, graph_of: Callable[..., Graph], options: Options, *, asked: bool) -> Program:
+    from dmlc import importers
+
     graph = graph_of()
     opset = importers.choose_opset(graph, options.opset, options.target.min_opset, asked=asked)
     reason = ""
     if opset >= options.target.min_opset:
         try:
             program = _rewritten(graph, opset, options, model, asked=asked)
+            if asked:
+                _require_kernels(program)
             if options.target.kernels is not None:  # for any other, ONNX is made only when it is asked for
                 emitted(program, "onnx")
             return program
@@ -107,8 +121,14 @@ def _rewritten(graph: Graph, opset: int, options: Options, model: onnx.ModelProt
     def at(other: int, *notes: str) -> Program:
         importers.choose_opset(graph, other, lowest, asked=True)
         graph.notes += notes
-        return Program(graph, replace(options, opset=other), model)
+        made = Program(graph, replace(options, opset=other), model)
+        _require_kernels(made)
+        return made
 
+    if own >= lowest and (lost := _lost(program)):
+        label = f"{lost.label} has no kernel for {lost.dtype.name}, but ONNX's definition, which holds there"
+        graph.notes.append(f"opset {own}, not {opset}: {label}")
+        return Program(graph, replace(options, opset=own), model)
     kept = _kept_on_provider(program, at)
     return kept if own >= NOT_LOADED_SINCE and repeated(graph) else _kept_loadable(kept, at)
 
@@ -128,6 +148,38 @@ def _kept_by_definitions(graph: Graph, opset: int, options: Options, model: onnx
         return program
     graph.notes.remove(reason)
     return None
+
+
+def _lost(program: Program) -> LostDefinition | None:
+    """The node of the compiled model that no provider runs at its opset, but ONNX's definition at the model's own."""
+    from dmlc import importers
+
+    table, support = kernel_table(program.target), ProviderSupport(program.target, program.opset)
+    if table is None:
+        return None
+
+    def computes(kind: str, dtype: DType) -> bool:
+        return not table.knows(kind) or dtype in table.dtypes(kind, program.opset) or support.computes(kind, dtype)
+
+    return importers.lost_definition(program.graph, program.opset, computes)
+
+
+def _require_kernels(program: Program) -> None:
+    """Raises ``DmlcError`` E0502 where no provider runs a node at the opset, but ONNX's definition of it at the model's
+    own."""
+    lost = _lost(program)
+    if lost is None:
+        return
+    own = program.source_graph.origin.versions.get("", 1)
+    support = ProviderSupport(program.target, own)
+    taken = not support.leaves(lost.op_type, lost.dtype)
+    help = f"ask for --opset {own}{', for another target' if taken else ''}, or cast the operand to f32"
+    raise fail(
+        codes.NO_EXACT_FORM,
+        f"{lost.label} has no kernel for {lost.dtype.name} at opset {program.opset}; "
+        f"ONNX's definition of it holds at opset {own}",
+        help=f"{help}, if the precision suffices",
+    )
 
 
 def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:

@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dmlc.importers.broken import blaming
     from dmlc.importers.model import import_model, read_model
-    from dmlc.importers.opset import choose_opset, says_flattened, why_to_stay
+    from dmlc.importers.opset import choose_opset, lost_definition, says_flattened, why_to_stay
 
-__all__ = ["blaming", "choose_opset", "import_model", "read_model", "says_flattened", "why_to_stay"]
+__all__ = [
+    "blaming",
+    "choose_opset",
+    "import_model",
+    "lost_definition",
+    "read_model",
+    "says_flattened",
+    "why_to_stay",
+]
 
 _HOMES = {
     "blaming": "broken",
     "choose_opset": "opset",
     "import_model": "model",
+    "lost_definition": "opset",
     "read_model": "model",
     "says_flattened": "opset",
     "why_to_stay": "opset",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from onnx import NodeProto, TensorProto
 from onnx.defs import onnx_opset_version
@@ -17,6 +17,7 @@ from dmlc.onnx_schema.versions import fits, move
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, is_opaque
 from dmlc.ops.select import HARDMAX
+from dmlc.records import dataclass
 from dmlc.targets import KernelTable
 
 #: The opset that brought a type of weights, by ONNX's number; all others are older than any opset that is read.
@@ -65,9 +66,29 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class LostDefinition:
+    """A node that no kernel runs, and that ONNX's definition runs at the model's own opset only."""
+
+    label: str
+    op_type: str
+    dtype: DType
+
+
 def why_to_stay(graph: Graph, opset: int, table: KernelTable) -> str | None:
-    """The reason for a model to stay at its own opset: ONNX Runtime has no kernel for a node, but ONNX's definition of
-    it, which does not hold at ``opset``. Of f16 and f32 it has kernels, or casts. None where there is no reason."""
+    """The reason for a model to stay at its own opset, or None: a node that would lose ONNX's definition of it."""
+    lost = lost_definition(graph, opset, lambda kind, dtype: dtype in table.dtypes(kind, opset))
+    if lost is None:
+        return None
+    label = f"{lost.label} has no kernel for {lost.dtype.name}, but ONNX's definition, which holds there"
+    return f"opset {graph.origin.versions.get('', 1)}, not {opset}: {label}"
+
+
+def lost_definition(graph: Graph, opset: int, computes: Callable[[str, DType], bool]) -> LostDefinition | None:
+    """Return a node of the model that no kernel runs, but ONNX's definition of it, which does not hold at ``opset``.
+
+    ``computes`` knows the kernels there. Of f16 and f32 ONNX Runtime has kernels, or casts.
+    """
     own: int = graph.origin.versions.get("", 1)
     if own == opset:
         return None
@@ -77,12 +98,11 @@ def why_to_stay(graph: Graph, opset: int, table: KernelTable) -> str | None:
             continue
 
         def has_kernel(kind: str, dtype: DType = dtype) -> bool:
-            return dtype in table.dtypes(kind, opset)
+            return computes(kind, dtype)
 
         kind = node.origin.proto.op_type
         if not has_kernel(kind) and runs_by_body(kind, own, has_kernel) and not runs_by_body(kind, opset, has_kernel):
-            label = f"{_label(node)} has no kernel for {dtype.name}, but ONNX's definition, which holds there"
-            return f"opset {own}, not {opset}: {label}"
+            return LostDefinition(_label(node), kind, dtype)
     return None
 
 

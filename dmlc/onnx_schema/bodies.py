@@ -17,9 +17,21 @@ def runs_by_body(op_type: str, opset: int, has_kernel: Callable[[str], bool]) ->
     depends on types (``GroupNormalization``) is taken for one that holds everywhere.
     """
     body = _body(op_type, opset)
-    return body is not None and all(
-        _body(inner, opset) == () or has_kernel(inner) or runs_by_body(inner, opset, has_kernel) for inner in body
+    return (
+        _is_defined(op_type, opset)
+        and body is not None
+        and all(
+            _body(inner, opset) == () or has_kernel(inner) or runs_by_body(inner, opset, has_kernel) for inner in body
+        )
     )
+
+
+def _is_defined(op_type: str, opset: int) -> bool:
+    try:
+        schema = get_schema(op_type, opset, "")
+    except SchemaError:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
 
 
 @lru_cache(maxsize=4096)

@@ -21,6 +21,7 @@ class KernelTable:
 
     def __init__(self, source: str, operators: Mapping[str, Sequence[Sequence[Any]]]) -> None:
         self.source = source
+        self._operators = frozenset(operators)
         self._types: dict[tuple[str, str, int], frozenset[DType]] = {}
         self._inserted: set[tuple[str, str, int]] = set()
         self._last = max(last for rows in operators.values() for _, last, _ in rows)
@@ -33,6 +34,10 @@ class KernelTable:
                         self._types[op, parameter, opset] = dtypes
                         if INSERTED in words:
                             self._inserted.add((op, parameter, opset))
+
+    def knows(self, op: str) -> bool:
+        """True if the table has rows of the operator; it says nothing of others."""
+        return op in self._operators
 
     def dtypes(self, op: str, opset: int, parameter: str = "T", *, inserted: bool = False) -> frozenset[DType]:
         """The element types of the operator's type parameter at a model opset; empty where it has no kernel.

@@ -56,12 +56,14 @@ class ProviderSupport:
         found = self.of_kernel(failure, op_type)
         return found is not None and found.types is not None and dtype.name in found.types.get(parameter, ())
 
+    def leaves(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
+        """True if the provider leaves the operator on the dtype to others: no kernel takes it."""
+        kernel = self.kernel(op_type)
+        return kernel is None or dtype.name not in kernel.types.get(parameter, ())
+
     def computes(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
         """True if the provider runs the operator on the dtype: a kernel takes it, and no session fails for the type."""
-        kernel = self.kernel(op_type)
-        if kernel is None or dtype.name not in kernel.types.get(parameter, ()):
-            return False
-        return not any(
+        return not self.leaves(op_type, dtype, parameter) and not any(
             f.effect == "fails" and f.types is not None and dtype.name in f.types.get(parameter, ())
             for f in self._failures(op_type)
         )

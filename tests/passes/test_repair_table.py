@@ -89,11 +89,11 @@ def group_norm() -> Any:
 #: (failure, what, model, the opset that is asked for, what becomes of it)
 CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
     *[
-        ("reduce-integers", f"{op} of {dtype}", lambda op=op, d=dtype: r.reduction(op, r.KINDS[d], 18), 18, want)
+        (f"reduce-{name}", f"{op} of {dtype}", lambda op=op, d=dtype: r.reduction(op, r.KINDS[d], 18), 18, want)
         for op, want in (
             ("ReduceMean", REPAIRED), ("ReduceL2", REFUSED), ("ReduceLogSum", REFUSED), ("ReduceLogSumExp", REFUSED),
         )
-        for dtype in ("i32", "i64", "u32", "u64")
+        for name, dtype in (("integers", "i32"), ("integers", "i64"), ("unsigned", "u32"), ("unsigned", "u64"))
     ],
     ("reduce-f64", "ReduceMax", lambda: r.reduction("ReduceMax", r.DOUBLE, 20), 20, REFUSED),
     ("reduce-f64", "ReduceMin", lambda: r.reduction("ReduceMin", r.DOUBLE, 20), 21, REFUSED),

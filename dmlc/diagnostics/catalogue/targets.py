@@ -21,7 +21,8 @@ NO_EXACT_FORM = declare(
     "E0502",
     "an operation has no exact form for a dtype on the target",
     """The runtime has no kernel for the dtype, and no cast or rewriting around it keeps the numbers. A cast that loses
-    precision is yours to write, so that a reader sees it.""",
+    precision is yours to write, so that a reader sees it. A node of an ONNX model that no kernel runs, but ONNX's
+    definition of its operator, is refused at an asked opset at which the definition does not hold.""",
     example="""
 model m(x: f64[4]) -> (y) {
     y = erf(x)

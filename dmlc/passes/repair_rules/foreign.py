@@ -149,15 +149,15 @@ class ForeignMean(RepairRule[Match]):
     The number of elements of each mean is computed: the size of the operand by that of the sum.
     """
 
-    repairs = ("reduce-integers",)
+    repairs = ("reduce-integers", "reduce-unsigned")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if not is_opaque(node, "ReduceMean") or node.operands[0] is None:
             return None
-        (failure,) = self.repairs
         dtype = element_dtype(node.operands[0])
-        found = dtype is not None and self.support.has_type(failure, "ReduceMean", "T", dtype)
-        return Match(node) if found else None
+        if dtype is None or not any(self.support.has_type(f, "ReduceMean", "T", dtype) for f in self.repairs):
+            return None
+        return Match(node)
 
     def describe(self, match: Match) -> str:
         return "ReduceMean of integers"

@@ -18,6 +18,8 @@ Binding = dict[str, int]
 _MOST_ELEMENTS = 1 << 22
 #: Nor are those of the ends of bounds for more than this: everything that the program makes of them is computed.
 _MOST_AT_ENDS = 1 << 15
+#: Nor those that are larger than 32 for the sake of size alone: a model that refuses them all is run with each.
+_MOST_GROWN = 1 << 19
 _EQUAL = (3, 1, 17, 2, 4, 8, 16, 32, 64, 128, 224, 256, 512)
 _RANDOM = 400
 
@@ -87,7 +89,8 @@ def _wanted(
     yield first, _MOST_ELEMENTS
     yield {name: high if (high := spans[name][1]) < inf else first[name] for name in names}, _MOST_AT_ENDS
     for size in _EQUAL:
-        yield {name: size if name not in leading or size < 8 else 2 for name in names}, _MOST_ELEMENTS
+        equal = {name: size if name not in leading or size < 8 else 2 for name in names}
+        yield equal, _MOST_ELEMENTS if size <= 32 else _MOST_GROWN
     yield {name: lows[name] + 1 for name in names}, _MOST_ELEMENTS
     for attempt in range(_RANDOM):
         reach = 4 + attempt // 4 + 2 ** (attempt // 40)

@@ -113,7 +113,7 @@ def _up(op_type: str, have: int, want: int) -> list[Step]:
     if first is None:
         return [never(f"{op_type} came with a later opset than {have}")]
     steps: list[Step] = []
-    versions = _history()[op_type]
+    versions, before = _history()[op_type], first
     for since in versions:
         if not first < since <= (last or 0):
             continue
@@ -124,6 +124,10 @@ def _up(op_type: str, have: int, want: int) -> list[Step]:
             steps.append(row.up)
             if row.becomes:
                 return [*steps, partial(_rename, row.becomes), *_up(row.becomes, since, want)]
+        gone = versions[before].attributes.keys() - versions[since].attributes.keys()
+        if gone:
+            steps.append(partial(_check_gone, frozenset(gone), since))
+        before = since
         if _types(versions[first]) - _types(versions[since]):
             steps.append(partial(_check_types, versions[since]))
     return steps
@@ -156,6 +160,13 @@ def _down(op_type: str, have: int, want: int) -> list[Step]:
 
 def _rename(op_type: str, draft: Draft) -> None:
     draft.node.op_type = op_type
+
+
+def _check_gone(names: frozenset[str], since: int, draft: Draft) -> None:
+    """Refuse an attribute that the version does not have, and that no row of ``ROWS`` has said otherwise."""
+    for attribute in draft.node.attribute:
+        if attribute.name in names:
+            raise Unmovable(f"{attribute.name} went with opset {since}")
 
 
 def _types(schema: Any) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, checker, helper, parser
 
 import dmlc
 
@@ -110,3 +110,13 @@ def test_inside_of_a_branch_too() -> None:
     model.graph.input.add().CopyFrom(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
     model.graph.node[0].CopyFrom(helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch))
     assert dmlc.compile(model, target="onnx").opset == 18
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize("op", ["Add", "Mul", "Sub", "Div"])
+def test_a_model_whose_attributes_went_stays_whole(target: str, op: str) -> None:
+    call = f"{op}<broadcast = 1, axis = 0>(x, b)"
+    text = f'<ir_version: 3, opset_import: ["": 6]> g (float[2,3] x, float[2] b) => (float[2,3] y) {{ y = {call} }}'
+    made = dmlc.compile(parser.parse_model(text), target=target).to_onnx()
+    checker.check_model(made)
+    assert [entry.version for entry in made.opset_import if not entry.domain] == [6]

@@ -58,6 +58,22 @@ def test_every_change_is_an_addition_or_has_a_row(older: Any, newer: Any) -> Non
         assert row.up is not as_it_is or row.down is not as_it_is or row.becomes
 
 
+def test_an_attribute_that_went_is_refused_or_has_a_row() -> None:
+    refused = 0
+    for schemas in HISTORY.values():
+        for older, newer in pairwise(schemas):
+            for name in older.attributes.keys() - newer.attributes.keys():
+                if (newer.name, newer.since_version) in ROWS or newer.deprecated:
+                    continue
+                value = [1] if "INT" in str(older.attributes[name].type) and name == "consumed_inputs" else 1
+                n = node(newer.name, "a", "b", **{name: value})
+                assert obstacle(n, older.since_version, newer.since_version) == (
+                    f"{name} went with opset {newer.since_version}"
+                )
+                refused += 1
+    assert refused > 50
+
+
 def test_every_row_is_of_a_version_that_there_is() -> None:
     for (op, since), row in ROWS.items():
         assert (row.op, row.since) == (op, since)

@@ -50,6 +50,12 @@ REFUSALS = (
         (("asked", True),),
     ),
     Refusal(
+        "E0502",
+        "has no kernel for [a-z0-9]+ at opset [0-9]+; ONNX's definition of it holds at opset [0-9]+",
+        "the user asks for an opset at which no provider runs a node; the help names one at which it runs",
+        (("asked", True),),
+    ),
+    Refusal(
         "E0501",
         "of opset [0-9]+ has no equal at opset [0-9]+",
         "the user asks for an opset that is older than an operator of the model",

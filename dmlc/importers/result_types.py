@@ -44,7 +44,7 @@ def result_types(
             continue
         sources = _sources(reading, regions, index)
         if is_followed and sources:
-            type = _join(reading, sources)
+            type = _seen_outside(reading, regions, _join(reading, sources))
         for known in (scope.types.declared, *([] if facts is not None or is_followed else [scope.types.supposed])):
             if _open_sizes(type):
                 type = _completed(type, known(path, name), sources)
@@ -188,6 +188,16 @@ def _stacked(reading: Reading, type: TensorType, number: int) -> TensorType:
     axis = axes[number] if number < len(axes) else 0
     axis = axis + type.rank + 1 if axis < 0 else axis
     return type.with_shape((*type.shape[:axis], reading.scope.fresh(), *type.shape[axis:]))
+
+
+def _seen_outside(reading: Reading, regions: Sequence[Region], type: TensorType) -> TensorType:
+    """The type with a new dim for each size that only a value inside the node's graphs tells."""
+    if isinstance(type, ForeignType):
+        return type
+    around = [*reading.inputs, *reading.graph.inputs, *[value for region in regions for value in region.captured]]
+    known = {name for value in around if value is not None for size in value.type.shape for name in dim_names(size)}
+    sizes = [size if dim_names(size) <= known else reading.scope.fresh() for size in type.shape]
+    return type.with_shape(tuple(sizes))
 
 
 def _join(reading: Reading, types: Sequence[TensorType]) -> TensorType:

@@ -134,3 +134,21 @@ def test_a_value_takes_over_what_its_twin_provides() -> None:
     graph.replace_all_uses(second, first)
     assert first.provides == (("a", 0), ("b", 0))
     assert not second.provides
+
+
+def test_a_size_that_only_a_body_tells_is_not_asked_for_outside() -> None:
+    """A Scan inside of the body gives the size, Tile multiplies it, the Loop stacks it, and a Shape asks for it."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 19]> g (float[5,N,2,5] x) => (float[?,?,?,?,?] y)
+        <float[1,1,1,1] e = {1}, int64 turns = {3}> {
+            last, stacked = Loop (turns, "", x) <body: graph = body
+                (int64 turn, bool go, float[5,N,2,5] state) => (bool going, float[] next, float[] out)
+                <int64[4] twice = {2,1,2,1}> {
+                    next = Scan (state) <body: graph = inner (float[N,2,5] row) => (float[N,2,5] made)
+                        { made = Exp (row) }, num_scan_inputs: int = 1>
+                    out = Tile (next, twice)
+                    going = Identity (go) }>
+            s = Shape (stacked) y = Expand (e, s) }"""
+    )
+    program = dmlc.compile(model, target="onnx")
+    assert program.run({"x": np.zeros((5, 3, 2, 5), np.float32)})["y"].shape == (3, 10, 3, 4, 5)

@@ -160,6 +160,9 @@ def _valid(
             without = () if name == "loading" else _WRONG_OPTIMIZATIONS
             sessions.append(session(model, folder, optimized=name != "loading", without=without))
         except Exception as error:  # ONNX Runtime's exceptions have no common base
+            if _is_known_fault(str(error), source.model, options):
+                tally["dropped: ONNX Runtime fails on int8 at opset 21"] += 1
+                return None
             if other is not None:
                 return Failure(options, name, " ".join(str(error).split())[:300])
     return _interface(source.plain, sessions[0], options) or _numbers(source, sessions, options, tally)
@@ -177,6 +180,15 @@ def verified(case: StructureModel, options: Options, seed: int) -> Failure | Non
     verdict = dmlc.compile(case.model, **options).verify(3, seed=seed)
     empty = any(np.size(array) == 0 for array in (verdict.case or {}).values())  # kernels do not agree on nothing
     return Failure(options, "verify", str(verdict)) if verdict.status == "different" and not empty else None
+
+
+def _is_known_fault(message: str, model: ModelProto, options: Options) -> bool:
+    """True where ONNX Runtime moves int8 nodes at an opset that the model has, or that the user asks for.
+
+    From opset 21 on, its QDQ propagation makes a QuantizeLinear that contradicts itself. A model below stays below.
+    """
+    newer = "opset" in options or any(e.domain == "" and e.version >= 21 for e in model.opset_import)
+    return newer and "output_dtype INT8 does not match y_zero_point type UINT8" in message
 
 
 def _interface(before: Any, after: Any, options: Options) -> Failure | None:

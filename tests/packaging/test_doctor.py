@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,14 @@ LIBRARIES = {"numpy": "ndarray", "lark": "Lark", "onnx": "ModelProto", "networkx
 
 def doctor(site: Path, *words: str) -> tuple[int, str]:
     """The exit code and the output in an environment with these site-packages alone."""
-    path = os.pathsep.join([str(Path(dmlc.__file__).parents[1]), str(site)])
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", DRIVER, "doctor", *words],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as code:
+        # alone: beside an installed package lie the libraries of this environment
+        shutil.copytree(Path(dmlc.__file__).parent, Path(code) / "dmlc")
+        path = os.pathsep.join([code, str(site)])
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", DRIVER, "doctor", *words],
+            capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
     assert done.stderr == ""
     return done.returncode, done.stdout
 

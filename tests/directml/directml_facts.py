@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 _TYPES = {
     "f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "i64": TensorProto.INT64, "u8": TensorProto.UINT8,
-    "bool": TensorProto.BOOL,
+    "u32": TensorProto.UINT32, "bool": TensorProto.BOOL,
 }  # fmt: skip
 #: A model and its data.
 Fact = tuple[ModelProto, dict[str, np.ndarray]]
@@ -88,6 +88,9 @@ def _einsum(equation: str, operands: int) -> Fact:
 FACTS: dict[str, Callable[[], Fact]] = {
     "reduce-integers": lambda: _model(
         ("ReduceMean", {}), _of(2, 3, dtype="int64"), [("i64", [2, 1])], 18, axes=np.array([1])
+    ),
+    "reduce-unsigned": lambda: _model(
+        ("ReduceMean", {}), _of(2, 3, dtype="uint32"), [("u32", [2, 1])], 18, axes=np.array([1])
     ),
     "reduce-f64": lambda: _model(
         ("ReduceMax", {}), _of(2, 3, dtype="float64"), [("f64", [2, 1])], 20, axes=np.array([1])

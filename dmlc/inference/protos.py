@@ -10,7 +10,7 @@ from onnx import AttributeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from dmlc.inference.fact import FLOATS, INTEGERS, NOTHING, Fact, of_array
 from dmlc.ir import DTYPES, Dim, ForeignType, Tensor, TensorType, symbol
-from dmlc.onnx_schema.values import element_type
+from dmlc.onnx_schema.values import element_type, tensor_type_proto
 
 #: The language's dtypes by ONNX's number, and back.
 DTYPE_OF = {element_type(dtype): dtype for dtype in DTYPES}
@@ -65,15 +65,7 @@ def type_proto_of(fact: Fact) -> TypeProto:
     """The fact as ONNX declares it; sizes that are expressions are parameters by their text."""
     if fact.proto:
         return TypeProto.FromString(fact.proto)
-    tensor = TypeProto.Tensor(elem_type=fact.element)
-    if fact.shape is not None:
-        tensor.shape.SetInParent()
-        for size in fact.shape:
-            if isinstance(size, int):
-                tensor.shape.dim.add(dim_value=size)
-            else:
-                tensor.shape.dim.add(dim_param=str(size))
-    return TypeProto(tensor_type=tensor)
+    return tensor_type_proto(fact.element, fact.shape)
 
 
 def type_of(fact: Fact) -> TensorType:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 from onnx.shape_inference import InferenceError
 
 from dmlc.diagnostics import DmlcError, fail
@@ -31,7 +31,7 @@ from dmlc.ir import (
 from dmlc.ir.dtype import f32, i64
 from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, TYPE_NAMES, Formal, Schema, find_schema
-from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, element_type
+from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, element_type, type_proto
 from dmlc.ops.attributes import show
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value
 from dmlc.ops.constant import constant_of
@@ -132,14 +132,7 @@ def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType |
 
 
 def _value_info(name: str, type: TensorType) -> ValueInfoProto:
-    tensor = TypeProto.Tensor(elem_type=element_type(type.dtype))
-    tensor.shape.SetInParent()
-    for size in type.shape:
-        if isinstance(size, int):
-            tensor.shape.dim.add(dim_value=size)
-        else:
-            tensor.shape.dim.add(dim_param=str(size))
-    return ValueInfoProto(name=name, type=TypeProto(tensor_type=tensor))
+    return ValueInfoProto(name=name, type=type_proto(type))
 
 
 def _result(a: CarriedAttributes, index: int, type: Any) -> tuple[DType, tuple[int | str, ...]]:

@@ -9,7 +9,7 @@ from onnx import AttributeProto, TypeProto, helper, numpy_helper
 
 from dmlc.diagnostics import did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import DTYPES, DType, ForeignType, OpError, Tensor, TensorType
+from dmlc.ir import DTYPES, DType, ForeignType, OpError, Shape, Tensor, TensorType
 from dmlc.onnx_schema.schemas import Schema
 from dmlc.ops.attributes import show
 
@@ -41,13 +41,19 @@ def type_proto(type: TensorType) -> TypeProto:
     """The type as ONNX declares it; symbolic sizes are parameters by their text."""
     if isinstance(type, ForeignType):
         return TypeProto.FromString(type.proto)
-    tensor = TypeProto.Tensor(elem_type=element_type(type.dtype))
-    tensor.shape.SetInParent()
-    for size in type.shape:
-        if isinstance(size, int):
-            tensor.shape.dim.add(dim_value=size)
-        else:
-            tensor.shape.dim.add(dim_param=str(size))
+    return tensor_type_proto(element_type(type.dtype), type.shape)
+
+
+def tensor_type_proto(element: int, shape: Shape | None) -> TypeProto:
+    """A tensor's type by ONNX's number of its elements; ``shape`` is None for an unknown rank."""
+    tensor = TypeProto.Tensor(elem_type=element)
+    if shape is not None:
+        tensor.shape.SetInParent()
+        for size in shape:
+            if isinstance(size, int):
+                tensor.shape.dim.add(dim_value=size)
+            else:
+                tensor.shape.dim.add(dim_param=str(size))
     return TypeProto(tensor_type=tensor)
 
 
@@ -133,4 +139,11 @@ def attribute_protos(attributes: tuple[tuple[str, AttributeValue], ...], schema:
     return out
 
 
-__all__ = ["AttributeValue", "attribute_protos", "canonical_attributes", "element_type", "type_proto"]
+__all__ = [
+    "AttributeValue",
+    "attribute_protos",
+    "canonical_attributes",
+    "element_type",
+    "tensor_type_proto",
+    "type_proto",
+]

@@ -1,4 +1,4 @@
-"""Lay out programs as the language page does, in place; - reads stdin and writes stdout."""
+"""Format programs in place; - reads stdin and writes stdout."""
 
 from __future__ import annotations
 
@@ -20,31 +20,45 @@ from dmlc.runtime import files
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sources", metavar="SRC", nargs="+", help="a .dml program; - is stdin")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the layout would change")
+    parser.add_argument("--diff", action="store_true", help="write nothing; print the changes as a unified diff")
     add_limits(parser)
     add_report_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
     limits = Limits.of(limits_of(args))
+    looks_only = args.check or args.diff
     changed: list[str] = []
     fields: dict[str, str] = {}
+    diffs: list[str] = []
     for name in args.sources:
         source = read_source(name, limits)
         before, after = "\n".join(source.lines), text.format_source(source, limits)
-        if name == STDIN and not args.check:
+        if name == STDIN and not looks_only:
             console.result(after)
             fields["text"] = after
         if before == after:
             continue
         changed.append(name)
+        if looks_only:
+            diffs.append(_diff(before, after, name))
         if args.check:
             problem = Diagnostic(LAYOUT, f"{name}: the layout would change", help=f"dmlc fmt {name}", file=name)
             console.warn([problem])
-            diff = difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, f"{name} (laid out)")
-            console.detail("".join(diff))
-        elif name != STDIN:
+            if not args.diff:
+                console.detail(diffs[-1])
+        elif name != STDIN and not looks_only:
             # a program that was read through a link is written where it was read
             files.write_bytes(Path(os.path.realpath(name)), after.encode("utf-8"))
             console.say(f"{name}: laid out")
-    console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=not (args.check and changed))
-    return 1 if args.check and changed else 0
+    if args.diff:
+        fields["diff"] = "".join(diffs)
+        console.result(fields["diff"])
+    fine = not (args.check and changed)
+    console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=fine)
+    return 0 if fine else 1
+
+
+def _diff(before: str, after: str, name: str) -> str:
+    """Return the unified diff of a program and its formatted text; empty if they are equal."""
+    return "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, f"{name} (formatted)"))

@@ -63,7 +63,7 @@ bool_ = DType("bool", "bool", "bool", 8, np.bool_)
 #: What the language has no type for (strings, sequences, bfloat16, an unknown rank): only opaque nodes take it.
 FOREIGN = DType("foreign", "foreign", "other", 0, object)
 
-#: The language's dtypes, in the order of the language page.
+#: The language's dtypes, in the order of the language reference.
 DTYPES: tuple[DType, ...] = (f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool_)
 FLOATS: tuple[DType, ...] = (f16, f32, f64)
 INTEGERS: tuple[DType, ...] = (i8, i16, i32, i64, u8, u16, u32, u64)

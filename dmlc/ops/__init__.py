@@ -4,7 +4,7 @@ from dmlc.ir import Operation
 from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
 from dmlc.ops.constant import CONSTANT
 
-#: The operations of the language page, in families.
+#: The operations of the language reference, in families.
 FAMILIES: dict[str, tuple[Operation, ...]] = {
     "Selection": select.SELECTIONS,
     "Reductions": reduce.REDUCTIONS,

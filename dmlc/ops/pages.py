@@ -71,7 +71,7 @@ def describe(op: Operation) -> OperationPage:
     )
 
 
-# --- signatures, spelled as on the language page
+# --- signatures, spelled as on the language reference
 
 
 def _spellings(op: Operation) -> list[str]:

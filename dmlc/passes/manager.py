@@ -14,7 +14,7 @@ from dmlc.ir import Graph
 from dmlc.records import dataclass, unguarded
 from dmlc.targets import Target
 
-#: The rewrite classes of the language page, from the strictest.
+#: The rewrite classes of the language reference, from the strictest.
 EXACT, REASSOCIATES, RANGE = "exact", "reassociates", "range"
 CLASSES: tuple[str, ...] = (EXACT, REASSOCIATES, RANGE)
 

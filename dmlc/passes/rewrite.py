@@ -108,7 +108,7 @@ def merge_spans(nodes: Iterable[Node]) -> tuple[Span, ...]:
 
 
 class Rule(ABC, Generic[M]):
-    """One rewrite. ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language page.
+    """One rewrite. ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language reference.
 
     The first line of the docstring says what becomes of what; ``optional`` is false for what the target must have.
     Where ``fed_by`` names operations, one of them makes an operand of every root that matches: others are not visited.

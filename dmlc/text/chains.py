@@ -10,7 +10,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.text.tokens import Token
 from dmlc.text.tree import Call, Cast, Expr, Infix, Name, Number, Paren, Pipe, Power, Prefix, String
 
-#: The language page's table, weakest first.
+#: The language reference's table, weakest first.
 _LEVELS: tuple[tuple[str, ...], ...] = (
     ("|>",),
     ("|",),

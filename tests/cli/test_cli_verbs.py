@@ -366,6 +366,26 @@ def test_fmt(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path("head.dml").read_text() == clean
 
 
+def test_fmt_diff_prints_the_change_and_writes_nothing(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dmlc("fmt", "head.dml")[0] == 0
+    clean = Path("head.dml").read_text()
+    assert dmlc("fmt", "--diff", "head.dml") == (0, "", "")
+    messy = clean.replace("axes=[1]", "axes = [ 1 ]")
+    Path("head.dml").write_text(messy)
+    code, out, err = dmlc("fmt", "--diff", "head.dml")
+    assert (code, err) == (0, "")
+    assert out.startswith("--- head.dml\n+++ head.dml (formatted)\n@@ ")
+    removed = [line[1:] for line in out.splitlines()[2:] if line.startswith("-")]
+    added = [line[1:] for line in out.splitlines()[2:] if line.startswith("+")]
+    assert removed == [line for line in messy.splitlines() if line not in clean.splitlines()]
+    assert added == [line for line in clean.splitlines() if line not in messy.splitlines()]
+    assert Path("head.dml").read_text() == messy
+    assert dmlc("fmt", "--diff", "--check", "head.dml")[:2] == (1, out)
+    assert document(dmlc("fmt", "--diff", "head.dml", "--format", "json")[1])["diff"] == out
+    stdin(monkeypatch, messy.encode())
+    assert dmlc("fmt", "--diff", "-")[1].startswith("--- -\n")
+
+
 def test_fmt_leaves_a_broken_program_alone(dmlc: Run) -> None:
     Path("bad.dml").write_text("model m( {")
     assert dmlc("fmt", "bad.dml")[0] == 1

@@ -1,4 +1,4 @@
-"""The language page, held to its words: its program, its error, its builder, its command line."""
+"""The language reference, held to its words: its program, its error, its builder, its command line."""
 
 from __future__ import annotations
 

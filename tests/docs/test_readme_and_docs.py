@@ -12,11 +12,13 @@ import pytest
 
 from dmlc.cli.main import main
 from dmlc.diagnostics import CODES
+from dmlc.ir.dtype import DTYPES
 from dmlc.ops import OPERATIONS
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+REFERENCE = ROOT / "docs" / "reference" / "language.md"
 
 
 def blocks(language: str) -> list[str]:
@@ -82,3 +84,29 @@ def test_links_lead_somewhere_and_codes_exist(page: Path) -> None:
         assert (page.parent / target).exists(), target
     for code in re.findall(r"\b[EWI]0\d{3}\b", text):
         assert code in CODES, code
+
+
+def test_the_program_of_the_language_reference_runs_and_is_formatted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs = re.findall(r"^```dml\n(.*?)^```$", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert programs
+    for program in programs:
+        path = tmp_path / "program.dml"
+        path.write_text(program)
+        assert main(["fmt", "--check", str(path)]) == 0, capsys.readouterr().err
+        assert main(["run", str(path), "--random", "1", "--backend", "cpu"]) == 0, capsys.readouterr().err
+
+
+def test_the_language_reference_names_every_operation_and_dtype() -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    written = {word for code in re.findall(r"`([^`]*)`", text) for word in re.findall(r"\w+", code)}
+    assert not [name for name in [*OPERATIONS, *(dtype.name for dtype in DTYPES)] if name not in written]
+
+
+def test_the_program_of_the_builder_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "builder.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(compile(code, "builder.py", "exec"), {})
+    assert Path("head.onnx").stat().st_size > 0

@@ -17,7 +17,7 @@ FLOAT_ONLY = (
 )  # fmt: skip
 SIGNED = (*core.FLOATS, "i8", "i16", "i32", "i64")
 
-#: The dtypes of each operation, from the language page.
+#: The dtypes of each operation, from the language reference.
 DTYPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FLOAT_ONLY, core.FLOATS),
     "is_nan": core.FLOATS,

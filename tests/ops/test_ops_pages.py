@@ -12,7 +12,7 @@ from dmlc.ops.pages import AttributeLine, OperandLine, describe, semantics_markd
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-#: As the language page spells them.
+#: As the language reference spells them.
 SIGNATURES = [
     "argmax(x, *, axes, ties=first|last, dtype=u32|i32|i64|u64, keepdims=true)",
     "argmin(x, *, axes, ties=first|last, dtype=u32|i32|i64|u64, keepdims=true)",

@@ -1,4 +1,4 @@
-"""The registry holds what the language page names, and each declaration is complete."""
+"""The registry holds what the language reference names, and each declaration is complete."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dmlc.ops import ALL_OPERATIONS, FAMILIES, INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.constant import CONSTANT
 
-#: The language page's table, name by name.
+#: The language reference's table, name by name.
 NAMES = [
     "argmax",
     "argmin",

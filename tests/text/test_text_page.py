@@ -1,4 +1,4 @@
-"""The language page, held to its words: its program, and its error character for character."""
+"""The language reference, held to its words: its program, and its error character for character."""
 
 from __future__ import annotations
 

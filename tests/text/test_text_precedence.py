@@ -1,4 +1,4 @@
-"""Operators: the language page's table, as trees written with all their parentheses."""
+"""Operators: the language reference's table, as trees written with all their parentheses."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def detection_head() -> Graph:
-    """The program of the language page."""
+    """The program of the language reference."""
     m = Model("detection_head", batch=(1, 64), anchors=(8, 8400))
     logits = m.input("logits", "f32", "batch", "anchors", 80)
     image = m.input("image", "f16", "batch", 3, "H", "W")

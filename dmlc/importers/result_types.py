@@ -14,7 +14,7 @@ from dmlc.importers.registry import Reading
 from dmlc.importers.types import UNKNOWN, type_of
 from dmlc.inference import Fact, protos
 from dmlc.ir import FOREIGN, Dim, ForeignType, Region, TensorType, Value, dim_names
-from dmlc.onnx_schema.declared import contradicts
+from dmlc.onnx_schema.declared import common, contradicts
 from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
 from dmlc.onnx_schema.values import element_type, type_proto
 from dmlc.ops.constant import constant_of
@@ -62,7 +62,7 @@ def _completed(own: TensorType, claim: TensorType, sources: Sequence[TensorType]
     if claim is UNKNOWN or any(differ(type, claim) for type in (own, *sources)):
         return own
     if isinstance(own, ForeignType):
-        return claim
+        return claim if type_proto(own).WhichOneof("value") in (None, "tensor_type") else own
     if isinstance(claim, ForeignType):
         return own
     sizes = [
@@ -205,12 +205,18 @@ def _join(reading: Reading, types: Sequence[TensorType]) -> TensorType:
     first = types[0]
     if all(type == first for type in types):
         return first
-    if any(isinstance(type, ForeignType) or type.dtype is not first.dtype for type in types):
+    if any(isinstance(type, ForeignType) or type.rank != first.rank for type in types):
+        return _common(types)
+    if any(type.dtype is not first.dtype for type in types):
         return UNKNOWN
-    if any(type.rank != first.rank for type in types):
-        proto = type_proto(first)
-        proto.tensor_type.ClearField("shape")
-        return ForeignType(proto=proto.SerializeToString(deterministic=True))
     fresh, equal = reading.scope.fresh, reading.graph.dims.equal
     rows = zip(*(type.shape for type in types), strict=True)
     return first.with_shape(tuple([row[0] if all(equal(row[0], size) for size in row) else fresh() for row in rows]))
+
+
+def _common(types: Sequence[TensorType]) -> TensorType:
+    """The type of values that need not be tensors of one rank."""
+    found: TypeProto | None = type_proto(types[0])
+    for type in types[1:]:
+        found = None if found is None else common(found, type_proto(type))
+    return UNKNOWN if found is None else ForeignType(proto=found.SerializeToString(deterministic=True))

@@ -10,6 +10,7 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.ir import Dim, DType, ForeignType, TensorType, symbol
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.onnx_schema.declared import without_item_shapes
 
 #: The dtypes of the language by ONNX's number.
 DTYPE_OF: dict[int, DType] = {
@@ -30,7 +31,7 @@ def type_of(
     named: Callable[[str], Dim] = symbol,
 ) -> TensorType:
     """The type; ``fresh`` makes a dim for a size that has no name, ``named`` one for a size that has. ``UNKNOWN`` where
-    nothing is said."""
+    nothing is said. The shapes of items of a sequence are not believed."""
     if proto is None or proto.WhichOneof("value") is None:
         return UNKNOWN
     if proto.HasField("tensor_type"):
@@ -38,7 +39,7 @@ def type_of(
         dtype = DTYPE_OF.get(tensor.elem_type)
         if dtype is not None and tensor.HasField("shape"):
             return TensorType(dtype, tuple([_size(d, binding, fresh, named) for d in tensor.shape.dim]))
-    return ForeignType(proto=proto.SerializeToString(deterministic=True))
+    return ForeignType(proto=without_item_shapes(proto).SerializeToString(deterministic=True))
 
 
 def _size(

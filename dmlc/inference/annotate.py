@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 from dmlc.inference.fact import NOTHING, Fact
 from dmlc.inference.protos import asked_attributes, of_proto, of_tensor, of_type, type_proto_of
 from dmlc.inference.query import Query
 from dmlc.inference.registry import infer
 from dmlc.ir import Dim, DimTable, TensorType, symbol
+from dmlc.onnx_schema.declared import common
 
 #: How sizes are named that nothing names.
 _MADE_UP = "unk__"
@@ -105,12 +106,15 @@ def _joined(node: NodeProto, inner: Sequence[Sequence[Fact]], new_dim: Callable[
 
 
 def _either(a: Fact, b: Fact, new_dim: Callable[[], Dim]) -> Fact:
+    if a.proto and b.proto:
+        held = common(TypeProto.FromString(a.proto), TypeProto.FromString(b.proto))
+        return NOTHING if held is None else Fact(proto=held.SerializeToString(deterministic=True))
     if a.element != b.element or a.proto != b.proto:
         return NOTHING
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
-        return Fact(a.element, None, None, a.proto)
+        return Fact(a.element)
     sizes = [x if x == y else new_dim() for x, y in zip(a.shape, b.shape, strict=True)]
-    return Fact(a.element, tuple(sizes), None, a.proto)
+    return Fact(a.element, tuple(sizes))
 
 
 def graphs_of(node: NodeProto) -> list[GraphProto]:

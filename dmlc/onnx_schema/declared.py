@@ -50,6 +50,71 @@ def believed(declared: TypeProto, found: TypeProto) -> TypeProto:
     return found if lost or contradicts(declared, found) else declared
 
 
+def completed(declared: TypeProto, found: TypeProto) -> TypeProto:
+    """``declared``, or ``found`` where it contradicts that; with the shape that is found where none is declared.
+
+    ONNX Runtime's Scan asks for the shape of each output of its body, at least its rank (core/providers/cpu/
+    controlflow/scan_utils.cc), and its own inference may not know one. Sizes that are not numbers stay open: a name
+    would be declared a second time.
+    """
+    if contradicts(declared, found):
+        return found
+    if not found.tensor_type.HasField("shape") or declared.tensor_type.HasField("shape"):
+        return declared
+    return fixed_sizes(found)
+
+
+def fixed_sizes(type: TypeProto) -> TypeProto:
+    """A tensor's type with its rank and the sizes that are numbers; all others are open."""
+    out = TypeProto()
+    out.CopyFrom(type)
+    for size in out.tensor_type.shape.dim:
+        if not _is_fixed(size):
+            size.Clear()
+    return out
+
+
+def common(a: TypeProto, b: TypeProto) -> TypeProto | None:
+    """The most precise type that values of both types have; None where no type holds both."""
+    kind = a.WhichOneof("value")
+    if kind is None or kind != b.WhichOneof("value"):
+        return None
+    if a == b:
+        return a
+    out = TypeProto()
+    out.CopyFrom(a)
+    mine, theirs = getattr(out, kind), getattr(b, kind)
+    if kind in _HOLDERS:
+        item = common(mine.elem_type, theirs.elem_type)
+        if item is not None:
+            mine.elem_type.CopyFrom(item)
+        return None if item is None else out
+    if kind not in _TENSORS or mine.elem_type != theirs.elem_type:
+        return None
+    if not theirs.HasField("shape") or len(mine.shape.dim) != len(theirs.shape.dim):
+        mine.ClearField("shape")
+    for x, y in zip(mine.shape.dim, theirs.shape.dim, strict=False):
+        if x != y:
+            x.Clear()
+    return out
+
+
+def without_item_shapes(type: TypeProto) -> TypeProto:
+    """The type without the shapes of what it holds: no runtime checks those of a sequence that it is given."""
+    kind = type.WhichOneof("value")
+    if kind not in _HOLDERS:
+        return type
+    out = TypeProto()
+    out.CopyFrom(type)
+    held = out
+    while kind in _HOLDERS:
+        held = getattr(held, kind).elem_type
+        kind = held.WhichOneof("value")
+    if kind in _TENSORS:
+        getattr(held, kind).ClearField("shape")
+    return out
+
+
 def claims(graph: GraphProto) -> Iterator[ValueInfoProto]:
     """The declarations of a graph that its nodes may contradict: of the values they make, and of its outputs."""
     yield from graph.value_info
@@ -101,4 +166,15 @@ def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:
                 yield from attribute.graphs
 
 
-__all__ = ["believed", "claims", "contradicts", "drop_claims", "drop_contradicted", "has_claims"]
+__all__ = [
+    "believed",
+    "claims",
+    "common",
+    "completed",
+    "contradicts",
+    "drop_claims",
+    "drop_contradicted",
+    "fixed_sizes",
+    "has_claims",
+    "without_item_shapes",
+]

@@ -11,7 +11,7 @@ from dmlc.codegen.onnx.metadata import other_entries
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
-from dmlc.onnx_schema.declared import believed, contradicts
+from dmlc.onnx_schema.declared import believed, completed
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
 from dmlc.onnx_schema.values import type_proto
 from dmlc.onnx_schema.versions import NOTHING, move, unchanged
@@ -104,8 +104,7 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
     emit_nodes(inner)
     inner.outputs({})
     for made, info, (_, value) in zip(inner.proto.output, old.output, region.graph.outputs, strict=True):
-        found = type_proto(value.type)
-        made.type.CopyFrom(found if contradicts(info.type, found) else info.type)
+        made.type.CopyFrom(completed(info.type, type_proto(value.type)))
     if old.HasField("doc_string"):
         inner.proto.doc_string = old.doc_string
     return inner.proto

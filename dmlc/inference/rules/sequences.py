@@ -1,4 +1,8 @@
-"""Sequences and optionals: their types are kept as ONNX writes them."""
+"""Sequences and optionals: their types are kept as ONNX writes them.
+
+The type of an item has the sizes that are numbers and the same in all items, else open ones; it has no shape where the
+ranks differ.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +11,86 @@ from collections.abc import Sequence
 from onnx import TensorProto, TypeProto
 
 from dmlc.inference.fact import Fact
+from dmlc.inference.protos import of_proto
 from dmlc.inference.query import Query
 from dmlc.inference.registry import rule
+from dmlc.ir import Shape
+from dmlc.onnx_schema.declared import common, fixed_sizes
+from dmlc.onnx_schema.values import tensor_type_proto
 
 
-def _tensor(element: int) -> TypeProto:
-    return TypeProto(tensor_type=TypeProto.Tensor(elem_type=element))
+def _item(fact: Fact, element: int = 0) -> TypeProto:
+    """The type of a tensor as an item, of ``element`` where its own is unknown; empty where that is too."""
+    element = fact.element or element
+    return fixed_sizes(tensor_type_proto(element, fact.shape)) if element else TypeProto()
 
 
-def _sequence(item: TypeProto) -> Fact:
+def _sequence(item: TypeProto | None) -> Fact:
+    if item is None or item.WhichOneof("value") is None:
+        return Fact()
     out = TypeProto()
     out.sequence_type.elem_type.CopyFrom(item)
     return Fact(proto=out.SerializeToString(deterministic=True))
-
-
-def _of(element: int) -> Fact:
-    return _sequence(_tensor(element)) if element else Fact()
 
 
 def _proto(q: Query) -> TypeProto:
     return TypeProto.FromString(q.fact(0).proto)
 
 
+def _held(q: Query, item: TypeProto) -> Fact:
+    """The fact about one value of a container."""
+    return of_proto(item, q.new_dim)
+
+
 @rule("SequenceConstruct")
 def construct(q: Query) -> Sequence[Fact]:
-    return [_of(q.element(0))]
+    facts = [q.fact(index) for index in range(len(q.operands))]
+    element = max([fact.element for fact in facts], default=0)
+    item: TypeProto | None = _item(q.fact(0), element)
+    for fact in facts[1:]:
+        item = None if item is None else common(item, _item(fact, element))
+    return [_sequence(item)]
 
 
 @rule("SequenceEmpty")
 def empty(q: Query) -> Sequence[Fact]:
-    return [_of(q.integer("dtype", TensorProto.FLOAT))]
+    return [_sequence(tensor_type_proto(q.integer("dtype", TensorProto.FLOAT), None))]
 
 
-@rule("SequenceInsert", "SequenceErase")
-def changed(q: Query) -> Sequence[Fact]:
+@rule("SequenceInsert")
+def inserted(q: Query) -> Sequence[Fact]:
     item = _proto(q).sequence_type.elem_type
-    return [_of(item.tensor_type.elem_type)] if item.HasField("tensor_type") else [Fact()]
+    return [_sequence(common(item, _item(q.fact(1), item.tensor_type.elem_type)))]
+
+
+@rule("SequenceErase")
+def erased(q: Query) -> Sequence[Fact]:
+    return [_sequence(_proto(q).sequence_type.elem_type)]
 
 
 @rule("SplitToSequence")
 def split(q: Query) -> Sequence[Fact]:
-    return [_of(q.element(0))]
+    return [_sequence(fixed_sizes(tensor_type_proto(q.element(0), _part(q))) if q.element(0) else None)]
+
+
+def _part(q: Query) -> Shape | None:
+    """The shape of the parts of a split tensor, open along the axis where they differ."""
+    shape = q.shape(0)
+    axis = None if shape is None else q.axis(0, len(shape))
+    if shape is None or axis is None:
+        return None
+    if not q.has(1):
+        return (*shape[:axis], *([1] if q.integer("keepdims", 1) else []), *shape[axis + 1 :])
+    numbers, size = q.numbers(1), shape[axis]
+    if numbers and q.rank(1) == 0:
+        numbers = numbers if isinstance(size, int) and numbers[0] > 0 and size % numbers[0] == 0 else ()
+    part = numbers[0] if numbers and len(set(numbers)) == 1 else q.new_dim()
+    return (*shape[:axis], part, *shape[axis + 1 :])
 
 
 @rule("SequenceAt")
 def at(q: Query) -> Sequence[Fact]:
-    item = _proto(q).sequence_type.elem_type
-    return [_held(item)]
+    return [_held(q, _proto(q).sequence_type.elem_type)]
 
 
 @rule("OptionalGetElement")
@@ -62,15 +99,8 @@ def element(q: Query) -> Sequence[Fact]:
         return [q.fact(0)]
     proto = _proto(q)
     if proto.HasField("optional_type"):
-        return [_held(proto.optional_type.elem_type)]
+        return [_held(q, proto.optional_type.elem_type)]
     return [q.fact(0)]
-
-
-def _held(item: TypeProto) -> Fact:
-    """The value in a container: its rank is that of no one item."""
-    if item.HasField("tensor_type"):
-        return Fact(item.tensor_type.elem_type)
-    return Fact(proto=item.SerializeToString(deterministic=True))
 
 
 @rule("Optional")
@@ -79,7 +109,7 @@ def optional(q: Query) -> Sequence[Fact]:
     if not fact.element and not fact.proto:
         return [Fact()]
     out = TypeProto()
-    out.optional_type.elem_type.CopyFrom(TypeProto.FromString(fact.proto) if fact.proto else _tensor(fact.element))
+    out.optional_type.elem_type.CopyFrom(TypeProto.FromString(fact.proto) if fact.proto else _item(fact))
     return [Fact(proto=out.SerializeToString(deterministic=True))]
 
 
@@ -90,5 +120,11 @@ def length(q: Query) -> Sequence[Fact]:
 
 @rule("ConcatFromSequence")
 def concat(q: Query) -> Sequence[Fact]:
-    item = _proto(q).sequence_type.elem_type if q.fact(0).proto else TypeProto()
-    return [Fact(item.tensor_type.elem_type)]
+    item = _held(q, _proto(q).sequence_type.elem_type)
+    if item.shape is None:
+        return [Fact(item.element)]
+    is_new = bool(q.integer("new_axis"))
+    axis = q.axis(0, len(item.shape) + is_new)
+    if axis is None:
+        return [Fact(item.element)]
+    return [Fact(item.element, (*item.shape[:axis], q.new_dim(), *item.shape[axis + (not is_new) :]))]

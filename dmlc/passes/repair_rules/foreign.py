@@ -29,20 +29,20 @@ def element_dtype(value: Value) -> DType | None:
     return dtype_of_foreign(value.type)
 
 
-def _unsized(dtype: DType) -> ForeignType:
+def unsized_type(dtype: DType) -> ForeignType:
     from dmlc.onnx_schema.values import unsized
 
     return unsized(dtype)
 
 
-class _OnnxMaker:
+class OnnxMaker:
     """Makes nodes of ONNX operators of the domain ``ai.onnx`` at the emitted opset."""
 
     def __init__(self, rewriter: Rewriter, opset: int) -> None:
         self.rewriter = rewriter
         self.opset = opset
 
-    def __call__(self, op_type: str, type: TensorType, *operands: Value, **attributes: Any) -> Value:
+    def __call__(self, op_type: str, type: TensorType, *operands: Value | None, **attributes: Any) -> Value:
         given = tuple(sorted(attributes.items()))
         record = OpaqueAttributes(op_type=op_type, types=(type,), attributes=given)
         return self.rewriter.add(OPAQUE, operands, record)
@@ -95,7 +95,7 @@ class ForeignTruth(RepairRule[Match]):
         return "a cast to bool"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, make = match.root, _OnnxMaker(rewriter, self.support.opset)
+        root, make = match.root, OnnxMaker(rewriter, self.support.opset)
         x, type = root.operand(0), root.result.type
         dtype = element_dtype(x)
         assert dtype is not None
@@ -120,12 +120,12 @@ class ForeignLogSumExp(RepairRule[Match]):
         return "ReduceLogSumExp"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, make = match.root, _OnnxMaker(rewriter, self.support.opset)
+        root, make = match.root, OnnxMaker(rewriter, self.support.opset)
         x, axes, keeps = root.operand(0), _Axes(root), bool(attribute_of(root, "keepdims", 1))
         dtype = element_dtype(x)
         assert dtype is not None
         home = f32 if dtype is f16 else dtype
-        any_shape = _unsized(home)
+        any_shape = unsized_type(home)
         if home is not dtype:
             x = make("Cast", any_shape, x, to=_number(home))
         largest = float(np.finfo(home.numpy).max)
@@ -163,33 +163,33 @@ class ForeignMean(RepairRule[Match]):
         return "ReduceMean of integers"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, make = match.root, _OnnxMaker(rewriter, self.support.opset)
+        root, make = match.root, OnnxMaker(rewriter, self.support.opset)
         x, axes, keeps = root.operand(0), _Axes(root), bool(attribute_of(root, "keepdims", 1))
         dtype = element_dtype(x)
         assert dtype is not None
 
         def total(value: Value) -> Value:
-            return make.reduce("ReduceSum", _unsized(i64), value, axes, keeps)
+            return make.reduce("ReduceSum", unsized_type(i64), value, axes, keeps)
 
         mean = _wide_mean(make, x, dtype, total) if dtype.bits == 64 else _narrow_mean(make, x, dtype, total)
         return [make("Cast", root.result.type, mean, to=_number(dtype))]
 
 
-def _narrow_mean(make: _OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
+def _narrow_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
     """The mean in i64 of numbers of up to 32 bits, of which a sum fits i64."""
-    sums = total(make("Cast", _unsized(i64), x, to=_number(i64)))
-    return make("Div", _unsized(i64), sums, _elements_of_each(make, x, sums))
+    sums = total(make("Cast", unsized_type(i64), x, to=_number(i64)))
+    return make("Div", unsized_type(i64), sums, _elements_of_each(make, x, sums))
 
 
-def _wide_mean(make: _OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
+def _wide_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
     """The mean in i64 of 64-bit numbers, each taken apart into 2^32 h + l so that no sum overflows.
 
     With H and L the sums, n elements and H = q n + r, the mean is 2^32 q + (2^32 r + L) / n. Divisions truncate; the
     last one by one too many where its remainder has the other sign than the result.
     """
-    any_shape, apart, base = _unsized(i64), make.constant(2**32, dtype), make.constant(2**32, i64)
-    high = make("Div", _unsized(dtype), x, apart)
-    low = make("Sub", _unsized(dtype), x, make("Mul", _unsized(dtype), high, apart))
+    any_shape, apart, base = unsized_type(i64), make.constant(2**32, dtype), make.constant(2**32, i64)
+    high = make("Div", unsized_type(dtype), x, apart)
+    low = make("Sub", unsized_type(dtype), x, make("Mul", unsized_type(dtype), high, apart))
     if dtype is not i64:
         high, low = (make("Cast", any_shape, part, to=_number(i64)) for part in (high, low))
     highs, lows = total(high), total(low)
@@ -204,14 +204,14 @@ def _wide_mean(make: _OnnxMaker, x: Value, dtype: DType, total: Callable[[Value]
     mean = make("Add", any_shape, make("Mul", any_shape, whole, base), part)
     if dtype is not i64:  # nothing is negative
         return mean
-    zero, flag = make.constant(0, i64), _unsized(bool_)
+    zero, flag = make.constant(0, i64), unsized_type(bool_)
     down = make("And", flag, make("Less", flag, zero, mean), make("Less", flag, rest, zero))
     up = make("And", flag, make("Less", flag, mean, zero), make("Less", flag, zero, rest))
     lowered = make("Sub", any_shape, mean, make("Cast", any_shape, down, to=_number(i64)))
     return make("Add", any_shape, lowered, make("Cast", any_shape, up, to=_number(i64)))
 
 
-def _elements_of_each(make: _OnnxMaker, x: Value, reduced: Value) -> Value:
+def _elements_of_each(make: OnnxMaker, x: Value, reduced: Value) -> Value:
     """The number of elements in each group of ``x`` that was reduced to one; 1 if there are none, so that a division
     by it does not fail."""
     scalar, one = TensorType(i64, ()), make.constant(1, i64)

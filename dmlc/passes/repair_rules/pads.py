@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import FOREIGN, Graph, Node, Value
+from dmlc.ir import FOREIGN, Graph, Node, TensorType, Value
 from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import PAD, SLICE, PadAttributes, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.legal_rules.build import Maker
+from dmlc.passes.repair_rules.foreign import OnnxMaker, element_dtype, unsized_type
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
 from dmlc.records import dataclass
@@ -17,9 +18,10 @@ from dmlc.records import dataclass
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):
-    """``pads`` are the counts before each axis, then those after each."""
+    """``pads`` are the counts before each of ``axes``, then those after each: all axes where the rank is known."""
 
     pads: tuple[int, ...] = ()
+    axes: tuple[int, ...] = ()
 
 
 class SliceNegativePads(RepairRule[_Found]):
@@ -34,20 +36,18 @@ class SliceNegativePads(RepairRule[_Found]):
         if not is_opaque(node, "Pad") or all(self.support.of_kernel(f, "Pad") is None for f in self.repairs):
             return None
         x = node.operands[0]
-        if x is None or x.type.dtype is FOREIGN:
+        if x is None or element_dtype(x) is None:
             return None
-        pads = _pads_of(node, x.type.rank)
-        return None if pads is None or min(pads, default=0) >= 0 else _Found(node, pads=pads)
+        found = _counts_of(node, None if x.type.dtype is FOREIGN else x.type.rank)
+        return None if found is None or min(found[0], default=0) >= 0 else _Found(node, pads=found[0], axes=found[1])
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:
         x = match.root.operand(0)
+        if x.type.dtype is FOREIGN:
+            return None
         for axis, (before, after) in enumerate(_cuts(match.pads)):
             size = x.shape[axis]
-            if not before and not after:
-                continue
-            if not isinstance(size, int):
-                return Miss("axis {0}, of which {1} are cut off, has an open size", (axis, before + after), x)
-            if before + after > size:
+            if isinstance(size, int) and 0 < before + after > size:
                 return Miss("axis {0} has {1} elements, {2} are cut off", (axis, size, before + after), x)
         return None
 
@@ -55,9 +55,11 @@ class SliceNegativePads(RepairRule[_Found]):
         return f"Pad by {list(match.pads)}"
 
     def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
-        make, root = Maker(rewriter), match.root
-        x = root.operand(0)
-        rows = [(axis, *cut) for axis, cut in enumerate(_cuts(match.pads)) if any(cut)]
+        root, x, cuts = match.root, match.root.operand(0), _cuts(match.pads)
+        if x.type.dtype is FOREIGN or any(any(cut) and not isinstance(x.shape[a], int) for a, cut in enumerate(cuts)):
+            return [_OpenPad(match, OnnxMaker(rewriter, self.support.opset)).build()]
+        make = Maker(rewriter)
+        rows = [(axis, *cut) for axis, cut in enumerate(cuts) if any(cut)]
         record = SliceAttributes(
             starts=tuple([before for _, before, _ in rows]),
             ends=tuple([x.shape[axis] - after for axis, _, after in rows]),
@@ -69,9 +71,68 @@ class SliceNegativePads(RepairRule[_Found]):
         return [_padded(make, root, left, pads) if any(pads) else left]
 
 
-def _pads_of(node: Node, rank: int) -> tuple[int, ...] | None:
-    """The counts of all axes, where they are known: an attribute below opset 11, an operand since."""
-    pads, axes = attribute_of(node, "pads"), tuple(range(rank))
+class _OpenPad:
+    """The repair where a size that is cut is not known, or the rank is not: in ONNX operators, by the counts alone.
+
+    A constant pad comes first where one axis is cut on one side and padded on the other: more may be cut off than
+    there was, and then ONNX Runtime cuts what was padded. Otherwise the slice comes first.
+    """
+
+    def __init__(self, match: _Found, make: OnnxMaker) -> None:
+        self.root, self.axes, self.make = match.root, match.axes, make
+        self.cuts = _cuts(match.pads)
+        self.pads = tuple([max(count, 0) for count in match.pads])
+
+    def build(self) -> Value:
+        half = len(self.axes)
+        grows = [self.pads[i] + self.pads[i + half] for i in range(half)]
+        shrinks = [before + after for before, after in self.cuts]
+        x, out = self.root.operand(0), self.root.result.type
+        if not any(grows):
+            return self._slice(x, out)
+        mode = attribute_of(self.root, "mode", "constant")
+        if mode == "constant" and any(a and b for a, b in zip(grows, shrinks, strict=True)):
+            return self._slice(self._pad(x, self._between(x, grows)), out)
+        return self._pad(self._slice(x, self._between(x, [-count for count in shrinks])), out)
+
+    def _between(self, x: Value, changes: Sequence[int]) -> TensorType:
+        dtype = element_dtype(x)
+        assert dtype is not None
+        if x.type.dtype is FOREIGN:
+            return unsized_type(dtype)
+        return x.type.with_shape(tuple([size + change for size, change in zip(x.shape, changes, strict=True)]))
+
+    def _slice(self, x: Value, type: TensorType) -> Value:
+        rows = [(axis, *cut) for axis, cut in zip(self.axes, self.cuts, strict=True) if any(cut)]
+        lists = {
+            "starts": tuple([before for _, before, _ in rows]),
+            "ends": tuple([-after if after else _END for _, _, after in rows]),
+            "axes": tuple([axis for axis, _, _ in rows]),
+        }
+        if self.make.opset < 10:
+            return self.make("Slice", type, x, **lists)
+        return self.make("Slice", type, x, *[self.make.constant(numbers, i64) for numbers in lists.values()])
+
+    def _pad(self, x: Value, type: TensorType) -> Value:
+        mode, filled = attribute_of(self.root, "mode", "constant"), attribute_of(self.root, "value", 0.0)
+        if self.make.opset < 11:
+            return self.make("Pad", type, x, mode=mode, pads=self.pads, value=filled)
+        more = list(self.root.operands[2:])
+        if filled:
+            dtype = element_dtype(x)
+            assert dtype is not None
+            more = [self.make.constant(filled, dtype)]
+        return self.make("Pad", type, x, self.make.constant(self.pads, i64), *more, mode=mode)
+
+
+#: The end of every axis.
+_END = 2**63 - 1
+
+
+def _counts_of(node: Node, rank: int | None) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The counts and their axes, all where the rank is known; None where they are not known. Counts are an attribute
+    below opset 11, an operand since."""
+    pads, listed = attribute_of(node, "pads"), None
     if pads is None:
         data = [constant_of(v) for v in node.operands[1:]]
         if not data or data[0] is None:
@@ -80,13 +141,17 @@ def _pads_of(node: Node, rank: int) -> tuple[int, ...] | None:
         if len(node.operands) > 3 and node.operands[3] is not None:
             if data[2] is None:
                 return None
-            axes = tuple([int(axis) % rank for axis in data[2].array])
+            listed = [int(axis) for axis in data[2].array]
+    if rank is None:
+        axes = tuple(range(len(pads) // 2) if listed is None else listed)
+        return (tuple(map(int, pads)), axes) if len(pads) == 2 * len(axes) else None
+    axes = tuple(range(rank) if listed is None else [axis % rank for axis in listed])
     if len(pads) != 2 * len(axes):
         return None
     out = [0] * (2 * rank)
     for i, axis in enumerate(axes):
         out[axis], out[axis + rank] = int(pads[i]), int(pads[i + len(axes)])
-    return tuple(out)
+    return tuple(out), tuple(range(rank))
 
 
 def _cuts(pads: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -60,12 +60,12 @@ def name_of(source: ProgramSource) -> str:
 
 def load(source: ProgramSource, model: str | None, opset: int, limits: Limits) -> ir.Graph:
     """The graph that the source says; a builder's graph is copied."""
+    if not isinstance(source, (Source, str, os.PathLike)):
+        return _built(source, limits)
     from dmlc import text
 
     if isinstance(source, Source):
         return text.load(source, folder=None, model=model, opset=opset, limits=limits)
-    if not isinstance(source, (str, os.PathLike)):
-        return _built(source, limits)
     path = Path(source)
     program = text.decode(str(path), files.read_bytes(path, limits), limits)
     return text.load(program, folder=path.parent, model=model, opset=opset, limits=limits)

@@ -34,7 +34,7 @@ class Library:
 
 LIBRARIES = {
     "numpy": Library("holds all arrays", ("ndarray",)),
-    "lark": Library("makes the tables of the parser", ("Lark",)),
+    "lark": Library("parses programs", ("Lark",)),
     "onnx": Library("reads and writes ONNX models", ("ModelProto",)),
     "networkx": Library("draws graphs", ("DiGraph",)),
     _RUNTIME: Library("runs models", ("InferenceSession", "SessionOptions", "get_available_providers")),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import syntax as codes
-from dmlc.text.lalr import UnexpectedToken
 from dmlc.text.tokens import Token
 
 _OPERATORS = {"INFIX", "STAR", "MINUS", "PIPE", "AS"}
@@ -30,9 +29,8 @@ def shown(token: Token) -> str:
     return text if text[0].isalnum() or text[0] in '_`"' else f'"{text}"'
 
 
-def unexpected(start: str, tokens: Sequence[Token], error: UnexpectedToken) -> Diagnostic:
-    """The diagnostic for a token of ``start`` that cannot stand where it stands."""
-    token, accepts = error.token, error.accepts
+def unexpected(start: str, tokens: Sequence[Token], token: Token, accepts: set[str]) -> Diagnostic:
+    """The diagnostic for a token of ``start`` that cannot stand where it stands; ``accepts`` are terminals that can."""
     before = _before(tokens, token)
     if start == "dim" and before is not None:
         bounds = _bounds(token, before, accepts)

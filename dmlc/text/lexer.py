@@ -6,8 +6,7 @@ The patterns are the terminals of ``dml.lark``. What is wrong is collected, so t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Source
@@ -17,24 +16,31 @@ from dmlc.text.tokens import Token
 
 _ITEM_STARTS = frozenset({"DIM", "CONST", "DEF", "MODEL"})
 _STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
-#: About so many tokens are given at once.
-_CHUNK = 500
 #: What may stand behind the last token of a line.
 _BLANKS = " \t\r"
 _OPENED_BY = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 
 
 class Patterns:
-    """The terminals of the grammar, as its tables have them, as one regular expression, and the keywords among them."""
+    """The terminals of the grammar as one regular expression, and the keywords among them."""
 
-    def __init__(self, terminals: Iterable[dict[str, Any]]) -> None:
-        self.keywords: dict[str, str] = {row["word"]: row["name"] for row in terminals if row["word"]}
-        pieces = [row for row in terminals if not row["word"] and row["name"] not in ("NL", "BLANK")]
+    def __init__(self, terminals: Iterable[Any]) -> None:
+        """``terminals`` are those of a ``lark.Lark``."""
+        words = {t.pattern.value: t.name for t in terminals if t.pattern.type == "str" and t.pattern.value.isalpha()}
+        self.keywords: dict[str, str] = words
+        skipped = {"NL", "BLANK", *words.values()}
+        pieces = sorted([t for t in terminals if t.name not in skipped], key=_order)
         # A quote that is never closed takes the rest of the line.
-        groups = "|".join([f"(?P<{row['name']}>{row['pattern']})" for row in pieces])
+        groups = "|".join([f"(?P<{t.name}>{t.pattern.to_regexp()})" for t in pieces])
         pattern = re.compile(rf"[ \t]*(?:{groups}|(?P<BAD>[\"`].*|.))")
         self.scan = pattern.finditer
         self.names = {number: name for name, number in pattern.groupindex.items()}
+
+
+def _order(terminal: Any) -> tuple[Any, ...]:
+    """Order terminals so that the longer sign is tried first: ``->`` before ``-``, ``==`` before ``=``."""
+    is_sign = terminal.pattern.type == "str"
+    return -terminal.priority, is_sign, -len(terminal.pattern.value) if is_sign else 0, terminal.name
 
 
 class Lexed:
@@ -56,7 +62,7 @@ def tokenize(source: Source, patterns: Patterns, limits: Limits) -> Lexed:
     """All tokens. Raises ``DmlcError`` at once where they are too many (E0116), where ``(`` and ``[`` nest too deep
     (E0105), and for a name that is too long (E0442)."""
     lexer = Lexer(source, limits)
-    lexer.out.tokens.extend(chain.from_iterable(lexer.chunks(patterns)))
+    lexer.run(patterns)
     return lexer.out
 
 
@@ -67,14 +73,13 @@ def _is_named(keyword: Token) -> bool:
 
 
 class Lexer:
-    """The lexer at work. ``chunks`` gives the tokens, ``out.problems`` what was wrong with those given so far."""
+    """The lexer at work: ``run`` fills ``out``."""
 
     def __init__(self, source: Source, limits: Limits) -> None:
         self.out = Lexed(source)
         self.limits = limits
         self.most = limits.nesting
-        self.tokens: list[Token] = []  # those that are not given yet, and the last that was
-        self.given = 0
+        self.tokens = self.out.tokens
         self.inserted = 0  # tokens that no text stands for: ends of statements, what a bracket left open
         self.open: list[Token] = []  # brackets
         self.nesting = 0  # how many of them are not braces
@@ -91,8 +96,7 @@ class Lexer:
             "RBRACE": self.closing_brace,
         }
 
-    def chunks(self, patterns: Patterns) -> Iterator[list[Token]]:
-        """All tokens, some lines at a time, so that who reads them needs no more than these."""
+    def run(self, patterns: Patterns) -> None:
         source, tokens, comments = self.out.source, self.tokens, self.out.comments
         scan, names, keywords, special = patterns.scan, patterns.names, patterns.keywords, self.special
         make, add = Token, tokens.append
@@ -101,11 +105,7 @@ class Lexer:
             lines = [" " + lines[0][1:], *lines[1:]]  # a byte order mark
         for number, line in enumerate(lines, 1):
             is_first = True
-            if len(tokens) > _CHUNK:
-                self.given += len(tokens) - 1
-                yield tokens[:-1]
-                del tokens[:-1]
-            if len(line) > self.limits.name_length or self.given + len(tokens) + len(line) > self.limits.tokens:
+            if len(line) > self.limits.name_length or len(tokens) + len(line) > self.limits.tokens:
                 self.check_line(patterns, number, line)
             for match in scan(line.rstrip(_BLANKS)):
                 group: Any = match.lastindex
@@ -128,7 +128,6 @@ class Lexer:
                     continue
                 add(token)
         self.finish()
-        yield tokens
 
     def check_line(self, patterns: Patterns, number: int, line: str) -> None:
         """A line that could pass a limit, before anything is made of it. A token takes a character or more.
@@ -136,7 +135,7 @@ class Lexer:
         Names, numbers, strings and signs count; comments and ends of lines do not.
         """
         limits, source = self.limits, self.out.source
-        count = self.given + len(self.tokens) - self.inserted
+        count = len(self.tokens) - self.inserted
         for match in patterns.scan(line.rstrip(_BLANKS)):
             count += match.lastgroup != "COMMENT"
             if match.lastgroup == "NAME" and len(match["NAME"].strip("`")) > limits.name_length:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
-from itertools import chain
-from pathlib import Path
+from functools import cache
 from typing import Any
+
+from lark import UnexpectedToken
 
 from dmlc.diagnostics import Diagnostic, Label, Source, fail, naming
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir.collector import collector_paused
-from dmlc.text.build import Builder, body_of
+from dmlc.text.build import body_of
 from dmlc.text.chains import SyntaxProblem
 from dmlc.text.decode import INSTEAD
-from dmlc.text.lalr import PIECE_TABLES, TABLES, Machine, UnexpectedToken, load_tables
-from dmlc.text.lexer import Lexed, Lexer, Patterns, tokenize
+from dmlc.text.grammar import parser_of
+from dmlc.text.lexer import Lexed, Patterns, tokenize
 from dmlc.text.report import together
 from dmlc.text.tokens import Token
 from dmlc.text.tree import Program
@@ -29,21 +29,7 @@ _PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "
 def parse(source: Source, limits: Limits = DEFAULTS) -> Program:
     """The syntax tree of a program. Raises ``DmlcError`` with every mistake of its syntax (E01)."""
     with naming(source.name):
-        return _parse(source, limits)
-
-
-def _parse(source: Source, limits: Limits) -> Program:
-    _check_size(source, limits)
-    lexer = Lexer(source, limits)
-    tokens = chain.from_iterable(lexer.chunks(_patterns()))
-    end = Token(source, 1, 1, 1, 1, "$END", "")
-    try:
-        program: Program = _machine(TABLES, limits).run("program", tokens, end)
-        if lexer.tokens and not lexer.out.problems:
-            return program
-    except (SyntaxProblem, UnexpectedToken):
-        pass  # what is wrong is told of the pieces
-    return parse_tokens(lex(source, limits), limits)
+        return parse_tokens(lex(source, limits), limits)
 
 
 def lex(source: Source, limits: Limits = DEFAULTS) -> Lexed:
@@ -70,26 +56,24 @@ def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
             return program
         except SyntaxProblem as problem:
             first = [problem.diagnostic]
-        except UnexpectedToken as error:
-            from dmlc.text.expected import unexpected
-
-            first = [unexpected("program", lexed.tokens, error)]
     # Statement by statement the same mistake is found again, and the others with it.
     raise together([*lexed.problems, *_Search(lexed.tokens, limits).problems] or first)
 
 
 def _run(start: str, tokens: Sequence[Token], limits: Limits) -> Any:
-    return _machine(PIECE_TABLES, limits).run(start, tokens, tokens[-1].after("$END"))
+    """Return what the builder makes of ``tokens``. Raises ``SyntaxProblem``."""
+    try:
+        return parser_of(limits).parse(tokens, start=start)
+    except UnexpectedToken as error:
+        from dmlc.text.expected import unexpected
 
-
-@lru_cache(maxsize=8)
-def _machine(tables: Path, limits: Limits) -> Machine:
-    return Machine(load_tables(tables), Builder(limits))
+        found = error.token if isinstance(error.token, Token) else tokens[-1].after("$END")
+        raise SyntaxProblem(unexpected(start, tokens, found, error.accepts)) from None
 
 
 @cache
 def _patterns() -> Patterns:
-    return Patterns(load_tables()["terminals"])
+    return Patterns(parser_of().terminals)
 
 
 # --- all mistakes
@@ -144,11 +128,7 @@ class _Search:
             return _run(start, piece, self.limits)
         except SyntaxProblem as problem:
             self.problems.append(problem.diagnostic)
-        except UnexpectedToken as error:
-            from dmlc.text.expected import unexpected
-
-            self.problems.append(unexpected(start, piece, error))
-        return None
+            return None
 
     def outside(self, first: Token, opens: bool) -> None:
         from dmlc.text.expected import COMMENT_SIGNS, shown

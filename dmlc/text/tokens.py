@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from dmlc.diagnostics import Span
 from dmlc.records import dataclass, unguarded
 
@@ -11,6 +13,8 @@ from dmlc.records import dataclass, unguarded
 class Token(Span):
     """``type`` is the terminal's name. As a place it equals any other of the same stretch."""
 
+    start_pos: ClassVar[None] = None  # Lark copies both to the end of the text
+    end_pos: ClassVar[None] = None
     type: str
     text: str
 

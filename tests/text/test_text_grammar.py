@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-
-import pytest
 from lark import Lark
 from text_helpers import source
 
 from dmlc import text
 from dmlc.diagnostics import Span
 from dmlc.text import grammar, parser
-from dmlc.text.lalr import PIECE_TABLES, STARTS, TABLES
+from dmlc.text.grammar import STARTS
 from dmlc.text.tree import Call, Infix, Model, Name, Number
 
 PROGRAM = """dml 1
@@ -42,13 +39,6 @@ def lark_with_basic_lexer() -> Lark:
 def test_the_grammar_is_strictly_lalr() -> None:
     """strict=True makes every shift/reduce conflict and every pair of overlapping terminals an error."""
     lark_with_basic_lexer()
-
-
-def test_the_tables_are_those_of_the_grammar() -> None:
-    """After a change of dml.lark: ``python -m dmlc.text.grammar``."""
-    pieces = grammar.piece_tables()
-    assert grammar.text_of(pieces) == PIECE_TABLES.read_text(encoding="utf-8")
-    assert grammar.text_of(grammar.tables(pieces)) == TABLES.read_text(encoding="utf-8")
 
 
 def test_our_lexer_gives_the_tokens_of_larks() -> None:
@@ -91,23 +81,6 @@ def test_trees_compare_without_spans() -> None:
     assert one != other
 
 
-@pytest.mark.parametrize(
-    "more", ["", "def g() {\n    return f(x,), [], [[1,], -2,], (3), h(k=1, j=2,), a.b.c(), -x ** 2\n}\n"]
-)
-def test_the_short_tables_read_what_larks_read(more: str) -> None:
-    """Whole programs are read by tables in which rules that pass one part on take no step."""
-    text_of = source(PROGRAM + more)
-    by_short, by_long = parser.parse(text_of), parser.parse_tokens(parser.lex(text_of))
-    assert by_short == by_long
-    assert spans_of(by_short) == spans_of(by_long)
-
-
-def test_the_short_tables_have_no_rule_that_passes_its_part_on() -> None:
-    rules = grammar.tables(grammar.piece_tables())["rules"]
-    assert rules
-    assert not [rule for rule in rules if rule["single"] and rule["size"] == 1]
-
-
 def test_a_token_is_the_place_of_what_it_says() -> None:
     text_of = source("model m(x: f32[4]) -> (y) {\n    return x\n}\n")
     token = next(t for t in parser.lex(text_of).tokens if t.type == "RETURN")
@@ -116,24 +89,3 @@ def test_a_token_is_the_place_of_what_it_says() -> None:
     assert place == token
     assert len({token, place}) == 1
     assert token != Span(text_of, 2, 5, 2, 12)
-
-
-def test_a_long_program_is_read_as_its_lines_are() -> None:
-    """The lexer gives tokens some lines at a time; what ends a statement is seen over that edge too."""
-    lines = [f"    v{n} = relu(\n        x,\n    )\n        |> exp()" for n in range(300)]
-    text_of = source("\n".join(["model m(x: f32[4]) -> (y) {", *lines, "    return v299", "}", ""]))
-    whole = parser.parse(text_of)
-    assert whole == parser.parse_tokens(parser.lex(text_of))
-    (model,) = whole.items
-    assert isinstance(model, Model)
-    assert [assign.span.line for assign in model.body] == [4 * n + 2 for n in range(300)]
-
-
-def spans_of(node: object) -> list[Span]:
-    """All places in a tree, in the order of its fields."""
-    if isinstance(node, Span):
-        return [node]
-    parts = (
-        node if isinstance(node, tuple) else [getattr(node, f.name) for f in fields(node)] if is_dataclass(node) else ()
-    )
-    return [span for part in parts for span in spans_of(part)]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import onnx
 
     from dmlc.codegen.numpy import Style
-    from dmlc.codegen.onnx.placement import Placement as Report
+    from dmlc.placement.report import Placement as Report
     from dmlc.runtime.weights import Placement
     from dmlc.verify import Verdict
 
@@ -116,7 +116,7 @@ class Program:
         """
         placed: list[Diagnostic] = []
         if self.target.provider is not None:
-            from dmlc.codegen.onnx.placement_advice import diagnose
+            from dmlc.placement.advice import diagnose
 
             placed = [d for _, d in diagnose(self.placement())]
         return judged([d.in_file(self.source_name) for d in (*self.advice, *placed)], strict=strict)
@@ -127,11 +127,12 @@ class Program:
 
         Raises ``ValueError`` for a target without a provider.
         """
-        from dmlc.codegen.onnx.placement import placement
+        from dmlc.inference.model_facts import types_by_name
+        from dmlc.placement.report import placement
 
         level = feature_level or self.target.feature_level or ""
         if level not in self._placements:
-            types = _types(self.graph)
+            types = types_by_name(self.graph)
             self._placements[level] = placement(
                 self._emitted("onnx").payload, self.target, feature_level=level, types=types
             )
@@ -423,16 +424,6 @@ def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
 
         return numpy_code.emit(lowered.graph, style)
     raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")
-
-
-def _types(graph: ir.Graph) -> dict[str, ir.TensorType]:
-    """The types of the graph's named values."""
-    values = [*graph.inputs, *[value for node in graph for value in node.results]]
-    types: dict[str, ir.TensorType] = {}
-    for value in values:
-        if value.name:
-            types.setdefault(value.name, value.type)  # the first that says a name keeps it
-    return types
 
 
 def _index_limits(graph: ir.Graph) -> dict[str, ir.Dim]:

@@ -21,11 +21,12 @@ from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, read_source
-from dmlc.codegen.onnx.placement import Placement, placement
-from dmlc.codegen.onnx.placement_advice import PLACEMENT_CODES, diagnose
 from dmlc.diagnostics import Diagnostic, DmlcError, Source, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
+from dmlc.inference.model_facts import types_by_name
+from dmlc.placement.advice import PLACEMENT_CODES, diagnose
+from dmlc.placement.report import Placement, placement
 from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.targets import Target, load_target, target_names
@@ -145,7 +146,8 @@ def _report(args: argparse.Namespace, target: Target, program: api.Program | Non
     if model is None:
         limits = Limits.of(limits_of(args))
         model = importers.read_model(path, files.read_bytes(path, limits), limits)
-    return placement(model, target, feature_level=level, binding=dict(args.bind))
+    types = None if program is None else types_by_name(program.source_graph)
+    return placement(model, target, feature_level=level, binding=dict(args.bind), types=types)
 
 
 def _fix(args: argparse.Namespace, target: Target, report: Placement) -> str:

@@ -20,7 +20,7 @@ def nodes_after(program: api.Program) -> Counter[str]:
     """
     if program.target.code == "numpy":
         return operations(program.graph)
-    from dmlc.codegen.onnx.node_counts import node_counts
+    from dmlc.placement.node_counts import node_counts
 
     return node_counts(api.emitted(program, "onnx").payload)
 
@@ -33,7 +33,7 @@ def nodes_before(program: api.Program, plain: api.Program | None) -> Counter[str
     if program.target.code == "numpy":
         return operations(program.source_graph)
     if program.source_model is not None:
-        from dmlc.codegen.onnx.node_counts import node_counts
+        from dmlc.placement.node_counts import node_counts
 
         return node_counts(program.source_model)
     return None if plain is None else nodes_after(plain)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from dmlc import __version__
-from dmlc.codegen.onnx.placement import Placement
-from dmlc.codegen.onnx.placement_advice import PLACEMENT_CODES, diagnose
 from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span
+from dmlc.placement.advice import PLACEMENT_CODES, diagnose
+from dmlc.placement.report import Placement
 
 #: Severities by the names of SARIF and of GitHub.
 _SARIF = {"error": "error", "warning": "warning", "advice": "note"}

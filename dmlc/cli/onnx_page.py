@@ -9,11 +9,11 @@ import onnx
 
 from dmlc.cli.console import table
 from dmlc.codegen.onnx.metadata import model_facts, other_entries
-from dmlc.codegen.onnx.node_counts import node_counts
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import BAD_MODEL_FILE
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import as_dtype
+from dmlc.placement.node_counts import node_counts
 from dmlc.runtime import files
 
 

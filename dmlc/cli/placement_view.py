@@ -6,8 +6,8 @@ from typing import Any
 
 from dmlc.cli.console import table
 from dmlc.cli.report import human_bytes
-from dmlc.codegen.onnx.placement import NodePlacement, Placement
 from dmlc.ir import Dim, DimExpr
+from dmlc.placement.report import NodePlacement, Placement
 
 
 def placement_text(report: Placement) -> str:

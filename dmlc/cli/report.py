@@ -10,8 +10,9 @@ import onnx
 
 from dmlc import api
 from dmlc.cli.console import count
-from dmlc.codegen.onnx.statistics import Statistics, statistics
-from dmlc.ir import Dim, DimExpr, Graph, TensorType
+from dmlc.inference.model_facts import types_by_name
+from dmlc.ir import Dim, DimExpr, Graph
+from dmlc.placement.statistics import Statistics, statistics
 from dmlc.records import dataclass
 
 #: Terms of an expression of dims that are shown.
@@ -37,17 +38,7 @@ class Comparison:
 
 def side(model: onnx.ModelProto, graph: Graph, size: int) -> Side:
     """The column of a model; ``graph`` knows more types than ONNX infers."""
-    return Side(statistics(model, _types(graph)), size)
-
-
-def _types(graph: Graph) -> dict[str, TensorType]:
-    """The types of the graph's values by name, those of inner graphs too."""
-    out: dict[str, TensorType] = {}
-    for node in graph:
-        for region in node.regions:
-            out |= _types(region.graph)
-    values = [*graph.inputs, *[value for node in graph for value in node.results]]
-    return out | {value.name: value.type for value in values if value.name}
+    return Side(statistics(model, types_by_name(graph)), size)
 
 
 def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> Comparison:

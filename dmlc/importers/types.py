@@ -8,6 +8,7 @@ from onnx import TensorProto, TypeProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
+from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import Dim, DType, ForeignType, TensorType, symbol
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.onnx_schema.declared import without_item_shapes
@@ -20,8 +21,6 @@ DTYPE_OF: dict[int, DType] = {
     TensorProto.BOOL: bool_,
 }  # fmt: skip
 UNKNOWN = ForeignType()
-#: What some exporters write where they do not know a size.
-_NO_NAMES = frozenset(("", "?", "None", "-1", "unk", "unknown"))
 
 
 def type_of(
@@ -53,7 +52,7 @@ def _size(
     if proto.dim_value < -1:  # -1 is what some exporters write for a size that they do not know
         raise fail(codes.BROKEN_MODEL, f"an axis has size {proto.dim_value}")
     name = proto.dim_param
-    if name in _NO_NAMES:
+    if name in NO_NAMES:
         return fresh()
     return binding[name] if name in binding else named(name)
 

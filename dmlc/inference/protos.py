@@ -15,6 +15,8 @@ from dmlc.onnx_schema.values import element_type, tensor_type_proto
 #: The language's dtypes by ONNX's number, and back.
 DTYPE_OF = {element_type(dtype): dtype for dtype in DTYPES}
 ELEMENT_OF = {dtype: number for number, dtype in DTYPE_OF.items()}
+#: What some exporters write where they do not know a size.
+NO_NAMES = frozenset(("", "?", "None", "-1", "unk", "unknown"))
 #: Constants whose elements take part: integers and truths up to the first number, floats up to the second.
 _MOST_INTEGERS, _MOST_FLOATS = 1024, 16
 
@@ -39,7 +41,7 @@ def of_proto(proto: TypeProto, new_dim: Callable[[], Dim]) -> Fact:
 def _size(proto: TypeProto.Tensor.Shape.Dimension, new_dim: Callable[[], Dim]) -> Dim:
     if proto.HasField("dim_value") and proto.dim_value >= 0:
         return int(proto.dim_value)
-    return symbol(proto.dim_param) if proto.dim_param else new_dim()
+    return new_dim() if proto.dim_param in NO_NAMES else symbol(proto.dim_param)
 
 
 def of_tensor(tensor: TensorProto) -> Fact:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, defs
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
@@ -85,6 +85,18 @@ def check_functions(model: ModelProto, limits: Limits) -> None:
         raise limits.passed("nodes", "with the bodies of its functions the model has", total)
 
 
+def graphs_of(node: NodeProto) -> list[GraphProto]:
+    """The graphs inside a node."""
+    out: list[GraphProto] = []
+    attributes = node.attribute
+    for attribute in attributes if attributes else ():
+        if attribute.type == AttributeProto.GRAPH:
+            out.append(attribute.g)
+        elif attribute.type == AttributeProto.GRAPHS:
+            out.extend(attribute.graphs)
+    return out
+
+
 def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     """The nodes, and those of the graphs inside them."""
     waiting = [iter(nodes)]
@@ -94,8 +106,4 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             waiting.pop()
             continue
         yield node
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                waiting.append(iter(attribute.g.node))
-            elif attribute.type == AttributeProto.GRAPHS:
-                waiting += [iter(graph.node) for graph in attribute.graphs]
+        waiting += [iter(graph.node) for graph in graphs_of(node)]

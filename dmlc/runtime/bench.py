@@ -18,10 +18,11 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.codegen.onnx.node_counts import is_constant, subgraphs
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, DimExpr
+from dmlc.onnx_schema.functions import graphs_of
+from dmlc.placement.node_counts import is_constant
 from dmlc.records import dataclass
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.session import onnxruntime, open_session, session_options
@@ -77,7 +78,7 @@ def nodes_of(graph: GraphProto, *, inside: bool = False) -> Iterator[tuple[NodeP
         if is_constant(node):
             continue
         yield node, inside
-        for inner in subgraphs(node):
+        for inner in graphs_of(node):
             yield from nodes_of(inner, inside=True)
 
 

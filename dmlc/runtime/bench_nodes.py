@@ -11,8 +11,9 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.codegen.onnx.node_counts import is_constant, subgraphs
 from dmlc.ir import Array
+from dmlc.onnx_schema.functions import graphs_of
+from dmlc.placement.node_counts import is_constant
 from dmlc.runtime.bench import median_run, nodes_of
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.session import open_session, session_options
@@ -67,7 +68,7 @@ def _constants(graph: GraphProto) -> Iterator[TensorProto]:
 def _read(node: NodeProto) -> list[str]:
     """The values that a node reads, its inner graphs included, each once."""
     names = [name for name in node.input if name]
-    for graph in subgraphs(node):
+    for graph in graphs_of(node):
         for inner in graph.node:
             names += _read(inner)
         names += [output.name for output in graph.output]
@@ -77,7 +78,7 @@ def _read(node: NodeProto) -> list[str]:
 def _made_inside(node: NodeProto) -> set[str]:
     """The values that the inner graphs of a node make themselves."""
     out: set[str] = set()
-    for graph in subgraphs(node):
+    for graph in graphs_of(node):
         out |= {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
         for inner in graph.node:
             out |= {*inner.output} | _made_inside(inner)

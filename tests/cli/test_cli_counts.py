@@ -13,7 +13,7 @@ import pytest
 from onnx import parser
 
 from dmlc.cli.main import main
-from dmlc.codegen.onnx.node_counts import node_counts
+from dmlc.placement.node_counts import node_counts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BRANCHES = """

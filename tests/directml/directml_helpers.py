@@ -14,8 +14,8 @@ import onnx
 from onnx_cases import Bench, build
 
 import dmlc
-from dmlc.codegen.onnx.placement import NodePlacement, Placement
 from dmlc.ir import DType, Operation
+from dmlc.placement.report import NodePlacement, Placement
 from dmlc.runtime import bench
 from dmlc.runtime.session import open_session, session_options
 

@@ -25,9 +25,9 @@ from directml_provider import missing_provider
 from onnx_cases import declared, evaluate
 
 import dmlc
-from dmlc.codegen.onnx.placement import placement
-from dmlc.codegen.onnx.placement_advice import diagnose
 from dmlc.ir.dtype import bool_, f32, i64, u8
+from dmlc.placement.advice import diagnose
+from dmlc.placement.report import placement
 from dmlc.runtime.session import session_options
 from dmlc.targets import load_target
 from dmlc.targets.provider import provider

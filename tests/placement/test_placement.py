@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from dmlc.codegen.onnx.placement import Placement, placement
+from dmlc.placement.report import Placement, placement
 from dmlc.targets import load_target, target_names
 
 F16, F32, F64, I32, I64, BOOL = (

@@ -8,7 +8,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.cli.main import main
-from dmlc.codegen.onnx.placement import placement
+from dmlc.placement.report import placement
 from dmlc.targets import load_target
 
 #: Nodes that make q of constants; nothing but running them tells its size.

@@ -9,20 +9,19 @@ from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
-from dmlc.codegen.onnx.known import Scope, bind, names_of
-from dmlc.codegen.onnx.node_counts import subgraphs
-from dmlc.codegen.onnx.node_placement import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
-from dmlc.codegen.onnx.partition import Partitions
-from dmlc.codegen.onnx.skeleton import inferred
-from dmlc.ir import Array, Dim, TensorType
+from dmlc.inference.model_facts import GraphFacts, facts_of_model
+from dmlc.ir import Dim, TensorType
+from dmlc.onnx_schema.functions import graphs_of
+from dmlc.placement.costs import node_bytes, node_dispatches, total
+from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
+from dmlc.placement.partition import Partitions
+from dmlc.placement.values import Scope, told_names
 from dmlc.records import dataclass
-from dmlc.targets import Target, dispatches
+from dmlc.targets import Target
 from dmlc.targets.directml import least_feature_level, level_key
 from dmlc.targets.provider import Provider, provider
 
 _DOMAINS = ("", "ai.onnx")
-#: Operators that read no more of their first operand than they write.
-_READ_IN_PART = frozenset(("Gather", "GatherElements", "GatherND", "Slice"))
 
 
 @dataclass(slots=True)
@@ -83,11 +82,11 @@ class Placement:
 
     @property
     def dispatches(self) -> Dim | None:
-        return _total([node.dispatches for node in self.nodes])
+        return total([node.dispatches for node in self.nodes])
 
     @property
     def bytes(self) -> Dim | None:
-        return _total([node.bytes for node in self.nodes])
+        return total([node.bytes for node in self.nodes])
 
     @property
     def verdict(self) -> str:
@@ -109,15 +108,6 @@ class Placement:
         return f"{nodes}: {said}; {graphs}" if said else f"{nodes}, all on DirectML, in {graphs}"
 
 
-def _total(values: list[Dim | None]) -> Dim | None:
-    out: Dim = 0
-    for value, count in Counter(values).items():
-        if value is None:
-            return None
-        out = out + value * count
-    return out
-
-
 def placement(
     model: ModelProto,
     target: Target,
@@ -133,28 +123,23 @@ def placement(
     """
     if target.provider is None:
         raise ValueError(f"target {target.name} has no provider")
-    binding = binding or {}
-    bound = bind(model, binding) if binding else model
-    bare = inferred(bound, None if binding else types)
+    known = facts_of_model(model, types, binding)
     opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
     level = feature_level or target.feature_level or least_feature_level()
-    work = _Work(provider(target.provider), target, level, opsets, types or {}, binding)
-    scope = Scope()
-    work.graph(bare.graph, scope, "")
+    work = _Work(provider(target.provider), target, level, opsets)
+    work.graph(known.graph, known.facts, None, "")
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
-    dims = [n for n in names_of([scope.of(i.name) for i in bare.graph.input]) if not n.startswith(("?", "unk__"))]
     most = max(levels, key=level_key)
-    return Placement(target.name, opsets.get("", 0), level, work.nodes, work.partitions, most, dims)
+    return Placement(target.name, opsets.get("", 0), level, work.nodes, work.partitions, most, told_names(known.named))
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was found out about a node. ``arrays`` are kept, for nodes of its kind are known by them."""
+    """What was found out about a node."""
 
     looked: Looked
     bytes: Dim | None
     dispatches: Dim | None
-    arrays: list[Array]
 
 
 def _kind(node: NodeProto, scope: Scope) -> Any:
@@ -174,7 +159,7 @@ def _kind(node: NodeProto, scope: Scope) -> Any:
             name in scope.constant,
             name in scope.on_cpu,
             name in scope.inputs,
-            id(scope.arrays.get(name)),
+            id(scope.elements(name)),
         )
         if name
         else None
@@ -190,19 +175,17 @@ class _Work:
     target: Target
     level: str
     opsets: Mapping[str, int]
-    given: Mapping[str, TensorType]
-    binding: Mapping[str, int]
     nodes: list[NodePlacement] = field(default_factory=list)
     partitions: int = 0
     seen: dict[Any, _Seen] = field(default_factory=dict)
 
-    def graph(self, graph: GraphProto, scope: Scope, path: str) -> None:
-        scope.declare(graph, self.given if not path else {}, self.binding)
-        fused = Partitions(self.partitions, any(subgraphs(node) for node in graph.node))
+    def graph(self, graph: GraphProto, facts: GraphFacts, outer: Scope | None, path: str) -> None:
+        scope = Scope.of_graph(facts, outer)
+        fused = Partitions(self.partitions, bool(facts.inner))
         first = len(self.nodes)
         for index, node in enumerate(graph.node):
             if node.op_type == "Constant" and node.domain in _DOMAINS:
-                scope.add_constant_node(node)
+                scope.constant.update(node.output)
                 continue
             name = path + (node.name or next(filter(None, node.output), f"node {index}"))
             row = self._row(node, name, scope)
@@ -210,8 +193,9 @@ class _Work:
             if row.where == PROVIDER:
                 row.alone = row.alone or alone
             self.nodes.append(row)
-            for inner in subgraphs(node):
-                self.graph(inner, scope.inner(), f"{name}/")
+            if index in facts.inner:
+                for inner, inner_facts in zip(graphs_of(node), facts.inner[index], strict=True):
+                    self.graph(inner, inner_facts, scope, f"{name}/")
         numbers = fused.finish()
         for row in self.nodes[first:]:
             if row.partition in numbers:
@@ -236,36 +220,8 @@ class _Work:
 
     def _look(self, node: NodeProto, scope: Scope) -> _Seen:
         looked = look_up(node, scope, self.table, self.target, self.level, self.opsets)
-        bytes = _bytes(node, scope) if looked.where in (CPU, PROVIDER) else 0
-        dispatches = _dispatches(node, scope, looked) if looked.where == PROVIDER else 0
+        bytes = node_bytes(node, scope) if looked.where in (CPU, PROVIDER) else 0
+        dispatches = node_dispatches(node, scope) if looked.where == PROVIDER and not looked.host else 0
         if looked.where == PROVIDER and dispatches == 0:
             bytes = 0
-        return _Seen(looked, bytes, dispatches, [scope.arrays[n] for n in node.input if n in scope.arrays])
-
-
-def _dispatches(node: NodeProto, scope: Scope, found: Looked) -> Dim | None:
-    if found.host:
-        return 0
-    shape = scope.of(node.input[0]).shape if node.input else None
-    return dispatches(node.op_type, shape, _axes(node, shape is None or len(shape), scope))
-
-
-def _axes(node: NodeProto, rank: int | bool, scope: Scope) -> list[int] | None:
-    """The axes that a node works over; None where they are not known."""
-    given = {a.name: a for a in node.attribute}
-    if node.op_type == "TopK":
-        return [given["axis"].i if "axis" in given else -1]
-    if "axes" in given:
-        return list(given["axes"].ints)
-    if len(node.input) > 1 and node.input[1]:
-        array = scope.arrays.get(node.input[1])
-        return None if array is None or array.dtype.kind not in "iu" else [int(a) for a in array.reshape(-1)]
-    return None if rank is True else list(range(rank))
-
-
-def _bytes(node: NodeProto, scope: Scope) -> Dim | None:
-    operands, results = [[name for name in names if name] for names in (node.input, node.output)]
-    if node.op_type in _READ_IN_PART:
-        operands = [*results[:1], *operands[1:]]
-        return _total([scope.of(name).bytes for name in (*operands, *results)])
-    return _total([scope.of(name).bytes for name in dict.fromkeys((*operands, *results))])
+        return _Seen(looked, bytes, dispatches)

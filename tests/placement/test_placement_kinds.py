@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 
 import dmlc
-from dmlc.codegen.onnx.placement import placement
+from dmlc.placement.report import placement
 from dmlc.targets import load_target
 
 F8 = TensorProto.FLOAT8E4M3FN

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, ModelProto, NodeProto
+
+from dmlc.onnx_schema.functions import graphs_of
 
 _DOMAINS = ("", "ai.onnx")
 
@@ -18,17 +20,6 @@ def node_counts(model: ModelProto) -> Counter[str]:
     """
     found = _Counter(model.functions).of(model.graph.node)
     return Counter(dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))))
-
-
-def subgraphs(node: NodeProto) -> list[GraphProto]:
-    """Return the graphs inside a node."""
-    out: list[GraphProto] = []
-    attributes = node.attribute
-    for attribute in attributes if attributes else ():
-        if attribute.type == AttributeProto.GRAPH:
-            out.append(attribute.g)
-        out += attribute.graphs
-    return out
 
 
 def is_constant(node: NodeProto) -> bool:
@@ -51,7 +42,7 @@ class _Counter:
     def of(self, nodes: Iterable[NodeProto]) -> Counter[str]:
         found: Counter[str] = Counter()
         for node in nodes:
-            for graph in subgraphs(node):
+            for graph in graphs_of(node):
                 found.update(self.of(graph.node))
             key = (node.domain, node.op_type, node.overload)
             if key in self._functions:

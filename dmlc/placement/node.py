@@ -8,8 +8,8 @@ from dataclasses import field
 import numpy as np
 from onnx import NodeProto
 
-from dmlc.codegen.onnx.known import Known, Scope, attribute, names_of, parameters
-from dmlc.codegen.onnx.node_counts import subgraphs
+from dmlc.onnx_schema.functions import graphs_of
+from dmlc.placement.values import Known, Scope, attribute, names_of, parameters, told_names
 from dmlc.records import dataclass
 from dmlc.targets import Target
 from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal
@@ -23,9 +23,6 @@ _RANDOM = frozenset(
 )
 #: What gives a shape: their results lie on the CPU.
 SHAPES = frozenset(("Shape", "Size"))
-
-#: Operators of ai.onnx.ml whose result is f32 of the operand's shape; onnx infers nothing for them.
-_FLOATS = frozenset(("Scaler", "Normalizer", "Imputer", "Binarizer"))
 
 #: Operators of ONNX that name their type parameters otherwise in some versions than the tables do: onnx is asked, whose
 #: schemas take long to load.
@@ -99,12 +96,9 @@ def look_up(
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     opset = opsets.get(domain, 0)
     types = [[scope.of(name) for name in names] for names in (proto.input, proto.output)]
-    if domain == "ai.onnx.ml" and proto.op_type in _FLOATS and types[1] and types[1][0].dtype is None:
-        types[1][0] = scope.types[proto.output[0]] = Known("f32", types[0][0].shape)
     node = _Node(proto, domain, opset, types[0], types[1], scope)
     if _is_folded(node):
         scope.constant.update(proto.output)
-        _fold(node)
         return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
     row = table.row(domain, proto.op_type)
     if row is None:
@@ -115,7 +109,7 @@ def look_up(
         return _no_kernel(node, row, table, target)
     if proto.op_type in SHAPES:
         scope.on_cpu.update(proto.output)
-    elif not subgraphs(proto) and _prefers_cpu(node):
+    elif not graphs_of(proto) and _prefers_cpu(node):
         scope.on_cpu.update(proto.output)
         return Looked(CPU, "ONNX Runtime keeps what is computed from shapes on the CPU", "GetCpuPreferredNodes")
     return _on_provider(node, row, kernel, table, target, level)
@@ -128,20 +122,12 @@ def _cite(table: Provider, node: _Node) -> str:
 
 def _is_folded(node: _Node) -> bool:
     """Whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
-    if subgraphs(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
+    if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
         return False
     if node.op in SHAPES and node.domain == "" and node.operands and node.operands[0].static:
         return True
     names = [name for name in node.proto.input if name]
     return bool(names) and node.scope.constant.issuperset(names)
-
-
-def _fold(node: _Node) -> None:
-    """Keep the numbers of a shape that is known: axes and sizes come from it."""
-    shape = node.operands[0].shape if node.operands else None
-    # what is computed from constants may still have a size that only running tells, as a NonZero has
-    if node.op == "Shape" and shape is not None and node.operands[0].static and not node.proto.attribute:
-        node.scope.arrays[node.proto.output[0]] = np.asarray(shape, np.int64)
 
 
 def _prefers_cpu(node: _Node) -> bool:
@@ -332,8 +318,8 @@ def _attributes_hold(failure: Failure, node: _Node) -> bool:
         return True
     if failure.negative.startswith("i") and failure.negative[1:].isdecimal():
         index = int(failure.negative[1:])
-        array = node.scope.arrays.get(node.proto.input[index]) if index < len(node.proto.input) else None
-        return array is not None and array.size > 0 and bool((array < 0).any())
+        elements = node.scope.elements(node.proto.input[index]) if index < len(node.proto.input) else None
+        return elements is not None and any(isinstance(e, (int, float)) and e < 0 for e in elements.ravel().tolist())
     numbers = attribute(node.proto, failure.negative)
     return isinstance(numbers, (list, tuple)) and any(n < 0 for n in numbers)
 
@@ -388,8 +374,7 @@ def _why_alone(node: _Node, row: ProviderRow, kernel: Kernel) -> str:
         return "a shape is not known"
     open_sizes = names_of(node.values)
     if open_sizes:
-        named = [name for name in open_sizes if not name.startswith(("?", "unk__"))]
-        return f"open sizes: {', '.join(named or open_sizes)}"
+        return f"open sizes: {', '.join(told_names(open_sizes) or open_sizes)}"
     if any(value.empty for value in (*_data(node, row, kernel), *node.results)):
         return "an empty dimension"
     return ""

@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dmlc.codegen.onnx.statistics import Statistics, statistics
 from dmlc.ir import TensorType, symbol
 from dmlc.ir.dtype import f32
+from dmlc.placement.statistics import Statistics, statistics
 
 F32 = TensorProto.FLOAT
 

@@ -7,8 +7,8 @@ import sys
 
 from onnx import defs
 
-from dmlc.codegen.onnx.known import parameters
-from dmlc.codegen.onnx.node_placement import BY_VERSION
+from dmlc.placement.node import BY_VERSION
+from dmlc.placement.values import parameters
 from dmlc.targets.provider import provider
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dmlc.codegen.onnx.placement import Placement
 from dmlc.diagnostics import Code, Diagnostic
 from dmlc.diagnostics.catalogue.advice import ON_CPU, UNKNOWN_NODE
 from dmlc.diagnostics.catalogue.targets import SESSION_FAILS, WRONG_NUMBERS
+from dmlc.placement.report import Placement
 
 _CODES: dict[str, tuple[Code, str]] = {
     "fails": (SESSION_FAILS, "{op} {name} makes session creation fail: {limit}"),

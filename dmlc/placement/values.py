@@ -1,0 +1,159 @@
+"""What placement asks about a model's values: their types, and which are constant or lie on the CPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from functools import lru_cache
+
+from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
+
+from dmlc.inference.fact import NOTHING as NO_FACT
+from dmlc.inference.fact import Elements, Fact
+from dmlc.inference.model_facts import GraphFacts
+from dmlc.ir import Dim, Shape, dim_names, product
+from dmlc.records import dataclass
+
+_NAMES = {
+    TensorProto.FLOAT16: "f16",
+    TensorProto.FLOAT: "f32",
+    TensorProto.DOUBLE: "f64",
+    TensorProto.BFLOAT16: "bf16",
+    TensorProto.INT8: "i8",
+    TensorProto.INT16: "i16",
+    TensorProto.INT32: "i32",
+    TensorProto.INT64: "i64",
+    TensorProto.UINT8: "u8",
+    TensorProto.UINT16: "u16",
+    TensorProto.UINT32: "u32",
+    TensorProto.UINT64: "u64",
+    TensorProto.BOOL: "bool",
+    TensorProto.STRING: "string",
+    TensorProto.INT4: "i4",
+    TensorProto.UINT4: "u4",
+}
+#: Names that tools make up for sizes that nobody names.
+_MADE_UP_NAME = re.compile(r"unk__\d+|unknown_\d+|\?\d*|")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value: its element type and its shape, None for what is not known. ``other`` is not a tensor of a listed type.
+    ``bits`` are those of an element."""
+
+    dtype: str | None = None
+    shape: Shape | None = None
+    bits: int | None = None
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def static(self) -> bool:
+        return self.shape is not None and all(isinstance(size, int) for size in self.shape)
+
+    @property
+    def empty(self) -> bool:
+        return self.shape is not None and 0 in self.shape
+
+    @property
+    def bytes(self) -> Dim | None:
+        if self.bits is None or self.shape is None:
+            return None
+        count = product(self.shape)
+        return count * (self.bits // 8) if self.bits >= 8 else count // (8 // self.bits)
+
+    @property
+    def text(self) -> str:
+        sizes = "?" if self.shape is None else ", ".join(map(str, self.shape))
+        return f"{self.dtype or '?'}[{sizes}]"
+
+
+@dataclass(slots=True)
+class Scope:
+    """The values that a graph sees: what is known of them, and which are constant or lie on the CPU.
+
+    What is known alike is one object: ``kinds`` holds all that the scopes of one model have.
+    """
+
+    facts: Mapping[str, Fact]
+    inputs: frozenset[str] = frozenset()
+    constant: set[str] = field(default_factory=set)
+    on_cpu: set[str] = field(default_factory=set)
+    kinds: dict[tuple[int, Shape | None, bytes], Known] = field(default_factory=dict)
+
+    @classmethod
+    def of_graph(cls, facts: GraphFacts, outer: Scope | None = None) -> Scope:
+        """The scope of a graph, inside a node of the graph ``outer`` where that is given."""
+        if outer is None:
+            return cls(facts.of, facts.inputs, set(facts.weights))
+        return cls(facts.of, facts.inputs, outer.constant | facts.weights, set(outer.on_cpu), outer.kinds)
+
+    def of(self, name: str) -> Known:
+        fact = self.facts.get(name, NO_FACT)
+        key = (fact.element, fact.shape, fact.proto)
+        found = self.kinds.get(key)
+        if found is None:
+            found = self.kinds[key] = _known(fact)
+        return found
+
+    def numbers(self, name: str) -> tuple[int, ...] | None:
+        """The elements of an integer tensor where all are known."""
+        return self.facts.get(name, NO_FACT).numbers
+
+    def elements(self, name: str) -> Elements | None:
+        """The elements that are known; one object for all that share it."""
+        return self.facts.get(name, NO_FACT).elements
+
+
+def _known(fact: Fact) -> Known:
+    if fact.proto:
+        return Known("other")
+    if not fact.element:
+        return Known(None, fact.shape)
+    return Known(_NAMES.get(fact.element, "other"), fact.shape, element_bits(fact.element))
+
+
+@lru_cache
+def element_bits(element: int) -> int | None:
+    """The bits of an element by ONNX's number; None for strings and what is no tensor."""
+    if element in (TensorProto.UNDEFINED, TensorProto.STRING):
+        return None
+    if element in (TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1):
+        return 4
+    try:
+        return int(helper.tensor_dtype_to_np_dtype(element).itemsize) * 8
+    except KeyError:  # a type that this onnx does not know
+        return None
+
+
+def names_of(values: Iterable[Known]) -> list[str]:
+    """The names of the open sizes, sorted."""
+    return sorted({n for v in values if v.shape is not None for size in v.shape for n in dim_names(size)})
+
+
+def told_names(names: Iterable[str]) -> list[str]:
+    """The names that a user of the model knows, sorted; without those that tools made up."""
+    return sorted(name for name in names if not _MADE_UP_NAME.fullmatch(name))
+
+
+def attribute(node: NodeProto, name: str) -> object:
+    """The value of an attribute in Python; None where it is not given."""
+    for found in node.attribute:
+        if found.name == name and found.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+            value = helper.get_attribute_value(found)
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return None
+
+
+@lru_cache(maxsize=4096)
+def parameters(domain: str, op_type: str, opset: int) -> tuple[tuple[str, ...], tuple[str, ...], bool] | None:
+    """The type parameters of an operator's operands and results, and whether the last of the operands repeats."""
+    try:
+        schema = defs.get_schema(op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+    variadic = bool(schema.inputs) and schema.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic
+    return tuple(p.type_str for p in schema.inputs), tuple(p.type_str for p in schema.outputs), variadic

@@ -25,6 +25,7 @@ from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.passes.repair import Repair
 from dmlc.passes.share_prefixes import SharePrefixes
 from dmlc.passes.share_reductions import ShareReductions
+from dmlc.passes.stop_repetition import StopRepetition
 from dmlc.targets import Target
 
 
@@ -53,7 +54,10 @@ def default_pipeline(
         passes.append(Repair())
     if target.kernels is not None:
         passes.append(Legalize())
-    return PassManager((*passes, Cse(), Dce(), F16Advice(), QuantizedAdvice()))
+    passes += [Cse(), Dce()]
+    if target.code != "numpy":
+        passes.append(StopRepetition())
+    return PassManager((*passes, F16Advice(), QuantizedAdvice()))
 
 
 def fusions(

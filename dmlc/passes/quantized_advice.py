@@ -23,10 +23,10 @@ from dmlc.records import dataclass
 #: opset 20. No other type fails, nor do constants, scales per axis, or what has no zero point.
 NOT_LOADED_SINCE = 21
 #: The operators behind which it is repeated (``CanNodePropagate`` there).
-_LAYOUT = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, SLICE)
+LAYOUT_OPERATIONS = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, SLICE)
 #: Operations that a reshape or transpose brings into the form that ONNX has, if they go over several axes.
 _ARRANGED = (SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, HARDMAX, ARGMAX, ARGMIN)
-_OPERATORS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
+LAYOUT_OPERATORS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def repeated(graph: Graph) -> Node | None:
 
 def label(node: Node) -> str:
     """The DequantizeLinear as a user knows it, with what follows it."""
-    consumer = next(use for use, _ in node.result.uses if _keeps_numbers(use))
-    kind = _operator(consumer) or consumer.op.name
+    consumer = next(use for use, _ in node.result.uses if keeps_numbers(use))
+    kind = operator(consumer) or consumer.op.name
     name = f" {node.name or node.result.name}" if node.name or node.result.name else ""
     return f"DequantizeLinear{name} of i8 before a {kind}"
 
@@ -67,7 +67,7 @@ def _repeated(graph: Graph) -> Node | None:
 
 
 def _is_repeated(node: Node) -> bool:
-    if _operator(node) != "DequantizeLinear" or len(node.operands) < 3:
+    if operator(node) != "DequantizeLinear" or len(node.operands) < 3:
         return False
     data, *parameters = node.operands
     if data is None or constant_of(data) is not None or parameters[1] is None:
@@ -78,23 +78,23 @@ def _is_repeated(node: Node) -> bool:
         tensor = None if value is None else constant_of(value)
         if tensor is None or tensor.size != 1:
             return False
-    return any(_keeps_numbers(use) and not _is_quantized(use) for use, _ in node.result.uses)
+    return any(keeps_numbers(use) and not _is_quantized(use) for use, _ in node.result.uses)
 
 
-def _keeps_numbers(node: Node) -> bool:
+def keeps_numbers(node: Node) -> bool:
     """True for the operators that ONNX Runtime repeats a quantization behind, and for operations whose ONNX form may
     begin with one."""
     is_arranged = node.op in _ARRANGED and len(getattr(node.attributes, "axes", ())) > 1
-    return node.op in _LAYOUT or is_arranged or _operator(node) in _OPERATORS
+    return node.op in LAYOUT_OPERATIONS or is_arranged or operator(node) in LAYOUT_OPERATORS
 
 
-def _operator(node: Node) -> str:
-    """The operator of ONNX's own that a node passes through; empty for any other."""
+def operator(node: Node, domains: tuple[str, ...] = ("",)) -> str:
+    """The operator of these domains that a node passes through; empty for any other."""
     attributes = node.attributes
-    return "" if getattr(attributes, "domain", "") else str(getattr(attributes, "op_type", ""))
+    return str(getattr(attributes, "op_type", "")) if getattr(attributes, "domain", "") in domains else ""
 
 
 def _is_quantized(node: Node) -> bool:
     """True if nothing but QuantizeLinear reads the result, behind which nothing is repeated."""
     uses = [use for use, _ in node.results[0].uses]
-    return bool(uses) and all(_operator(use) == "QuantizeLinear" for use in uses)
+    return bool(uses) and all(operator(use) == "QuantizeLinear" for use in uses)

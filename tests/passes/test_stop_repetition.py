@@ -1,0 +1,162 @@
+"""Quantizations that ONNX Runtime would repeat behind a layout operation with a crash, or with other numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx.parser import parse_model
+
+import dmlc
+from tests.models.model_checks import run, session
+
+TARGETS = ("onnx", "cpu", "directml")
+LAYOUT = {
+    "Reshape": "m = Reshape (d, sh)",
+    "Squeeze": "m = Squeeze (d, one)",
+    "Unsqueeze": "m = Unsqueeze (d, one)",
+    "Transpose": "m = Transpose <perm = [2, 0, 1]> (d)",
+    "Slice": "m = Slice (d, zero, one)",
+    "MaxPool": "m = MaxPool <kernel_shape = [2]> (d)",
+    "two of them": "k = Reshape (d, sh)  m = Transpose (k)",
+    "beside another": "n = Reshape (d, sh)  m = Reshape (d, sh)  k = ReduceMax (n)",
+    "a reduction over one element": "m = ReduceSum <keepdims = 0> (d, one)",
+}
+CAPTURED = {
+    "If": """y = If (c) <then_branch: graph = t () => (float[] a) { a = Neg (m) },
+        else_branch: graph = e () => (float[] b) { b = Abs (m) }>""",
+    "Loop": "y = Loop (n2, c) <body: graph = l (int64 i, bool p) => (bool o, float[] a) { o = Not (p)  a = Neg (m) }>",
+    "Scan": "y = Scan (items) <body: graph = l (float i) => (float[] a) { a = Mul (m, i) }, num_scan_inputs: int = 1>",
+    "nested": """y = If (c) <then_branch: graph = t () => (float[] a) {
+            a = If (c) <then_branch: graph = t2 () => (float[] a2) { a2 = Neg (m) },
+                else_branch: graph = e2 () => (float[] b2) { b2 = Exp (m) }> },
+        else_branch: graph = e () => (float[] b) { b = Abs (m) }>""",
+}
+TYPES = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int16": np.int16, "uint16": np.uint16}
+
+
+def model(layout: str, then: str, *, type: str = "int8", zero: bool = True, opset: int = 17) -> onnx.ModelProto:
+    made = parse_model(f"""
+        <ir_version: 10, opset_import: ["": {opset}]> g ({type}[2, 1, 3] q, bool c) => (float[] y)
+        <float s = {{0.5}}, {type} z = {{0}}, int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] sh = {{2, 3}},
+         int64 n2 = {{2}}, float[2] items = {{1, 2}}>
+        {{ d = DequantizeLinear (q, s{", z" if zero else ""})  {layout}  {then} }}
+    """)
+    forget_shapes(made.graph)
+    return made
+
+
+def forget_shapes(graph: onnx.GraphProto) -> None:
+    for info in graph.output:
+        info.type.tensor_type.ClearField("shape")
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                forget_shapes(attribute.g)
+
+
+def operators(program: dmlc.Program) -> list[str]:
+    return [node.op_type for node in program.to_onnx().graph.node]
+
+
+def check(source: onnx.ModelProto, program: dmlc.Program, feeds: dict[str, np.ndarray]) -> None:
+    """The program loads with default optimizations and gives what the source gives without."""
+    emitted = program.to_onnx()
+    assert "Max" in [node.op_type for node in emitted.graph.node]
+    names = {info.name for info in source.graph.input}
+    feeds = {name: array for name, array in feeds.items() if name in names}
+    want = run(session(source), feeds)["y"]
+    for optimized in (False, True):
+        np.testing.assert_array_equal(run(session(emitted, optimized=optimized), feeds)["y"], want)
+
+
+def fed(type: str) -> dict[str, np.ndarray]:
+    data = np.array([1, 2, 3, 120, 5, 6]) * (1 if type in ("int8", "uint8") else 100)
+    data[1] *= -1 if type.startswith("int") else 1
+    return {"q": data.astype(TYPES[type]).reshape(2, 1, 3), "c": np.array(True)}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("then", CAPTURED)
+@pytest.mark.parametrize("layout", LAYOUT)
+def test_results_that_a_body_captures(layout: str, then: str, target: str) -> None:
+    source = model(LAYOUT[layout], CAPTURED[then])
+    check(source, dmlc.compile(source, target=target), fed("int8"))
+
+
+@pytest.mark.parametrize("opset", [13, 17, 20, 21])
+@pytest.mark.parametrize("zero", [True, False])
+@pytest.mark.parametrize("type", ["int8", "uint8", "int32"])
+def test_data_that_a_body_captures(type: str, zero: bool, opset: int) -> None:
+    source = model(LAYOUT["Reshape"], CAPTURED["If"], type=type, zero=zero, opset=opset)
+    check(source, dmlc.compile(source, target="onnx", opset=opset), fed(type))
+
+
+@pytest.mark.parametrize(
+    ("type", "zero", "opset"),
+    [
+        *[("int8", False, opset) for opset in (13, 20, 21)],
+        *[("int32", zero, opset) for zero in (False, True) for opset in (13, 20, 21)],
+        ("int16", False, 21),  # DequantizeLinear takes int16 from opset 21 on
+    ],
+)
+@pytest.mark.parametrize("layout", LAYOUT)
+def test_data_that_would_be_made_uint8(layout: str, type: str, zero: bool, opset: int) -> None:
+    source = model(LAYOUT[layout], "y = Neg (m)", type=type, zero=zero, opset=opset)
+    for target in TARGETS:
+        check(source, dmlc.compile(source, target=target, opset=opset), fed(type))
+
+
+def test_data_in_a_body() -> None:
+    body = f"d = DequantizeLinear (q, s)  m = Reshape (d, sh)  {CAPTURED['If'].replace('y =', 'r =')}"
+    other = "else_branch: graph = v () => (float[] w) { w = DequantizeLinear (q, s) }"
+    source = model("", f"y = If (c) <then_branch: graph = u () => (float[] r) {{ {body} }}, {other}>")
+    del source.graph.node[0]
+    program = dmlc.compile(source, target="onnx")
+    emitted = program.to_onnx()
+    assert "Max" in [node.op_type for a in emitted.graph.node[0].attribute for node in a.g.node]
+    feeds = fed("int8")
+    for optimized in (False, True):
+        found = run(session(emitted, optimized=optimized), feeds)["y"]
+        np.testing.assert_array_equal(found, -0.5 * feeds["q"].reshape(2, 3).astype(np.float32))
+
+
+NEAR_MISSES = {
+    "not captured": model(LAYOUT["Reshape"], "y = Neg (m)"),
+    "captured without a layout": model("m = Neg (d)", CAPTURED["If"]),
+    "captured directly": model("m = Identity (d)", CAPTURED["If"]),
+    "behind another operator": model("k = Neg (d)  m = Reshape (k, sh)", CAPTURED["If"]),
+    "u8": model(LAYOUT["Reshape"], "y = Neg (m)", type="uint8", zero=False),
+    "quantized again": model(
+        "m = Transpose (d)", "k = QuantizeLinear (m, s, z)  y = DequantizeLinear (k, s, z)", zero=True
+    ),
+    "given to a loop": model(
+        LAYOUT["Reshape"],
+        """y = Loop (n2, c, m) <body: graph = l (int64 i, bool p, float[] v) => (bool o, float[] a) {
+            o = Not (p)  a = Neg (v) }>""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_near_misses(name: str) -> None:
+    source = NEAR_MISSES[name]
+    program = dmlc.compile(source, target="onnx")
+    assert "Max" not in operators(program)
+    names = {info.name for info in source.graph.input}
+    feeds = {k: v for k, v in fed("uint8" if name == "u8" else "int8").items() if k in names}
+    want = run(session(source), feeds)["y"]
+    np.testing.assert_array_equal(run(session(program.to_onnx(), optimized=True), feeds)["y"], want)
+
+
+def test_scales_per_axis_are_left_alone() -> None:
+    source = parse_model("""<ir_version: 10, opset_import: ["": 17]> g (int8[2, 3] q) => (float[3, 2] y)
+        <float[2] s = {0.5, 0.25}> { d = DequantizeLinear <axis = 0> (q, s)  y = Transpose (d) }""")
+    assert "Max" not in operators(dmlc.compile(source, target="onnx"))
+
+
+def test_the_ledger_names_the_nodes() -> None:
+    source = model(LAYOUT["Reshape"], CAPTURED["If"])
+    source.graph.node[0].name, source.graph.node[1].name = "dequantize", "flat"
+    entries = [e for e in dmlc.compile(source, target="onnx").ledger if e.rule == "stop-repetition"]
+    assert [e.text for e in entries] == ["Max between dequantize and flat"]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
-from dmlc.text.decode import decode
-from dmlc.text.elaborate import elaborate
-from dmlc.text.parser import parse
-
-if TYPE_CHECKING:
-    from dmlc.text.format import format_source as format_source
+from dmlc.text.elaborate.program import elaborate
+from dmlc.text.syntax.format import format_source
+from dmlc.text.syntax.parser import decode, parse
 
 __all__ = ["decode", "format_source", "load", "parse"]
 
@@ -33,12 +29,3 @@ def load(
     """
     with naming(source.name):
         return elaborate(parse(source, limits), folder, model, opset, limits)
-
-
-def __getattr__(name: str) -> object:
-    """The formatter is loaded when it is first asked for."""
-    if name != "format_source":
-        raise AttributeError(f"module 'dmlc.text' has no attribute {name!r}")
-    from dmlc.text.format import format_source
-
-    return format_source

@@ -17,7 +17,7 @@ from typing import Any
 TARGETS = {"text": "coverage_text", "model": "coverage_model", "target-data": "coverage_targets"}
 #: Modules that run often and decide little: their branches are not counted, which is what costs.
 UNCOUNTED = (
-    "dmlc.text.lexer", "dmlc.text.tokens", "dmlc.diagnostics.render", "dmlc.diagnostics.diagnostic",
+    "dmlc.text.syntax.lexer", "dmlc.text.syntax.tokens", "dmlc.diagnostics.render", "dmlc.diagnostics.diagnostic",
     "dmlc.diagnostics.source", "dmlc.ir.collector", "dmlc.ir.graph", "dmlc.ir.dim", "dmlc.ir.dtype", "dmlc.ir.types",
     "dmlc.ir.verifier", "dmlc.ops.rules", "dmlc.codegen.artifact", "dmlc.importers.order", "dmlc.importers.scope",
 )  # fmt: skip

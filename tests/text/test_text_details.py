@@ -11,7 +11,7 @@ from text_helpers import codes, diagnostics, graph_of, in_model, source
 from dmlc import text
 from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span, did_you_mean, to_json
 from dmlc.diagnostics.limits import DEFAULTS
-from dmlc.text.report import MAX_SHOWN, together
+from dmlc.text.syntax.parser import MAX_SHOWN, together
 
 # --- messages
 

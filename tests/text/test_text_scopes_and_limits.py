@@ -12,7 +12,7 @@ import dmlc
 from dmlc import text
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.limits import Limits
-from dmlc.text.parser import lex
+from dmlc.text.syntax.parser import lex
 
 # --- defaults of a def
 

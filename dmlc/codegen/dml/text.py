@@ -14,7 +14,7 @@ from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.versions import unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 
-#: What neither a quoted name nor a string holds (``dmlc/text/dml.lark``).
+#: What neither a quoted name nor a string holds (``dmlc/text/syntax/dml.lark``).
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 #: Constants up to this many elements are written in the program.
 _WRITTEN = 16

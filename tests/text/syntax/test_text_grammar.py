@@ -7,9 +7,9 @@ from text_helpers import source
 
 from dmlc import text
 from dmlc.diagnostics import Span
-from dmlc.text import grammar, parser
-from dmlc.text.grammar import STARTS
-from dmlc.text.tree import Call, Infix, Model, Name, Number
+from dmlc.text.syntax import grammar, parser
+from dmlc.text.syntax.grammar import STARTS
+from dmlc.text.syntax.tree import Call, Infix, Model, Name, Number
 
 PROGRAM = """dml 1
 dim a in 1..64
@@ -70,7 +70,7 @@ def test_the_tree_has_spans_and_no_lark() -> None:
     span = call.span
     assert (span.line, span.column, span.end_line, span.end_column) == (2, 13, 2, 19)
     assert (value.span.column, value.span.end_column) == (9, 19)
-    assert type(call).__module__ == "dmlc.text.tree"
+    assert type(call).__module__ == "dmlc.text.syntax.tree"
 
 
 def test_trees_compare_without_spans() -> None:

@@ -14,21 +14,22 @@ from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, apply, diagnose, no_dtype
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.literals import literal_array
-from dmlc.text import literals, tree
-from dmlc.text.machine import Asking
-from dmlc.text.scope import (
+from dmlc.text.elaborate import literals
+from dmlc.text.elaborate.scope import (
     LITERALS,
     POISON,
     WORDS,
     Frame,
     Place,
     Several,
+    Unit,
     Word,
     described,
     plural,
     written,
 )
-from dmlc.text.unit import Unit
+from dmlc.text.elaborate.trampoline import Asking
+from dmlc.text.syntax import tree
 
 #: How other languages call the dtypes.
 _SPELLED = {
@@ -48,7 +49,7 @@ _MAX_LIST = 4096
 
 
 class Asked(Enum):
-    """What an expression is wanted for."""
+    """Use of an expression, which decides what its names and numbers mean."""
 
     OPERAND = auto()
     #: A number, a dim or a list of them.
@@ -225,7 +226,7 @@ class Evaluator:
     # --- what a value may be
 
     def known(self, found: Any, place: Place, asked: Asked = Asked.KNOWN) -> Any:
-        """What is known while compiling. Raises E0331."""
+        """Return a value that is known while compiling. Raises E0331."""
         if not isinstance(found, Value):
             return self.single(found, place)
         tensor = constant_of(found)
@@ -243,7 +244,7 @@ class Evaluator:
         return tensor.array.tolist()
 
     def single(self, found: Any, place: Place) -> Any:
-        """What is one value, not several. Raises E0207."""
+        """Return the one value of an expression. Raises E0207 if there are several."""
         if isinstance(found, Several):
             message = f"{found.what} gives {plural(len(found.values), 'result')}, one is needed here"
             help = "give them names first: a, b = ..."
@@ -326,7 +327,7 @@ def at(expr: tree.Expr) -> Place:
 
 
 def _part(asked: Asked) -> Asked:
-    """What the operands of an operator are wanted for."""
+    """Return the use of the operands of an operator."""
     return asked if asked in (Asked.OPERAND, Asked.SIZE) else Asked.KNOWN
 
 

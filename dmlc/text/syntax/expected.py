@@ -1,4 +1,4 @@
-"""What a syntax error says: what stands there, what could have, and the way out of common slips."""
+"""Messages of syntax errors: the token found, the tokens expected, and help with common slips."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import syntax as codes
-from dmlc.text.tokens import Token
+from dmlc.text.syntax.tokens import Token
 
 _OPERATORS = {"INFIX", "STAR", "MINUS", "PIPE", "AS"}
 _VALUES = {"NAME", "NUMBER", "STRING", "LPAR", "LSQB", "MINUS", "BANG"}

@@ -13,7 +13,7 @@ import pytest
 from text_helpers import source
 
 from dmlc import text
-from dmlc.text import grammar
+from dmlc.text.syntax import grammar
 
 PROGRAM = "model m(x: f32[4]) -> (y) {\n    y = -x\n    return y\n}\n"
 posix = pytest.mark.skipif(os.name == "nt", reason="owners and modes of POSIX")

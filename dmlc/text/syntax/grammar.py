@@ -16,8 +16,8 @@ from lark.lexer import Lexer as LarkLexer
 
 import dmlc
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.text.build import Builder
-from dmlc.text.tokens import Token
+from dmlc.text.syntax.builder import Builder
+from dmlc.text.syntax.tokens import Token
 
 #: The start symbols: the whole program, and the pieces that are parsed alone to find all mistakes.
 STARTS = ("program", "header", "dim", "const", "def_head", "model_head", "statement")

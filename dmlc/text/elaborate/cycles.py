@@ -1,4 +1,4 @@
-"""Which defs call themselves, directly or through others."""
+"""Defs that call themselves, directly or through others, and the size of a model with all calls unfolded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import names as codes
-from dmlc.text import tree
+from dmlc.text.syntax import tree
 
 
 def find_cycles(defs: Mapping[str, tree.Def]) -> tuple[frozenset[str], list[Diagnostic]]:
@@ -38,7 +38,7 @@ def find_cycles(defs: Mapping[str, tree.Def]) -> tuple[frozenset[str], list[Diag
 
 
 class Unfolded(NamedTuple):
-    """What a model with all its calls of defs becomes: statements of defs, nodes, and how deep calls nest."""
+    """Size of a model with all its defs unfolded: their statements, the nodes, and how deep calls nest."""
 
     statements: int = 0
     nodes: int = 0

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from dmlc.records import dataclass
-from dmlc.text.tokens import Token
+from dmlc.text.syntax.tokens import Token
 
 MAX_WIDTH = 100
 INDENT = "    "
@@ -67,7 +67,7 @@ class Bracket:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it holds only numbers and names, which fill lines instead of standing one a line."""
+        """True if all items are numbers and names: they fill lines instead of taking one line each."""
         return len(self.parts) > 1 and all(
             not part.before and not part.after and all(isinstance(node, Token) for node in part.nodes)
             and not any(isinstance(node, Token) and node.type in ("EQUAL", "COLON") for node in part.nodes)

@@ -1,4 +1,4 @@
-"""What names stand for while a program is elaborated."""
+"""State of one elaboration: the graph, the meaning of each name, and the mistakes found so far."""
 
 from __future__ import annotations
 
@@ -6,11 +6,70 @@ from dataclasses import field
 from typing import Any, Final
 
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, Span
-from dmlc.ir import DTYPE_BY_NAME, Value
+from dmlc.diagnostics.limits import DEFAULTS, Limits
+from dmlc.ir import DTYPE_BY_NAME, Graph, Tensor, Value
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import WordKind, attribute_specs
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.records import dataclass
-from dmlc.text import tree
+from dmlc.text.syntax import tree
+
+
+@dataclass(frozen=True, slots=True)
+class ConstData:
+    """A const of the file; ``tensor`` is None where it is wrong, which is told already."""
+
+    line: tree.Const
+    tensor: Tensor | None
+
+
+@dataclass(slots=True)
+class Problems:
+    """The mistakes of a program."""
+
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, error: DmlcError) -> None:
+        self.found.extend(error.diagnostics)
+
+
+@dataclass(slots=True)
+class Unit:
+    """``dims`` are the dims that an input tells; ``declared`` have a dim line, ``unsolved`` are told to be wrong.
+
+    ``names_only`` elaborates without the types of inputs, for the names in what the chosen model does not use.
+    """
+
+    graph: Graph
+    problems: Problems
+    defs: dict[str, tree.Def]
+    cyclic: frozenset[str]
+    consts: dict[str, ConstData]
+    dims: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
+    unsolved: set[str] = field(default_factory=set)
+    limits: Limits = DEFAULTS
+    model: tree.Model | None = None
+    names_only: bool = False
+    called: set[str] = field(default_factory=set)
+    unfolded: int = 0
+    is_counted: bool = False
+    is_full: bool = False
+    _const_values: dict[str, Value] = field(default_factory=dict)
+
+    def const(self, name: str) -> Value | None:
+        """The const as a value of this graph; None where its data is wrong."""
+        value = self._const_values.get(name)
+        if value is None:
+            data = self.consts[name]
+            if data.tensor is None:
+                return None
+            span = (data.line.name.span,)
+            value = self.graph.add(CONSTANT, (), ConstantAttributes(value=data.tensor), spans=span).result
+            value.name, value.span = name, data.line.type.span
+            self._const_values[name] = value
+        return value
+
 
 #: The names that are numbers; ``none`` is an absent operand.
 LITERALS: Final[dict[str, Any]] = {
@@ -36,7 +95,7 @@ RESERVED: Final[frozenset[str]] = WORDS | set(OPERATIONS) | set(DTYPE_BY_NAME) |
 
 
 class Poison:
-    """What a name stands for after a mistake: whatever uses it is silent."""
+    """Value of a name after a mistake: its uses cause no further diagnostics."""
 
     def __repr__(self) -> str:
         return "<poison>"
@@ -88,7 +147,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an operand stands, and the name it is written as, if it is one."""
+    """Place of an operand in the source, and its name if it is written as one."""
 
     span: Span
     name: str | None = None
@@ -108,7 +167,7 @@ def bare(expr: tree.Expr) -> tree.Expr:
 
 
 def described(thing: Any) -> str:
-    """What a name stands for, in a message."""
+    """Describe in a message what a name stands for."""
     if isinstance(thing, Value):
         return "a tensor"
     if isinstance(thing, (list, tuple)):

@@ -9,15 +9,14 @@ from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
-from dmlc.text import tree
-from dmlc.text.blocks import Block
-from dmlc.text.consts import read_bounds, read_const
-from dmlc.text.cycles import find_cycles
-from dmlc.text.machine import run
-from dmlc.text.model import ModelReader
-from dmlc.text.report import together
-from dmlc.text.scope import LITERALS, POISON, RESERVED, Frame
-from dmlc.text.unit import ConstData, Problems, Unit
+from dmlc.text.elaborate.blocks import Block
+from dmlc.text.elaborate.cycles import find_cycles
+from dmlc.text.elaborate.declarations import read_bounds, read_const
+from dmlc.text.elaborate.model import ModelReader
+from dmlc.text.elaborate.scope import LITERALS, POISON, RESERVED, ConstData, Frame, Problems, Unit
+from dmlc.text.elaborate.trampoline import run
+from dmlc.text.syntax import tree
+from dmlc.text.syntax.parser import together
 
 
 def elaborate(program: tree.Program, folder: Path | None, model: str | None, opset: int, limits: Limits) -> Graph:

@@ -1,15 +1,61 @@
-"""What can be wrong with the characters and brackets of a program, in words."""
+"""Tokens, and the diagnostics for wrong characters and brackets.
+
+A token is a piece of one line. It is a ``Span`` itself, so that tree nodes need no other object for their place.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from functools import lru_cache
+from typing import ClassVar
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
-from dmlc.text.tokens import Token
+from dmlc.records import dataclass, unguarded
+
+
+@unguarded
+@dataclass(frozen=True, slots=True)
+class Token(Span):
+    """``type`` is the terminal's name. As a place it equals any other of the same stretch."""
+
+    start_pos: ClassVar[None] = None  # Lark copies both to the end of the text
+    end_pos: ClassVar[None] = None
+    type: str
+    text: str
+
+    @property
+    def span(self) -> Span:
+        return self
+
+    def as_bad(self) -> Token:
+        """The same as a token whose problem is told."""
+        return Token(self.source, self.line, self.column, self.end_line, self.end_column, "BAD", self.text)
+
+    def after(self, type: str) -> Token:
+        """An empty token right behind this one."""
+        return Token(self.source, self.line, self.end_column, self.line, self.end_column, type, "")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Span) and self._stretch() == (
+            other.source,
+            other.line,
+            other.column,
+            other.end_line,
+            other.end_column,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._stretch())
+
+    def _stretch(self) -> tuple[object, ...]:
+        return self.source, self.line, self.column, self.end_line, self.end_column
+
+    def __repr__(self) -> str:
+        return f"{self.type}({self.text!r}, {self.line}:{self.column})"
+
 
 _DIGITS = r"[0-9]+(_[0-9]+)*"
 _NUMBER = re.compile(
@@ -30,7 +76,7 @@ _INSTEAD = {
 
 @lru_cache(maxsize=1024)
 def is_number(text: str) -> bool:
-    """Whether a token that begins as a number is one."""
+    """Check that a token which begins like a number is one."""
     return _NUMBER.fullmatch(text) is not None
 
 

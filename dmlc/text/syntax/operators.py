@@ -7,8 +7,8 @@ from typing import Any
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
-from dmlc.text.tokens import Token
-from dmlc.text.tree import Call, Cast, Expr, Infix, Name, Number, Paren, Pipe, Power, Prefix, String
+from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.tree import Call, Cast, Expr, Infix, Name, Number, Paren, Pipe, Power, Prefix, String
 
 #: The language reference's table, weakest first.
 _LEVELS: tuple[tuple[str, ...], ...] = (

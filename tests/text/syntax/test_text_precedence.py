@@ -6,7 +6,7 @@ import pytest
 from text_helpers import codes, errors, in_model, source
 
 from dmlc import text
-from dmlc.text import tree
+from dmlc.text.syntax import tree
 
 
 def grouped(expr: tree.Expr) -> str:

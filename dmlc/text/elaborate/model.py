@@ -9,13 +9,12 @@ from dmlc.diagnostics import DmlcError, Label, Span, fail
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Condition, Dim, DimExpr, TensorType, Value, dim_names
-from dmlc.text import tree
-from dmlc.text.blocks import Block
-from dmlc.text.evaluate import at
-from dmlc.text.machine import run
-from dmlc.text.scope import LITERALS, POISON, Frame, plural
-from dmlc.text.types import type_of
-from dmlc.text.unit import Unit
+from dmlc.text.elaborate.blocks import Block
+from dmlc.text.elaborate.declarations import type_of
+from dmlc.text.elaborate.evaluate import at
+from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Unit, plural
+from dmlc.text.elaborate.trampoline import run
+from dmlc.text.syntax import tree
 
 
 class ModelReader:
@@ -169,7 +168,7 @@ class ModelReader:
                 self.unit.graph.conditions.setdefault(Condition(have, "==", want, why), written.span)
 
     def differs(self, have: Dim, want: Dim) -> bool:
-        """Whether two sizes are not equal, as far as can be known."""
+        """True if two sizes are known to be different."""
         equal = self.unit.graph.dims.equal(have, want)
         if equal is None:
             return not any(isinstance(size, DimExpr) and size.has_division for size in (have, want))

@@ -9,12 +9,12 @@ from dmlc.diagnostics import DmlcError, Label, did_you_mean
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Value
-from dmlc.text import tree
-from dmlc.text.calls import Caller
-from dmlc.text.cycles import Unfolded, unfolded
-from dmlc.text.evaluate import Asked, at
-from dmlc.text.machine import Asking
-from dmlc.text.scope import LITERALS, POISON, Frame, Place, Several, bare, plural
+from dmlc.text.elaborate.calls import Caller
+from dmlc.text.elaborate.cycles import Unfolded, unfolded
+from dmlc.text.elaborate.evaluate import Asked, at
+from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Place, Several, bare, plural
+from dmlc.text.elaborate.trampoline import Asking
+from dmlc.text.syntax import tree
 
 #: What is unfolded before it is counted what all of it will be.
 _FEW_STATEMENTS, _FEW_NODES = 1000, 2000

@@ -1,4 +1,4 @@
-"""What the parser calls when a rule of the grammar is complete: tokens and pieces to nodes of the tree."""
+"""Lark's transformer: builds the node of the syntax tree when a rule of the grammar is complete."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dmlc.diagnostics import Diagnostic, Label, Span
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
-from dmlc.text import tree
-from dmlc.text.chains import Signed, SyntaxProblem, climb, finish, name
-from dmlc.text.tokens import Token
+from dmlc.text.syntax import tree
+from dmlc.text.syntax.operators import Signed, SyntaxProblem, climb, finish, name
+from dmlc.text.syntax.tokens import Token
 
 Pieces: TypeAlias = list[Any]
 

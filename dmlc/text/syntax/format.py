@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.records import dataclass
-from dmlc.text.layout import INDENT, statement_lines
-from dmlc.text.lexer import Lexed
-from dmlc.text.parser import lex, parse_tokens
-from dmlc.text.tokens import Token
+from dmlc.text.syntax.layout import INDENT, statement_lines
+from dmlc.text.syntax.lexer import Lexed
+from dmlc.text.syntax.parser import lex, parse_tokens
+from dmlc.text.syntax.tokens import Token
 
 
 def format_source(source: Source, limits: Limits = DEFAULTS) -> str:

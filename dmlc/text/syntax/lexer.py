@@ -11,8 +11,17 @@ from typing import Any
 
 from dmlc.diagnostics import Diagnostic, Source
 from dmlc.diagnostics.limits import Limits
-from dmlc.text import lexical
-from dmlc.text.tokens import Token
+from dmlc.text.syntax.tokens import (
+    Token,
+    closes_another,
+    closes_nothing,
+    is_number,
+    malformed_number,
+    never_closed,
+    stray,
+    too_deep,
+    too_long,
+)
 
 _ITEM_STARTS = frozenset({"DIM", "CONST", "DEF", "MODEL"})
 _STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
@@ -67,7 +76,7 @@ def tokenize(source: Source, patterns: Patterns, limits: Limits) -> Lexed:
 
 
 def _is_named(keyword: Token) -> bool:
-    """Whether a name follows a keyword on its line: ``dim n``, but not ``dim = 3``."""
+    """Check that a name follows a keyword on its line: ``dim n``, but not ``dim = 3``."""
     rest = keyword.source.line(keyword.line)[keyword.end_column - 1 :].lstrip()
     return rest[:1] in ("`", "_") or rest[:1].isalpha()
 
@@ -140,7 +149,7 @@ class Lexer:
             count += match.lastgroup != "COMMENT"
             if match.lastgroup == "NAME" and len(match["NAME"].strip("`")) > limits.name_length:
                 start, end = match.start("NAME") + 1, match.end("NAME") + 1
-                raise lexical.too_long(Token(source, number, start, number, end, "NAME", match["NAME"]), limits)
+                raise too_long(Token(source, number, start, number, end, "NAME", match["NAME"]), limits)
         if count > limits.tokens:
             for rest in source.lines[number:]:
                 count += sum(match.lastgroup != "COMMENT" for match in patterns.scan(rest.rstrip(_BLANKS)))
@@ -154,7 +163,7 @@ class Lexer:
             self.unclosed(token)
         if token.type in _ITEM_STARTS and not self.nesting and _is_named(token):
             if self.open:
-                self.unmatched(lexical.never_closed(self.open.pop(), token))
+                self.unmatched(never_closed(self.open.pop(), token))
             self.is_lost = False
         if not self.nesting and token.type != "PIPE":
             self.end_statement()
@@ -173,7 +182,7 @@ class Lexer:
         if self.nesting:
             self.unclosed(end)
         if self.open:
-            self.unmatched(lexical.never_closed(self.open.pop(), None))
+            self.unmatched(never_closed(self.open.pop(), None))
         self.end_statement()
 
     # --- tokens that need a look
@@ -182,22 +191,22 @@ class Lexer:
         return token if token.text[0] == "`" or token.text.isidentifier() else self.bad(token)
 
     def number(self, token: Token) -> Token:
-        if lexical.is_number(token.text):
+        if is_number(token.text):
             return token
-        self.out.problems.append(lexical.malformed_number(token))
+        self.out.problems.append(malformed_number(token))
         return token.as_bad()
 
     def bad(self, token: Token) -> Token:
         if token.line != self.bad_line:
             self.bad_line = token.line
-            self.out.problems.append(lexical.stray(token))
+            self.out.problems.append(stray(token))
             self.is_lost = self.is_lost or token.text[0] in '"`'
         return token.as_bad()
 
     def closes_nothing(self, token: Token) -> Token:
         if token.line != self.bad_line:
             self.bad_line = token.line
-            self.unmatched(lexical.closes_nothing(token))
+            self.unmatched(closes_nothing(token))
         return token.as_bad()
 
     def unmatched(self, problem: Diagnostic) -> None:
@@ -209,11 +218,11 @@ class Lexer:
         self.open.append(token)
         self.nesting += 1
         if self.nesting > self.most:
-            raise lexical.too_deep(token, self.depth_from(token), self.limits)
+            raise too_deep(token, self.depth_from(token), self.limits)
         return token
 
     def depth_from(self, token: Token) -> int:
-        """How deep brackets nest from a token on; what stands in quotes and behind # counts with them."""
+        """Return how deep brackets nest from a token on, brackets in strings and comments included."""
         deepest, depth = self.nesting, self.nesting - 1
         lines = token.source.lines
         for line in (lines[token.line - 1][token.column - 1 :], *lines[token.line :]):
@@ -235,7 +244,7 @@ class Lexer:
         self.nesting -= 1
         if opened.type == _OPENED_BY[token.type]:
             return token
-        self.unmatched(lexical.closes_another(token, opened))
+        self.unmatched(closes_another(token, opened))
         return token.as_bad()
 
     def closing_brace(self, token: Token) -> Token:
@@ -249,7 +258,7 @@ class Lexer:
 
     def unclosed(self, token: Token) -> None:
         """``token`` shows that the innermost ``(`` or ``[`` is never closed."""
-        self.unmatched(lexical.never_closed(self.open[-1], token))
+        self.unmatched(never_closed(self.open[-1], token))
         while self.nesting:
             self.open.pop()
             self.nesting -= 1

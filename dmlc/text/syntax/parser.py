@@ -1,28 +1,30 @@
-"""Program text to syntax tree."""
+"""The parser: bytes to source, source to syntax tree, and all mistakes of a program as one error."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
 from lark import UnexpectedToken
 
-from dmlc.diagnostics import Diagnostic, Label, Source, fail, naming
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, Source, Span, fail, naming
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir.collector import collector_paused
-from dmlc.text.build import body_of
-from dmlc.text.chains import SyntaxProblem
-from dmlc.text.decode import INSTEAD
-from dmlc.text.grammar import parser_of
-from dmlc.text.lexer import Lexed, Patterns, tokenize
-from dmlc.text.report import together
-from dmlc.text.tokens import Token
-from dmlc.text.tree import Program
+from dmlc.text.syntax.builder import body_of
+from dmlc.text.syntax.grammar import parser_of
+from dmlc.text.syntax.lexer import Lexed, Patterns, tokenize
+from dmlc.text.syntax.operators import SyntaxProblem
+from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.tree import Program
 
 #: The start symbols of the pieces in which mistakes are looked for one by one, by their first token.
 _PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "MODEL": "model_head"}
+#: More diagnostics than this are counted, not shown.
+MAX_SHOWN = 20
+_INSTEAD = 'keep large data in a file: const w: f32[1000] = load("w.npy")'
 
 
 @collector_paused(begins=True)
@@ -44,7 +46,7 @@ def lex(source: Source, limits: Limits = DEFAULTS) -> Lexed:
 def _check_size(source: Source, limits: Limits) -> None:
     size = sum(map(len, source.lines)) + len(source.lines) - 1
     if size > limits.text_bytes:
-        raise limits.passed("text_bytes", f"{source.name} has", size, instead=INSTEAD)
+        raise limits.passed("text_bytes", f"{source.name} has", size, instead=_INSTEAD)
 
 
 def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
@@ -65,7 +67,7 @@ def _run(start: str, tokens: Sequence[Token], limits: Limits) -> Any:
     try:
         return parser_of(limits).parse(tokens, start=start)
     except UnexpectedToken as error:
-        from dmlc.text.expected import unexpected
+        from dmlc.text.syntax.expected import unexpected
 
         found = error.token if isinstance(error.token, Token) else tokens[-1].after("$END")
         raise SyntaxProblem(unexpected(start, tokens, found, error.accepts)) from None
@@ -131,7 +133,7 @@ class _Search:
             return None
 
     def outside(self, first: Token, opens: bool) -> None:
-        from dmlc.text.expected import COMMENT_SIGNS, shown
+        from dmlc.text.syntax.expected import COMMENT_SIGNS, shown
 
         if first.type != "BAD":
             message = f"{shown(first)} stands outside of a model or def"
@@ -151,3 +153,55 @@ class _Search:
             except SyntaxProblem as problem:
                 self.problems.append(problem.diagnostic)
         self.block = None
+
+
+# --- bytes
+
+
+def decode(name: str, data: bytes, limits: Limits = DEFAULTS) -> Source:
+    """Return the program in ``data``, the content of the file ``name``.
+
+    The text is UTF-8, with or without a byte order mark. Raises ``DmlcError`` E01 if it is not, or if it is too long.
+    """
+    with naming(name):
+        return _decoded(name, data, limits)
+
+
+def _decoded(name: str, data: bytes, limits: Limits) -> Source:
+    if len(data) > limits.text_bytes:
+        raise limits.passed("text_bytes", f"{name} has", len(data), instead=_INSTEAD)
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise fail(codes.NOT_TEXT, f"{name} is UTF-16 text", help="save it as UTF-8")
+    if b"\0" in data:
+        raise fail(codes.NOT_TEXT, f"{name} is not a program but a binary file", help="a program is UTF-8 text")
+    try:
+        return Source(name, data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode("utf-8", "replace").split("\n")
+        shown = Source(name, error.object.decode("utf-8", "replace"))
+        line, column = len(before), len(before[-1]) + 1
+        label = Label(Span(shown, line, column, line, column + 1), f"byte 0x{error.object[error.start]:02x}")
+        raise fail(codes.NOT_TEXT, f"{name} is not UTF-8 text", label, help="save it as UTF-8") from None
+
+
+# --- many diagnostics
+
+
+def together(diagnostics: Iterable[Diagnostic]) -> DmlcError:
+    """The error that holds them: sorted, without repetitions, the last shown one telling how many more there are."""
+    once: dict[object, Diagnostic] = {}
+    for diagnostic in sorted(diagnostics, key=_place):
+        # A mistake inside a def shows at every call of it; the first tells enough.
+        key = (diagnostic.code.id, _place(diagnostic)) if diagnostic.labels else diagnostic.message
+        once.setdefault(key, diagnostic)
+    shown = list(once.values())[:MAX_SHOWN]
+    rest = len(once) - len(shown)
+    if rest:
+        note = f"{rest} more {'error is' if rest == 1 else 'errors are'} not shown"
+        shown[-1] = dataclasses.replace(shown[-1], notes=(*shown[-1].notes, note))
+    return DmlcError(shown)
+
+
+def _place(diagnostic: Diagnostic) -> tuple[int, int]:
+    span = diagnostic.span
+    return (span.line, span.column) if span else (0, 0)

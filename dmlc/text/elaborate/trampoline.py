@@ -1,4 +1,4 @@
-"""Runs generators that ask each other for values, without Python's recursion.
+"""A trampoline: runs generators that ask each other for values, without Python's recursion.
 
 An expression nests as deep as a program's brackets, operators and defs do; Python's stack would not hold that.
 A method that needs the value of a part yields the part's generator (or a value that is there already).

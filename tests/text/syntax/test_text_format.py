@@ -11,7 +11,7 @@ from text_helpers import source
 
 from dmlc import text
 from dmlc.diagnostics import DmlcError
-from dmlc.text import parser
+from dmlc.text.syntax import parser
 
 
 def formatted(program: str) -> str:

@@ -12,10 +12,10 @@ from dmlc.ir import DTYPE_BY_NAME, DimExpr, Node, Operation, OpError
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import AttributeSite, CallSite, apply
-from dmlc.text import tree
-from dmlc.text.evaluate import Asked, Evaluator, at, dtype_help
-from dmlc.text.machine import Asking
-from dmlc.text.scope import POISON, Place, Several, Word, bare
+from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
+from dmlc.text.elaborate.scope import POISON, Place, Several, Word, bare
+from dmlc.text.elaborate.trampoline import Asking
+from dmlc.text.syntax import tree
 
 #: Operations that other libraries call otherwise.
 _ELSEWHERE = {

@@ -1,7 +1,8 @@
-"""The lines of a file outside of its blocks: ``dim`` and ``const``."""
+"""Declarations to values: ``dim`` and ``const`` lines, and written types such as ``f32[N, 3]``."""
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,42 @@ import numpy as np
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.limits import Limits
-from dmlc.ir import OpError, Tensor, TensorType
+from dmlc.ir import Dim, DimExpr, OpError, Tensor, TensorType
 from dmlc.ops.call import CallSite
 from dmlc.ops.literals import literal_array
-from dmlc.text import tree
-from dmlc.text.blocks import Block
-from dmlc.text.evaluate import Asked
-from dmlc.text.machine import run
-from dmlc.text.scope import POISON, Frame, bare, plural
-from dmlc.text.types import type_of
-from dmlc.text.unit import ConstData, Unit
+from dmlc.text.elaborate.blocks import Block
+from dmlc.text.elaborate.evaluate import Asked
+from dmlc.text.elaborate.scope import POISON, ConstData, Frame, Unit, bare, plural
+from dmlc.text.elaborate.trampoline import run
+from dmlc.text.syntax import tree
+
+_MAX_SIZE = 2**63 - 1
+
+
+def type_of(unit: Unit, written: tree.Type) -> TensorType:
+    """The type that was written. Raises ``DmlcError`` E0211, E0332, E0336."""
+    block = Block(unit, Frame())
+    dtype = block.dtype(written.dtype)
+    assert dtype is not None
+    if len(written.sizes) > unit.limits.rank:
+        raise unit.limits.passed("rank", "this type has", len(written.sizes), Label(written.span))
+    shape = tuple([_size(run(block.evaluate(s, Asked.SIZE)), s) for s in written.sizes])
+    if prod([size for size in shape if isinstance(size, int)]) > _MAX_SIZE:
+        raise fail(codes.WRONG_SIZE, "a tensor has at most 2^63 - 1 elements", Label(written.span))
+    return TensorType(dtype, shape)
+
+
+def _size(value: Any, expr: tree.Expr) -> Dim:
+    if isinstance(value, DimExpr):
+        return value
+    if not isinstance(value, int) or isinstance(value, bool):
+        help = "sizes look like 3, N, N * 2"
+        raise fail(codes.WRONG_SIZE, "a size is an integer or a dim", Label(expr.span), help=help)
+    if not 0 <= value <= _MAX_SIZE:
+        help = "a size is 0 or more, and fits 64 bits"
+        raise fail(codes.WRONG_SIZE, f"{value} is no size", Label(expr.span), help=help)
+    return value
+
 
 _MAX_SIZE = 2**63 - 1
 
@@ -63,7 +90,7 @@ def _load(call: tree.Call, wanted: TensorType, const: str, folder: Path | None, 
     if call.keywords or len(strings) != len(texts) or len(strings) not in (1, 2):
         help = 'write load("w.npy") or load("w.npz", "key")'
         raise fail(codes.NOT_KNOWN, "load takes the name of a file, and the key of a .npz", Label(call.span), help=help)
-    from dmlc.text.files import LoadError, load_tensor
+    from dmlc.text.elaborate.files import LoadError, load_tensor
 
     try:
         return load_tensor(folder, strings[0], strings[1] if len(strings) == 2 else None, wanted, const, limits)

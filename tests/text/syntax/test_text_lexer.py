@@ -6,7 +6,7 @@ import pytest
 from text_helpers import body_of, codes, diagnostics, errors, graph_of, in_model, source
 
 from dmlc import text
-from dmlc.text import parser
+from dmlc.text.syntax import parser
 
 
 def kinds(program: str) -> str:

@@ -244,6 +244,11 @@ class Graph:
         """Whether there is a node of one of these operations; the output node is none."""
         return any(self._of_operation.get(op) for op in operations)
 
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations of its nodes, the output node's not counted, in the order in which they first came."""
+        return [op for op, count in self._of_operation.items() if count]
+
     def __reversed__(self) -> Iterator[Node]:
         node = self._last
         while node is not None:

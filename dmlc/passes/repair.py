@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.repair_rules import EMPTY_RULES, RULES
@@ -29,10 +30,12 @@ class Repair(Pass):
         return [*own, *MOVE_RULES] if own else []
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        changed = rewrite(graph, _own(context, empty=_has_empty(graph)), context)
+        rules = _own(context, empty=_has_empty(graph))
+        opened = bool(rules) and _open_calls(graph)
+        changed = rewrite(graph, rules, context)
         if changed:  # new reshapes may meet those of the program
             rewrite(graph, MOVE_RULES, context)
-        return changed
+        return changed or opened
 
 
 def _own(context: PassContext, *, empty: bool) -> list[Rule[Any]]:
@@ -40,6 +43,25 @@ def _own(context: PassContext, *, empty: bool) -> list[Rule[Any]]:
         return []
     support = ProviderSupport(context.target, context.opset)
     return [rule(support) for rule in RULES if empty or rule not in EMPTY_RULES]
+
+
+def _open_calls(graph: Graph) -> bool:
+    """Make the calls of ONNX operators of a program the nodes that imported models have, which the rules know."""
+    calls = [op for op in graph.operations if op.name == "onnx"]
+    opened = False
+    for node in list(graph.nodes_of(calls)):
+        a: Any = node.attributes
+        if any(isinstance(value, tuple) and not value for _, value in a.attributes):
+            continue  # only the schema tells the kind of an empty list
+        opened = True
+        types = tuple([value.type for value in node.results])
+        record = OpaqueAttributes(op_type=a.op_type, domain=a.domain, types=types, attributes=a.attributes)
+        made = graph.add(OPAQUE, node.operands, record, spans=node.spans, rules=node.rules, before=node)
+        made.name = node.name
+        for old, new in zip(node.results, made.results, strict=True):
+            graph.replace_all_uses(old, new)
+        graph.erase(node)
+    return opened
 
 
 def _has_empty(graph: Graph) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dmlc.diagnostics import Code, Diagnostic
-from dmlc.diagnostics.catalogue.advice import ON_CPU, UNKNOWN_NODE
+from dmlc.diagnostics.catalogue.advice import ON_CPU, OTHER_NUMBERS, UNKNOWN_NODE
 from dmlc.diagnostics.catalogue.targets import SESSION_FAILS, WRONG_NUMBERS
 from dmlc.placement.report import Placement
 
 _CODES: dict[str, tuple[Code, str]] = {
     "fails": (SESSION_FAILS, "{op} {name} makes session creation fail: {limit}"),
     "wrong": (WRONG_NUMBERS, "{op} {name} gives wrong numbers: {limit}"),
+    "imprecise": (OTHER_NUMBERS, "{op} {name} may give other numbers: {limit}"),
     "cpu": (ON_CPU, "{op} {name} lands on the CPU: {limit}"),
     "unknown": (UNKNOWN_NODE, "where {op} {name} runs is not known: {limit}"),
 }

@@ -156,7 +156,7 @@ def _without_row(node: _Node, table: Provider, target: Target) -> Looked:
         limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
         finding = Finding("unknown", node.label, limit, _cite(table, node), "write it out as ONNX operators")
         return Looked(UNKNOWN, limit, _cite(table, node), findings=[finding])
-    failure = next((f for f in table.failures_of(node.op, target.release) if node.op in f.operators), None)
+    failure = next((f for f in table.failures_of(node.op, target.release, node.domain) if node.op in f.operators), None)
     if failure is not None:
         return _on_cpu(node, failure.what, failure.source, failure.repair)
     return _on_cpu(
@@ -192,7 +192,9 @@ def _no_kernel(node: _Node, row: ProviderRow, table: Provider, target: Target) -
 def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str) -> Looked:
     letters = _letters(node, row)
     cause = _types_refused(node, row, kernel, letters, target)
-    failures = [f for f in table.failures_of(node.op, target.release) if _holds(f, node, row, kernel, letters)]
+    failures = [
+        f for f in table.failures_of(node.op, target.release, node.domain) if _holds(f, node, row, kernel, letters)
+    ]
     if cause is not None:
         known = next((f for f in failures if f.effect == "cpu"), None)
         effect, why = cause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
@@ -13,6 +13,7 @@ from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.ir import Dim, TensorType
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
+from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
 from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
 from dmlc.placement.partition import Partitions
 from dmlc.placement.values import Scope, told_names
@@ -177,18 +178,25 @@ class _Work:
     opsets: Mapping[str, int]
     nodes: list[NodePlacement] = field(default_factory=list)
     partitions: int = 0
+    scalars: dict[str, FloatScalar] = field(default_factory=dict)
     seen: dict[Any, _Seen] = field(default_factory=dict)
 
     def graph(self, graph: GraphProto, facts: GraphFacts, outer: Scope | None, path: str) -> None:
         scope = Scope.of_graph(facts, outer)
         fused = Partitions(self.partitions, bool(facts.inner))
+        for node in graph.node:
+            if node.op_type == "Constant" and node.domain in _DOMAINS:
+                scope.constant.update(node.output)
+        self.scalars.update(float_scalars(graph))
+        sites = rewrite_sites(graph, scope.constant, self.scalars, self.table, self.opsets.get("", 0))
         first = len(self.nodes)
         for index, node in enumerate(graph.node):
             if node.op_type == "Constant" and node.domain in _DOMAINS:
-                scope.constant.update(node.output)
                 continue
             name = path + (node.name or next(filter(None, node.output), f"node {index}"))
             row = self._row(node, name, scope)
+            if index in sites and row.where == PROVIDER:
+                self._rewrite(row, sites[index], scope, last=sites[index].root == index)
             row.partition, alone = fused.add(node, row.where == PROVIDER and not row.alone)
             if row.where == PROVIDER:
                 row.alone = row.alone or alone
@@ -217,6 +225,16 @@ class _Work:
             out.directml, out.level, out.alone = found.directml, found.level, found.alone
             out.dispatches = seen.dispatches
         return out
+
+    def _rewrite(self, row: NodePlacement, site: RewriteSite, scope: Scope, *, last: bool) -> None:
+        """Place a node where the node runs that ONNX Runtime makes of it and others; ``last`` has the findings."""
+        found = look_up(site.made, scope, self.table, self.target, self.level, self.opsets)
+        prefix = f"ONNX Runtime's {site.rewrite.name} makes {site.rewrite.makes} of it"
+        if found.where != PROVIDER:
+            row.where, row.why, row.source, row.alone = found.where, f"{prefix}: {found.why}", found.source, ""
+            row.directml, row.level, row.dispatches = (), None, 0
+        if last:
+            row.findings += tuple([replace(f, limit=f"{prefix}: {f.limit}") for f in found.findings])
 
     def _look(self, node: NodeProto, scope: Scope) -> _Seen:
         looked = look_up(node, scope, self.table, self.target, self.level, self.opsets)

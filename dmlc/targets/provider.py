@@ -50,6 +50,7 @@ _KERNEL: dict[str, Check] = {
 }
 _FAILURE: dict[str, Check] = {
     **dict.fromkeys(("id", "operators", "effect", "what", "repair", "source"), is_name),
+    "domain": is_text,
     "since": list_of(is_count),
     **dict.fromkeys(("types", "contains"), maybe(map_of(is_text))),
     **dict.fromkeys(("ranks_over", "results_over", "operands_over"), maybe(is_count)),
@@ -59,7 +60,14 @@ _FAILURE: dict[str, Check] = {
     **dict.fromkeys(("from", "until"), is_level),
     "missing": list_of(is_count),
 }
-_EFFECTS = ("fails", "wrong", "cpu")
+_REWRITE: dict[str, Check] = {
+    **dict.fromkeys(("pass", "makes", "source"), is_name),
+    "domain": is_text,
+    "level": is_count,
+    "opsets": is_range,
+    "patterns": list_of(is_name),
+}
+_EFFECTS = ("fails", "wrong", "imprecise", "cpu")
 #: The domains whose operators the tables cover in full: what is not listed has no kernel.
 COVERED_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "ai.onnx.training"))
 
@@ -136,8 +144,9 @@ class ProviderRow:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something known to go wrong, and when: all that is given must hold. ``effect`` is fails, wrong or cpu.
+    """Something known to go wrong, and when: all that is given must hold. ``effect`` is fails, wrong, imprecise or cpu.
 
+    The operators are of ``domain``; ``*`` stands for those of every domain.
     ``attributes`` have these values, ``attributes_not`` are given and have others,
     ``contains`` hold a text; ``negative`` names the attribute or
     the constant operand (``i1``) that holds a number below 0. One of the operands in ``missing`` is not given.
@@ -150,6 +159,7 @@ class Failure:
     what: str
     repair: str
     source: str
+    domain: str = ""
     since: frozenset[int] = frozenset()
     types: Mapping[str, frozenset[str]] | None = None
     ranks_over: int | None = None
@@ -175,6 +185,23 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class RuntimeRewrite:
+    """A pass of ONNX Runtime that replaces nodes by one node ``makes`` for this provider, in models of these opsets.
+
+    ``patterns`` are given only where the node made runs elsewhere or otherwise than those it replaces: operators with
+    their operands, numbers, and names of values.
+    """
+
+    name: str
+    level: int
+    domain: str
+    makes: str
+    opsets: tuple[int, int]
+    patterns: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """The table of one execution provider. ``cite`` is its source in a few words."""
 
@@ -184,13 +211,14 @@ class Provider:
     known_opsets: tuple[int, int]
     rows: Mapping[tuple[str, str], ProviderRow]
     failures: tuple[Failure, ...]
-    _of: dict[tuple[str, str | None], tuple[Failure, ...]] = field(default_factory=dict)
+    rewrites: tuple[RuntimeRewrite, ...] = ()
+    _of: dict[tuple[str, str, str | None], tuple[Failure, ...]] = field(default_factory=dict)
 
-    def failures_of(self, op: str, release: str | None = None) -> tuple[Failure, ...]:
+    def failures_of(self, op: str, release: str | None = None, domain: str = "") -> tuple[Failure, ...]:
         """The known failures of an operator, or of any, in a release (None: the newest); looked for once."""
-        key = (op, release)
+        key = (domain, op, release)
         if key not in self._of:
-            found = [f for f in self.failures if op in f.operators or "*" in f.operators]
+            found = [f for f in self.failures if "*" in f.operators or (op in f.operators and domain == f.domain)]
             self._of[key] = tuple(f for f in found if f.in_release(release))
         return self._of[key]
 
@@ -215,8 +243,26 @@ def parse_provider(data: dict[str, Any], file: str, *, whole: bool = True) -> Pr
     if whole:
         rows = dict(rows)
     failures = tuple(_failure(raw, file) for raw in data["failures"])
+    need(isinstance(data.get("rewrites", []), list), file, "rewrites is a list")
+    rewrites = tuple(_rewrite(raw, file) for raw in data.get("rewrites", ()))
     first, last = data["known_opsets"]
-    return Provider(data["source"], data["cite"], data["date"], (first, last), rows, failures)
+    return Provider(data["source"], data["cite"], data["date"], (first, last), rows, failures, rewrites)
+
+
+def _rewrite(raw: dict[str, Any], file: str) -> RuntimeRewrite:
+    need_fields(raw, _REWRITE, file, "a rewrite")
+    missing = [key for key in ("pass", "level", "makes", "opsets", "source") if key not in raw]
+    need(not missing, file, f"a rewrite has {', '.join(missing)}")
+    first, last = raw["opsets"]
+    return RuntimeRewrite(
+        name=raw["pass"],
+        level=raw["level"],
+        domain=raw.get("domain", ""),
+        makes=raw["makes"],
+        opsets=(first, last),
+        patterns=tuple(raw.get("patterns", ())),
+        source=raw["source"],
+    )
 
 
 def _row(raw: dict[str, Any], file: str) -> ProviderRow:
@@ -281,6 +327,7 @@ def _failure(raw: dict[str, Any], file: str) -> Failure:
         what=raw["what"],
         repair=raw["repair"],
         source=raw["source"],
+        domain=raw.get("domain", ""),
         since=frozenset(raw.get("since", ())),
         types=None if types is None else {n: types_of(t, file, raw["id"]) for n, t in types.items()},
         ranks_over=raw.get("ranks_over"),

@@ -16,7 +16,7 @@ class ProviderSupport:
     def __init__(self, target: Target, opset: int) -> None:
         self.target = target
         self.opset = opset
-        self._kernels: dict[str, Kernel | None] = {}
+        self._kernels: dict[tuple[str, str], Kernel | None] = {}
         self._found: dict[tuple[str, str], Failure | None] = {}
 
     @property
@@ -28,15 +28,16 @@ class ProviderSupport:
     def table(self) -> Provider | None:
         return None if self.target.provider is None else provider(self.target.provider)
 
-    def kernel(self, op_type: str) -> Kernel | None:
+    def kernel(self, op_type: str, domain: str = "") -> Kernel | None:
         """The kernel that takes the operator at the opset."""
         table = self.table
         if table is None:
             return None
-        if op_type not in self._kernels:
-            row = table.row("", op_type)
-            self._kernels[op_type] = None if row is None else row.kernel(self.opset, self.target.release)
-        return self._kernels[op_type]
+        key = (domain, op_type)
+        if key not in self._kernels:
+            row = table.row(domain, op_type)
+            self._kernels[key] = None if row is None else row.kernel(self.opset, self.target.release)
+        return self._kernels[key]
 
     def of_kernel(self, failure: str, op_type: str) -> Failure | None:
         """The row of that id, if it is about the kernel that takes the operator at the opset in this release."""
@@ -56,9 +57,9 @@ class ProviderSupport:
         found = self.of_kernel(failure, op_type)
         return found is not None and found.types is not None and dtype.name in found.types.get(parameter, ())
 
-    def leaves(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
+    def leaves(self, op_type: str, dtype: DType, parameter: str = "T", domain: str = "") -> bool:
         """True if the provider leaves the operator on the dtype to others: no kernel takes it."""
-        kernel = self.kernel(op_type)
+        kernel = self.kernel(op_type, domain)
         return kernel is None or dtype.name not in kernel.types.get(parameter, ())
 
     def computes(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:

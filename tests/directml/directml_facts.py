@@ -24,15 +24,18 @@ def _model(
     **constants: Any,
 ) -> Fact:
     op, attributes = node
+    domain, _, op = op.rpartition(".")
     names = [f"y{i}" for i in range(len(results))]
-    made = helper.make_node(op, [*data, *constants], names, **attributes)
+    made = helper.make_node(op, [*data, *constants], names, domain=domain, **attributes)
     inputs = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in data.items()
     ]
     outputs = [helper.make_tensor_value_info(n, _TYPES[t], shape) for n, (t, shape) in zip(names, results, strict=True)]
     weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
     graph = helper.make_graph([made], "fact", inputs, outputs, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), data
+    versions = {"": opset} | ({domain: 1} if domain else {})
+    imports = [helper.make_opsetid(name, version) for name, version in versions.items()]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10), data
 
 
 def _of(*shape: int, dtype: str = "float32") -> dict[str, np.ndarray]:
@@ -119,4 +122,6 @@ FACTS: dict[str, Callable[[], Fact]] = {
     "rnn-layout": _rnn,
     "einsum-operands": lambda: _einsum("ab,bc,cd->ad", 3),
     "einsum-ellipsis": lambda: _einsum("...b,bc->...c", 2),
+    "gelu": lambda: _model(("Gelu", {}), _of(2, 4), [("f32", [2, 4])], 20),
+    "fast-gelu": lambda: _model(("com.microsoft.FastGelu", {}), _of(2, 4), [("f32", [2, 4])], 17),
 }

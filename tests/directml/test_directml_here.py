@@ -102,7 +102,7 @@ def test_the_report_says_the_row_of_its_model(row: provider) -> None:
     report = placement(model, load_target("directml"))
     (found,) = [finding for _, finding in report.findings]
     assert (found.effect, found.source) == (row.effect, row.source)
-    codes = {"fails": "E0591", "wrong": "E0592", "cpu": "W0601"}
+    codes = {"imprecise": "W0610", "fails": "E0591", "wrong": "E0592", "cpu": "W0601"}
     assert [diagnostic.code.id for _, diagnostic in diagnose(report)] == [codes[row.effect]]
 
 

@@ -88,7 +88,9 @@ def test_a_known_failure_still_fails(row: Failure) -> None:
     model, feeds = FACTS[row.id]()
     session = open_model(model, "cpu", strict=False)
     want = dict(zip([output.name for output in session.get_outputs()], session.run(None, feeds), strict=True))
-    assert is_refused(model, feeds, "dml", want if row.effect == "wrong" else None), "the provider does better now"
+    assert is_refused(model, feeds, "dml", want if row.effect in ("wrong", "imprecise") else None), (
+        "the provider does better now"
+    )
 
 
 @pytest.mark.parametrize("row", [row for row in FAILURES if row.effect == "cpu"], ids=lambda row: row.id)

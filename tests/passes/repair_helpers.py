@@ -38,7 +38,10 @@ def model(
     values = [[helper.make_tensor_value_info(*info) for info in infos] for infos in (inputs, outputs)]
     tensors = [numpy_helper.from_array(np.asarray(w), name) for name, w in weights.items()]
     graph = helper.make_graph(nodes, "g", *values, tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    versions = {"": opset} | {made.domain: 1 for made in nodes if made.domain}
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid(*each) for each in versions.items()], ir_version=8
+    )
 
 
 def reduction(

@@ -25,8 +25,15 @@ def one(op: str, shapes: list[list[Any]], out: list[Any] | None, *, opset: int =
     weights = {name: value for name, value in attributes.items() if isinstance(value, np.ndarray)}
     rest = {name: value for name, value in attributes.items() if name not in weights}
     inputs = [(f"x{i}", r.FLOAT, shape) for i, shape in enumerate(shapes)]
-    made = r.node(op, [*(name for name, *_ in inputs), *weights], ["y"], **rest)
+    domain, _, op = op.rpartition(".")
+    made = r.node(op, [*(name for name, *_ in inputs), *weights], ["y"], domain=domain, **rest)
     return r.model(made, inputs, [("y", r.FLOAT, out)], opset=opset, **weights)
+
+
+def of_f64(model: Any) -> Any:
+    for info in (*model.graph.input, *model.graph.output):
+        info.type.tensor_type.elem_type = r.DOUBLE
+    return model
 
 
 def cast() -> Any:
@@ -132,6 +139,10 @@ CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
     ("pad-negative", "too many", lambda: pad(21, [2, 3], pads=np.array([-3, 0, 2, 0])), None, REFUSED),
     ("einsum-operands", "three", lambda: einsum("ij,jk,kl->il", *[[2, 2]] * 3), None, WARNED),
     ("einsum-ellipsis", "equal", lambda: einsum("...ij->...ji", [2, 3, 4]), None, REPAIRED),
+    ("gelu", "none", lambda: one("Gelu", [[2, 3]], [2, 3]), None, REPAIRED),
+    ("gelu", "tanh", lambda: one("Gelu", [[2, 3]], [2, 3], approximate="tanh"), None, REPAIRED),
+    ("gelu", "f64", lambda: of_f64(one("Gelu", [[2, 3]], [2, 3])), None, WARNED),
+    ("fast-gelu", "FastGelu", lambda: one("com.microsoft.FastGelu", [[2, 3]], [2, 3]), None, REPAIRED),
     ("einsum-ellipsis", "stretched", lambda: einsum("...ij,...jk->...ik", [2, 3, 4], [1, 4, 2]), None, WARNED),
 ]  # fmt: skip
 
@@ -141,7 +152,7 @@ def outcome(program: dmlc.Program, failure: str) -> str:
         return REPAIRED if r.fired(program) else "nothing was wrong"
     if r.refusals(program):
         return REFUSED
-    return WARNED if "W0601" in [d.code.id for d in program.diagnostics] else "without a word"
+    return WARNED if {"W0601", "W0610"} & {d.code.id for d in program.diagnostics} else "without a word"
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,13 @@ def opaque(emitter: Emitter, node: Node) -> Sequence[str]:
         plain = tensor_proto(value.array) if isinstance(value, Tensor) else value
         protos.append(attribute_proto(name, plain))
     operands = [emitter.of(v) for v in node.operands]
-    return emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)
+    out = emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)
+    if a.domain == "com.microsoft":
+        emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
+    if a.domain:  # nor does its inference
+        for name, result in zip(out, node.results, strict=True):
+            emitter.declare(name, result.type)
+    return out
 
 
 def _foreign_weight(emitter: Emitter, node: Node, a: OpaqueAttributes) -> str:
@@ -181,7 +187,8 @@ def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> N
     infos, annotations = frame.graph.value_info, frame.graph.quantization_annotation
     if infos or annotations:
         made = {name for node in graph.node for name in node.output}
-        graph.value_info.extend([info for info in infos if info.name in made])
+        declared = {info.name for info in graph.value_info}
+        graph.value_info.extend([info for info in infos if info.name in made and info.name not in declared])
         there = made | {t.name for t in graph.initializer} | {i.name for i in graph.input}
         graph.quantization_annotation.extend([q for q in annotations if q.tensor_name in there])
 

@@ -6,7 +6,7 @@ from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.binary import BINARY, MOD
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.elementwise import UNARY
+from dmlc.ops.elementwise import ERF, TANH, UNARY
 from dmlc.ops.index import FULL, IOTA, SCATTER_ELEMENTS
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, PAD, SLICE, SPLIT, TRANSPOSE
@@ -48,6 +48,9 @@ ForeignMean = Later(
 )
 SpellEllipsis = Later("dmlc.passes.repair_rules.einsum:SpellEllipsis", "spell-ellipsis", (OPAQUE,))
 DropIdleAttribute = Later("dmlc.passes.repair_rules.idle:DropIdleAttribute", "drop-idle-attribute", (OPAQUE,))
+ErfGelu = Later("dmlc.passes.repair_rules.gelu:ErfGelu", "erf-gelu", (ERF,))
+TanhGelu = Later("dmlc.passes.repair_rules.gelu:TanhGelu", "tanh-gelu", (TANH,))
+GeluOperator = Later("dmlc.passes.repair_rules.gelu:GeluOperator", "gelu-operator", (OPAQUE,))
 OneLayerNormResult = Later("dmlc.passes.repair_rules.layer_norm:OneLayerNormResult", "one-layer-norm-result", (OPAQUE,))
 ShiftLogSumExp = Later(
     "dmlc.passes.repair_rules.log_sum_exp:ShiftLogSumExp", "shift-log-sum-exp", (REDUCE_LOG_SUM_EXP,), optional=False
@@ -95,6 +98,9 @@ RULES: Sequence[Later] = (
     *EMPTY_RULES,
     SpellEllipsis,
     DropIdleAttribute,
+    ErfGelu,
+    TanhGelu,
+    GeluOperator,
     OneLayerNormResult,
     ShiftLogSumExp,
     NarrowExtreme,

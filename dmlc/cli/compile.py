@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights",
         choices=("inline", "copy", "reference"),
-        help="weights that lie in files: into OUT, into OUT.data, or left where they are",
+        help="weights that lie in files: into OUT, into OUT.HASH.data, or left where they are",
     )
     group = parser.add_argument_group("what was done")
     group.add_argument("--dry-run", action="store_true", help="do all but writing")

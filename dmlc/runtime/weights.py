@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +27,7 @@ _WORTH_MOVING = 1024
 
 
 def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: Placement | None = None) -> None:
-    """Write a model, whole or not at all; nothing but ``path`` and ``path`` with ``.data`` appended is ever written.
+    """Write a model, whole or not at all; nothing but ``path`` and ``path`` with ``.HASH.data`` appended is written.
 
     ``source`` is the folder that locations of external data are relative to. ``weights`` says what becomes of them:
     a ``reference`` to where they are, a ``copy`` in the file beside the model, or ``inline`` data; None refers where
@@ -48,7 +50,7 @@ def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: 
     if not spills and (placement == "reference" or not outside):
         files.write_bytes(path, model.SerializeToString())
         return
-    beside = _Beside(path.with_name(f"{path.name}.data"))
+    beside = _Beside()
 
     def place(tensor: TensorProto) -> None:
         if tensor.data_location == TensorProto.EXTERNAL and placement != "reference":
@@ -60,8 +62,7 @@ def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: 
 
     placed = _placed(model, place, beside if spills else None)
     if beside.parts:
-        _spare(outside, path, beside.path)
-        _write_both(placed, path, beside)
+        _write_both(placed, path, beside, {data.path for data in outside})
     else:
         files.write_bytes(path, placed.SerializeToString())
 
@@ -195,16 +196,16 @@ def _of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
 
 
 class _Beside:
-    """What goes to the file beside the model, at which places. Data that several weights share is there once."""
+    """The file beside the model: its data with offsets, and the tensors that refer to it. Shared data is there once."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self) -> None:
+        self.locations: list[Any] = []  # entries of tensors; the name of the file is known when it is written
         self.parts: list[tuple[int, External | TensorProto]] = []
         self.end = 0
         self._places: dict[tuple[Path, int, int], int] = {}
 
     def refer(self, tensor: TensorProto, data: External | TensorProto, length: int) -> None:
-        """Make ``tensor`` refer to its data, ``length`` bytes, in this file. Raises ``DmlcError`` E0421."""
+        """Make ``tensor`` refer to its data, ``length`` bytes, in this file."""
         if isinstance(data, External):
             key = (data.path, data.offset, data.length)
             offset = self._places.get(key)
@@ -214,8 +215,9 @@ class _Beside:
             offset = self._add(data, length)
         tensor.ClearField("external_data")
         tensor.data_location = TensorProto.EXTERNAL
-        for name, value in (("location", files.referred(self.path)), ("offset", str(offset)), ("length", str(length))):
-            tensor.external_data.add(key=name, value=value)
+        self.locations.append(tensor.external_data.add(key="location"))
+        for name, value in (("offset", offset), ("length", length)):
+            tensor.external_data.add(key=name, value=str(value))
 
     def _add(self, data: External | TensorProto, length: int) -> int:
         step = _PAGE if length >= _LARGE else _SMALL_ALIGNMENT
@@ -224,41 +226,34 @@ class _Beside:
         self.end = offset + length
         return offset
 
-    def move(self, tensor: TensorProto, distance: int) -> None:
-        """Make a tensor whose data is in this file refer to another place in it."""
-        entries = {entry.key: entry for entry in tensor.external_data}
-        if entries["location"].value == self.path.name:
-            entries["offset"].value = str(int(entries["offset"].value) + distance)
-
-    def write(self, path: Path) -> None:
+    def write(self, path: Path) -> str:
+        """Write the file and return the SHA-256 of its content."""
+        digest = hashlib.sha256()
         with path.open("xb") as file:
             for offset, data in self.parts:
-                file.seek(offset)  # what lies between is zero
-                for block in blocks(data) if isinstance(data, External) else (data.raw_data,):
+                content = blocks(data) if isinstance(data, External) else (data.raw_data,)
+                for block in chain((bytes(offset - file.tell()),), content):
                     file.write(block)
-            file.truncate(self.end)
+                    digest.update(block)
+        return digest.hexdigest()
 
 
-def _write_both(model: ModelProto, path: Path, beside: _Beside) -> None:
-    """Both files, written under other names first. Raises ``DmlcError`` E0421; then both are as they were."""
-    moved = 0
+def _write_both(model: ModelProto, path: Path, beside: _Beside, spared: set[Path]) -> None:
+    """Write both files. Raises ``DmlcError`` E0421; then the model that was there is whole."""
 
-    def model_at(start: int) -> bytes:
-        nonlocal moved
-        for tensor in _tensors(model) if start != moved else ():
-            if tensor.data_location == TensorProto.EXTERNAL:
-                beside.move(tensor, start - moved)
-        moved = start
+    def model_with(name: str) -> bytes:
+        for entry in beside.locations:
+            entry.value = name
         data: bytes = model.SerializeToString()
         return data
 
     from dmlc.runtime.pair import write_pair
 
-    failing = path if not path.parent.is_dir() else beside.path
+    files.referred(path)
     try:
-        write_pair(path, beside.path, beside.write, model_at)
+        write_pair(path, beside.write, model_with, spared)
     except (OSError, ValueError) as error:
-        raise files.cannot("write", failing, error) from None
+        raise files.cannot("write", path, error) from None
 
 
 __all__ = ["Placement", "write_model"]

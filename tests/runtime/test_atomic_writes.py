@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
-from dmlc.runtime import files, pair
+from dmlc.runtime import files
 from dmlc.runtime.weights import write_model
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals, limits and pipes of POSIX")
@@ -56,7 +57,13 @@ def fill_of(path: Path) -> float:
 
 
 def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
+    """The names in a folder, with ``HASH`` for the digits of a weights file."""
+    return {re.sub(r"[0-9a-f]{16}\.data$", "HASH.data", path.name) for path in folder.iterdir()}
+
+
+def data_of(path: Path) -> Path:
+    (found,) = path.parent.glob(f"{path.name}.*.data")
+    return found
 
 
 @pytest.fixture
@@ -142,14 +149,14 @@ def test_a_kill_leaves_the_old_model_or_the_new(
     assert any(status for status, _ in seen)
     assert ask(compiler, sources[1], out, 0) == 0
     assert fill_of(out) == 2.0
-    assert names(out.parent) == {"out.onnx", "out.onnx.data"}  # what the killed ones left is gone
+    assert names(out.parent) == {"out.onnx", "out.onnx.HASH.data"}  # what the killed ones left is gone
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_every_moment_between_two_changes_of_the_folder(
     first: int, sources: list[Path], out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model at each rename, unlink and truncation, whatever comes next."""
+    """The model at each rename and unlink, whatever comes next."""
     save(sources[first], out)
     seen: list[float] = []
 
@@ -166,18 +173,17 @@ def test_every_moment_between_two_changes_of_the_folder(
 
     watched(Path, "replace")
     watched(Path, "unlink")
-    watched(os, "truncate")
     save(sources[1 - first], out)
-    assert len(seen) >= 10
+    assert len(seen) >= 6
     assert seen == sorted(seen, reverse=first == 1)  # first the old, then the new
     assert {seen[0], seen[-1]} == {1.0, 2.0}
     other = out.with_name("fresh.onnx")
     monkeypatch.undo()
     save(sources[1 - first], other)
-    assert out.with_name("out.onnx.data").read_bytes() == other.with_name("fresh.onnx.data").read_bytes()
+    assert data_of(out).read_bytes() == data_of(other).read_bytes()
 
 
-@pytest.mark.parametrize("moment", range(1, 5))
+@pytest.mark.parametrize("moment", [1, 2])
 def test_after_a_failure_at_any_rename_model_and_data_belong_together(
     moment: int, sources: list[Path], out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,18 +201,35 @@ def test_after_a_failure_at_any_rename_model_and_data_belong_together(
         patched.setattr(Path, "replace", fail)
         with pytest.raises(DmlcError, match="E0421"):
             save(sources[1], out)
-    assert fill_of(out) == (1.0 if moment <= 2 else 2.0)
-    assert names(out.parent) == {"out.onnx", "out.onnx.data"}
+    assert fill_of(out) == 1.0
+    assert names(out.parent) == {"out.onnx", "out.onnx.HASH.data"}
     save(sources[1], out)
     assert fill_of(out) == 2.0
 
 
-def test_the_same_model_again_leaves_its_data_alone(sources: list[Path], out: Path) -> None:
+def test_the_same_model_again_has_the_same_files(sources: list[Path], out: Path) -> None:
     save(sources[0], out)
-    before = out.with_name("out.onnx.data").stat().st_ino
+    before = {path.name: path.read_bytes() for path in out.parent.iterdir()}
     save(sources[0], out)
-    assert out.with_name("out.onnx.data").stat().st_ino == before
-    assert fill_of(out) == 1.0
+    assert {path.name: path.read_bytes() for path in out.parent.iterdir()} == before
+
+
+def test_weights_of_other_models_stay(sources: list[Path], out: Path) -> None:
+    """A file is old weights of a model only if its name is the model's with digits and ``.data``."""
+    digits = "0123456789abcdef"
+    others = {"out.onnx.data", f"out.onnx.{digits[:-1]}.data", f"out.onnx.{digits.upper()}.data", f"out.{digits}.data"}
+    others |= {f"out.onnx.{digits}.dat", f"out.onnx.onnx.{digits}.data", f"out_onnx.{digits}.data"}
+    for name in others:
+        out.with_name(name).write_bytes(b"others")
+    save(sources[0], out)
+    save(sources[1], out)
+    assert names(out.parent) == {
+        "out.onnx",
+        "out.onnx.HASH.data",
+        *[re.sub(f"{digits}.data$", "HASH.data", n) for n in others],
+    }
+    assert all(out.with_name(name).read_bytes() == b"others" for name in others)
+    assert fill_of(out) == 2.0
 
 
 # --- two at once
@@ -231,19 +254,33 @@ def test_two_compilations_into_one_path_do_not_mix(sources: list[Path], out: Pat
         error = process.communicate()[1]
         assert process.returncode == 0, error
     assert fill_of(out) in (1.0, 2.0)
-    assert names(out.parent) == {"out.onnx", "out.onnx.data"}
+    assert names(out.parent) == {"out.onnx", "out.onnx.HASH.data"}
 
 
-def test_a_folder_that_stays_locked_is_told(sources: list[Path], out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compilation_waits_for_another_in_its_folder(sources: list[Path], out: Path) -> None:
     import fcntl
 
-    monkeypatch.setattr(pair, "_PATIENCE_S", 0.0)
     descriptor = os.open(out.parent, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    with pytest.raises(DmlcError, match="another compilation"):
-        save(sources[0], out)
-    os.close(descriptor)
+    argv = [sys.executable, "-c", TWICE, str(sources[0]), str(out), "1"]
+    with subprocess.Popen(argv) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)
+        assert names(out.parent) == set()
+        os.close(descriptor)
+        assert process.wait() == 0
+    assert fill_of(out) == 1.0
+
+
+def test_a_folder_that_has_no_locks_is_written(sources: list[Path], out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    def refuse(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
     save(sources[0], out)
+    assert fill_of(out) == 1.0
 
 
 # --- disks and outputs
@@ -293,7 +330,7 @@ def test_a_full_or_read_only_disk(
             assert "error[E0421]" in told
             assert error[1].lower() in told
     assert fill_of(out) == 1.0
-    assert names(out.parent) == {"out.onnx", "out.onnx.data"}
+    assert names(out.parent) == {"out.onnx", "out.onnx.HASH.data"}
 
 
 def test_a_full_device(tmp_path: Path) -> None:
@@ -312,20 +349,19 @@ def test_outputs_that_are_no_plain_file(sources: list[Path], out: Path) -> None:
     assert os.read(reader, 10) == b"hello"
     os.close(reader)
     out.unlink()
-    out.with_name("out.onnx.data").mkdir()
+    save(sources[0], out)
+    data = data_of(out)
+    data.unlink()
+    data.mkdir()
     with pytest.raises(DmlcError, match="is a directory"):
         save(sources[0], out)
-    out.with_name("out.onnx.data").rmdir()
-    os.mkfifo(out.with_name("out.onnx.data"))
-    with pytest.raises(DmlcError, match="not a plain file"):
-        save(sources[0], out)
-    assert names(out.parent) == {"out.onnx.data"}
+    assert names(out.parent) == {"out.onnx", "out.onnx.HASH.data"}
 
 
 def test_hard_links_of_what_is_replaced_keep_what_they_had(sources: list[Path], out: Path) -> None:
     save(sources[0], out)
     other = {}
-    for path in (out, out.with_name("out.onnx.data")):
+    for path in (out, data_of(out)):
         link = out.parent.parent / path.name
         link.hardlink_to(path)
         other[link] = link.read_bytes()
@@ -335,7 +371,7 @@ def test_hard_links_of_what_is_replaced_keep_what_they_had(sources: list[Path], 
 
 
 def test_long_names(sources: list[Path], out: Path) -> None:
-    long = out.with_name("o" * 240 + ".onnx")
+    long = out.with_name("o" * 228 + ".onnx")
     save(sources[0], long)
     assert fill_of(long) == 1.0
     files.write_bytes(out.with_name("é" * 127), b"x")

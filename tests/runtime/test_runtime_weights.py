@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +23,8 @@ from dmlc.runtime import weights
 from dmlc.runtime.session import Session
 from dmlc.runtime.weights import write_model
 
+#: What stands between the name of a model and the suffix of its weights.
+DIGITS = r"[0-9a-f]{16}\.data$"
 SMALL = np.arange(4, dtype=np.float32)
 LARGE = np.arange(1 << 16, dtype=np.float32).reshape(4, -1)
 INSIDE = np.full(4, 0.5, np.float32)
@@ -80,7 +84,16 @@ def places(path: Path) -> dict[str, dict[str, str]]:
 
 
 def files(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
+    """The names in a folder, with ``HASH`` for the digits of a weights file; those are of its content."""
+    for path in folder.glob("*.data"):
+        if path.is_file() and re.search(DIGITS, path.name):
+            assert hashlib.sha256(path.read_bytes()).hexdigest()[:16] in path.name
+    return {re.sub(DIGITS, "HASH.data", path.name) for path in folder.iterdir()}
+
+
+def data_of(path: Path) -> Path:
+    (found,) = path.parent.glob(f"{path.name}.*.data")
+    return found
 
 
 def refused(model: ModelProto, path: Path, source: Path | None, **options: object) -> tuple[Diagnostic, int]:
@@ -105,14 +118,15 @@ def test_elsewhere_they_are_copied_to_a_file_beside_the_model(source: Path, tmp_
     before = given.SerializeToString()
     write_model(given, tmp_path / "out.onnx", source=source)
     assert given.SerializeToString() == before
-    assert files(tmp_path) == {"models", "out.onnx", "out.onnx.data"}
+    assert files(tmp_path) == {"models", "out.onnx", "out.onnx.HASH.data"}
+    name = data_of(tmp_path / "out.onnx").name
     assert places(tmp_path / "out.onnx") == {
-        "small": {"location": "out.onnx.data", "offset": "0", "length": "16"},
+        "small": {"location": name, "offset": "0", "length": "16"},
         "inside": {},
-        "large": {"location": "out.onnx.data", "offset": "4096", "length": str(LARGE.nbytes)},
-        "again": {"location": "out.onnx.data", "offset": "0", "length": "16"},
+        "large": {"location": name, "offset": "4096", "length": str(LARGE.nbytes)},
+        "again": {"location": name, "offset": "0", "length": "16"},
     }
-    assert (tmp_path / "out.onnx.data").stat().st_size == 4096 + LARGE.nbytes
+    assert (tmp_path / name).stat().st_size == 4096 + LARGE.nbytes
     assert run(tmp_path / "out.onnx") == WANT
     loaded = onnx.load(tmp_path / "out.onnx")
     arrays = {t.name: numpy_helper.to_array(t) for t in loaded.graph.initializer}
@@ -140,7 +154,7 @@ def test_inline(source: Path, tmp_path: Path) -> None:
 
 def test_a_copy_in_the_folder_of_the_source(source: Path) -> None:
     write_model(model(), source / "out.onnx", source=source, weights="copy")
-    assert files(source) == {"w.bin", "out.onnx", "out.onnx.data"}
+    assert files(source) == {"w.bin", "out.onnx", "out.onnx.HASH.data"}
     (source / "w.bin").unlink()
     assert run(source / "out.onnx") == WANT
 
@@ -174,7 +188,7 @@ def test_weights_in_graphs_inside_nodes_and_in_nodes(source: Path, tmp_path: Pat
     loaded = onnx.load(tmp_path / "out.onnx", load_external_data=False)
     branch, constant = loaded.graph.node[-2], loaded.graph.node[-1]
     for held in (*[a.g.initializer[0] for a in branch.attribute], constant.attribute[0].t):
-        assert held.external_data[0].value == "out.onnx.data"
+        assert held.external_data[0].value == data_of(tmp_path / "out.onnx").name
     write_model(outer, tmp_path / "out.onnx", source=source, weights="inline")
     loaded = onnx.load(tmp_path / "out.onnx", load_external_data=False)
     np.testing.assert_array_equal(numpy_helper.to_array(loaded.graph.node[-1].attribute[0].t), LARGE)
@@ -195,7 +209,7 @@ def test_data_inside_that_is_too_large_goes_beside(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(weights, "_MOST_INLINE", 100_000)
     given = model_of(numpy_helper.from_array(LARGE, "large"), numpy_helper.from_array(INSIDE, "inside"))
     write_model(given, tmp_path / "out.onnx", source=None)
-    assert places(tmp_path / "out.onnx")["large"]["location"] == "out.onnx.data"
+    assert places(tmp_path / "out.onnx")["large"]["location"] == data_of(tmp_path / "out.onnx").name
     assert places(tmp_path / "out.onnx")["inside"] == {}
     assert (tmp_path / "out.onnx").stat().st_size < 2000
     assert run(tmp_path / "out.onnx") == 0.5 + (1 << 16) - 1
@@ -207,7 +221,7 @@ def test_references_stay_beside_spilled_data(source: Path, monkeypatch: pytest.M
     given = model_of(numpy_helper.from_array(LARGE, "large"), outside("small", SMALL, 0))
     write_model(given, source / "out.onnx", source=source)
     assert places(source / "out.onnx")["small"]["location"] == "w.bin"
-    assert places(source / "out.onnx")["large"]["location"] == "out.onnx.data"
+    assert places(source / "out.onnx")["large"]["location"] == data_of(source / "out.onnx").name
     assert run(source / "out.onnx") == (1 << 16) - 1 + 3
 
 
@@ -247,7 +261,7 @@ def test_memory_is_constant(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     reference = peak_mib(tmp_path, tmp_path / "out.onnx", 4 << 30)
     copy = peak_mib(tmp_path, tmp_path / "other" / "out.onnx", 256 << 20)
-    assert (tmp_path / "other" / "out.onnx.data").stat().st_size == 256 << 20
+    assert data_of(tmp_path / "other" / "out.onnx").stat().st_size == 256 << 20
     assert reference < 300
     assert copy < reference + 32
 
@@ -256,15 +270,18 @@ def test_memory_is_constant(tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_never_written(source: Path) -> None:
-    (source / "out.onnx.data").write_bytes((source / "w.bin").read_bytes())
-    given = model_of(outside("small", SMALL, 0, "out.onnx.data"))
-    diagnostic, exit_code = refused(given, source / "out.onnx", source, weights="copy")
+    name = f"out.onnx.{'0' * 16}.data"
+    (source / name).write_bytes((source / "w.bin").read_bytes())
+    given = model_of(outside("small", SMALL, 0, name))
+    write_model(given, source / "out.onnx", source=source, weights="copy")
+    assert (source / name).read_bytes() == (source / "w.bin").read_bytes()  # not removed as weights of out.onnx
+    assert run(source / "out.onnx") == 3
+    diagnostic, exit_code = refused(model(), source / "w.bin", source)
     assert (diagnostic.code.id, exit_code) == ("E0421", 2)
     assert "weight small of the source is in it" in diagnostic.message
-    assert refused(model(), source / "w.bin", source)[0].code.id == "E0421"
     assert refused(model(), source / "w.bin", source, weights="inline")[0].code.id == "E0421"
     write_model(given, source / "out.onnx", source=source)  # a reference leaves it alone
-    assert files(source) == {"w.bin", "out.onnx", "out.onnx.data"}
+    assert (source / name).exists()
 
 
 def test_a_broken_source_writes_nothing(source: Path, tmp_path: Path) -> None:
@@ -284,7 +301,7 @@ def test_a_broken_source_writes_nothing(source: Path, tmp_path: Path) -> None:
 def test_a_failure_leaves_both_files_as_they_were(
     failing: int, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, data = tmp_path / "out.onnx", tmp_path / "out.onnx.data"
+    out, data = tmp_path / "out.onnx", tmp_path / f"out.onnx.{'0' * 16}.data"
     out.write_bytes(b"model before")
     data.write_bytes(b"data before")
     calls = 0
@@ -303,10 +320,12 @@ def test_a_failure_leaves_both_files_as_they_were(
     assert (diagnostic.code.id, exit_code) == ("E0421", 2)
     assert out.read_bytes() == b"model before"
     assert data.read_bytes() == b"data before"
-    assert files(tmp_path) == {"models", "out.onnx", "out.onnx.data"}
+    data.unlink()
+    assert files(tmp_path) == {"models", "out.onnx"}
+    data.write_bytes(b"data before")
     write_model(model(), out, source=source)
     assert run(out) == WANT
-    assert files(tmp_path) == {"models", "out.onnx", "out.onnx.data"}
+    assert files(tmp_path) == {"models", "out.onnx", "out.onnx.HASH.data"}
 
 
 def test_a_failure_of_a_first_write_leaves_nothing(
@@ -315,7 +334,7 @@ def test_a_failure_of_a_first_write_leaves_nothing(
     replace = Path.replace
 
     def fail(self: Path, other: Path) -> Path:
-        if other.suffix == ".onnx":
+        if Path(other).suffix == ".onnx":
             raise OSError(13, "Permission denied")
         return replace(self, other)
 
@@ -326,11 +345,11 @@ def test_a_failure_of_a_first_write_leaves_nothing(
 
 def test_where_nothing_can_be_written(source: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    (tmp_path / "dir.onnx.data").mkdir()
+    (tmp_path / "dir.onnx").mkdir()
     for path in (tmp_path / "no" / "out.onnx", tmp_path / "file" / "out.onnx", tmp_path / "dir.onnx", tmp_path / "a\0"):
         diagnostic, exit_code = refused(model(), path, source)
         assert (diagnostic.code.id, exit_code) == ("E0421", 2)
-    assert files(tmp_path) == {"models", "file", "dir.onnx.data"}
+    assert files(tmp_path) == {"models", "file", "dir.onnx"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes, links and devices of POSIX")
@@ -340,15 +359,18 @@ def test_modes_links_and_devices(source: Path, tmp_path: Path) -> None:
     (tmp_path / "out.onnx").symlink_to(real / "there.onnx")
     (real / "there.onnx").write_bytes(b"")
     (real / "there.onnx").chmod(0o640)
-    (tmp_path / "precious").write_bytes(b"precious")
-    (real / "there.onnx.data").symlink_to(tmp_path / "precious")
-    for path in (tmp_path / "out.onnx", real / "there.onnx"):
-        assert "symbolic link to" in refused(model(), path, source)[0].message
+    assert "symbolic link to" in refused(model(), tmp_path / "out.onnx", source)[0].message
     assert (tmp_path / "out.onnx").is_symlink()
-    assert (tmp_path / "precious").read_bytes() == b"precious"
-    assert files(real) == {"there.onnx", "there.onnx.data"}
-    (real / "there.onnx.data").unlink()
+    assert files(real) == {"there.onnx"}
     write_model(model(), real / "there.onnx", source=source)
+    data = data_of(real / "there.onnx")
+    assert data.stat().st_mode & 0o777 == 0o640
+    (tmp_path / "precious").write_bytes(b"precious")
+    data.unlink()
+    data.symlink_to(tmp_path / "precious")
+    write_model(model(), real / "there.onnx", source=source)  # the link is replaced
+    assert (tmp_path / "precious").read_bytes() == b"precious"
+    assert not data.is_symlink()
     assert (real / "there.onnx").stat().st_mode & 0o777 == 0o640
     assert run(real / "there.onnx") == WANT
     write_model(model(), Path(os.devnull), source=source)  # inline, as nothing lies beside a device

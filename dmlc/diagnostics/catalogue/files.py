@@ -157,7 +157,7 @@ $ dmlc compile large.onnx -o out.onnx --weights inline
 error[E0435]: out.onnx would take 4.0 GiB with its weights inside: a model file holds less than 2 GiB
 """,
     fixed="""
-$ dmlc compile large.onnx -o out.onnx --weights copy   # the weights go to out.onnx.data
+$ dmlc compile large.onnx -o out.onnx --weights copy   # the weights go to out.onnx.HASH.data
 """,
     program=False,
 )

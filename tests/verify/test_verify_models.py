@@ -80,7 +80,7 @@ def test_inputs_that_the_original_fails_on_are_skipped() -> None:
     assert verdict.ok
     assert verdict.skipped
     assert verdict.ran + len(verdict.skipped) == 24
-    assert "division by zero" in verdict.to_text()
+    assert "the original fails" in verdict.to_text()  # with an error, or by ending its process
 
 
 def test_sizes_are_found() -> None:

@@ -1,10 +1,15 @@
-"""Operations on each element of one tensor."""
+"""Operations on each element of one tensor. A declaration here is the only code that a new one needs."""
+
+# mypy: disable-error-code="no-any-return"
+# Arrays have no element type in functions that generated code copies: one function serves all dtypes.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,49 +17,114 @@ from dmlc.ir import FLOATS, INTEGERS, NUMERIC, Array, Attributes, DType, Inferen
 from dmlc.ir.dtype import bool_, i8, i16, i32, i64
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import same_type
+from dmlc.records import dataclass
 
 SIGNED: tuple[DType, ...] = (*FLOATS, i8, i16, i32, i64)
 BITS: tuple[DType, ...] = (*INTEGERS, bool_)
 
 
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class UnaryOperation(Operation):
+    """An elementwise operation of one operand. Every list of such operations elsewhere derives from these fields.
+
+    ``function`` computes one array, with the attributes as keywords. Generated NumPy code calls ``numpy`` if it names
+    a function of NumPy, and else a copy of ``function``, which then uses nothing but ``np``.
+
+    ``onnx`` is the ONNX operator that computes the same at every opset and dtype, with attributes of the same names
+    and defaults. ``directml`` is the DirectML operator, ``directml_fields`` its fixed fields; an attribute ``alpha``
+    becomes the field ``Alpha``. An empty name means that the code generator has a lowering of its own.
+
+    ``rounding``: ``exact`` if every result is a number of the dtype (a choice, a sign, an integer), ``correct`` if IEEE
+    754 rounds it to the nearest, ``approximate`` if kernels differ in the last digits. ``rises``: the real function
+    never falls on its domain, and strictly rises unless ``rounding`` is ``exact``. ``jumps``: a small change of the
+    operand can change the result by a step. ``domain_from`` is the smallest number whose result is not NaN. ``bounds``
+    enclose every result but NaN.
+    """
+
+    function: Callable[..., Any]
+    numpy: str = ""
+    onnx: str = ""
+    directml: str = ""
+    directml_fields: Mapping[str, Any] = field(default_factory=dict)
+    rounding: Literal["exact", "correct", "approximate"] = "approximate"
+    rises: bool = False
+    jumps: bool = False
+    domain_from: float = -math.inf
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+
+    __repr__ = Operation.__repr__
+
+
+def attributes_of(op: UnaryOperation, attributes: Attributes) -> dict[str, Any]:
+    """Return the attributes of a call by name, as ``function`` and the ONNX operator take them."""
+    return {f.name: getattr(attributes, f.name) for f in dataclasses.fields(op.attributes)}
+
+
 def _unary(
     name: str,
     dtypes: tuple[DType, ...],
-    function: Callable[[Array], Any],
+    function: Callable[..., Any],
     summary: str,
-    source: str,
     *,
-    symbol: str | None = None,
-    **notes: str,
-) -> Operation:
-    return Operation(
+    onnx: str,
+    directml: str,
+    notes: Mapping[str, str],
+    special: tuple[str, ...] = (),
+    source: str = "",
+    attributes: type[Attributes] = Attributes,
+    **facts: Any,
+) -> UnaryOperation:
+    """Declare an operation whose result has the operand's type. ``special`` names the code generators (``onnx``,
+    ``directml``) that have a lowering of their own."""
+    names = tuple(f.name for f in dataclasses.fields(attributes))
+    return UnaryOperation(
         name=name,
         operands=(Operand("x", dtypes),),
+        attributes=attributes,
         infer=same_type,
-        reference=quiet(lambda _, x: function(x)),
+        reference=quiet(lambda a, x: function(x, **{n: getattr(a, n) for n in names})),
         summary=summary,
-        symbol=symbol,
-        source=source,
+        source=source or f"DML_{directml}_OPERATOR_DESC; ONNX {onnx}",
         notes=notes,
+        function=function,
+        onnx="" if "onnx" in special else onnx,
+        directml="" if "directml" in special else directml,
+        **facts,
     )
 
 
-def _test(name: str, function: Callable[[Array], Any], summary: str, source: str) -> Operation:
+def _test(name: str, function: Callable[[Array], Any], summary: str, **facts: Any) -> UnaryOperation:
+    """Declare a test of each element, whose result is bool."""
+
     def infer(call: Inference) -> Sequence[TensorType]:
         return [call.type(0).with_dtype(bool_)]
 
     def reference(_: Attributes, x: Array) -> Array:
         return np.asarray(function(x))
 
-    return Operation(
-        name=name, operands=(Operand("x", FLOATS),), infer=infer, reference=reference, summary=summary, source=source
+    return UnaryOperation(
+        name=name,
+        operands=(Operand("x", FLOATS),),
+        infer=infer,
+        reference=reference,
+        summary=summary,
+        source=f"DML_{facts['directml']}_OPERATOR_DESC; ONNX {facts['onnx']}",
+        function=function,
+        rounding="exact",
+        bounds=(0, 1),
+        **facts,
     )
 
 
-def _sigmoid(x: Array) -> Any:
-    # The exponential of a non-positive number never overflows.
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)); the exponential of a non-positive number never overflows."""
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1, small) / (1 + small)
+    return (np.where(x >= 0, 1, small) / (1 + small)).astype(x.dtype, copy=False)
+
+
+def _relu(x: np.ndarray) -> np.ndarray:
+    """x where it is positive, else 0."""
+    return np.maximum(x, x.dtype.type(0))
 
 
 _ERF = np.frompyfunc(math.erf, 1, 1)
@@ -64,106 +134,92 @@ def _erf(x: Array) -> Any:
     return np.asarray(_ERF(x.astype(np.float64)), dtype=np.float64)
 
 
-_NAN = "NaN gives NaN"
-_WRAPS = "of the type's lowest value it wraps to itself"
+_NAN = {"nan": "NaN gives NaN"}
+_WRAPS = {**_NAN, "overflow": "of the type's lowest value it wraps to itself"}
+_NO_WAVE = {**_NAN, "domain": "of an infinity it is NaN"}
 
 ABS = _unary(
-    "abs",
-    NUMERIC,
-    np.abs,
-    "The absolute value.",
-    "DML_ELEMENT_WISE_ABS_OPERATOR_DESC; ONNX Abs",
-    nan=_NAN,
-    overflow=_WRAPS,
-)
+    "abs", NUMERIC, np.abs, "The absolute value.", onnx="Abs", directml="ELEMENT_WISE_ABS", special=("directml",),
+    numpy="abs", rounding="exact", bounds=(0, math.inf), notes=_WRAPS,
+)  # fmt: skip
 NEG = _unary(
-    "neg", SIGNED, np.negative, "The negative.", "DML_ELEMENT_WISE_NEGATE_OPERATOR_DESC; ONNX Neg",
-    symbol="-", nan=_NAN, overflow=_WRAPS,
+    "neg", SIGNED, np.negative, "The negative.", onnx="Neg", directml="ELEMENT_WISE_NEGATE", symbol="-",
+    numpy="negative", rounding="exact", notes=_WRAPS,
 )  # fmt: skip
 EXP = _unary(
-    "exp", FLOATS, np.exp, "The exponential.", "DML_ELEMENT_WISE_EXP_OPERATOR_DESC; ONNX Exp",
-    nan=_NAN, overflow="inf",
+    "exp", FLOATS, np.exp, "The exponential.", onnx="Exp", directml="ELEMENT_WISE_EXP", numpy="exp",
+    rises=True, bounds=(0, math.inf), notes={**_NAN, "overflow": "inf"},
 )  # fmt: skip
 LOG = _unary(
-    "log", FLOATS, np.log, "The natural logarithm.", "DML_ELEMENT_WISE_LOG_OPERATOR_DESC; ONNX Log",
-    nan=_NAN, domain="of 0 it is -inf, of a negative number NaN",
+    "log", FLOATS, np.log, "The natural logarithm.", onnx="Log", directml="ELEMENT_WISE_LOG", numpy="log",
+    rises=True, domain_from=0, notes={**_NAN, "domain": "of 0 it is -inf, of a negative number NaN"},
 )  # fmt: skip
 SQRT = _unary(
-    "sqrt", FLOATS, np.sqrt, "The square root.", "DML_ELEMENT_WISE_SQRT_OPERATOR_DESC; ONNX Sqrt",
-    nan=_NAN, domain="of a negative number it is NaN",
+    "sqrt", FLOATS, np.sqrt, "The square root.", onnx="Sqrt", directml="ELEMENT_WISE_SQRT", numpy="sqrt",
+    rounding="correct", rises=True, domain_from=0, bounds=(0, math.inf),
+    notes={**_NAN, "domain": "of a negative number it is NaN"},
 )  # fmt: skip
 RECIPROCAL = _unary(
-    "reciprocal", FLOATS, np.reciprocal, "One over x.", "DML_ELEMENT_WISE_RECIP_OPERATOR_DESC; ONNX Reciprocal",
-    nan=_NAN, domain="of 0 it is an infinity with the zero's sign",
+    "reciprocal", FLOATS, np.reciprocal, "One over x.", onnx="Reciprocal", directml="ELEMENT_WISE_RECIP",
+    numpy="reciprocal", notes={**_NAN, "domain": "of 0 it is an infinity with the zero's sign"},
 )  # fmt: skip
 SIGN = _unary(
-    "sign", NUMERIC, np.sign, "-1, 0 or 1.", "DML_ELEMENT_WISE_SIGN_OPERATOR_DESC; ONNX Sign",
-    nan="unspecified; NaN in the reference", **{"nan on ONNX Runtime CPU": "0"},
+    "sign", NUMERIC, np.sign, "-1, 0 or 1.", onnx="Sign", directml="ELEMENT_WISE_SIGN", numpy="sign",
+    rounding="exact", rises=True, jumps=True, bounds=(-1, 1),
+    notes={"nan": "unspecified; NaN in the reference", "nan on ONNX Runtime CPU": "0"},
 )  # fmt: skip
 FLOOR = _unary(
-    "floor",
-    FLOATS,
-    np.floor,
-    "The largest integer not above x.",
-    "DML_ELEMENT_WISE_FLOOR_OPERATOR_DESC; ONNX Floor",
-    nan=_NAN,
-)
+    "floor", FLOATS, np.floor, "The largest integer not above x.", onnx="Floor", directml="ELEMENT_WISE_FLOOR",
+    numpy="floor", rounding="exact", rises=True, jumps=True, notes=_NAN,
+)  # fmt: skip
 CEIL = _unary(
-    "ceil",
-    FLOATS,
-    np.ceil,
-    "The smallest integer not below x.",
-    "DML_ELEMENT_WISE_CEIL_OPERATOR_DESC; ONNX Ceil",
-    nan=_NAN,
-)
+    "ceil", FLOATS, np.ceil, "The smallest integer not below x.", onnx="Ceil", directml="ELEMENT_WISE_CEIL",
+    numpy="ceil", rounding="exact", rises=True, jumps=True, notes=_NAN,
+)  # fmt: skip
 ROUND = _unary(
-    "round", FLOATS, np.rint, "The nearest integer; halves go to the even one.",
-    "DML_ELEMENT_WISE_ROUND_OPERATOR_DESC, DML_ROUNDING_MODE_HALVES_TO_NEAREST_EVEN; ONNX Round", nan=_NAN,
+    "round", FLOATS, np.rint, "The nearest integer; halves go to the even one.", onnx="Round",
+    directml="ELEMENT_WISE_ROUND", directml_fields={"RoundingMode": "DML_ROUNDING_MODE_HALVES_TO_NEAREST_EVEN"},
+    source="DML_ELEMENT_WISE_ROUND_OPERATOR_DESC, DML_ROUNDING_MODE_HALVES_TO_NEAREST_EVEN; ONNX Round",
+    numpy="rint", rounding="exact", rises=True, jumps=True, notes=_NAN,
 )  # fmt: skip
 SIN = _unary(
-    "sin",
-    FLOATS,
-    np.sin,
-    "The sine of radians.",
-    "DML_ELEMENT_WISE_SIN_OPERATOR_DESC; ONNX Sin",
-    nan=_NAN,
-    domain="of an infinity it is NaN",
-)
+    "sin", FLOATS, np.sin, "The sine of radians.", onnx="Sin", directml="ELEMENT_WISE_SIN", numpy="sin",
+    bounds=(-1, 1), notes=_NO_WAVE,
+)  # fmt: skip
 COS = _unary(
-    "cos",
-    FLOATS,
-    np.cos,
-    "The cosine of radians.",
-    "DML_ELEMENT_WISE_COS_OPERATOR_DESC; ONNX Cos",
-    nan=_NAN,
-    domain="of an infinity it is NaN",
-)
+    "cos", FLOATS, np.cos, "The cosine of radians.", onnx="Cos", directml="ELEMENT_WISE_COS", numpy="cos",
+    bounds=(-1, 1), notes=_NO_WAVE,
+)  # fmt: skip
 TANH = _unary(
-    "tanh", FLOATS, np.tanh, "The hyperbolic tangent.", "DML_ELEMENT_WISE_TANH_OPERATOR_DESC; ONNX Tanh", nan=_NAN
-)
+    "tanh", FLOATS, np.tanh, "The hyperbolic tangent.", onnx="Tanh", directml="ELEMENT_WISE_TANH", numpy="tanh",
+    rises=True, bounds=(-1, 1), notes=_NAN,
+)  # fmt: skip
 SIGMOID = _unary(
-    "sigmoid", FLOATS, _sigmoid, "1 / (1 + exp(-x)).", "DML_ACTIVATION_SIGMOID_OPERATOR_DESC; ONNX Sigmoid",
-    nan=_NAN, overflow="none: 0 and 1 at the ends",
+    "sigmoid", FLOATS, _sigmoid, "1 / (1 + exp(-x)).", onnx="Sigmoid", directml="ACTIVATION_SIGMOID",
+    rises=True, bounds=(0, 1), notes={**_NAN, "overflow": "none: 0 and 1 at the ends"},
 )  # fmt: skip
 RELU = _unary(
-    "relu", SIGNED, lambda x: np.maximum(x, x.dtype.type(0)), "x where it is positive, else 0.",
-    "DML_ACTIVATION_RELU_OPERATOR_DESC; ONNX Relu", nan="NaN gives NaN in the reference",
+    "relu", SIGNED, _relu, "x where it is positive, else 0.", onnx="Relu", directml="ACTIVATION_RELU",
+    special=("directml",), rounding="exact", rises=True, bounds=(0, math.inf),
+    notes={"nan": "NaN gives NaN in the reference"},
 )  # fmt: skip
-ERF = _unary("erf", FLOATS, _erf, "The error function.", "DML_ELEMENT_WISE_ERF_OPERATOR_DESC; ONNX Erf", nan=_NAN)
-IS_NAN = _test("is_nan", np.isnan, "Whether x is NaN.", "DML_ELEMENT_WISE_IS_NAN_OPERATOR_DESC; ONNX IsNaN")
+ERF = _unary(
+    "erf", FLOATS, _erf, "The error function.", onnx="Erf", directml="ELEMENT_WISE_ERF",
+    rises=True, bounds=(-1, 1), notes=_NAN,
+)  # fmt: skip
+IS_NAN = _test(
+    "is_nan", np.isnan, "Whether x is NaN.", onnx="IsNaN", directml="ELEMENT_WISE_IS_NAN", numpy="isnan"
+)  # fmt: skip
 IS_INF = _test(
-    "is_inf",
-    np.isinf,
-    "Whether x is an infinity, of either sign.",
-    "DML_ELEMENT_WISE_IS_INFINITY_OPERATOR_DESC; ONNX IsInf",
-)
+    "is_inf", np.isinf, "Whether x is an infinity, of either sign.", onnx="IsInf", numpy="isinf", jumps=True,
+    directml="ELEMENT_WISE_IS_INFINITY", directml_fields={"InfinityMode": "DML_IS_INFINITY_MODE_EITHER"},
+)  # fmt: skip
 NOT = _unary(
-    "not", BITS, np.invert, "Logical not of bool; all bits flipped of an integer.",
-    "DML_ELEMENT_WISE_LOGICAL_NOT_OPERATOR_DESC, DML_ELEMENT_WISE_BIT_NOT_OPERATOR_DESC; ONNX Not, BitwiseNot",
-    symbol="!",
+    "not", BITS, np.invert, "Logical not of bool; all bits flipped of an integer.", onnx="Not",
+    directml="ELEMENT_WISE_LOGICAL_NOT", special=("onnx", "directml"), symbol="!", numpy="invert", rounding="exact",
+    source="DML_ELEMENT_WISE_LOGICAL_NOT_OPERATOR_DESC, DML_ELEMENT_WISE_BIT_NOT_OPERATOR_DESC; ONNX Not, BitwiseNot",
+    notes={},
 )  # fmt: skip
 
-UNARY: tuple[Operation, ...] = (
-    ABS, NEG, EXP, LOG, SQRT, RECIPROCAL, SIGN, FLOOR, CEIL, ROUND, SIN, COS, TANH, SIGMOID, RELU, ERF,
-    IS_NAN, IS_INF, NOT,
-)  # fmt: skip
+#: Every operation above, in that order.
+UNARY: tuple[UnaryOperation, ...] = tuple([op for op in globals().values() if isinstance(op, UnaryOperation)])

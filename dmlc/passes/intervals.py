@@ -373,13 +373,13 @@ def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return x[0]
 
 
-_TRUTH = (e.IS_NAN, e.IS_INF, b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)
+_TRUTH = (b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)
 _RULES: dict[Operation, _Rule] = {
+    **{op: _fixed(*op.bounds) for op in e.UNARY},
     CONSTANT: _constant, CAST: _cast, CLIP: _clip, WHERE: _where, FULL: _full, ONE_HOT: _one_hot,
     b.ADD: _add, b.SUB: _sub, b.MUL: _mul, b.DIV: _div, b.POW: _pow, b.MIN: _min, b.MAX: _max,
     e.ABS: _abs, e.NEG: _neg, e.EXP: _exp, e.SQRT: _sqrt, e.RECIPROCAL: _reciprocal, e.RELU: _relu,
-    e.SIGN: _fixed(-1, 1), e.SIN: _fixed(-1, 1), e.COS: _fixed(-1, 1), e.TANH: _fixed(-1, 1), e.ERF: _fixed(-1, 1),
-    e.SIGMOID: _fixed(0, 1), e.FLOOR: _whole(math.floor), e.CEIL: _whole(math.ceil), e.ROUND: _whole(round),
+    e.FLOOR: _whole(math.floor), e.CEIL: _whole(math.ceil), e.ROUND: _whole(round),
     normalize.SOFTMAX: _fixed(0, 1), select.HARDMAX: _fixed(0, 1),
     m.RESHAPE: _first, m.TRANSPOSE: _first, m.SQUEEZE: _first, m.UNSQUEEZE: _first, m.EXPAND: _first, m.SLICE: _first,
     m.CONCAT: _any_of, m.PAD: _pad, GATHER: _first, GATHER_ELEMENTS: _first, SCATTER_ELEMENTS: _scatter,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.ir import Array, Operation
-from dmlc.ops.elementwise import COS, ERF, EXP, LOG, SIGMOID, SIN, TANH
+from dmlc.ops.elementwise import SIGMOID, UNARY
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 
 #: Functions that every kernel approximates in its own way.
-_APPROXIMATED = frozenset((EXP, LOG, SIN, COS, TANH, ERF, SIGMOID, SOFTMAX, LOG_SOFTMAX))
+_APPROXIMATED = frozenset((*(op for op in UNARY if op.rounding == "approximate"), SOFTMAX, LOG_SOFTMAX))
 #: Bits of a number times this are as good as random in the upper places (D. Knuth, TAOCP 3, 6.4: the golden ratio).
 _GOLDEN = {4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
 _UNITS = 2

@@ -5,11 +5,13 @@ from __future__ import annotations
 from fuzz_onnx import BOOL, F16, F32, F64, FLOATS, I32, I64, INTEGERS, NUMBERS, Grower, MisfitError
 from onnx import helper
 
+from dmlc.ops import elementwise
+
 REDUCTIONS = (
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2",
     "ReduceLogSum", "ReduceLogSumExp",
 )  # fmt: skip
-UNARY = ("Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Sign", "Floor", "Ceil", "Tanh", "Sigmoid", "Relu", "Erf")
+UNARY = tuple([op.onnx for op in elementwise.UNARY if op.onnx and op.name not in ("sin", "cos", "is_nan", "is_inf")])
 BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Add", "Mul")
 
 

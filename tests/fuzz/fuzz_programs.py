@@ -13,8 +13,10 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, Tensor, TensorType, Value, symbol
 from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u32, u64
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
+from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.elementwise import UNARY, UnaryOperation
 
 DTYPE_WEIGHTS: dict[DType, int] = dict.fromkeys(DTYPES, 2) | {f32: 12, f16: 6, i32: 5, i64: 4, bool_: 3}
 INDEX_DTYPES = (i32, i64, u32, u64)
@@ -246,8 +248,11 @@ def _word(value: Any) -> str:
 Made = tuple[list[Any], dict[str, Any]]
 
 
-def _unary(kinds: str) -> Callable[[Generator], Made]:
-    return lambda g: ([g.tensor(kinds)], {})
+def _unary(op: UnaryOperation) -> Callable[[Generator], Made]:
+    """A call on a tensor of any dtype that the operation takes; attributes are small factors or left out."""
+    kinds = "".join(sorted({dtype.kind[0] for dtype in op.operands[0].dtypes}))
+    names = [spec.name for spec in attribute_specs(op.attributes)]
+    return lambda g: ([g.tensor(kinds)], {n: g.rng.choice((0.25, 0.5, 1.0, 1.5)) for n in names if g.flag()})
 
 
 def _binary(kinds: str) -> Callable[[Generator], Made]:
@@ -445,15 +450,14 @@ def _matmul(g: Generator) -> Made:
     return [a, g._any(lambda v: v.type.dtype is a.type.dtype and v.type.rank >= 1)], {}
 
 
-_FLOAT_UNARY = ["exp", "log", "sqrt", "reciprocal", "floor", "ceil", "round", "sin", "cos", "tanh", "sigmoid", "erf"]
+def _unary_recipes() -> list[tuple[str, Callable[[Generator], Made], int]]:
+    """Every elementwise operation of one operand, by its name and its sign."""
+    return [(name, _unary(op), 2) for op in UNARY for name in (op.name, op.symbol) if name is not None]
+
 
 #: (operation, recipe, weight). A test demands one for each operation with a call form and each operator.
 RECIPES: list[tuple[str, Callable[[Generator], Made], int]] = [
-    *[(name, _unary("f"), 2) for name in _FLOAT_UNARY],
-    *[(name, _unary("fi"), 2) for name in ("neg", "sign", "abs", "-")],
-    ("relu", _unary("fi"), 3),
-    *[(name, _unary("f"), 1) for name in ("is_nan", "is_inf")],
-    *[(name, _unary("biu"), 1) for name in ("not", "!")],
+    *_unary_recipes(),
     *[(name, _binary("fiu"), 7) for name in ("+", "-", "*")],
     *[(name, _binary("fiu"), 3) for name in ("/", "//", "%", "min", "max")], ("**", _power, 4), ("pow", _power, 2),
     *[(name, _binary("fiu"), 2) for name in ("<", "<=", ">", ">=")],

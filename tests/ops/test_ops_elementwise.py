@@ -12,16 +12,11 @@ from oracle_elements import UNARY
 
 from dmlc.ops import FAMILIES, OPERATIONS, PREFIX
 
-FLOAT_ONLY = (
-    "exp", "log", "sqrt", "reciprocal", "floor", "ceil", "round", "sin", "cos", "tanh", "sigmoid", "erf",
-)  # fmt: skip
 SIGNED = (*core.FLOATS, "i8", "i16", "i32", "i64")
 
-#: The dtypes of each operation, from the language reference.
+#: The dtypes of each operation, from the language reference: floats, unless they are here.
 DTYPES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(FLOAT_ONLY, core.FLOATS),
-    "is_nan": core.FLOATS,
-    "is_inf": core.FLOATS,
+    **dict.fromkeys(UNARY, core.FLOATS),
     "abs": core.NUMERIC,
     "sign": core.NUMERIC,
     "neg": SIGNED,

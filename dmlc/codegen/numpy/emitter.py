@@ -16,6 +16,7 @@ from dmlc.codegen.numpy.interface import Checks, clean, docstring_lines, signatu
 from dmlc.codegen.numpy.literals import constant_lines
 from dmlc.codegen.numpy.registry import Style
 from dmlc.ir import Graph
+from dmlc.ops import elementwise
 
 #: The one setting of a file.
 _THREADS = "{} = 1  # that share the work on large arrays; who imports this may set it"
@@ -81,7 +82,7 @@ def _words(text: str) -> set[str]:
 
 
 def _sources(body: Body) -> list[str]:
-    """The source of the functions in use and of those that they call, in the order of ``_SUPPORT``."""
+    """The source of the functions in use and of those that they call, in the order of their modules."""
     pending = list(body.supports)
     while pending:
         function = pending.pop()
@@ -90,7 +91,7 @@ def _sources(body: Body) -> list[str]:
             if inspect.isfunction(called) and called not in body.supports:
                 body.support(called)
                 pending.append(called)
-    known = [f for module in _SUPPORT for f in vars(module).values() if inspect.isfunction(f)]
+    known = [f for module in (*_SUPPORT, elementwise) for f in vars(module).values() if inspect.isfunction(f)]
     shared = {"np": body.numpy, "THREADS": body.threads} | _hidden_builtin(body)
     used = [f for f in dict.fromkeys(known) if f in body.supports]
     return [_rename(_source(f), _called(f, body.supports) | shared) for f in used]

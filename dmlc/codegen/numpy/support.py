@@ -95,12 +95,6 @@ def _power(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(b < 0, np.power(a, b & 1) * (np.abs(a) == 1), whole).astype(a.dtype)
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)); the exponential of a non-positive number never overflows."""
-    small = np.exp(-np.abs(x))
-    return (np.where(x >= 0, 1, small) / (1 + small)).astype(x.dtype, copy=False)
-
-
 def _erf(x: np.ndarray) -> np.ndarray:
     """The error function in float64, from a Chebyshev series of erf(z) / z in z * z up to 6."""
     # fmt: off

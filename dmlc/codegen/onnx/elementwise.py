@@ -9,11 +9,8 @@ from dmlc.ir.dtype import f16, f32
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
 
-#: Operations that are one ONNX operator, at every opset and for every dtype that they have here.
+#: Operations of two operands that are one ONNX operator, at every opset and for every dtype that they have here.
 _ONE_TO_ONE: dict[Operation, str] = {
-    e.ABS: "Abs", e.NEG: "Neg", e.EXP: "Exp", e.LOG: "Log", e.SQRT: "Sqrt", e.RECIPROCAL: "Reciprocal",
-    e.SIGN: "Sign", e.FLOOR: "Floor", e.CEIL: "Ceil", e.ROUND: "Round", e.SIN: "Sin", e.COS: "Cos", e.TANH: "Tanh",
-    e.SIGMOID: "Sigmoid", e.RELU: "Relu", e.ERF: "Erf", e.IS_NAN: "IsNaN", e.IS_INF: "IsInf",
     b.ADD: "Add", b.SUB: "Sub", b.MUL: "Mul", b.DIV: "Div", b.POW: "Pow", b.MIN: "Min", b.MAX: "Max",
     b.EQUAL: "Equal", b.LESS: "Less", b.GREATER: "Greater",
 }  # fmt: skip
@@ -42,6 +39,16 @@ def _logical(logical: str, bitwise: str) -> Lowering:
     return lower
 
 
+def _unary(op: e.UnaryOperation) -> Lowering:
+    def lower(emitter: Emitter, node: Node) -> str:
+        return emitter.op(op.onnx, [emitter.operand(node, 0)], **e.attributes_of(op, node.attributes))
+
+    return lower
+
+
+for _unary_op in e.UNARY:
+    if _unary_op.onnx:
+        lowers(_unary_op)(_unary(_unary_op))
 for _op, _name in _ONE_TO_ONE.items():
     lowers(_op)(_same(_name))
 for _op, _names in _LOGICAL.items():

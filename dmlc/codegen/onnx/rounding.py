@@ -14,7 +14,7 @@ from dmlc.ops.constant import CONSTANT
 #: Their results jump where an operand changes a little.
 _JUMPS: frozenset[Operation] = frozenset((
     select.ARGMAX, select.ARGMIN, select.TOP_K, select.HARDMAX,
-    elementwise.FLOOR, elementwise.CEIL, elementwise.ROUND, elementwise.SIGN, elementwise.IS_INF,
+    *(op for op in elementwise.UNARY if op.jumps),
     binary.EQUAL, binary.NOT_EQUAL, binary.LESS, binary.LESS_EQUAL, binary.GREATER, binary.GREATER_EQUAL,
     binary.FLOORDIV, binary.MOD,
 ))  # fmt: skip
@@ -22,8 +22,8 @@ _JUMPS: frozenset[Operation] = frozenset((
 _EXACT: frozenset[Operation] = frozenset((
     move.RESHAPE, move.TRANSPOSE, move.SQUEEZE, move.UNSQUEEZE, move.EXPAND, move.CONCAT, move.SPLIT, move.SLICE,
     move.PAD, index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS, choose.WHERE, choose.CLIP,
-    binary.MIN, binary.MAX, elementwise.ABS, elementwise.NEG, elementwise.RELU, elementwise.FLOOR, elementwise.CEIL,
-    elementwise.ROUND, elementwise.SIGN, select.TOP_K, select.HARDMAX, index.ONE_HOT, index.IOTA, index.FULL, CONSTANT,
+    *(op for op in elementwise.UNARY if op.rounding == "exact"), binary.MIN, binary.MAX,
+    select.TOP_K, select.HARDMAX, index.ONE_HOT, index.IOTA, index.FULL, CONSTANT,
 ))  # fmt: skip
 #: More names than these do not help a reader.
 _SHOWN = 8

@@ -11,13 +11,12 @@ from dmlc.importers.types import DTYPE_OF
 from dmlc.ir import Operation, Tensor, Value
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
+from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 from dmlc.ops.constant import constant_of
 
-_UNARY: dict[str, Operation] = {
-    "Abs": e.ABS, "Neg": e.NEG, "Exp": e.EXP, "Log": e.LOG, "Sqrt": e.SQRT, "Reciprocal": e.RECIPROCAL,
-    "Sign": e.SIGN, "Floor": e.FLOOR, "Ceil": e.CEIL, "Round": e.ROUND, "Sin": e.SIN, "Cos": e.COS, "Tanh": e.TANH,
-    "Sigmoid": e.SIGMOID, "Relu": e.RELU, "Erf": e.ERF, "IsNaN": e.IS_NAN, "Not": e.NOT, "BitwiseNot": e.NOT,
+_UNARY: dict[str, e.UnaryOperation] = {
+    **{op.onnx: op for op in e.UNARY if op.onnx and op is not e.IS_INF}, "Not": e.NOT, "BitwiseNot": e.NOT,
 }  # fmt: skip
 _BINARY: dict[str, Operation] = {
     "Add": b.ADD, "Sub": b.SUB, "Mul": b.MUL, "Div": b.DIV,
@@ -30,7 +29,10 @@ _VARIADIC: dict[str, Operation] = {"Sum": b.ADD, "Min": b.MIN, "Max": b.MAX}
 
 @reads(*_UNARY)
 def unary(r: Reading) -> Found:
-    return Made(_UNARY[r.op_type], [r.x])
+    """Attributes are floats with the name and default that ONNX gives them."""
+    op = _UNARY[r.op_type]
+    given = {spec.name: r.real(spec.name, spec.default) for spec in attribute_specs(op.attributes)}
+    return Made(op, [r.x], op.attributes(**given))
 
 
 @reads("IsInf")

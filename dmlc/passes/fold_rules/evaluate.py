@@ -32,7 +32,7 @@ from dmlc.ops.binary import (
 )
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
-from dmlc.ops.elementwise import ABS, CEIL, FLOOR, IS_INF, IS_NAN, NEG, NOT, RELU, ROUND, SIGN, SQRT, UNARY
+from dmlc.ops.elementwise import RELU, SIGN, UNARY
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
@@ -49,8 +49,8 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 _BIT_DEFINED = frozenset((
     RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, CONCAT, SPLIT, SLICE, PAD, GATHER, GATHER_ELEMENTS, ONE_HOT,
     ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, WHERE, CAST,
-    EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, IS_NAN, IS_INF,
-    ADD, SUB, MUL, DIV, SQRT, NEG, ABS, SIGN, FLOOR, CEIL, ROUND, RELU, NOT, AND, OR, XOR,
+    EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
+    *(op for op in UNARY if op.rounding != "approximate"), ADD, SUB, MUL, DIV, AND, OR, XOR,
 ))  # fmt: skip
 #: Left out: ``full iota expand`` (small descriptions of large data) and ``scatter_elements`` (order of updates).
 _FOLDABLE: tuple[Operation, ...] = tuple(

@@ -10,7 +10,7 @@ from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CAST, CLIP
-from dmlc.ops.elementwise import ABS, CEIL, ERF, EXP, FLOOR, LOG, NEG, RELU, ROUND, SIGMOID, SIGN, SQRT, TANH
+from dmlc.ops.elementwise import NEG, UNARY
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import (
     REDUCE_L1,
@@ -30,13 +30,13 @@ from dmlc.passes.selection_rules.views import name_of, why_order_may_not_turn
 
 _OTHER_END: dict[Operation, Operation] = {REDUCE_MAX: REDUCE_MIN, REDUCE_MIN: REDUCE_MAX}
 #: They choose one of two numbers, or round a rising function to the nearest: never falling, bit for bit.
-_RISING = frozenset((RELU, FLOOR, CEIL, ROUND, SIGN, CLIP, MIN, MAX, CAST))
+_RISING = frozenset((*(op for op in UNARY if op.rises and op.rounding == "exact"), CLIP, MIN, MAX, CAST))
 #: Rising functions whose kernels approximate them: neighbours may come out in the wrong order by a rounding.
-_APPROXIMATED = frozenset((EXP, LOG, SQRT, SIGMOID, TANH, ERF))
+_APPROXIMATED = frozenset(op for op in UNARY if op.rises and op.rounding != "exact")
 #: Of these a number below 0 makes a NaN.
-_OF_POSITIVE = frozenset((LOG, SQRT))
+_OF_POSITIVE = frozenset(op for op in UNARY if op.domain_from == 0)
 #: Their results are 0 or more.
-_POSITIVE = frozenset((ABS, EXP, RELU, SIGMOID, SOFTMAX, SQRT, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE))
+_POSITIVE = frozenset((*(op for op in UNARY if op.bounds[0] >= 0), SOFTMAX, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE))
 
 
 class RisingAfterExtreme(Rule[Split]):
@@ -44,8 +44,8 @@ class RisingAfterExtreme(Rule[Split]):
 
     ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, min and max with a number, and
     sums and products with numbers of one sign: f(max(x)) is max(f(x)) bit for bit wherever f as computed never falls,
-    as a real function that never falls does not when it is rounded. exp, log, sqrt, sigmoid, tanh and erf are
-    approximated: ``reassociates``. What falls turns the maximum into a minimum. Integers may wrap and keep their sums
+    as a real function that never falls does not when it is rounded. Kernels approximate exp, log, tanh and the like:
+    ``reassociates``. What falls turns the maximum into a minimum. Integers may wrap and keep their sums
     and products; of NaN and of the sign of a zero the language says nothing. Not where nothing may be reduced.
     """
 

@@ -70,22 +70,9 @@ _WRONG_ORDER = (i64,)
 
 #: The needs of every operation but those of ``UNCHECKED``.
 NEEDS: dict[Operation, Need] = {
-    elementwise.ABS: _need("Abs"),
-    elementwise.NEG: _need("Neg"),
-    elementwise.EXP: _need("Exp"),
-    elementwise.LOG: _need("Log"),
-    elementwise.SQRT: _need("Sqrt"),
-    elementwise.RECIPROCAL: _need("Reciprocal"),
+    **{op: _need(op.onnx) for op in elementwise.UNARY if op.onnx},
     elementwise.SIGN: _need("Sign", wrong=_WRONG_ORDER),
-    elementwise.FLOOR: _need("Floor"),
-    elementwise.CEIL: _need("Ceil"),
-    elementwise.ROUND: _need("Round"),
-    elementwise.SIN: _need("Sin"),
-    elementwise.COS: _need("Cos"),
-    elementwise.TANH: _need("Tanh"),
-    elementwise.SIGMOID: _need("Sigmoid"),
     elementwise.RELU: _need("Relu", wider={**VALUE, i32: ()}),
-    elementwise.ERF: _need("Erf"),
     elementwise.IS_NAN: _need("IsNaN", parameter="T1", results=()),
     elementwise.IS_INF: _need("IsInf", parameter="T1", results=()),
     binary.ADD: _need("Add", wider=MODULAR),

@@ -7,7 +7,7 @@ from typing import Any
 
 from dmlc.ir import DType, Graph, Node, Value
 from dmlc.ops.choose import CAST
-from dmlc.ops.elementwise import EXP, LOG, SIGMOID, SQRT, TANH
+from dmlc.ops.elementwise import UNARY
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import TOP_K, TopKAttributes
 from dmlc.passes.manager import RANGE
@@ -18,7 +18,8 @@ from dmlc.passes.selection_rules.views import is_search, why_kept_alive
 from dmlc.records import dataclass
 
 _GROUPED = (SOFTMAX, LOG_SOFTMAX)
-_RISING = (EXP, LOG, SQRT, SIGMOID, TANH)
+#: Functions that rise everywhere; what rounds to integers has too many ties.
+_RISING = tuple([op for op in UNARY if op.rises and op.rounding != "exact"])
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +47,7 @@ def _search_anew(match: _Found, rewriter: Rewriter) -> Sequence[Value]:
 
 
 class SearchOfRising(Rule[_Found]):
-    """argmax (or top_k indices) of softmax, log_softmax, exp, log, sqrt, sigmoid or tanh becomes that of their operand.
+    """argmax (or top_k indices) of softmax, log_softmax or a rising function (exp, log, tanh, ...) becomes that of x.
 
     Equal only where no two numbers become one by rounding, overflow or saturation (argmax(exp([100, 200])) is 0) and
     none becomes NaN: ``range``. Small results, which underflow first, are not searched: no argmin, no smallest.

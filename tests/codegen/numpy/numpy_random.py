@@ -11,6 +11,7 @@ from numpy_models import Model, sample
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Value
 from dmlc.ops import OPERATIONS
+from dmlc.ops.elementwise import UNARY
 
 #: Takes a list, gives one of its items: a random generator's or hypothesis's.
 Choose = Callable[[Sequence[Any]], Any]
@@ -20,7 +21,8 @@ _NAMES = [
     "a_rather_long_name_for_the_scores",
     "another_name_that_is_much_longer_than_any_sane_person_would_write_in_a_program",
 ]  # fmt: skip
-_UNARY = ["abs", "neg", "relu", "sigmoid", "sign", "floor", "tanh", "erf"]
+#: Functions that neither overflow nor make NaN of a number.
+_UNARY = [op.name for op in UNARY if op.domain_from < 0 and (op.rounding == "exact" or op.bounds[1] < np.inf)]
 _BINARY = ["+", "-", "*", "/", "min", "max", "<", "<=", "==", "%", "//"]
 _REDUCE = ["reduce_sum", "reduce_mean", "reduce_max", "reduce_l1", "reduce_log_sum_exp", "reduce_sum_square"]
 

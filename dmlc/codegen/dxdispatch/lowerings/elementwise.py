@@ -14,21 +14,6 @@ from dmlc.ops import binary, choose, elementwise
 from dmlc.ops.constant import constant_of
 from dmlc.ops.literals import attribute_array
 
-_UNARY: dict[Operation, str] = {
-    elementwise.NEG: "ELEMENT_WISE_NEGATE",
-    elementwise.EXP: "ELEMENT_WISE_EXP",
-    elementwise.LOG: "ELEMENT_WISE_LOG",
-    elementwise.SQRT: "ELEMENT_WISE_SQRT",
-    elementwise.RECIPROCAL: "ELEMENT_WISE_RECIP",
-    elementwise.SIGN: "ELEMENT_WISE_SIGN",
-    elementwise.FLOOR: "ELEMENT_WISE_FLOOR",
-    elementwise.CEIL: "ELEMENT_WISE_CEIL",
-    elementwise.SIN: "ELEMENT_WISE_SIN",
-    elementwise.COS: "ELEMENT_WISE_COS",
-    elementwise.TANH: "ELEMENT_WISE_TANH",
-    elementwise.SIGMOID: "ACTIVATION_SIGMOID",
-    elementwise.ERF: "ELEMENT_WISE_ERF",
-}
 _BINARY: dict[Operation, str] = {
     binary.ADD: "ELEMENT_WISE_ADD",
     binary.SUB: "ELEMENT_WISE_SUBTRACT",
@@ -48,9 +33,12 @@ _BITS: dict[Operation, str] = {binary.AND: "AND", binary.OR: "OR", binary.XOR: "
 _MOST_PRODUCTS = 64
 
 
-@lowers(*_UNARY)
+@lowers(*(op for op in elementwise.UNARY if op.directml))
 def _unary(c: Call) -> View:
-    return c.build.unary(_UNARY[c.node.op], c.view())
+    op = c.node.op
+    assert isinstance(op, elementwise.UnaryOperation)
+    given = {name.capitalize(): value for name, value in elementwise.attributes_of(op, c.attributes).items()}
+    return c.build.unary(op.directml, c.view(), c.dtype, **op.directml_fields, **given)
 
 
 @lowers(elementwise.ABS)
@@ -69,21 +57,6 @@ def _relu(c: Call) -> View:
     if x.dtype.is_float:
         return c.build.unary("ACTIVATION_RELU", x)
     return c.build.binary("ELEMENT_WISE_MAX", x, c.build.scalar(0, x.dtype))
-
-
-@lowers(elementwise.ROUND)
-def _round(c: Call) -> View:
-    return c.build.unary("ELEMENT_WISE_ROUND", c.view(), RoundingMode="DML_ROUNDING_MODE_HALVES_TO_NEAREST_EVEN")
-
-
-@lowers(elementwise.IS_NAN)
-def _is_nan(c: Call) -> View:
-    return c.build.unary("ELEMENT_WISE_IS_NAN", c.view(), bool_)
-
-
-@lowers(elementwise.IS_INF)
-def _is_inf(c: Call) -> View:
-    return c.build.unary("ELEMENT_WISE_IS_INFINITY", c.view(), bool_, InfinityMode="DML_IS_INFINITY_MODE_EITHER")
 
 
 @lowers(elementwise.NOT)

@@ -8,32 +8,21 @@ from dmlc.codegen.numpy.registry import Call, Lower, lowers
 from dmlc.ops import elementwise as ops
 
 
-def _function(name: str) -> Lower:
-    """One function of NumPy, which computes f16 in f32 by itself."""
+def _unary(op: ops.UnaryOperation) -> Lower:
+    """A function of NumPy, which computes f16 in f32 by itself, or a copy of the operation's own."""
 
     def lower(call: Call) -> Expr:
-        return call.np(name, call.operand())
+        if op.numpy:
+            return call.np(op.numpy, call.operand())
+        attributes = {name: call.number(value) for name, value in ops.attributes_of(op, call.attributes).items()}
+        return call.narrow(call.support(op.function, call.wide(call.operand()), **attributes))
 
     return lower
 
 
-for _operation, _name in (
-    (ops.ABS, "abs"),
-    (ops.EXP, "exp"),
-    (ops.LOG, "log"),
-    (ops.SQRT, "sqrt"),
-    (ops.RECIPROCAL, "reciprocal"),
-    (ops.SIGN, "sign"),
-    (ops.FLOOR, "floor"),
-    (ops.CEIL, "ceil"),
-    (ops.ROUND, "rint"),
-    (ops.SIN, "sin"),
-    (ops.COS, "cos"),
-    (ops.TANH, "tanh"),
-):
-    lowers(_operation)(_function(_name))
-lowers(ops.IS_NAN, quiet=True)(_function("isnan"))
-lowers(ops.IS_INF, quiet=True)(_function("isinf"))
+for _op in ops.UNARY:
+    if _op not in (ops.NEG, ops.NOT, ops.RELU, ops.ERF):
+        lowers(_op, quiet=_op in (ops.IS_NAN, ops.IS_INF))(_unary(_op))
 
 
 @lowers(ops.NEG)
@@ -50,11 +39,6 @@ def _not(call: Call) -> Expr:
 def _relu(call: Call) -> Expr:
     zero = call.dtype_of().numpy.type(0)
     return call.np("maximum", call.operand(), call.literal(zero, beside=0))
-
-
-@lowers(ops.SIGMOID)
-def _sigmoid(call: Call) -> Expr:
-    return call.narrow(call.support(support._sigmoid, call.wide(call.operand())))
 
 
 @lowers(ops.ERF)

@@ -64,10 +64,6 @@ def test_the_builder_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Path("heads.onnx").stat().st_size > 0
 
 
-def test_the_count_of_operations() -> None:
-    assert f"{len(OPERATIONS)} with a call form" in README
-
-
 def test_the_picture_is_of_a_real_run(tmp_path: Path) -> None:
     out = tmp_path / "digits.svg"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -212,6 +212,16 @@ def unary(function: Callable[[Array], Any], types: set[str] = FLOAT, attributes:
     return Operator(compute, "InputTensor", attributes, types=types)
 
 
+def activation(function: Callable[..., Any], *attributes: str) -> Operator:
+    """A function of floats with real attributes, which it takes in that order."""
+
+    def compute(a: dict[str, Any], _: Any) -> Any:
+        x = a["InputTensor"]
+        return np.asarray(function(wide(x), *[float(a[name]) for name in attributes])).astype(x.dtype)
+
+    return Operator(compute, "InputTensor", " ".join(attributes), types=FLOAT)
+
+
 def truth(function: Callable[[Array], Any], attributes: str = "") -> Operator:
     return Operator(
         lambda a, _: function(a["InputTensor"]).astype(np.uint8), "InputTensor", attributes, types=FLOAT, same=False
@@ -573,4 +583,9 @@ OPERATORS: dict[str, Operator] = {
     "ELEMENT_WISE_ERF": unary(erf),
     "ACTIVATION_SIGMOID": unary(lambda x: 1 / (1 + np.exp(-x))),
     "ACTIVATION_RELU": unary(lambda x: np.maximum(x, 0)),
+    "ACTIVATION_ELU": activation(lambda x, alpha: np.where(x >= 0, x, alpha * (np.exp(x) - 1)), "Alpha"),
+    "ACTIVATION_HARD_SIGMOID": activation(lambda x, a, b: np.clip(a * x + b, 0, 1), "Alpha", "Beta"),
+    "ACTIVATION_LEAKY_RELU": activation(lambda x, alpha: np.where(x >= 0, x, alpha * x), "Alpha"),
+    "ACTIVATION_SOFTPLUS": activation(lambda x, steepness: np.log(1 + np.exp(x * steepness)) / steepness, "Steepness"),
+    "ACTIVATION_SOFTSIGN": activation(lambda x: x / (1 + np.abs(x))),
 }  # fmt: skip

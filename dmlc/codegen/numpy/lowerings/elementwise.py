@@ -14,8 +14,9 @@ def _unary(op: ops.UnaryOperation) -> Lower:
     def lower(call: Call) -> Expr:
         if op.numpy:
             return call.np(op.numpy, call.operand())
-        attributes = {name: call.number(value) for name, value in ops.attributes_of(op, call.attributes).items()}
-        return call.narrow(call.support(op.function, call.wide(call.operand()), **attributes))
+        return call.narrow(
+            call.support(op.function, call.wide(call.operand()), **ops.attributes_of(op, call.attributes))
+        )
 
     return lower
 

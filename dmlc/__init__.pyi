@@ -18,6 +18,7 @@ from dmlc.builder.operations import concat as concat
 from dmlc.builder.operations import cos as cos
 from dmlc.builder.operations import cumprod as cumprod
 from dmlc.builder.operations import cumsum as cumsum
+from dmlc.builder.operations import elu as elu
 from dmlc.builder.operations import erf as erf
 from dmlc.builder.operations import exp as exp
 from dmlc.builder.operations import expand as expand
@@ -63,6 +64,8 @@ from dmlc.builder.operations import sign as sign
 from dmlc.builder.operations import sin as sin
 from dmlc.builder.operations import slice as slice
 from dmlc.builder.operations import softmax as softmax
+from dmlc.builder.operations import softplus as softplus
+from dmlc.builder.operations import softsign as softsign
 from dmlc.builder.operations import split as split
 from dmlc.builder.operations import sqrt as sqrt
 from dmlc.builder.operations import squeeze as squeeze
@@ -110,6 +113,7 @@ __all__ = [
     "cos",
     "cumprod",
     "cumsum",
+    "elu",
     "erf",
     "exp",
     "expand",
@@ -160,6 +164,8 @@ __all__ = [
     "sign",
     "sin",
     "softmax",
+    "softplus",
+    "softsign",
     "split",
     "sqrt",
     "squeeze",

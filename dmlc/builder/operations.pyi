@@ -278,6 +278,23 @@ def erf(
 ) -> Tensor:
     """The error function."""
 
+def softsign(
+    x: Tensor | Array,
+) -> Tensor:
+    """x / (1 + abs(x))."""
+
+def softplus(
+    x: Tensor | Array,
+) -> Tensor:
+    """log(1 + exp(x))."""
+
+def elu(
+    x: Tensor | Array,
+    *,
+    alpha: float = 1.0,
+) -> Tensor:
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+
 def is_nan(
     x: Tensor | Array,
 ) -> Tensor:
@@ -468,6 +485,7 @@ __all__ = [
     "cos",
     "cumprod",
     "cumsum",
+    "elu",
     "erf",
     "exp",
     "expand",
@@ -513,6 +531,8 @@ __all__ = [
     "sin",
     "slice",
     "softmax",
+    "softplus",
+    "softsign",
     "split",
     "sqrt",
     "squeeze",

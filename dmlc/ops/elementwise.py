@@ -15,6 +15,7 @@ import numpy as np
 
 from dmlc.ir import FLOATS, INTEGERS, NUMERIC, Array, Attributes, DType, Inference, Operand, Operation, TensorType
 from dmlc.ir.dtype import bool_, i8, i16, i32, i64
+from dmlc.ops.attributes import RealKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import same_type
 from dmlc.records import dataclass
@@ -127,6 +128,21 @@ def _relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, x.dtype.type(0))
 
 
+def _softsign(x: np.ndarray) -> np.ndarray:
+    """x / (1 + |x|)."""
+    return x / (1 + np.abs(x))
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    """log(1 + exp(x)); the exponential of a non-positive number never overflows."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    return np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(np.minimum(x, 0)))
+
+
 _ERF = np.frompyfunc(math.erf, 1, 1)
 
 
@@ -136,7 +152,7 @@ def _erf(x: Array) -> Any:
 
 _NAN = {"nan": "NaN gives NaN"}
 _WRAPS = {**_NAN, "overflow": "of the type's lowest value it wraps to itself"}
-_NO_WAVE = {**_NAN, "domain": "of an infinity it is NaN"}
+_NOT_OF_INFINITY = {**_NAN, "domain": "of an infinity it is NaN"}
 
 ABS = _unary(
     "abs", NUMERIC, np.abs, "The absolute value.", onnx="Abs", directml="ELEMENT_WISE_ABS", special=("directml",),
@@ -184,11 +200,11 @@ ROUND = _unary(
 )  # fmt: skip
 SIN = _unary(
     "sin", FLOATS, np.sin, "The sine of radians.", onnx="Sin", directml="ELEMENT_WISE_SIN", numpy="sin",
-    bounds=(-1, 1), notes=_NO_WAVE,
+    bounds=(-1, 1), notes=_NOT_OF_INFINITY,
 )  # fmt: skip
 COS = _unary(
     "cos", FLOATS, np.cos, "The cosine of radians.", onnx="Cos", directml="ELEMENT_WISE_COS", numpy="cos",
-    bounds=(-1, 1), notes=_NO_WAVE,
+    bounds=(-1, 1), notes=_NOT_OF_INFINITY,
 )  # fmt: skip
 TANH = _unary(
     "tanh", FLOATS, np.tanh, "The hyperbolic tangent.", onnx="Tanh", directml="ELEMENT_WISE_TANH", numpy="tanh",
@@ -206,6 +222,25 @@ RELU = _unary(
 ERF = _unary(
     "erf", FLOATS, _erf, "The error function.", onnx="Erf", directml="ELEMENT_WISE_ERF",
     rises=True, bounds=(-1, 1), notes=_NAN,
+)  # fmt: skip
+SOFTSIGN = _unary(
+    "softsign", FLOATS, _softsign, "x / (1 + abs(x)).", onnx="Softsign", directml="ACTIVATION_SOFTSIGN",
+    rises=True, bounds=(-1, 1), notes=_NOT_OF_INFINITY,
+)  # fmt: skip
+SOFTPLUS = _unary(
+    "softplus", FLOATS, _softplus, "log(1 + exp(x)).", onnx="Softplus", directml="ACTIVATION_SOFTPLUS",
+    directml_fields={"Steepness": 1.0}, rises=True, bounds=(0, math.inf), notes=_NAN,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EluAttributes(Attributes):
+    alpha: float = attribute(RealKind(), "factor of the negative part", default=1.0)
+
+
+ELU = _unary(
+    "elu", FLOATS, _elu, "x where it is positive, else alpha * (exp(x) - 1).", onnx="Elu", directml="ACTIVATION_ELU",
+    attributes=EluAttributes, notes=_NAN,
 )  # fmt: skip
 IS_NAN = _test(
     "is_nan", np.isnan, "Whether x is NaN.", onnx="IsNaN", directml="ELEMENT_WISE_IS_NAN", numpy="isnan"

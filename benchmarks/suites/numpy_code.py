@@ -63,7 +63,7 @@ _CLOSE = 1e-4
 
 def loaded(program: dmlc.Program, threads: int = 1) -> Callable[..., Any]:
     """The function of the generated module, which may use so many threads."""
-    text = program.to_numpy()
+    text = program.to_numpy("fast")
     namespace: dict[str, Any] = {"__name__": "generated"}
     exec(compile(text, "<generated>", "exec"), namespace)
     namespace["THREADS"] = threads

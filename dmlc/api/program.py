@@ -156,7 +156,7 @@ class Program:
 
     # --- code
 
-    def artifact(self, kind: str, style: Style = "fast") -> Artifact:
+    def artifact(self, kind: str, style: Style = "plain") -> Artifact:
         """The emitted code: ``onnx``, ``numpy``, ``dml`` or ``dxdispatch`` (as saved last). Raises ``DmlcError``.
 
         ``style`` is that of NumPy code; see ``to_numpy``. The artifact is a copy: changing it leaves the program as it
@@ -165,7 +165,7 @@ class Program:
         return unshared(self._emitted(kind, style))
 
     @collector_paused()
-    def _emitted(self, kind: str, style: Style = "fast") -> Artifact:
+    def _emitted(self, kind: str, style: Style = "plain") -> Artifact:
         """The artifact that the program keeps, which nobody may change."""
         if kind == "dml":
             return self._text(None)
@@ -183,15 +183,16 @@ class Program:
         model: onnx.ModelProto = self.artifact("onnx").payload
         return model
 
-    def to_numpy(self, style: Style = "fast") -> str:
-        """The text of the Python module that imports only numpy.
+    def to_numpy(self, style: Style = "plain") -> str:
+        """Return the text of a Python module that imports only numpy.
 
-        ``fast``: large arrays are read few times, by support functions; ``plain``: as one would write it by hand.
+        ``plain`` writes each operation as one would by hand. ``fast`` adds support functions for ``argmax``,
+        ``argmin``, ``hardmax`` and ``top_k`` of large arrays.
         """
         text: str = self._emitted("numpy", style).payload
         return text
 
-    def to_bytes(self, kind: str, style: Style = "fast") -> bytes:
+    def to_bytes(self, kind: str, style: Style = "plain") -> bytes:
         """What a file of that kind holds."""
         if kind == "onnx":
             data: bytes = self._emitted(kind).payload.SerializeToString(deterministic=True)
@@ -205,12 +206,12 @@ class Program:
         *,
         kind: str | None = None,
         weights: Placement | None = None,
-        style: Style = "fast",
+        style: Style = "plain",
     ) -> None:
         """Write the program in the form that ``kind`` or else the suffix says, whole or not at all.
 
         ``weights`` says what becomes of an imported model's external data: a ``reference`` to where it is, which is
-        what happens in its own folder where nothing is said; a ``copy`` in PATH.data, elsewhere; ``inline`` data.
+        what happens in its own folder where nothing is said; a ``copy`` in PATH.HASH.data, elsewhere; ``inline`` data.
         Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written, and what
         ``runtime.weights.write_model`` raises.
         """
@@ -397,7 +398,7 @@ class Program:
         return f"<Program {self.signature.name} for {self.target.name}, opset {self.opset}>"
 
 
-def emitted(program: Program, kind: str, style: Style = "fast") -> Artifact:
+def emitted(program: Program, kind: str, style: Style = "plain") -> Artifact:
     """The artifact as ``program.artifact`` gives it, but not a copy, so nobody may change it: for this package's own
     readers. Raises ``DmlcError``."""
     return program._emitted(kind, style)

@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--emit", choices=("onnx", "numpy", "dxdispatch", "dml"), help="the form, whatever OUT's suffix"
     )
     parser.add_argument(
-        "--style", choices=("fast", "plain"), default="fast", help="of NumPy code: fast, or as written by hand"
+        "--style",
+        choices=("plain", "fast"),
+        default="plain",
+        help="of NumPy code: plain, as written by hand, or fast arg reductions, hardmax and top_k",
     )
     parser.add_argument(
         "--weights",

@@ -32,15 +32,14 @@ def written(*argv: str) -> str:
     return Path("out.py").read_text()
 
 
-def test_fast_is_the_default() -> None:
-    assert written() == written("--style", "fast")
-    assert "_by_parts(part" in written()
+def test_plain_is_the_default() -> None:
+    assert written() == written("--style", "plain")
+    assert "def _arg(" in written("--style", "fast")
 
 
 def test_plain_is_what_one_would_write() -> None:
     text = written("--style", "plain")
     assert "np.argmax(p, axis=1, keepdims=True)" in text
-    assert "_by_parts" not in text
     assert "_arg" not in text
 
 
@@ -58,13 +57,13 @@ def test_both_give_the_same() -> None:
 
 def test_the_program_gives_either() -> None:
     program = compile_program(Source("head.dml", PROGRAM))
-    assert program.to_numpy() == program.to_numpy(style="fast") == written()
-    assert program.to_numpy(style="plain") == written("--style", "plain")
+    assert program.to_numpy() == program.to_numpy(style="plain") == written()
+    assert program.to_numpy(style="fast") == written("--style", "fast")
 
 
 def test_stdout_and_a_dry_run_take_it_too(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert main.main(["compile", "head.dml", "--emit", "numpy", "-o", "-", "-q", "--style", "plain"]) == 0
-    assert b"_by_parts" not in capfdbinary.readouterr().out
+    assert main.main(["compile", "head.dml", "--emit", "numpy", "-o", "-", "-q", "--style", "fast"]) == 0
+    assert b"def _arg(" in capfdbinary.readouterr().out
 
 
 def test_no_other_style(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from dmlc.codegen.numpy import fast_parts
-from dmlc.codegen.numpy.expr import ATOM, SUM, Expr, call, expr, method, name, sequence, subscript
-from dmlc.codegen.numpy.into import lower_into, may_be_written_into
-from dmlc.codegen.numpy.layout import INDENT, definition, fits, layout, statement
+from dmlc.codegen.numpy.expr import ATOM, SUM, Expr, expr, method, name, sequence
+from dmlc.codegen.numpy.layout import INDENT, fits, layout, statement
 from dmlc.codegen.numpy.literals import scalar
 from dmlc.codegen.numpy.names import Namespace, identifier
-from dmlc.codegen.numpy.regions import Region, is_in_dot, with_regions
 from dmlc.codegen.numpy.registry import LOWERINGS, Call, Style
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import bugs, targets
@@ -50,9 +47,6 @@ class Body:
         self.constants: dict[Tensor, str] = {}
         self._locals: dict[Value, str] = {}
         self._pending: dict[Value, Expr] = {}
-        self._unwritten: set[Value] = set()
-        self._into: dict[Value, str] = {}
-        self._is_in_parts = False
         self._lines: list[str] = []
         self._indent = INDENT
 
@@ -92,15 +86,6 @@ class Body:
         """Whether a size is not proved to be at most so large."""
         return self.graph.dims.at_most(dim, most) is not True
 
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether a function is being written that is called for parts that stay in the cache."""
-        return self._is_in_parts
-
-    def is_unwritten(self, value: Value) -> bool:
-        """Whether a product stands only in the dot product that sums it."""
-        return value in self._unwritten
-
     def may_be_zero(self, dim: Dim) -> bool:
         """Whether a size is not proved to be 1 or more."""
         return self.graph.dims.at_most(1, dim) is not True
@@ -121,13 +106,8 @@ class Body:
         noisy = any(not LOWERINGS[node.op].quiet for node in nodes if node.op in LOWERINGS)
         if noisy:
             self._indent += INDENT
-        items = with_regions(self.graph, nodes) if self.style == "fast" else nodes
-        self._fold_products([item for item in items if isinstance(item, Node)])
-        for item in items:
-            if isinstance(item, Region):
-                self._region(item)
-            else:
-                self._node(item)
+        for node in nodes:
+            self._node(node)
         outputs = [self._output(value) for _, value in self.graph.outputs]
         if noisy:
             self._indent -= INDENT
@@ -161,7 +141,7 @@ class Body:
         return self._locals[value]
 
     def _node(self, node: Node) -> None:
-        if node.op is CONSTANT or node.results[0] in self._unwritten:
+        if node.op is CONSTANT:
             return
         for inline in (True, False):
             lowered = self._lower(node, inline=inline)
@@ -176,51 +156,7 @@ class Body:
         lowering = LOWERINGS.get(node.op)
         if lowering is None:
             raise _refusal(node)
-        call = Call(self, node, inline=inline)
-        target = self._into.get(node.results[0])
-        return lowering.lower(call) if target is None else lower_into(call, target)
-
-    def _fold_products(self, nodes: Sequence[Node]) -> None:
-        """Products whose sums are dot products are not written, where both are in one function."""
-        if self.style == "fast":
-            together = set(nodes)
-            self._unwritten |= {n.result for n in nodes if is_in_dot(n) and n.result.users[0] in together}
-
-    def _region(self, region: Region) -> None:
-        """A function inside the function, and the statement that calls it for each part."""
-        self._fold_products(region.nodes)
-        made = {v for node in region.nodes for v in node.results}
-        for value in region.operands:
-            if value is not None and value not in made:
-                self.value(value, inline=False)
-        arrays = [self.value(v, inline=False) for v in region.arrays]
-        function = self.names.add("part")
-        outside, self._lines = self._lines, []
-        into = [i for i, v in enumerate(region.results) if may_be_written_into(v)]
-        self._into = {region.results[i]: self.names.add("out") for i in into}
-        parameters = [*[a.text for a in arrays], *[f"{out}=None" for out in self._into.values()]]
-        self._indent += INDENT
-        self._is_in_parts = True
-        for node in region.nodes:
-            self._node(node)
-        results = [self.value(v, inline=False) for v in region.results]
-        self._is_in_parts = False
-        inside = [*self._lines, *_return(results, self._indent)]
-        self._indent -= INDENT
-        head = definition(function, parameters, "", self._indent)
-        outside += ["", *head, *inside, ""]
-        self._lines = outside
-        by_parts = self.support(fast_parts._by_parts)
-        keywords = {"axes": region.axes, **({"into": tuple(into)} if into else {})}
-        made_of = call(by_parts, name(function), sequence(arrays), **keywords)
-        targets = ", ".join([r.text for r in results])
-        if fits(f"{' ' * self._indent}{targets} = {made_of.opening}"):
-            self._assign(targets, made_of)
-            return
-        together = self.names.add("results")
-        self._assign(together, made_of)
-        for i, result in enumerate(results):
-            self._assign(result.text, subscript(name(together), str(i)))
+        return lowering.lower(Call(self, node, inline=inline))
 
     def _may_wait(self, node: Node, lowered: Expr) -> bool:
         """Whether a result is written inside the one expression that uses it: it is short and has no name."""

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from dmlc.codegen.artifact import Artifact, signature_of
-from dmlc.codegen.numpy import fast_norms, fast_parts, fast_selection, fast_top_k, support
+from dmlc.codegen.numpy import fast_selection, fast_top_k, support
 from dmlc.codegen.numpy.body import Body
 from dmlc.codegen.numpy.interface import Checks, clean, docstring_lines, signature_lines
 from dmlc.codegen.numpy.literals import constant_lines
@@ -19,20 +19,21 @@ from dmlc.ir import Graph
 from dmlc.ops import elementwise
 
 #: The one setting of a file.
-_THREADS = "{} = 1  # that share the work on large arrays; who imports this may set it"
+_THREADS = "{} = 1  # worker threads for large arrays; set after import"
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 #: Where support functions are, in the order in which files get them.
-_SUPPORT = (support, fast_selection, fast_top_k, fast_parts, fast_norms)
+_SUPPORT = (support, fast_selection, fast_top_k)
 
 
-def emit(graph: Graph, style: Style = "fast") -> Artifact:
-    """The model as the text of a ``.py`` file with one public function.
+def emit(graph: Graph, style: Style = "plain") -> Artifact:
+    """Return the model as the text of a ``.py`` file with one public function.
 
-    In the ``plain`` style each operation is the expression that one would write by hand; in the ``fast`` style large
-    arrays get support functions that read them fewer times. The text is as ``ruff format --line-length 100`` leaves
-    it, and the same for the same graph. Raises ``DmlcError`` E0570 for an operation that has no NumPy code.
+    In the ``plain`` style each operation is the expression that one would write by hand. In the ``fast`` style large
+    arrays get support functions for arg reductions, hardmax and ``top_k``. The text is formatted as ``ruff format
+    --line-length 100`` leaves it, and the same graph gives the same text. Raises ``DmlcError`` E0570 for an operation
+    without NumPy code.
     """
     body = Body(graph, style)
     statements = body.lines()
@@ -50,7 +51,7 @@ def _header(body: Body, constants: list[str], saved: list[str]) -> str:
     title = clean(body.graph.name)
     lines = [f'"""Model `{title}` as NumPy code, written by dmlc; it needs NumPy 1.26 or newer."""']
     lines += ["", f"import numpy as {body.numpy}"]
-    settings = [_THREADS.format(body.threads)] if fast_parts._each in body.supports else []
+    settings = [_THREADS.format(body.threads)] if fast_selection._each in body.supports else []
     if saved or constants or settings:
         lines += ["", *settings, *saved, *constants]
     return "\n".join(lines)

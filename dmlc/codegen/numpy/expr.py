@@ -110,13 +110,6 @@ def call(function: str, *arguments: Argument, **keywords: Argument) -> Expr:
     )
 
 
-def with_keyword(made: Expr, keyword: str, value: Argument) -> Expr:
-    """A call with one keyword more."""
-    items = (*made.items, (f"{keyword}=", expr(value)))
-    inner = ", ".join(prefix + e.text for prefix, e in items)
-    return Expr(f"{made.opening}{inner})", split="call", opening=made.opening, items=items, depth=_depth(list(items)))
-
-
 def method(receiver: Expr, function: str, *arguments: Argument, **keywords: Argument) -> Expr:
     """``receiver.function(arguments, keywords)``."""
     if receiver.is_name and receiver.level == ATOM:

@@ -4,13 +4,28 @@ Along rows NumPy's own argmax reads the data once. Down columns it would first c
 best so far is kept while going down.
 """
 
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="no-any-return, no-untyped-def, no-untyped-call, type-arg"
+# Generated files import only NumPy: there is no name for the type of a function.
 
 from __future__ import annotations
 
 import numpy as np
 
-from dmlc.codegen.numpy.fast_parts import THREADS, _each, _keep_freed_memory
+THREADS = 1
+
+
+def _each(function, items: list) -> list:
+    """function of each item, shared among THREADS threads; NumPy computes in several at a time."""
+    if THREADS < 2 or len(items) < 2:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    def quietly(item):
+        with np.errstate(all="ignore"):  # which each thread has for itself
+            return function(item)
+
+    with ThreadPoolExecutor(min(THREADS, len(items))) as pool:
+        return list(pool.map(quietly, items))
 
 
 def _half_keys(x: np.ndarray, nan: int) -> np.ndarray:
@@ -82,7 +97,6 @@ def _by_maxima(x: np.ndarray, axes: list[int], largest: bool, last: bool) -> np.
         x = x.reshape(*x.shape[:axis], high, -1, *x.shape[axis + 1 :])
         axes = [axis, *[i + 1 for i in axes]]
         below = int(np.prod(x.shape[axis + 1 :]))
-    _keep_freed_memory()
     best = choose(x, axis=axis, keepdims=True)
     top = choose(best, axis=tuple(axes), keepdims=True)
     equal = best == top
@@ -178,7 +192,6 @@ def _arg_down(x: np.ndarray, largest: bool, last: bool) -> np.ndarray:
             index = find(part[:, ::-1] if last else part, axis=1)
             found[k : k + step] = height - 1 - index if last else index
         return found
-    _keep_freed_memory()
     # Some neighbouring rows side by side make few long rows.
     tall = max(-(-height // 64), min(height // 16, 1024 // width), 1)
     step, wide = max(1, (1 << 16) // (tall * width)), width if tall > 1 else 1 << 16

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlc.codegen.numpy.fast_parts import _each
-from dmlc.codegen.numpy.fast_selection import _half_keys
+from dmlc.codegen.numpy.fast_selection import _each, _half_keys
 
 
 def _top_k(

@@ -46,13 +46,6 @@ class Scope(Protocol):
     def may_exceed(self, dim: Dim, most: int) -> bool:
         """Whether a size is not proved to be at most so large."""
 
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether a function is being written that is called for parts that stay in the cache."""
-
-    def is_unwritten(self, value: Value) -> bool:
-        """Whether a product stands only in the dot product that sums it."""
-
     def may_be_zero(self, dim: Dim) -> bool:
         """Whether a size is not proved to be 1 or more."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.codegen.numpy import emit
+from dmlc.codegen.numpy import Style, emit
 from dmlc.codegen.numpy.names import identifier
 from dmlc.ir import DType, Graph, Node, Operation, Tensor, TensorType, Value, as_dtype, symbol
 from dmlc.ir.dtype import f32
@@ -51,8 +51,8 @@ class Model:
         return self.graph
 
 
-def source(graph: Graph) -> str:
-    text = emit(graph).payload
+def source(graph: Graph, style: Style = "plain") -> str:
+    text = emit(graph, style).payload
     assert isinstance(text, str)
     return text
 
@@ -67,9 +67,9 @@ def function(text: str, name: str = "model") -> Any:
     return namespace[name]
 
 
-def run(graph: Graph, feeds: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+def run(graph: Graph, feeds: Sequence[np.ndarray], style: Style = "plain") -> tuple[np.ndarray, ...]:
     """The results of the generated code; any warning is an error."""
-    made = function(source(graph), identifier(graph.name))
+    made = function(source(graph, style), identifier(graph.name))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         results = made(*feeds)
@@ -108,9 +108,12 @@ def compare(got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, mixed: boo
 
 
 def check(graph: Graph, *feeds: np.ndarray) -> None:
-    """The generated code agrees with the reference."""
+    """The generated code of both styles agrees with the reference."""
     mixed = any(v.type.dtype is f32 for node in graph for v in node.results)
-    compare(run(graph, feeds), expected(graph, feeds), mixed=mixed)
+    want = expected(graph, feeds)
+    compare(run(graph, feeds), want, mixed=mixed)
+    if source(graph, "fast") != source(graph):
+        compare(run(graph, feeds, "fast"), want, mixed=mixed)
 
 
 def sample(dtype: str | DType, shape: Sequence[int], seed: int = 0, *, wild: bool = False) -> np.ndarray:

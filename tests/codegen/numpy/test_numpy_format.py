@@ -13,6 +13,8 @@ import pytest
 from numpy_models import Model, source
 from numpy_random import random_graph
 
+from dmlc.ir import Graph
+
 RUFF = shutil.which("ruff", path=sysconfig.get_path("scripts")) or shutil.which("ruff")
 
 pytestmark = pytest.mark.skipif(RUFF is None, reason="ruff comes with the extra [dev]")
@@ -24,6 +26,14 @@ def ruff(*arguments: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def write(folder: Path, name: str, graph: Graph) -> list[str]:
+    """Write the code of a graph in both styles; return the texts."""
+    texts = [source(graph, "plain"), source(graph, "fast")]
+    for style, text in zip(("plain", "fast"), texts, strict=True):
+        (folder / f"{name}_{style}.py").write_text(text, encoding="utf-8")
+    return texts
+
+
 def clean(folder: Path) -> None:
     ruff("format", "--diff", "--line-length", "100", "--target-version", "py310", folder)
     ruff("check", "--target-version", "py310", folder)
@@ -32,7 +42,7 @@ def clean(folder: Path) -> None:
 def test_random_graphs(tmp_path: Path) -> None:
     for seed in range(150):
         graph, _ = random_graph(random.Random(seed).choice, steps=12)
-        (tmp_path / f"graph_{seed}.py").write_text(source(graph), encoding="utf-8")
+        write(tmp_path, f"graph_{seed}", graph)
     clean(tmp_path)
 
 
@@ -59,10 +69,12 @@ def test_names_of_every_length(tmp_path: Path) -> None:
         r = model.call("reshape", a, shape=[x.shape[0] * 6, x.shape[1]], name=f"r{name}")
         t = model.call("tanh", x, name=f"t{name}")
         outputs = dict(zip("bcdevwghkrt", (b, c, d, e, v, w, g, h, k, r, t), strict=True))
-        text = source(model.returns(**{f"{letter}{name}": value for letter, value in outputs.items()}))
-        (tmp_path / f"names_{length}.py").write_text(text, encoding="utf-8")
-        if length < 40:
-            assert "fmt: skip" not in text
+        for text in write(
+            tmp_path,
+            f"names_{length}",
+            model.returns(**{f"{letter}{name}": value for letter, value in outputs.items()}),
+        ):
+            assert length >= 40 or "fmt: skip" not in text
     clean(tmp_path)
 
 
@@ -91,7 +103,7 @@ def test_strange_names(tmp_path: Path) -> None:
         many = model.constant(np.random.default_rng(0).random((600, 3)).astype(np.float32), name)
         value = model.call("+", other, 1.0, name=name)
         graph = model.returns(a=model.call("matmul", many, model.call("transpose", x)), b=value, c=value)
-        (tmp_path / f"name_{number}.py").write_text(source(graph), encoding="utf-8")
+        write(tmp_path, f"name_{number}", graph)
     clean(tmp_path)
 
 

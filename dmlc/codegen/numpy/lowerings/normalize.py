@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from dmlc.codegen.numpy import fast_norms, support
+from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr, infix
 from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
 from dmlc.ops import normalize as ops
 
 
-def _home(call: Call) -> Any:
-    """Where the support functions are."""
-    return fast_norms if call.is_fast() else support
-
-
 @lowers(ops.SOFTMAX, ops.LOG_SOFTMAX)
 def _softmax(call: Call) -> Expr:
-    function = _home(call)._softmax if call.node.op is ops.SOFTMAX else _home(call)._log_softmax
-    axes = call.attributes.axes if call.is_fast() else axis_or_axes(call.attributes.axes)
-    return call.narrow(call.support(function, call.wide(call.operand()), axes=axes))
+    function = support._softmax if call.node.op is ops.SOFTMAX else support._log_softmax
+    return call.narrow(call.support(function, call.wide(call.operand()), axes=axis_or_axes(call.attributes.axes)))
 
 
 @lowers(ops.MEAN_VARIANCE_NORM)
@@ -27,7 +19,7 @@ def _mean_variance_norm(call: Call) -> Expr:
     a: ops.MeanVarianceAttributes = call.attributes
     if a.variance:
         return call.narrow(
-            call.support(_home(call)._standardize, call.wide(call.operand()), axes=a.axes, epsilon=a.epsilon)
+            call.support(support._standardize, call.wide(call.operand()), axes=a.axes, epsilon=a.epsilon)
         )
     x = call.operand(often=True)
     return call.narrow(infix("-", x, call.support(support._mean, call.wide(x), axes=a.axes)))
@@ -40,7 +32,7 @@ def _trailing(call: Call) -> tuple[int, ...]:
 @lowers(ops.LAYER_NORM)
 def _layer_norm(call: Call) -> Expr:
     x = call.support(
-        _home(call)._standardize, call.wide(call.operand()), axes=_trailing(call), epsilon=call.attributes.epsilon
+        support._standardize, call.wide(call.operand()), axes=_trailing(call), epsilon=call.attributes.epsilon
     )
     out = infix("*", x, call.operand(1))
     absent = call.node.operands[2:] in ((), (None,))  # a model may leave it out
@@ -50,9 +42,7 @@ def _layer_norm(call: Call) -> Expr:
 @lowers(ops.RMS_NORM)
 def _rms_norm(call: Call) -> Expr:
     x = call.operand(often=True)
-    root = call.support(
-        _home(call)._root_mean_square, call.wide(x), axes=_trailing(call), epsilon=call.attributes.epsilon
-    )
+    root = call.support(support._root_mean_square, call.wide(x), axes=_trailing(call), epsilon=call.attributes.epsilon)
     return call.narrow(infix("*", infix("/", x, root), call.operand(1)))
 
 

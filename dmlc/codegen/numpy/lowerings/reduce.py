@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlc.codegen.numpy import fast_norms, support
+from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Argument, Expr, infix
 from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
 from dmlc.ir import product
@@ -34,28 +34,10 @@ def _kept_or_not(call: Call, total: Expr) -> Expr:
 
 @lowers(ops.REDUCE_SUM, ops.REDUCE_PROD)
 def _sum(call: Call) -> Expr:
-    if call.scope.is_unwritten(call.node.operand(0)):
-        return _kept_or_not(call, _dot(call))
     x = call.operand()
     if not call.attributes.axes:
         return x
-    if call.node.op is ops.REDUCE_SUM and _is_of_rows(call):
-        return _kept_or_not(call, call.support(fast_norms._sum, x, axes=call.attributes.axes))
     return call.narrow(_total(call, "sum" if call.node.op is ops.REDUCE_SUM else "prod", x))
-
-
-def _is_of_rows(call: Call) -> bool:
-    """Whether what is summed are parts of last axes, for which dot products are twice as fast as ``np.sum``."""
-    rank, axes = len(call.shape_of()), call.attributes.axes
-    return call.scope.is_in_parts and call.dtype_of() is f32 and axes == tuple(range(rank - len(axes), rank))
-
-
-def _dot(call: Call) -> Expr:
-    """The sum of a product that is not written; the axes are kept."""
-    product_of = call.node.operand(0).producer
-    assert product_of is not None
-    left, right = [call.scope.value(product_of.operand(i), inline=call.inline) for i in (0, 1)]
-    return call.support(fast_norms._dot, left, right, axes=call.attributes.axes)
 
 
 @lowers(ops.REDUCE_L1)
@@ -66,9 +48,6 @@ def _l1(call: Call) -> Expr:
 
 def _squares(call: Call) -> Expr:
     """The sum of squares; of f16 it stays f32."""
-    if call.is_fast() and call.dtype_of() is not f16 and call.dtype_of().is_float and call.attributes.axes:
-        x = call.operand(often=True)
-        return _kept_or_not(call, call.support(fast_norms._dot, x, x, axes=call.attributes.axes))
     kind = {"dtype": call.dtype(f32)} if call.dtype_of() is f16 else {}
     squares = call.np("square", call.operand(), **kind)
     return _total(call, "sum", squares) if call.attributes.axes else squares
@@ -96,9 +75,8 @@ def _log_sum_exp(call: Call) -> Expr:
     a: ReduceAttributes = call.attributes
     if not a.axes:
         return call.operand()  # the logarithm of its own exponential
-    function = fast_norms._log_sum_exp if call.is_fast() else support._log_sum_exp
-    axes = a.axes if call.is_fast() else axis_or_axes(a.axes)
-    return call.narrow(_kept_or_not(call, call.support(function, call.wide(call.operand()), axes=axes)))
+    total = call.support(support._log_sum_exp, call.wide(call.operand()), axes=axis_or_axes(a.axes))
+    return call.narrow(_kept_or_not(call, total))
 
 
 @lowers(ops.REDUCE_MAX, ops.REDUCE_MIN)
@@ -124,16 +102,11 @@ def _may_be_empty(call: Call) -> bool:
 def _mean(call: Call) -> Expr:
     a: ReduceAttributes = call.attributes
     dtype = call.dtype_of()
-    if call.scope.is_unwritten(call.node.operand(0)):
-        return _kept_or_not(call, infix("/", _dot(call), _count(call, dtype)))
     x = call.operand()
     if not a.axes:
         return x
     if dtype.is_integer:
         return _integer_mean(call, x, dtype)
-    if _is_of_rows(call):
-        total = _kept_or_not(call, call.support(fast_norms._sum, x, axes=a.axes))
-        return infix("/", total, _count(call, dtype))
     if not _may_be_empty(call):
         return call.np("mean", x, **_over(call))  # takes f16 in f32 by itself
     total = _total(call, "sum", x)  # the mean of nothing is NaN, for which np.mean would warn

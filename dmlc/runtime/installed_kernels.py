@@ -18,6 +18,7 @@ from dmlc.records import dataclass
 from dmlc.runtime.child_process import ChildProcess
 from dmlc.targets import KernelTable, Target, operators_of
 from dmlc.targets.kernel_rows import INSERTED
+from dmlc.targets.known_wrong import wrong_in
 
 #: First and last since-version, and the types of each parameter.
 Kernel: TypeAlias = tuple[int, int, dict[str, set[str]]]
@@ -185,7 +186,7 @@ def installed() -> Installed:
     except Exception as error:  # a function for debugging: other builds may lack it, or answer in another form
         return Installed(version, None, f"onnxruntime {version} does not tell its kernels: {one_line(str(error))}")
     source = f"onnxruntime {version}, as installed: get_all_opkernel_def(), CPUExecutionProvider"
-    return Installed(version, KernelTable(source, operators))
+    return Installed(version, KernelTable(source, operators, wrong_in(version)))
 
 
 def with_installed(target: Target) -> Target:

@@ -16,11 +16,18 @@ _NONE: frozenset[DType] = frozenset()
 class KernelTable:
     """The kernels of one execution provider, per operator as rows ``[first model opset, last, {parameter: types}]``.
 
-    ``source`` says where they are from.
+    ``source`` says where they are from. ``wrong`` are operators and types that the release of the provider computes
+    wrongly, as far as that release is known.
     """
 
-    def __init__(self, source: str, operators: Mapping[str, Sequence[Sequence[Any]]]) -> None:
+    def __init__(
+        self,
+        source: str,
+        operators: Mapping[str, Sequence[Sequence[Any]]],
+        wrong: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
         self.source = source
+        self._wrong = wrong
         self._operators = frozenset(operators)
         self._types: dict[tuple[str, str, int], frozenset[DType]] = {}
         self._inserted: set[tuple[str, str, int]] = set()
@@ -49,6 +56,10 @@ class KernelTable:
         opset = min(opset, self._last)
         found = self._types.get((op, parameter, opset), _NONE)
         return found | {f16} if inserted and (op, parameter, opset) in self._inserted else found
+
+    def is_wrong(self, op: str, dtype: DType) -> bool:
+        """True if the release of the provider is known to compute the operator wrongly on the type."""
+        return (op, dtype.name) in self._wrong
 
     def rows(self) -> list[tuple[str, str, int, frozenset[DType]]]:
         """(operator, type parameter, opset, types) of the whole table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,19 +16,22 @@ _FILE = "ort_cpu_wrong"
 
 @dataclass(frozen=True, slots=True)
 class WrongKernels:
-    """``since`` is the first release that computes ``types`` wrongly (None: all that were tried)."""
+    """``since`` is the first release that computes ``types`` wrongly (None: all that were tried), ``until`` the last
+    (None: the newest that was tried does)."""
 
     operators: tuple[str, ...]
     types: frozenset[str]
     what: str
     instead: str
     since: str | None
+    until: str | None
     seen: tuple[str, ...]
     source: str
 
     def holds_for(self, version: str) -> bool:
         """Whether a release of onnxruntime is one of those."""
-        return self.since is None or _key(version) >= _key(self.since)
+        found = _key(version)
+        return (self.since is None or found >= _key(self.since)) and (self.until is None or found <= _key(self.until))
 
 
 def _key(version: str) -> list[int]:
@@ -38,7 +42,7 @@ def _key(version: str) -> list[int]:
 _KINDS = {
     **dict.fromkeys(("operators", "seen"), list_of(is_name)),
     **dict.fromkeys(("types", "what", "instead", "source"), is_name),
-    "since": maybe(is_level),
+    **dict.fromkeys(("since", "until"), maybe(is_level)),
 }
 
 
@@ -61,3 +65,11 @@ def parse_wrong(data: dict[str, Any], file: str = f"{_FILE}.json") -> Sequence[W
 def wrong_kernels() -> Sequence[WrongKernels]:
     """All that is known. Raises ``DmlcError`` E0590."""
     return parse_wrong(load_data(_FILE))
+
+
+def wrong_in(version: str) -> frozenset[tuple[str, str]]:
+    """The operators and types that a release of onnxruntime computes wrongly; none of a version that is no number."""
+    if not re.match(r"\d+\.\d+", version):
+        return frozenset()
+    rows = [row for row in wrong_kernels() if row.holds_for(version)]
+    return frozenset([(op, name) for row in rows for op in row.operators for name in row.types])

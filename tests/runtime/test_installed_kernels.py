@@ -22,7 +22,7 @@ from dmlc.ops import binary, choose, elementwise, reduce
 from dmlc.passes.legal_rules.table import NEEDS
 from dmlc.runtime import installed_kernels
 from dmlc.targets import kernel_table, load_target
-from dmlc.targets.known_wrong import wrong_kernels
+from dmlc.targets.known_wrong import wrong_in, wrong_kernels
 
 VERSION = onnxruntime.__version__
 
@@ -217,3 +217,38 @@ def test_top_k_of_small_integers_keeps_ties_in_order(dtype: str) -> None:
     found, expected = compiled.run({"x": x}, "cpu"), compiled.run({"x": x}, "reference")
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name])
+
+
+WRITTEN = """model m(x: f32[4, 8], s: f32[8]) -> (y) {
+    c = x - reduce_mean(x, axes=[1])
+    y = c / sqrt(reduce_mean(c * c, axes=[1]) + 0.00001) * s
+    return y
+}
+"""
+ASKED = "model m(x: f32[4, 8], s: f32[8]) -> (y) {\n    y = layer_norm(x, s, axis=1)\n    return y\n}\n"
+
+
+@pytest.mark.parametrize(("version", "count"), [("1.26.0", 0), ("1.23.2", 0), ("1.27.0", 1), ("1.32.0.dev20261101", 1)])
+@pytest.mark.parametrize("text", [WRITTEN, ASKED], ids=["in parts", "as one operation"])
+def test_layer_normalization_of_releases_that_lose_large_means(
+    monkeypatch: pytest.MonkeyPatch, text: str, version: str, count: int
+) -> None:
+    monkeypatch.setattr(onnxruntime, "__version__", version)
+    compiled = dmlc.compile(Source("m.dml", text), target="cpu")
+    assert operators(compiled).count("LayerNormalization") == count
+    x = np.arange(32, dtype=np.float32).reshape(4, 8) + 4096
+    feeds = {"x": x, "s": np.ones(8, np.float32)}
+    if not count:
+        found = compiled.run(feeds, "cpu")["y"]
+        np.testing.assert_allclose(found, compiled.run(feeds, "reference")["y"], rtol=1e-2)
+    other = dmlc.compile(Source("m.dml", text), target="directml")
+    assert operators(other).count("LayerNormalization") == 1
+
+
+def test_faults_of_a_release_hold_from_its_first_to_its_last() -> None:
+    norm = next(row for row in wrong_kernels() if "LayerNormalization" in row.operators)
+    assert norm.holds_for("1.26.1") and not norm.holds_for("1.27.0")
+    assert ("LayerNormalization", "f32") in wrong_in("1.24.4")
+    assert ("LayerNormalization", "f32") not in wrong_in("1.32.0")
+    assert ("ReduceMax", "i64") in wrong_in("1.24.4") & wrong_in("1.32.0")
+    assert not wrong_in("of unknown version")

@@ -23,7 +23,7 @@ def _run(proto: ModelProto, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 @cache
 def loses_large_means() -> bool:
-    """LayerNormalization of ONNX Runtime up to 1.24 takes the square of the mean from the mean of the squares."""
+    """LayerNormalization of ONNX Runtime up to 1.26 takes the square of the mean from the mean of the squares."""
     constants = {"scale": np.ones(8, np.float32)}
     proto = model(node("LayerNormalization", ["x", "scale"], ["y"]), x=(1, 8), constants=constants)
     deviations = np.arange(8, dtype=np.float32)
@@ -32,7 +32,7 @@ def loses_large_means() -> bool:
 
 @cache
 def sums_wrap() -> bool:
-    """ReduceSum of int32 wraps in ONNX Runtime up to 1.24, and saturates since."""
+    """ReduceSum of int32 wraps in ONNX Runtime up to 1.26, and saturates since."""
     total = _run(reductions("ReduceSum", (0,), x=(2,), dtype=I32), np.array([2**31 - 1, 1], np.int32))
     return bool(total.ravel()[0] == -(2**31))
 

@@ -23,7 +23,8 @@ class Ability:
         return cls(context.target, context.opset)
 
     def why_not(self, op: Operation, dtype: DType) -> Miss | None:
-        if kernel_table(self.target) is None:
+        table = kernel_table(self.target)
+        if table is None:
             return Miss("the target {0} has no such operator", (self.target.name,))
         if dtype is f64:
             return Miss("the fused operator takes its statistics and epsilon in f32, and this is f64")
@@ -33,6 +34,8 @@ class Ability:
         name, first = wanted
         if self.opset < first:
             return Miss("{0} needs opset {1}, and opset {2} is emitted", (name, first, self.opset))
+        if table.is_wrong(name, dtype):
+            return Miss("{0} of {1} loses large means in the installed ONNX Runtime", (name, dtype))
         return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from dmlc.inference import Fact, Query, infer
@@ -21,6 +21,8 @@ class Facts:
     def __init__(self, dims: DimTable, new_dim: Callable[[], Dim]) -> None:
         self._dims = dims
         self._new_dim = new_dim
+        self._count = 0
+        self._answers: dict[Hashable, list[Fact]] = {}
         self._of: dict[Value, Fact] = {}
         self._sized: dict[tuple[TensorType, tuple[Dim, ...]], Value] = {}
 
@@ -71,7 +73,8 @@ class Facts:
         attributes: Mapping[str, Any],
         results: int,
     ) -> list[Fact]:
-        """The facts about the results of a node."""
+        """The facts about the results of a node. Equal nodes have the same new dims."""
+        before = self._count
         query = Query(
             op_type,
             [None if v is None else self.of(v) for v in operands],
@@ -80,9 +83,17 @@ class Facts:
             domain=domain,
             attributes=attributes,
             dims=self._dims,
-            new_dim=self._new_dim,
+            new_dim=self._counted,
         )
-        return infer(query)
+        found = infer(query)
+        if self._count == before:
+            return found
+        asked = tuple([(name, attributes[name]) for name in sorted(attributes)])
+        return self._answers.setdefault((op_type, domain, opset, tuple(operands), results, asked), found)
+
+    def _counted(self) -> Dim:
+        self._count += 1
+        return self._new_dim()
 
 
 def _of_constant(tensor: Tensor, new_dim: Callable[[], Dim]) -> Fact:

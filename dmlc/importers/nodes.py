@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
 from dmlc.importers.result_types import result_types
 from dmlc.importers.scope import Scope
+from dmlc.importers.types import UNKNOWN
 from dmlc.inference import Fact, has_rule
 from dmlc.inference.protos import asked_attributes
 from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
@@ -217,6 +219,9 @@ class NodeReader:
                 regions.append(Region(region.attribute, region.graph, tuple(range(first, len(operands)))))
         facts = None if regions else self._ask(reading)
         types = result_types(reading, regions, facts, self.versions)
+        for i, fact in enumerate(facts or ()):
+            if facts is not None and types[i] is not UNKNOWN and fact.shape not in (None, types[i].shape):
+                facts[i] = replace(fact, shape=types[i].shape)  # claims that a later equal node shares
         record = opaque_attributes(proto, domain, tuple(types))
         op = OPAQUE if _is_pure(proto, domain, regions) else OPAQUE_IMPURE
         node = self.graph.add(op, operands, record, regions=tuple(regions))

@@ -8,6 +8,7 @@ from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules import (
     MOVE_RULES,
+    AroundElementwise,
     CastChain,
     DropExpand,
     Evaluate,
@@ -16,6 +17,7 @@ from dmlc.passes.fold_rules import (
     Inverse,
     NeutralOperand,
     SameCast,
+    SliceChain,
 )
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
@@ -50,6 +52,8 @@ class FoldConstants(Pass):
             InlineBranch(),
             DropExpand(),
             *MOVE_RULES,
+            SliceChain(),
+            AroundElementwise(),
         ]
 
     def run(self, graph: Graph, context: PassContext) -> bool:

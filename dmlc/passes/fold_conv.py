@@ -16,13 +16,13 @@ class FoldConv(Pass):
     """Weights in a file of their own are never read for it."""
 
     name: ClassVar[str] = "fold-conv"
-    summary: ClassVar[str] = "Fold batch normalizations and biases into convolutions."
+    summary: ClassVar[str] = "Fold batch normalizations, biases and scales into convolutions."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        from dmlc.passes.conv_rules import FoldBatchNorm, FoldBias  # few models have a convolution
+        from dmlc.passes.conv_rules import FoldBatchNorm, FoldBias, FoldScale  # few models have a convolution
 
-        return [FoldBatchNorm(), FoldBias()]
+        return [FoldBatchNorm(), FoldBias(), FoldScale()]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)

@@ -70,3 +70,30 @@ def test_sizes_of_other_dims_stay_apart() -> None:
     made = model(body, "float[N, 4, 6] x, float[M, 4, 6] w", "int64 y")
     feeds = {"x": np.zeros((5, 4, 6), np.float32), "w": np.zeros((3, 4, 6), np.float32)}
     np.testing.assert_array_equal(dmlc.compile(made, target="onnx").run(feeds)["y"], [2])
+
+
+def test_equal_nodes_whose_results_have_new_sizes_are_one() -> None:
+    """The count of the true elements is one size, whichever of two equal nodes gives it."""
+    half = "h = Constant<value_float = 0.5>() c = Greater(x, h) "
+    twice = "i = NonZero(c) t = Transpose(i) a = GatherND(x, t) j = NonZero(c) u = Transpose(j) b = GatherND(x, u) "
+    made = model(half + twice + "y = Sub(a, b)")
+    assert operators(made) == ["GatherND", "Greater", "NonZero", "Sub", "Transpose"]
+    same(made, 3)
+
+
+def test_new_sizes_of_nodes_with_other_operands_stay_apart() -> None:
+    half = "h = Constant<value_float = 0.5>() c = Greater(x, h) d = Greater(w, h) "
+    twice = "i = NonZero(c) t = Shape(i) j = NonZero(d) u = Shape(j) "
+    made = model(half + twice + "y = Sub(t, u)", result="int64 y")
+    assert operators(made).count("NonZero") == operators(made).count("Shape") == 2
+    same(made, 3)
+
+
+def test_a_size_that_the_model_reads_is_not_read_again() -> None:
+    """The list of the second Expand is made of the sizes that Shape nodes of the model give."""
+    body = CONSTANTS + "s = Shape<start = 0, end = 1>(x) n = Squeeze(s) "
+    body += "a = Constant<value_int = 0>() b = Constant<value_int = 1>() r = Range(a, n, b) f = Cast<to = 1>(r) "
+    body += "four = Constant<value_ints = [4]>() l = Concat<axis = 0>(four, s) e = Expand(f, l) y = Transpose(e)"
+    made = model(body)
+    assert operators(made).count("Shape") == 1
+    same(made, 3)

@@ -83,6 +83,39 @@ def test_bias_then_norm_are_both_folded() -> None:
     check(model(nodes, d=RNG.normal(size=(4, 1, 1))), ["Conv"])
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (4, 1, 1), (1, 4, 1, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("names", [["c", "d"], ["d", "c"]])
+@pytest.mark.parametrize("operator", ["Mul", "Div", "Add"])
+def test_a_constant_for_each_channel_scales_or_moves(shape: tuple[int, ...], names: list[str], operator: str) -> None:
+    want = ["Conv", "Div"] if operator == "Div" and names[0] == "d" else ["Conv"]
+    check(model([CONV, node(operator, names, ["y"])], d=RNG.uniform(0.5, 2, size=shape)), want)
+
+
+def test_scale_and_shift_go_into_a_convolution_with_a_bias() -> None:
+    conv = node("Conv", ["x", "k", "b"], ["c"])
+    nodes = [conv, node("Mul", ["c", "d"], ["m"]), node("Add", ["m", "e"], ["y"])]
+    weights = {"b": RNG.normal(size=4), "d": RNG.normal(size=(1, 4, 1, 1)), "e": RNG.normal(size=(4, 1, 1))}
+    program = check(model(nodes, **weights), ["Conv"])
+    rules = [entry.rule for entry in program.ledger if entry.rewrite_class == "reassociates"]
+    assert rules == ["fold-scale-into-conv", "fold-bias-into-conv"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights", "want"),
+    [
+        ([CONV, node("Mul", ["c", "d"], ["y"])], {"d": np.ones((8, 8)) * 2}, ["Conv", "Mul"]),
+        ([CONV, node("Mul", ["c", "d"], ["y"])], {"d": np.ones((2, 1, 1, 1)) * 2}, ["Conv", "Mul"]),
+        ([CONV, node("Mul", ["c", "d"], ["y"])], {"d": np.ones((1, 1, 1, 1, 1)) * 2}, ["Conv", "Mul"]),
+        ([CONV, node("Mul", ["c", "c"], ["y"])], {}, ["Conv", "Mul"]),
+        ([CONV, node("Mul", ["c", "d"], ["y"])], {"d": np.array([1e38, 1, 1, 1]).reshape(4, 1, 1),
+                                                  "k": np.ones((4, 3, 3, 3)) * 1e3}, ["Conv", "Mul"]),
+        ([CONV, node("Div", ["c", "d"], ["y"])], {"d": np.array([0, 1, 1, 1]).reshape(4, 1, 1)}, ["Conv", "Div"]),
+    ],
+)  # fmt: skip
+def test_scales_that_stay(nodes: list[onnx.NodeProto], weights: dict[str, Any], want: list[str]) -> None:
+    check(model(nodes, **weights), want)
+
+
 @pytest.mark.parametrize(
     ("nodes", "weights", "want"),
     [

@@ -10,7 +10,7 @@ from dmlc.ir import Graph, Node, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.conv_rules.weights import Conv, conv_of, rebuilt, wide
+from dmlc.passes.conv_rules.weights import Conv, channel_values, conv_of, rebuilt, wide
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -45,9 +45,7 @@ class FoldBias(Rule[_Found]):
     def check(self, match: _Found, graph: Graph) -> Miss | None:
         assert match.conv is not None
         assert match.bias is not None
-        shape, rank = match.bias.type.shape, match.conv.node.result.type.rank
-        wanted = (match.conv.channels, *[1] * (rank - 2))
-        if shape not in (wanted, (1, *wanted)):
+        if channel_values(match.bias, match.conv) is None:
             return Miss("{0} does not vary by channel alone", (match.bias.type,))
         return used_elsewhere(match.conv.node.result)
 
@@ -55,6 +53,7 @@ class FoldBias(Rule[_Found]):
         conv = match.conv
         assert conv is not None
         assert match.bias is not None
-        (bias,) = wide([match.bias])
+        values = channel_values(match.bias, conv)
+        assert values is not None
         old = np.zeros(()) if conv.bias is None else wide([conv.bias])[0]
-        return [rebuilt(rewriter, conv, None, old + bias.reshape(-1))]
+        return [rebuilt(rewriter, conv, None, old + values.astype(np.float64))]

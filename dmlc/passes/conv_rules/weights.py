@@ -43,14 +43,30 @@ def conv_of(value: Value) -> Conv | None:
     return Conv(node, weight, bias)
 
 
-def rebuilt(rewriter: Rewriter, conv: Conv, weight: Array | None, bias: Array) -> Value:
-    """The convolution with other weights (None: its own) and that bias."""
+def channel_values(tensor: Tensor, conv: Conv) -> Array | None:
+    """The elements of a tensor that varies by the channels of the convolution's result alone, one for each channel.
+
+    None for another tensor, and for one that broadcasts the result to more axes.
+    """
+    rank = conv.node.result.type.rank
+    shape = (*[1] * (rank - tensor.type.rank), *tensor.type.shape)
+    if len(shape) != rank or any(size != 1 for axis, size in enumerate(shape) if axis != 1):
+        return None
+    if shape[1] not in (1, conv.channels):
+        return None
+    values: Array = np.broadcast_to(tensor.array.reshape(-1), (conv.channels,))
+    return values
+
+
+def rebuilt(rewriter: Rewriter, conv: Conv, weight: Array | None, bias: Array | None) -> Value:
+    """The convolution with other weights and another bias (None: its own)."""
     dtype = conv.weight.dtype
     node = conv.node
-    operands: list[Value | None] = [node.operand(0), node.operand(1)]
+    operands: list[Value | None] = [node.operand(0), node.operand(1), *node.operands[2:3]]
     if weight is not None:
         operands[1] = _constant(rewriter, weight.astype(dtype.numpy))
-    operands.append(_constant(rewriter, bias.astype(dtype.numpy)))
+    if bias is not None:
+        operands[2:] = [_constant(rewriter, bias.astype(dtype.numpy))]
     return rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))
 
 

@@ -1,16 +1,18 @@
 """The rules of ``fold-constants``, one idea a file."""
 
 from dmlc.passes.fold_rules.arithmetic import CastChain, Idempotent, Inverse, NeutralOperand, SameCast
+from dmlc.passes.fold_rules.around import AroundElementwise
 from dmlc.passes.fold_rules.branch import InlineBranch
 from dmlc.passes.fold_rules.evaluate import Evaluate
 from dmlc.passes.fold_rules.expands import DropExpand
-from dmlc.passes.fold_rules.moves import ReshapeChain, StandStill, TransposeChain
+from dmlc.passes.fold_rules.moves import ReshapeChain, SliceChain, StandStill, TransposeChain, TransposeOfOnes
 
 #: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
-MOVE_RULES = (StandStill(), ReshapeChain(), TransposeChain())
+MOVE_RULES = (StandStill(), ReshapeChain(), TransposeChain(), TransposeOfOnes())
 
 __all__ = [
     "MOVE_RULES",
+    "AroundElementwise",
     "CastChain",
     "DropExpand",
     "Evaluate",
@@ -20,6 +22,8 @@ __all__ = [
     "NeutralOperand",
     "ReshapeChain",
     "SameCast",
+    "SliceChain",
     "StandStill",
     "TransposeChain",
+    "TransposeOfOnes",
 ]

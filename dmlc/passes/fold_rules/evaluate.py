@@ -35,9 +35,9 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RELU, SIGN, UNARY
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import CONCAT, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.move import CONCAT, EXPAND, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, RMS_NORM, SOFTMAX
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCTIONS
 from dmlc.ops.scan import CUMPROD, CUMSUM
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
@@ -50,15 +50,17 @@ _BIT_DEFINED = frozenset((
     RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, CONCAT, SPLIT, SLICE, PAD, GATHER, GATHER_ELEMENTS, ONE_HOT,
     ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, WHERE, CAST,
     EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
-    *(op for op in UNARY if op.rounding != "approximate"), ADD, SUB, MUL, DIV, AND, OR, XOR,
+    *(op for op in UNARY if op.rounding != "approximate"), ADD, SUB, MUL, DIV, AND, OR, XOR, EXPAND,
 ))  # fmt: skip
-#: Left out: ``full iota expand`` (small descriptions of large data) and ``scatter_elements`` (order of updates).
+#: Left out: ``full iota`` (small descriptions of large data) and ``scatter_elements`` (order of updates).
 _FOLDABLE: tuple[Operation, ...] = tuple(
     dict.fromkeys((
         *sorted(_BIT_DEFINED, key=lambda op: op.name), *UNARY, *REDUCTIONS, POW, FLOORDIV, MOD, MATMUL,
         SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, LAYER_NORM, RMS_NORM, LP_NORM, CUMSUM, CUMPROD, OPAQUE,
     ))
 )  # fmt: skip
+#: The most elements of a constant that stands for a fill, and of one that only folded nodes use.
+_MOST_FILLED, _MOST_PASSING = 2**12, 2**18
 
 
 #: The most bytes that are read of a weight in a file of its own.
@@ -105,6 +107,8 @@ class Evaluate(Rule[Match]):
                 return Miss("{0} lies in a file of its own, which is not read", (value.type,))
             if count > self.max_elements:
                 return Miss(_TOO_LARGE, (value.type, count, self.max_elements))
+        if _is_fill(node) and not _is_worth_filling(node):
+            return Miss("{0} would take more space than what it is made from", (node.result.type,))
         if node.attributes.dims():
             return Miss("its attributes hold sizes that are not known while compiling")
         after = self.bytes + _bytes(node)
@@ -138,6 +142,25 @@ class Evaluate(Rule[Match]):
             rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, old.type.dtype)))
             for array, old in zip(results, node.results, strict=True)
         ]
+
+
+def _is_fill(node: Node) -> bool:
+    """True for a small description of large data."""
+    return node.op is EXPAND or any(is_opaque(node, name) for name in ("ConstantOfShape", "Range"))
+
+
+def _is_worth_filling(node: Node) -> bool:
+    """True if the filled tensor is small, or is only used by nodes that become smaller constants with it."""
+    count = prod([d for d in node.result.shape if isinstance(d, int)])
+    if count <= _MOST_FILLED:
+        return True
+    return count <= _MOST_PASSING and all(map(_folds_too, node.result.users))
+
+
+def _folds_too(user: Node) -> bool:
+    makers = [v.producer for v in user.operands if v is not None]
+    known = all(maker is not None and (maker.op is CONSTANT or _is_fill(maker)) for maker in makers)
+    return known and user.op in _FOLDABLE and all(value.type.is_static for value in user.results)
 
 
 def _bytes(node: Node) -> int:

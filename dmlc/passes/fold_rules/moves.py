@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Dim, Graph, Node, Value
 from dmlc.ops.move import (
     CONCAT,
     EXPAND,
@@ -116,3 +116,74 @@ class TransposeChain(Rule[Match]):
         if perm == tuple(range(len(perm))):
             return [x]
         return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))]
+
+
+class TransposeOfOnes(Rule[Match]):
+    """A transpose beside a reshape becomes a reshape where it only moves axes of size 1."""
+
+    name = "transpose-of-ones"
+    roots = (TRANSPOSE,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        x = node.operand(0)
+        kept = [axis for axis in node.attributes_as(TransposeAttributes).perm if x.shape[axis] != 1]
+        if kept != sorted(kept):
+            return None
+        maker, users = x.producer, node.result.users
+        before = maker is not None and maker.op in _RESHAPES
+        after = bool(users) and all(user.op in _RESHAPES for user in users)
+        if not before and not after:
+            return None
+        have = maker.operand(0).shape if before and maker is not None else x.shape
+        want = users[0].result.shape if after and len(users) == 1 else node.result.shape
+        computed = [d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]
+        return Match(node) if len(computed) < 2 else None  # a reshape infers one size
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        return [rewriter.add(RESHAPE, [root.operand(0)], ReshapeAttributes(shape=root.result.shape))]
+
+
+class SliceChain(Rule[Match]):
+    """A slice of a slice becomes one slice, where no other operation needs the first."""
+
+    name = "slice-chain"
+    roots = (SLICE,)
+    fed_by = (SLICE,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not SLICE or any(user.op is not SLICE for user in inner.result.users):
+            return None
+        return Match(node, (inner,)) if _joined_rows(node, inner) is not None else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        (inner,) = match.consumed
+        rows = _joined_rows(match.root, inner)
+        assert rows is not None
+        axes, starts, ends, steps = zip(*rows, strict=True)
+        record = SliceAttributes(starts=starts, ends=ends, axes=axes, steps=steps)
+        return [rewriter.add(SLICE, [inner.operand(0)], record)]
+
+
+_Row = tuple[int, Dim, Dim, int]
+
+
+def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
+    """The rows of both slices at once; None where those of one axis cannot be joined."""
+    rows = {row[0]: row for row in inner.attributes_as(SliceAttributes).rows()}
+    for row in node.attributes_as(SliceAttributes).rows():
+        axis = row[0]
+        if axis not in rows:
+            rows[axis] = row
+            continue
+        size = inner.operand(0).shape[axis]
+        found = range(size) if isinstance(size, int) else None
+        for _, start, end, step in (rows[axis], row):
+            if found is None or not isinstance(start, int) or not isinstance(end, int) or step < 0:
+                return None
+            found = found[start:end:step]
+        if not found:
+            return None
+        rows[axis] = (axis, found.start, found.stop, found.step)
+    return list(rows.values())

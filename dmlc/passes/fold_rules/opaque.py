@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import Array, Node
+from dmlc.ir import Array, Node, Tensor
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of
 
 Evaluator: TypeAlias = "Callable[[Node, Sequence[Any]], Array]"
@@ -43,10 +43,27 @@ def _tile(node: Node, arrays: Sequence[Any]) -> Array:
     return np.tile(arrays[0], arrays[1])
 
 
+def _constant_of_shape(node: Node, arrays: Sequence[Any]) -> Array:
+    value = attribute_of(node, "value")
+    if value is not None and not isinstance(value, Tensor):
+        raise ValueError("an element type that is not followed")
+    out: Array = np.full(arrays[0], np.float32(0) if value is None else value.array.reshape(-1)[0])
+    return out
+
+
+def _range(node: Node, arrays: Sequence[Any]) -> Array:
+    if arrays[0].dtype.kind not in "iu":
+        raise ValueError("the rounding of a float range is a kernel's")
+    start, limit, delta = (int(a.reshape(())) for a in arrays)
+    return np.asarray(range(start, limit, delta), arrays[0].dtype)
+
+
 #: Operators of ONNX by name (onnx, docs/Operators.md). Each raises ``ValueError`` or ``IndexError`` for a result that
 #: ONNX leaves open.
 _EVALUATORS: dict[str, Evaluator] = {
+    "ConstantOfShape": _constant_of_shape,
     "GatherND": _gather_nd,
+    "Range": _range,
     "ScatterND": _scatter_nd,
     "Tile": _tile,
     "Trilu": _trilu,
@@ -62,5 +79,5 @@ def evaluated(node: Node, arrays: Sequence[Any]) -> Array | None:
         return None
     try:
         return form(node, arrays)
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, ZeroDivisionError):
         return None

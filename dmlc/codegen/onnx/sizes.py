@@ -1,0 +1,235 @@
+"""Sizes as ONNX values: where each open size can be read, and lists of sizes in the fewest nodes.
+
+A size is read from the shape of a value that has it as an axis, be it a dim or an expression of dims. Consecutive axes
+of one value are read at once. Each size, and each list of sizes, is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto
+
+from dmlc.codegen.onnx.writer import NodeWriter
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue.bugs import INTERNAL
+from dmlc.ir import Dim, DimExpr, ForeignType, Graph, Node, Value, symbol
+from dmlc.ir.dim import FloorDiv
+from dmlc.ir.dtype import i64
+from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
+from dmlc.targets import Target
+
+Sizes = tuple[Dim, ...]
+#: So many values are remembered for two sizes that stand side by side.
+_MOST_RUNS = 4
+
+
+class SizeWriter(NodeWriter):
+    """A node writer that computes sizes. ``parent`` is the writer of the graph around this one, which sees no more than
+    what was computed there before it."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        target: Target,
+        opset: int,
+        parent: SizeWriter | None = None,
+        proto: GraphProto | None = None,
+    ) -> None:
+        super().__init__(graph, target, opset, parent, proto)
+        self._ones: dict[Dim, str] = {} if parent is None else dict(parent._ones)
+        self._vectors: dict[Sizes, str] = {} if parent is None else dict(parent._vectors)
+        self._shapes: dict[str, str] = {} if parent is None else dict(parent._shapes)
+        self._holders: dict[Dim, tuple[str, int]] = {} if parent is None else dict(parent._holders)
+        self._runs: dict[Sizes, tuple[_Run, ...]] = {} if parent is None else dict(parent._runs)
+
+    # --- where sizes are
+
+    def hold(self, value: Value) -> None:
+        """Remember the sizes of a value, so that each can be asked for, and the sizes that it lists."""
+        holders, shape = self._holders, value.type.shape
+        for name, axis in value.provides:
+            holders.setdefault(symbol(name), (self.of(value), axis))
+        for axis, size in enumerate(shape):
+            if isinstance(size, int):
+                continue
+            if size not in holders:
+                holders[size] = (self.of(value), axis)
+            if axis + 1 < len(shape):
+                self._hold_run(shape[axis : axis + 2], value, axis)
+            if axis and isinstance(shape[axis - 1], int):
+                self._hold_run(shape[axis - 1 : axis + 1], value, axis - 1)
+        if value.type.dtype is i64 and len(shape) == 1 and value.producer is not None:
+            listed = shape_read(value.producer)
+            if listed is not None:
+                self._keep(listed, self.of(value))
+
+    def _hold_run(self, pair: Sizes, value: Value, axis: int) -> None:
+        have = self._runs.get(pair, ())
+        if len(have) < _MOST_RUNS:
+            self._runs[pair] = (*have, (self.of(value), value.type.shape, axis))
+
+    def _keep(self, sizes: Sizes, name: str) -> str:
+        if len(sizes) == 1:
+            self._ones.setdefault(sizes[0], name)
+        else:
+            self._vectors.setdefault(sizes, name)
+        return name
+
+    # --- one size
+
+    def size(self, size: Dim) -> str:
+        """A size as an i64 vector of one element."""
+        if isinstance(size, int):
+            return self.ints([size])
+        found = self._ones.get(size)
+        return self._keep((size,), self._expression(size)) if found is None else found
+
+    def size_scalar(self, size: Dim) -> str:
+        """A size as an i64 scalar."""
+        if isinstance(size, int):
+            return self.scalar(size, i64)
+        return self.op("Squeeze", [self.size(size)])
+
+    def _expression(self, size: DimExpr) -> str:
+        held = self._holders.get(size)
+        if held is not None:
+            return self._read(held[0], held[1], held[1] + 1, f"dim_{size}")
+        if size.name is not None:
+            raise fail(INTERNAL, f"dim {size} stands alone in no value", exit_code=3)
+        total: str | None = None
+        for monomial, coefficient in size.terms:
+            term: str | None = None
+            for atom in monomial:
+                factor = self._quotient(atom) if isinstance(atom, FloorDiv) else self.size(DimExpr((((atom,), 1),)))
+                term = factor if term is None else self.op("Mul", [term, factor])
+            if term is None:
+                term = self.ints([abs(coefficient)])
+            elif abs(coefficient) != 1:
+                term = self.op("Mul", [term, self.ints([abs(coefficient)])])
+            if total is None:
+                total = term if coefficient > 0 else self.op("Sub", [self.ints([0]), term])
+            else:
+                total = self.op("Add" if coefficient > 0 else "Sub", [total, term])
+        assert total is not None
+        return total
+
+    def _quotient(self, atom: FloorDiv) -> str:
+        a, b = self.size(atom.numerator), self.size(atom.denominator)
+        if self.graph.dims.interval(atom.numerator)[0] < 0:
+            remainder = self.op("Mod", [a, b])
+            a = self.op("Sub", [a, remainder])  # Div truncates; a less its floor remainder divides evenly
+        return self.op("Div", [a, b])
+
+    # --- lists of sizes
+
+    def sizes(self, sizes: Sequence[Dim]) -> str:
+        """A shape as an i64 vector."""
+        key = tuple(sizes)
+        if all(isinstance(s, int) for s in key):
+            return self.ints([s for s in key if isinstance(s, int)])
+        if len(key) == 1:
+            return self.size(key[0])
+        found = self._vectors.get(key)
+        if found is not None:
+            return found
+        parts = [self._part(part) for part in self._parts(key)]
+        return self._keep(
+            key, parts[0] if len(parts) == 1 else self.op("Concat", parts, axis=0, label=self._label("sizes"))
+        )
+
+    def count(self, sizes: Sequence[Dim]) -> int:
+        """The nodes that ``sizes`` would write, expressions counted as one."""
+        key = tuple(sizes)
+        if key in self._vectors or all(isinstance(s, int) for s in key):
+            return 0
+        parts = self._parts(key)
+        made = [p for p in parts if not self._is_there(p) and not all(isinstance(s, int) for s in p)]
+        return len(made) + (len(parts) > 1)
+
+    def _is_there(self, part: Sizes) -> bool:
+        return part[0] in self._ones if len(part) == 1 else part in self._vectors
+
+    def _parts(self, key: Sizes) -> list[Sizes]:
+        """The list in parts that are a constant, one size, or read from one value at once."""
+        parts: list[Sizes] = []
+        start = 0
+        while start < len(key):
+            end = self._run_end(key, start)
+            if end is None:
+                end = start + 1
+                while isinstance(key[start], int) and end < len(key) and isinstance(key[end], int):
+                    end += 1
+                    if self._run_end(key, end - 1) is not None:
+                        end -= 1
+                        break
+            parts.append(key[start:end])
+            start = end
+        return parts
+
+    def _run_end(self, key: Sizes, start: int) -> int | None:
+        """The end of the longest run from there that is worth a node of its own; None where there is none."""
+        for end in range(len(key), start + 1, -1):
+            run = key[start:end]
+            if run in self._vectors:
+                return end
+            unread = {s for s in run if not isinstance(s, int) and s not in self._ones}
+            is_all = start == 0 and end == len(key)
+            if (len(unread) > 1 or (is_all and unread)) and self._run_of(run) is not None:
+                return end
+        return None
+
+    def _run_of(self, run: Sizes) -> tuple[str, Sizes, int] | None:
+        for name, shape, axis in self._runs.get(run[:2], ()):
+            if shape[axis : axis + len(run)] == run:
+                return name, shape, axis
+        return None
+
+    def _part(self, part: Sizes) -> str:
+        if all(isinstance(s, int) for s in part):
+            return self.ints([s for s in part if isinstance(s, int)])
+        if len(part) == 1:
+            return self.size(part[0])
+        found = self._vectors.get(part)
+        if found is not None:
+            return found
+        run = self._run_of(part)
+        assert run is not None
+        name, shape, axis = run
+        if len(part) < len(shape):
+            return self._keep(part, self._read(name, axis, axis + len(part), f"dims_of_{name}"))
+        return self._keep(part, self._shape(name))
+
+    def _shape(self, name: str) -> str:
+        found = self._shapes.get(name)
+        if found is None:
+            found = self._shapes[name] = self.op("Shape", [name], label=self._label(f"shape_of_{name}"))
+        return found
+
+    def _read(self, name: str, start: int, end: int, label: str) -> str:
+        """The sizes of consecutive axes of a value."""
+        if self.opset >= 15:
+            return self.op("Shape", [name], start=start, end=end, label=self._label(label))
+        shape = self._shape(name)
+        if end == start + 1:
+            return self.op("Gather", [shape, self.ints([start])], axis=0)
+        if self.opset >= 10:
+            return self.op("Slice", [shape, self.ints([start]), self.ints([end])])
+        return self.op("Slice", [shape], starts=(start,), ends=(end,))
+
+    def _label(self, kind: str) -> str:
+        return f"{kind}_{len(self._ones) + len(self._vectors) + len(self._shapes)}"
+
+
+#: A value's name, its shape, and an axis of it.
+_Run = tuple[str, Sizes, int]
+
+
+def shape_read(node: Node) -> Sizes | None:
+    """The sizes that a Shape node lists; None for another node."""
+    if node.op is not OPAQUE or not is_opaque(node, "Shape") or node.operands[0] is None:
+        return None
+    type = node.operands[0].type
+    if isinstance(type, ForeignType):
+        return None
+    return type.shape[attribute_of(node, "start", 0) : attribute_of(node, "end", None)]

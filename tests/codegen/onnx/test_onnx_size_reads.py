@@ -1,0 +1,92 @@
+"""Sizes are read in the fewest nodes: at once, from a value that has them, and only once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_cases import Bench, evaluate
+from onnx_session import assert_same, kinds, lower, run, session
+
+from dmlc.ir import symbol
+from dmlc.ir.dtype import f32, i64
+from dmlc.ops import elementwise, index, move
+
+N, M, K = symbol("N"), symbol("M"), symbol("K")
+OPSETS = (11, 13, 15, 21)
+
+
+def counts(bench: Bench, opset: int) -> list[str]:
+    """The operators that read or compute sizes, after the results were compared with the reference."""
+    graph = bench.done()
+    want = evaluate(graph, bench.feeds)
+    artifact = lower(graph, "cpu", opset)
+    assert_same(run(session(artifact.payload), bench.feeds), want)
+    sized = {"Shape", "Gather", "Slice", "Concat", "Add", "Sub", "Mul", "Div", "Mod"}
+    return sorted(kind for kind in kinds(artifact) if kind in sized)
+
+
+def filled(opset: int, *shapes: list[object], feed: list[object] | None = None) -> Bench:
+    bench = Bench(opset)
+    for name in "NMK":
+        bench.graph.declare_dim(name, (1, 9))
+    have = feed or ["N", "M", 4, "K"]
+    sizes = [{"N": 3, "M": 2, "K": 5}.get(str(d), d) for d in have]
+    x = bench.feed(np.ones([int(str(d)) for d in sizes], np.float32), have)
+    bench.show("y", bench(elementwise.EXP, x), *[bench(index.FULL, shape=s, value=2, dtype=f32) for s in shapes])
+    return bench
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_the_whole_shape_of_a_value_is_one_node(opset: int) -> None:
+    assert counts(filled(opset, [N, M, 4, K]), opset) == ["Shape"]
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_consecutive_sizes_are_read_at_once(opset: int) -> None:
+    more = [] if opset >= 15 else ["Slice"]
+    assert counts(filled(opset, [N, M]), opset) == ["Shape", *more]
+    assert counts(filled(opset, [7, N, M, 4]), opset) == ["Concat", "Shape", *more]
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_sizes_that_do_not_stand_side_by_side_are_read_one_by_one(opset: int) -> None:
+    found = counts(filled(opset, [M, N]), opset)
+    assert found == (["Concat", "Shape", "Shape"] if opset >= 15 else ["Concat", "Gather", "Gather", "Shape"])
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_sizes_are_read_once_for_several_lists(opset: int) -> None:
+    found = counts(filled(opset, [N, M], [N, M, 7], [N, M]), opset)
+    assert found == ["Concat", "Shape", *([] if opset >= 15 else ["Slice"])]
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_an_expression_is_read_from_a_value_that_has_it(opset: int) -> None:
+    """A padded value has N + 3 elements: nothing is added to find that out."""
+    bench = Bench(opset)
+    x = bench.feed(np.ones((4, 2), np.float32), ["N", 2])
+    padded = bench(move.PAD, x, pads=[1, 0, 2, 0])
+    bench.show("y", padded, bench(index.IOTA, length=N + 3, dtype=i64))
+    assert counts(bench, opset) == (["Shape"] if opset >= 15 else ["Gather", "Shape"])
+
+
+def test_an_expression_that_no_value_has_is_computed() -> None:
+    bench = Bench(21)
+    x = bench.feed(np.ones((4, 2), np.float32), ["N", 2])
+    bench.show("y", bench(elementwise.EXP, x), bench(index.IOTA, length=N + 3, dtype=i64))
+    assert counts(bench, 21) == ["Add", "Shape"]
+
+
+def test_a_size_that_is_divided_is_inferred() -> None:
+    """[N, M] in rows of K: K is not 0, or N * M // K would have no value, so that -1 stands for the quotient."""
+    bench = Bench(18)
+    for name in "NMK":
+        bench.graph.declare_dim(name, (0, 9))
+    x = bench.feed(np.arange(12, dtype=np.float32).reshape(4, 3), ["N", "M"])
+    z = bench.feed(np.ones(6, np.float32), ["K"])
+    bench.show("y", bench(move.RESHAPE, x, shape=[N * M // K, K]), bench(elementwise.EXP, z))
+    graph = bench.done()
+    artifact = lower(graph, "cpu", 18)
+    assert "Div" not in kinds(artifact)
+    found = run(session(artifact.payload), bench.feeds)
+    np.testing.assert_array_equal(next(iter(found.values())), np.arange(12).reshape(2, 6))

@@ -1,0 +1,87 @@
+"""Constants that are stretched or filled: folded where they are small or disappear, left where they are large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, parser
+
+import dmlc
+
+CONSTANTS = "one = Constant<value_float = 1.5>() row = Constant<value_floats = [1.0, 2.0]>() "
+
+
+def model(body: str, inputs: str = "float[2] x") -> ModelProto:
+    text = f'<ir_version: 8, opset_import: ["": 18]> g ({inputs}) => (float y) {{ {CONSTANTS} {body} }}'
+    made = parser.parse_model(text)
+    for info in made.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    return made
+
+
+def check(made: ModelProto, want: list[str]) -> None:
+    program = dmlc.compile(made, target="onnx")
+    kinds = [node.op_type for node in program.to_onnx().graph.node if node.op_type != "Identity"]
+    assert sorted(kinds) == sorted(want)
+    feeds = {i.name: np.random.default_rng(0).random(2, np.float32) for i in made.graph.input}
+    expected = dmlc.compile(made, target="onnx", only_rules=[]).run(feeds)
+    for name, value in program.run(feeds).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        ("s = Constant<value_ints = [30, 2]>() e = Expand(row, s) y = MatMul(e, x)", ["MatMul"]),
+        ("s = Constant<value_ints = [5000, 2]>() e = Expand(row, s) y = MatMul(e, x)", ["Expand", "MatMul"]),
+        (
+            "s = Constant<value_ints = [5000, 2]>() e = Expand(row, s) m = ReduceMax<keepdims = 0>(e) y = Add(m, x)",
+            ["Add"],
+        ),
+        (
+            "s = Constant<value_ints = [5000, 2]>() e = Expand(row, s) m = ReduceMax<keepdims = 0>(e) p = Add(m, x) "
+            "q = MatMul(e, p) r = ReduceMax<keepdims = 0>(q) y = Add(p, r)",
+            ["Expand", "ReduceMax", "Add", "MatMul", "ReduceMax", "Add"],
+        ),
+        ("s = Constant<value_ints = [9000]>() f = ConstantOfShape(s) m = ReduceMax<keepdims = 0>(f) k = Exp(m) "
+         "y = Add(k, x)", ["Add"]),
+        ("s = Constant<value_ints = [9000]>() f = ConstantOfShape(s) m = Exp(f) n = Neg(m) y = ReduceMax(n)", []),
+        ("s = Constant<value_ints = [4500, 2]>() f = ConstantOfShape(s) y = MatMul(f, x)",
+         ["ConstantOfShape", "MatMul"]),
+        ("a = Constant<value_int = 0>() b = Constant<value_int = 9000>() c = Constant<value_int = 3>() "
+         "f = Range(a, b, c) g = Cast<to = 1>(f) m = ReduceMax<keepdims = 0>(g) y = Add(m, x)", ["Add"]),
+    ],
+)  # fmt: skip
+def test_fills(body: str, want: list[str]) -> None:
+    check(model(body), want)
+
+
+def test_a_fill_of_many_elements_is_never_made() -> None:
+    """2^40 elements: the limit holds before anything is computed."""
+    made = model("s = Constant<value_ints = [1048576, 1048576]>() e = Expand(one, s) m = Sin(e) y = ReduceMax(m)")
+    kinds = [node.op_type for node in dmlc.compile(made, target="onnx").to_onnx().graph.node]
+    assert "Expand" in kinds
+
+
+def test_flattened_pads_of_torch_script_become_constants() -> None:
+    """Pads as TorchScript writes them: filled up with zeros, in pairs, turned around."""
+    body = (
+        "p = Constant<value_ints = [1, 2, 3, 4]>() n = Constant<value_ints = [4]>() z = ConstantOfShape(n) "
+        "c = Concat<axis = 0>(p, zi) two = Constant<value_ints = [-1, 2]>() r = Reshape(c, two) "
+        "a = Constant<value_ints = [-1]>() e = Constant<value_ints = [-9223372036854775807]>() "
+        "o = Constant<value_ints = [0]>() v = Slice(r, a, e, o, a) t = Transpose<perm = [1, 0]>(v) "
+        "f = Reshape(t, a) k = Cast<to = 7>(f) y = Pad(x, k)"
+    )
+    made = model(body, "float[1, 1, 2, 2] x")
+    value = helper.make_tensor("v", TensorProto.INT64, [1], [0])
+    fill = next(n for n in made.graph.node if n.op_type == "ConstantOfShape")
+    fill.attribute.append(helper.make_attribute("value", value))
+    fill.output[0] = "zi"
+    program = dmlc.compile(made, target="onnx")
+    (pad,) = program.to_onnx().graph.node
+    assert pad.op_type == "Pad"
+    feeds: dict[str, Any] = {"x": np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)}
+    expected = dmlc.compile(made, target="onnx", only_rules=[]).run(feeds)
+    np.testing.assert_array_equal(program.run(feeds)["y"], expected["y"])

@@ -53,6 +53,9 @@ class UnaryOperation(Operation):
     domain_from: float = -math.inf
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
+    #: Writes the operation in others, ``o("abs", x)``, ``o("+", x, 1)``, for dtypes that a target has no kernel for.
+    composed: Callable[..., Any] | None = None
+
     __repr__ = Operation.__repr__
 
 
@@ -225,10 +228,12 @@ ERF = _unary(
 )  # fmt: skip
 SOFTSIGN = _unary(
     "softsign", FLOATS, _softsign, "x / (1 + abs(x)).", onnx="Softsign", directml="ACTIVATION_SOFTSIGN",
+    composed=lambda o, x: o("/", x, o("+", o("abs", x), 1)),
     rises=True, bounds=(-1, 1), notes=_NOT_OF_INFINITY,
 )  # fmt: skip
 SOFTPLUS = _unary(
     "softplus", FLOATS, _softplus, "log(1 + exp(x)).", onnx="Softplus", directml="ACTIVATION_SOFTPLUS",
+    composed=lambda o, x: o("+", o("relu", x), o("log", o("+", o("exp", o("neg", o("abs", x))), 1))),
     directml_fields={"Steepness": 1.0}, rises=True, bounds=(0, math.inf), notes=_NAN,
 )  # fmt: skip
 
@@ -240,6 +245,9 @@ class EluAttributes(Attributes):
 
 ELU = _unary(
     "elu", FLOATS, _elu, "x where it is positive, else alpha * (exp(x) - 1).", onnx="Elu", directml="ACTIVATION_ELU",
+    composed=lambda o, x, alpha: o(
+        "+", o("relu", x), o("*", o("-", o("exp", o("min", x, 0)), 1), alpha)
+    ),
     attributes=EluAttributes, notes=_NAN,
 )  # fmt: skip
 IS_NAN = _test(

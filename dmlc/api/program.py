@@ -127,15 +127,12 @@ class Program:
 
         Raises ``ValueError`` for a target without a provider.
         """
-        from dmlc.inference.model_facts import types_by_name
         from dmlc.placement.report import placement
 
         level = feature_level or self.target.feature_level or ""
         if level not in self._placements:
-            types = types_by_name(self.graph)
-            self._placements[level] = placement(
-                self._emitted("onnx").payload, self.target, feature_level=level, types=types
-            )
+            made = self._emitted("onnx")
+            self._placements[level] = placement(made.payload, self.target, feature_level=level, types=made.types)
         return self._placements[level]
 
     def losses(self) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import onnx
 from dmlc import api
 from dmlc.cli.console import count
 from dmlc.inference.model_facts import types_by_name
-from dmlc.ir import Dim, DimExpr, Graph
+from dmlc.ir import Dim, DimExpr, TensorType
 from dmlc.placement.statistics import Statistics, statistics
 from dmlc.records import dataclass
 
@@ -36,21 +36,23 @@ class Comparison:
     seconds: float
 
 
-def side(model: onnx.ModelProto, graph: Graph, size: int) -> Side:
-    """The column of a model; ``graph`` knows more types than ONNX infers."""
-    return Side(statistics(model, types_by_name(graph)), size)
+def side(model: onnx.ModelProto, types: Mapping[str, TensorType], size: int) -> Side:
+    """The column of a model whose values have these types."""
+    return Side(statistics(model, types), size)
 
 
 def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> Comparison:
     """Compare a compiled program with the model that was imported, or with ``plain``, the program ``as_written``."""
-    after = side(api.emitted(program, "onnx").payload, program.graph, size)
+    made = api.emitted(program, "onnx")
+    after = side(made.payload, made.types, size)
     if program.source_model is not None:
-        before = side(program.source_model, program.source_graph, Path(source).stat().st_size)
+        before = side(program.source_model, types_by_name(program.source_graph), Path(source).stat().st_size)
         return Comparison(before, after, seconds)
     if plain is None:
         return Comparison(None, after, seconds)
-    model = api.emitted(plain, "onnx").payload
-    return Comparison(side(model, plain.graph, model.ByteSize()), after, seconds)
+    written = api.emitted(plain, "onnx")
+    before = side(written.payload, written.types, written.payload.ByteSize())
+    return Comparison(before, after, seconds)
 
 
 # --- as text

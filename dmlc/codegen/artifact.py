@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field, replace
 from math import inf
 from pathlib import Path
@@ -60,7 +61,7 @@ class Artifact:
 
     ``locations`` maps emitted node names to the source place they came from, for messages of a runtime.
     ``folder`` is where the external data lies that an ONNX model refers to, ``arrays`` what a
-    program of the language loads from a file beside it.
+    program of the language loads from a file beside it. ``types`` are those of an ONNX model's values, by name.
     ``report`` holds sentences about what a user should know (own schemas of ONNX Runtime that were used, ...).
     """
 
@@ -71,3 +72,4 @@ class Artifact:
     report: tuple[str, ...] = ()
     folder: Path | None = None
     arrays: dict[str, Array] = field(default_factory=dict)
+    types: Mapping[str, TensorType] = field(default_factory=dict)

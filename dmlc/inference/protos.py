@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
@@ -17,8 +18,15 @@ DTYPE_OF = {element_type(dtype): dtype for dtype in DTYPES}
 ELEMENT_OF = {dtype: number for number, dtype in DTYPE_OF.items()}
 #: What some exporters write where they do not know a size.
 NO_NAMES = frozenset(("", "?", "None", "-1", "unk", "unknown"))
+#: Names that ONNX's inference, the importer and the rules make up for sizes.
+_MADE_UP = re.compile(r"unk__\d+|unknown_\d+|\?\d*|")
 #: Constants whose elements take part: integers and truths up to the first number, floats up to the second.
 _MOST_INTEGERS, _MOST_FLOATS = 1024, 16
+
+
+def is_made_up(name: str) -> bool:
+    """True for the name of a dim that a tool made up: it means nothing to a user of the model."""
+    return _MADE_UP.fullmatch(name) is not None
 
 
 def of_type(type: TensorType, new_dim: Callable[[], Dim]) -> Fact:

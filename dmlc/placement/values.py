@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
@@ -12,6 +11,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 from dmlc.inference.fact import NOTHING as NO_FACT
 from dmlc.inference.fact import Elements, Fact
 from dmlc.inference.model_facts import GraphFacts
+from dmlc.inference.protos import is_made_up
 from dmlc.ir import Dim, Shape, dim_names, product
 from dmlc.records import dataclass
 
@@ -33,8 +33,6 @@ _NAMES = {
     TensorProto.INT4: "i4",
     TensorProto.UINT4: "u4",
 }
-#: Names that tools make up for sizes that nobody names.
-_MADE_UP_NAME = re.compile(r"unk__\d+|unknown_\d+|\?\d*|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def names_of(values: Iterable[Known]) -> list[str]:
 
 def told_names(names: Iterable[str]) -> list[str]:
     """The names that a user of the model knows, sorted; without those that tools made up."""
-    return sorted(name for name in names if not _MADE_UP_NAME.fullmatch(name))
+    return sorted(name for name in names if not is_made_up(name))
 
 
 def attribute(node: NodeProto, name: str) -> object:

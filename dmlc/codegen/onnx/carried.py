@@ -25,6 +25,4 @@ def carried(emitter: Emitter, node: Node) -> Sequence[str]:
     out = emitter.ops(a.op_type, operands, a.results, domain=a.domain, protos=protos)
     if schema.same_as_first:
         emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
-        for name, value in zip(out, node.results, strict=True):
-            emitter.declare(name, value.type)
     return out

@@ -55,6 +55,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
     watch = RoundingWatch()
     emit_nodes(emitter, watch)
     emitter.outputs({} if origin is None else origin.outputs)
+    emitter.declare_values()
     if watch.found:
         emitter.note(watch.sentence())
     emitter.proto.initializer.extend(emitter.shared.weights)
@@ -67,6 +68,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
         locations=emitter.locations,
         report=tuple(emitter.report),
         folder=None if origin is None else origin.folder,
+        types=emitter.shared.types.types,
     )
 
 

@@ -113,6 +113,13 @@ def must_copy(node: Node, *, outermost: bool) -> bool:
     return any(h.name == "sparse_value" or isinstance(h.proto, SparseTensorProto) for h in attributes.unplain)
 
 
+def is_weight(node: Node) -> bool:
+    """True for a node that becomes an initializer."""
+    if node.op is not OPAQUE:
+        return node.op is CONSTANT
+    return node.attributes_as(OpaqueAttributes).op_type == "Initializer"
+
+
 def _data(value: Value) -> object:
     assert value.producer is not None
     return value.producer.attributes_as(ConstantAttributes).value

@@ -75,9 +75,7 @@ def rms_norm(emitter: Emitter, node: Node) -> str:
         own = "SimplifiedLayerNormalization"
         if emitter.target.own_schemas and kernels is not None and dtype in kernels.dtypes(own, emitter.opset):
             emitter.note(f"{own} is ONNX Runtime's own operator: onnx's checker does not know it")
-            out = emitter.op(own, operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
-            emitter.declare(out, node.result.type)
-            return out
+            return emitter.op(own, operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
         if emitter.opset >= 23:
             return emitter.op("RMSNormalization", operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
     axes, home = tuple(range(a.axis, node.result.type.rank)), in_f32(dtype)

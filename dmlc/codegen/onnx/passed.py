@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.metadata import other_entries
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
-from dmlc.onnx_schema.declared import believed, completed
+from dmlc.onnx_schema.declared import believed, completed, contradicts
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
 from dmlc.onnx_schema.values import type_proto
 from dmlc.onnx_schema.versions import NOTHING, move, unchanged
@@ -103,6 +103,7 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
         inner.hold(value)
     emit_nodes(inner)
     inner.outputs({})
+    inner.declare_values()
     for made, info, (_, value) in zip(inner.proto.output, old.output, region.graph.outputs, strict=True):
         made.type.CopyFrom(completed(info.type, type_proto(value.type)))
     if old.HasField("doc_string"):
@@ -129,6 +130,8 @@ def _write_moved(
             made.name = emitter.node_names.new(made.name)
         _write_regions(emitter, node, made, emit_nodes)
         emitter.proto.node.append(made)
+    if len(moved.nodes) > 1:
+        emitter.type_between(moved.nodes)
 
 
 @lowers(OPAQUE, OPAQUE_IMPURE)
@@ -142,13 +145,9 @@ def opaque(emitter: Emitter, node: Node) -> Sequence[str]:
         plain = tensor_proto(value.array) if isinstance(value, Tensor) else value
         protos.append(attribute_proto(name, plain))
     operands = [emitter.of(v) for v in node.operands]
-    out = emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)
     if a.domain == "com.microsoft":
         emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
-    if a.domain:  # nor does its inference
-        for name, result in zip(out, node.results, strict=True):
-            emitter.declare(name, result.type)
-    return out
+    return emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)
 
 
 def _foreign_weight(emitter: Emitter, node: Node, a: OpaqueAttributes) -> str:
@@ -187,10 +186,20 @@ def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> N
     infos, annotations = frame.graph.value_info, frame.graph.quantization_annotation
     if infos or annotations:
         made = {name for node in graph.node for name in node.output}
-        declared = {info.name for info in graph.value_info}
-        graph.value_info.extend([info for info in infos if info.name in made and info.name not in declared])
+        _add_claims(graph, [info for info in infos if info.name in made])
         there = made | {t.name for t in graph.initializer} | {i.name for i in graph.input}
         graph.quantization_annotation.extend([q for q in annotations if q.tensor_name in there])
+
+
+def _add_claims(graph: GraphProto, claims: Sequence[ValueInfoProto]) -> None:
+    """Add what the model declares of values whose type, or whose shape, is not known otherwise."""
+    there = {info.name: info for info in graph.value_info}
+    for claim in claims:
+        info = there.get(claim.name)
+        if info is None:
+            graph.value_info.append(claim)
+        elif not info.type.tensor_type.HasField("shape") and not contradicts(info.type, claim.type):
+            info.type.CopyFrom(claim.type)
 
 
 __all__ = ["opaque", "pass_on", "restore_frame"]

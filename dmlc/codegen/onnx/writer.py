@@ -12,12 +12,14 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, SparseTensorProto, TensorProto, ValueInfoProto
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from dmlc.codegen.onnx.names import Names, must_copy, output_owner
+from dmlc.codegen.onnx.names import Names, is_weight, must_copy, output_owner
+from dmlc.codegen.onnx.value_types import ValueTypes
 from dmlc.diagnostics import Span
-from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype
+from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype, dim_names
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.records import dataclass
@@ -57,6 +59,15 @@ class _Shared:
         self.constants: dict[Tensor, str] = {}
         self.int_vectors: dict[tuple[int, ...], str] = {}
         self.attributes: dict[Any, AttributeProto] = {}
+        self.types = ValueTypes(graph.dims, self.weights, _declared_dims(graph))
+
+
+def _declared_dims(graph: Graph) -> set[str]:
+    """The names of dims that the model's inputs declare."""
+    if graph.origin is None:
+        return {name for value in graph.inputs for size in value.shape for name in dim_names(size)}
+    infos = graph.origin.inputs.values()
+    return {size.dim_param for info in infos for size in info.type.tensor_type.shape.dim}
 
 
 class NodeWriter:
@@ -88,7 +99,8 @@ class NodeWriter:
         self._made: dict[str, tuple[_Pending, int]] = {}
         self.base = ""
         self._temporaries = 0
-        self._declared: list[tuple[str, TensorType]] = []
+        self._between: list[str] = []
+        self._around: set[str] = set()
         self.values = self.shared.names.values
         self.node_names = self.shared.names.nodes
         self._name_interface(outermost=parent is None)
@@ -128,10 +140,13 @@ class NodeWriter:
     def name_input(self, value: Value, name: str) -> None:
         """Name an input of the model, or a value that a graph inside a node captures."""
         self._names[value] = name
+        self._around.add(name)
+        self.shared.types.types[name] = value.type
 
     def name_formal(self, value: Value) -> str:
         """Name an input of a graph inside a node. It is known by position, so it gives way."""
-        name = self._names[value] = self.values.own(value, value.name, "input")
+        name = self.values.own(value, value.name, "input")
+        self.name_input(value, name)
         return name
 
     # --- operands
@@ -217,14 +232,11 @@ class NodeWriter:
         """A sentence for the artifact's report; equal ones stand there once."""
         self.report[sentence] = None
 
-    def declare(self, name: str, type: TensorType) -> None:
-        """State the type of a result that ONNX's inference does not know, under its final name."""
-        self._declared.append((name, type))
-
     def name_result(self, value: Value) -> str:
         """The name of a result that is written as it is: an output's, else its own, else a new one."""
         wanted = self._output_names.get(value)
         name = self._names[value] = wanted or self.values.own(value, value.name, "value")
+        self.shared.types.types[name] = value.type
         return name
 
     # --- one IR node
@@ -233,7 +245,6 @@ class NodeWriter:
         """Begin a group of ONNX nodes. They and their values are named after ``node``, or else after ``base``."""
         self.base = self.node_names.own(node, node.name if node is not None else None, base)
         self._temporaries = 0
-        self._declared = []
 
     def finish(self, node: Node, results: Sequence[str]) -> None:
         """Give the results their final names and turn what is pending into protos."""
@@ -252,6 +263,7 @@ class NodeWriter:
             entry[0].outputs[entry[1]] = final
             renamed[name] = final
             self._names[value] = final
+            self.shared.types.types[final] = value.type
         self.flush(node.spans[0] if node.spans else None, renamed)
 
     def flush(self, span: Span | None, renamed: dict[str, str] | None = None) -> None:
@@ -269,10 +281,8 @@ class NodeWriter:
             else:
                 name = self.node_names.new(entry.label or f"{self.base}/{entry.op_type}_{k}")
             self._write(entry, name, inputs, place)
-        for name, type in self._declared:
-            final = (renamed or {}).get(name, name)
-            if final not in self._outputs:  # outputs are declared anyway
-                self.proto.value_info.append(value_info(final, type))
+        if len(pending) > 1:
+            self.type_between(self.nodes[len(self.nodes) - len(pending) :])
         pending.clear()
         self._made.clear()
 
@@ -292,6 +302,24 @@ class NodeWriter:
         if place:
             node.doc_string = place
             self.locations[name] = place
+
+    def type_between(self, nodes: Sequence[NodeProto]) -> None:
+        """Type the results of nodes of the graph that a lowering made on its way to a value's."""
+        self._between += self.shared.types.infer(nodes, self._opset_of)
+
+    def _opset_of(self, domain: str) -> int:
+        if domain in ("", "ai.onnx"):
+            return self.opset
+        versions = {} if self.graph.origin is None else self.graph.origin.versions
+        return int(versions.get(domain) or DOMAIN_VERSIONS.get(domain, 1))
+
+    def declare_values(self) -> None:
+        """Write the types of all values of the graph that are not part of its interface into its ``value_info``."""
+        made = [
+            name for value, name in self._names.items() if value.producer is not None and not is_weight(value.producer)
+        ]
+        apart = {*self._around, *self._outputs, *self.shared.constants.values()}
+        self.shared.types.declare(self.proto, [n for n in dict.fromkeys([*made, *self._between]) if n not in apart])
 
     def outputs(self, declared: Mapping[str, ValueInfoProto]) -> None:
         """The graph's outputs; those that are inputs, constants or were named already are copied.

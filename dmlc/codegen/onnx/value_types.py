@@ -1,0 +1,100 @@
+"""Types of the values of an emitted model: those of the graph's values, and of what a lowering makes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+
+from dmlc.inference import NOTHING, Fact, Query, infer
+from dmlc.inference.protos import asked_attributes, of_tensor, of_type, type_of
+from dmlc.ir import Dim, DimTable, ForeignType, TensorType, dim_names, symbol
+from dmlc.onnx_schema.values import type_proto
+
+
+class ValueTypes:
+    """The types of an emitted model by the names of its values; the graphs inside its nodes share them.
+
+    ``weights`` are the model's initializers, which grow while it is emitted. ``named`` are the dims that its inputs
+    declare.
+    """
+
+    def __init__(self, dims: DimTable, weights: Sequence[TensorProto], named: Iterable[str]) -> None:
+        self.types: dict[str, TensorType] = {}
+        self._named = frozenset(named)
+        self._dims = dims
+        self._facts: dict[str, Fact] = {}
+        self._weights = weights
+        self._weight_facts: dict[str, Fact] = {}
+        self._seen_weights = 0
+        self._protos: dict[TensorType, TypeProto | None] = {}
+        self._numbers = count()
+
+    def infer(self, nodes: Iterable[NodeProto], opset_of: Callable[[str], int]) -> list[str]:
+        """Type the results of nodes that no value of the graph stands for; their names."""
+        out = []
+        for node in nodes:
+            names = node.output[:]
+            if all(name in self.types for name in names):
+                continue
+            query = Query(
+                node.op_type,
+                [self._fact(name) if name else None for name in node.input],
+                opset=opset_of(node.domain),
+                results=len(names),
+                domain=node.domain,
+                attributes=asked_attributes(node.attribute),
+                dims=self._dims,
+                new_dim=self._new_dim,
+            )
+            for name, fact in zip(names, infer(query), strict=True):
+                if name and name not in self.types:
+                    self._facts[name] = fact
+                    self.types[name] = type_of(fact)
+                    out.append(name)
+        return out
+
+    def _new_dim(self) -> Dim:
+        return symbol(f"?{next(self._numbers)}")
+
+    def _fact(self, name: str) -> Fact:
+        found = self._facts.get(name)
+        if found is None:
+            type = self.types.get(name)
+            found = self._weight(name) if type is None else of_type(type, self._new_dim)
+            self._facts[name] = found
+        return found
+
+    def _weight(self, name: str) -> Fact:
+        for tensor in self._weights[self._seen_weights :]:
+            self._weight_facts[tensor.name] = of_tensor(tensor)
+        self._seen_weights = len(self._weights)
+        return self._weight_facts.get(name, NOTHING)
+
+    def declare(self, graph: GraphProto, names: Iterable[str]) -> None:
+        """Write the types of the values of these names into the graph's ``value_info``."""
+        types, protos, infos = self.types, self._protos, graph.value_info
+        for name in names:
+            type = types[name]
+            if type not in protos:
+                protos[type] = self._proto(type)
+            proto = protos[type]
+            if proto is not None:
+                info = infos.add()
+                info.name = name
+                info.type.CopyFrom(proto)
+
+    def _proto(self, type: TensorType) -> TypeProto | None:
+        """The type as ONNX declares it; None where nothing is known.
+
+        A size stays open where it depends on a dim that no input declares: its name is made up, or a claim of the model
+        that nothing proves, and ONNX Runtime plans memory for sizes of one name as for equal ones.
+        """
+        if isinstance(type, ForeignType):
+            return type_proto(type) if type.proto else None
+        proto = type_proto(type)
+        for dim, size in zip(proto.tensor_type.shape.dim, type.shape, strict=True):
+            if not dim_names(size) <= self._named:
+                dim.ClearField("dim_param")
+        return proto

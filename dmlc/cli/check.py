@@ -25,6 +25,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError, Source, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
 from dmlc.inference.model_facts import types_by_name
+from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement, placement
 from dmlc.records import dataclass
@@ -203,6 +204,11 @@ def _show(args: argparse.Namespace, console: Console, found: _Found) -> int:
         if report is None:
             for sentence in notes:
                 console.say(f"note: {sentence}")
+        causes = unknown_ranks(program.source_graph)
+        if causes:
+            fields["unknown_ranks"] = [cause.of(cause.value) for cause in causes]
+            for cause in causes:
+                console.say(f"note: {cause.of(cause.value)}")
         if program.unchecked:
             fields["unchecked"] = program.unchecked
             console.say(f"note: {program.unchecked}")

@@ -31,6 +31,16 @@ def dtype_of_foreign(type: TensorType) -> DType | None:
     return next((dtype for dtype in DTYPES if element_type(dtype) == number), None)
 
 
+def has_unknown_rank(type: TensorType) -> bool:
+    """True for the type of a value that is, or may be, a tensor of unknown rank."""
+    if not isinstance(type, ForeignType):
+        return False
+    if not type.proto:
+        return True
+    proto = TypeProto.FromString(type.proto)
+    return bool(proto.HasField("tensor_type") and not proto.tensor_type.HasField("shape"))
+
+
 def unsized(dtype: DType) -> ForeignType:
     """The type of a tensor of that dtype and an unknown rank."""
     proto = TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type(dtype)))

@@ -16,6 +16,7 @@ from dmlc.passes.layer_norm_rules import (
 from dmlc.passes.layer_norm_rules.ability import Ability
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.unknown_ranks import note_normalizations
 from dmlc.records import dataclass
 
 
@@ -39,4 +40,6 @@ class FuseLayerNorm(Pass):
     def run(self, graph: Graph, context: PassContext) -> bool:
         if context.target.kernels is None:
             return False
+        if graph.origin is not None:
+            note_normalizations(graph, context)
         return rewrite(graph, self.rules(context), context)

@@ -1,0 +1,194 @@
+"""Values of unknown rank in an imported graph: which node hides the rank, and what the user can fix.
+
+Normalizations over such values stay as they are written, for no rule can tell their axes apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dmlc.ir import Graph, Node, Value, dim_names
+from dmlc.onnx_schema.values import has_unknown_rank
+from dmlc.ops.constant import constant_of
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
+from dmlc.passes.manager import PassContext
+from dmlc.passes.rewrite import node_name
+from dmlc.records import dataclass
+
+#: The operand that says the shape or the axes of a result, and which of the two.
+_TOLD_BY: dict[str, tuple[int, str]] = {
+    "Reshape": (1, "shape"), "Expand": (1, "shape"), "ConstantOfShape": (0, "shape"),
+    "Squeeze": (1, "axes"), "Unsqueeze": (1, "axes"),
+}  # fmt: skip
+_DIVISIONS = frozenset(("Div", "Mul"))
+_SUMS = frozenset(("ReduceMean", "ReduceSum", "ReduceSumSquare", "ReduceL2"))
+#: Operators between a mean of squares and the division by its root.
+_BETWEEN = frozenset(("Add", "Sqrt", "Pow", "Reciprocal", "Div", "Max", "Clip", "Cast", "Mul"))
+#: Operators between a value and the sum that is taken of it.
+_BEFORE = frozenset(("Pow", "Mul", "Sub", "Cast", "Abs", "Exp"))
+_ROOTS = frozenset(("Sqrt", "Pow"))
+#: A deviation has no more nodes than this between the division and the mean.
+_MOST_STEPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRank:
+    """Why the rank of ``value`` is not known, and what makes it known; ``help`` may be empty."""
+
+    value: Value
+    text: str
+    help: str = ""
+
+    def of(self, value: Value) -> str:
+        """The reason why the rank of a value that depends on this one is not known."""
+        why = f"the rank of {_label(value)} is not known: {self.text}"
+        return f"{why} ({self.help})" if self.help else why
+
+
+class UnknownRanks:
+    """Finds where unknown ranks of a graph begin. Each value is looked at once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._dims = {name for value in graph.inputs for size in value.shape for name in dim_names(size)}
+        self._found: dict[Value, UnknownRank] = {}
+
+    def of(self, value: Value) -> UnknownRank:
+        """The cause of the unknown rank of ``value``."""
+        path = []
+        while value not in self._found:
+            path.append(value)
+            inner = _first_unknown(value)
+            if inner is None:
+                self._found[value] = self._begin(value)
+                break
+            value = inner
+        found = self._found[value]
+        self._found.update(dict.fromkeys(path, found))
+        return found
+
+    def _begin(self, value: Value) -> UnknownRank:
+        node = value.producer
+        if node is None:
+            return UnknownRank(value, f"the model declares {_label(value)} without a shape", "export it with its shape")
+        kind = _kind(node)
+        index, what = _TOLD_BY.get(kind, (1, "axes") if kind.startswith("Reduce") else (-1, ""))
+        teller = node.operands[index] if 0 <= index < len(node.operands) else None
+        if teller is not None and constant_of(teller) is None:
+            return UnknownRank(value, f"{_title(node)} takes its {what} from {_label(teller)}", self._of_length(teller))
+        data = node.operands[0] if node.operands else None
+        if kind == "Squeeze" and data is not None:
+            sizes = ", ".join(map(str, data.shape))
+            text = f"{_title(node)} drops the axes of size 1 of {_label(data)}, whose sizes are [{sizes}]"
+            return UnknownRank(value, text, self._bind({n for size in data.shape for n in dim_names(size)}))
+        return UnknownRank(value, f"nothing tells the shape that {_title(node)} gives")
+
+    def _of_length(self, value: Value) -> str:
+        """What makes the number of elements of a shape or of axes known."""
+        if has_unknown_rank(value.type):
+            return ""
+        names = {name for size in value.shape for name in dim_names(size)}
+        return self._bind(names) or f"make {_label(value)} a constant"
+
+    def _bind(self, names: set[str]) -> str:
+        known = sorted(names & self._dims)
+        if not known or not names <= self._dims:
+            return ""
+        return f"{' '.join(f'--bind {name}=...' for name in known)} makes it known"
+
+
+def _first_unknown(value: Value) -> Value | None:
+    """The operand from which a value has its unknown rank; None where the value itself begins it."""
+    node = value.producer
+    if node is None or node.regions:
+        return None
+    index, what = _TOLD_BY.get(_kind(node), (-1, ""))
+    if what == "shape":  # whatever the rank of the data is
+        teller = node.operands[index] if index < len(node.operands) else None
+        return teller if teller is not None and has_unknown_rank(teller.type) else None
+    return next((v for v in node.operands if v is not None and has_unknown_rank(v.type)), None)
+
+
+def _kind(node: Node | None) -> str:
+    """The ONNX operator of an opaque node; empty for any other."""
+    if node is None or node.op not in (OPAQUE, OPAQUE_IMPURE):
+        return ""
+    attributes = node.attributes_as(OpaqueAttributes)
+    return attributes.full_name
+
+
+def _title(node: Node) -> str:
+    kind = _kind(node) or node.op.name
+    name = node.name or next((r.name for r in node.results if r.name), None)
+    return f"{kind} `{name}`" if name else kind
+
+
+def _label(value: Value) -> str:
+    if value.name:
+        return f"`{value.name}`"
+    return "a constant" if value.producer is None else f"what {_title(value.producer)} gives"
+
+
+def unknown_ranks(graph: Graph) -> list[UnknownRank]:
+    """Where unknown ranks begin in the graph, in its order; graphs inside nodes are left out."""
+    finder = UnknownRanks(graph)
+    values = [*graph.inputs, *[value for node in graph for value in node.results if value.uses]]
+    found = [finder.of(value) for value in values if has_unknown_rank(value.type)]
+    return list({cause.value: cause for cause in found}.values())
+
+
+# --- near misses
+
+
+def note_normalizations(graph: Graph, context: PassContext) -> None:
+    """Leave a remark for each layer norm, RMS norm or softmax that is written out over a value of unknown rank."""
+    finder = UnknownRanks(graph)
+    for node in graph:
+        if node.op is OPAQUE and _kind(node) in _DIVISIONS and has_unknown_rank(node.result.type):
+            for rule, value in _written_out(node):
+                if rule in context.skip_rules:
+                    continue
+                cause = finder.of(value)
+                context.missed(rule, lambda c=cause, v=value: c.of(v), node.spans[:1], node_name(node))  # type: ignore[misc]
+
+
+def _written_out(node: Node) -> Iterator[tuple[str, Value]]:
+    """The rule that would fuse the normalization that ends in this node, and the value that is normalized."""
+    a, b = node.operand(0), node.operand(1)
+    for numerator, denominator in ((a, b),) if _kind(node) == "Div" else ((a, b), (b, a)):
+        total, has_root = _sum_below(denominator)
+        if total is None:
+            continue
+        if _kind(total) == "ReduceSum" and total.operand(0) is numerator and _kind(numerator.producer) == "Exp":
+            yield "fuse-softmax", _source(numerator)
+            return
+        if has_root or _kind(total) == "ReduceL2":
+            is_centred = _kind(numerator.producer) == "Sub"
+            source = _source(total.operand(0))
+            if source is _source(numerator):
+                yield "fuse-layer-norm" if is_centred else "fuse-rms-norm", source
+                return
+
+
+def _sum_below(value: Value) -> tuple[Node | None, bool]:
+    """The sum or mean that a value is the root of, and true where a root is taken."""
+    has_root = False
+    for _ in range(_MOST_STEPS):
+        node = value.producer
+        kind = _kind(node)
+        if node is None or kind in _SUMS:
+            return node, has_root
+        if kind not in _BETWEEN:
+            break
+        has_root = has_root or kind in _ROOTS
+        value = next((v for v in node.operands if v is not None and constant_of(v) is None), value)
+    return None, False
+
+
+def _source(value: Value) -> Value:
+    """The value that is centred, squared or shifted on the way to a sum."""
+    for _ in range(_MOST_STEPS):
+        node = value.producer
+        if node is None or _kind(node) not in _BEFORE:
+            break
+        value = node.operand(0)
+    return value

@@ -122,10 +122,8 @@ def squeeze(q: Query) -> Sequence[Fact]:
     is_given = "axes" in q.attributes if q.opset < 13 else q.has(1)
     axes = q.axes(13)
     if shape is None or (is_given and axes is None):
-        count = q.shape(1) if shape is not None and is_given and q.opset >= 13 else None
-        if shape is not None and count is not None and len(count) == 1 and isinstance(count[0], int):
-            return [Fact(q.element(0), q.fresh_shape(len(shape) - count[0]))]
-        return [Fact(q.element(0))]
+        is_one = is_given and q.shape(1) == (1,)  # of more axes two may be the same, which ONNX Runtime takes
+        return [Fact(q.element(0), q.fresh_shape(len(shape) - 1) if shape and is_one else None)]
     if not is_given:
         if not all(isinstance(d, int) for d in shape):
             return [Fact(q.element(0))]  # sizes that are 1 at run time go too

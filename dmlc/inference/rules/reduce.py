@@ -68,15 +68,14 @@ def _joined(q: Query) -> Element:
 
 
 def _of_unknown_axes(q: Query, shape: Shape | None, keep: int) -> Shape | None:
-    """Every axis may be reduced where axes are kept; how many are is told by the list's length where they are not."""
+    """Every axis may be reduced where axes are kept. Where they are not, one of them goes, but two may name the same:
+    ONNX Runtime takes an axis that is given twice."""
     if shape is None:
         return None
     if keep:
         return q.fresh_shape(len(shape))
     count = q.shape(1)
-    if count is None or len(count) != 1 or not isinstance(count[0], int) or count[0] == 0:
-        return None
-    return q.fresh_shape(len(shape) - count[0]) if count[0] <= len(shape) else None
+    return q.fresh_shape(len(shape) - 1) if count == (1,) and shape else None
 
 
 def reduced(shape: Shape, axes: Sequence[int], keep: int) -> Shape:

@@ -58,7 +58,7 @@ class Intervals:
             if top in self._known:
                 pending.pop()
                 continue
-            rule = None if node is None else _RULES.get(node.op)
+            rule = None if node is None else _indices if _is_index(top) else _RULES.get(node.op)
             if node is None or rule is None:
                 self._known[top] = of_dtype(top.type.dtype)
                 continue
@@ -371,6 +371,17 @@ def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     if any(dims.promises_empty(node.operand(0).shape[axis]) for axis in axes):
         return _anything(node.result.type.dtype)
     return x[0]
+
+
+def _is_index(value: Value) -> bool:
+    """True if the elements are positions along an axis."""
+    op = None if value.producer is None else value.producer.op
+    return op in (select.ARGMAX, select.ARGMIN) or (op is select.TOP_K and value.index == 1)
+
+
+def _indices(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    dtype = node.results[-1].type.dtype
+    return (0.0, min(float(dtype.highest), _EXACT))
 
 
 _TRUTH = (b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)

@@ -11,6 +11,8 @@ import onnxruntime as ort
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.external_data_helper import load_external_data_for_model
 
+import dmlc
+
 #: Operators of ONNX Runtime that it registers in ONNX's domain: the checker does not know them.
 OWN_OPERATORS = frozenset(("SimplifiedLayerNormalization",))
 #: The domain that the copy for the checker has them in. The checker passes over domains that it does not know.
@@ -130,3 +132,28 @@ def graphs_of(node: NodeProto) -> list[onnx.GraphProto]:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
+
+
+#: Rules that write more nodes than they replace: a target's repairs, and lowerings that its costs chose.
+ADDS_NODES = frozenset(
+    (
+        *("exact-mean", "lower-group-norm", "remainder-by-division", "shift-log-sum-exp"),
+        *("hardmax-merged", "log-sum-exp-in-parts"),
+    )
+)
+
+
+def node_count(graph: onnx.GraphProto) -> int:
+    """The nodes of a graph and of the graphs inside it. Constants and copies do not count."""
+    total = sum(node.op_type not in ("Constant", "Identity") for node in graph.node)
+    for node in graph.node:
+        for attribute in node.attribute:
+            total += sum(map(node_count, [attribute.g, *attribute.graphs]))
+    return total
+
+
+def added_nodes(source: onnx.ModelProto, program: dmlc.Program) -> str:
+    """The two counts where the emitted model has more nodes than its source and no rewrite accounts for them."""
+    before, after = node_count(source.graph), node_count(program.to_onnx().graph)
+    fired = {entry.rule for entry in program.ledger}
+    return "" if after <= before or fired & ADDS_NODES else f"{after} nodes of {before}, by {sorted(fired)}"

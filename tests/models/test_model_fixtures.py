@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 from models.fixture_folder import PARTS, cases, fixtures, parameters
-from models.model_checks import new_defects, run, session
+from models.model_checks import added_nodes, new_defects, run, session
 from models.result_comparison import differences
 
 import dmlc
@@ -25,6 +25,7 @@ def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(path: Path) -> 
     for target in TARGETS:
         program = dmlc.compile(path, target=target)
         program.require_sound()
+        assert added_nodes(source, program) == "", target
         model = program.to_onnx()
         data = _without_metadata(model)
         if data in checked:

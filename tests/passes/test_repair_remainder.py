@@ -47,6 +47,34 @@ def test_columns_of_indices_need_no_correction() -> None:
     assert np.array_equal(program.run({"x": x}, backend="cpu")["y"], x.argmax(1, keepdims=True) % 5)
 
 
+@pytest.mark.parametrize("picked", ["top_k(x, k=3, axis=1)", "gather_elements"])
+def test_selected_and_gathered_indices_need_no_correction(picked: str) -> None:
+    """What detection decoders do: columns of the flat positions that top-k selects, some of them picked again."""
+    body = "    _, i = top_k(x, k=3, axis=1)\n"
+    if picked == "gather_elements":
+        body += "    _, j = top_k(cast(i, to=f32), k=2, axis=1)\n    i2 = gather_elements(i, j, axis=1)\n"
+    last = "i2" if picked == "gather_elements" else "i"
+    source = Source("m.dml", f"model m(x: f32[4, 30]) -> (y) {{\n{body}    return cast({last}, to=i64) % 7\n}}\n")
+    program = dmlc.compile(source)
+    assert "remainder-by-division" in rules(program)
+    assert "Where" not in [n.op_type for n in program.to_onnx().graph.node]
+    x = np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32)
+    found = program.run({"x": x}, backend="cpu")["y"]
+    assert np.array_equal(found, dmlc.compile(source, target="numpy").run({"x": x})["y"])
+
+
+def test_differences_of_indices_are_corrected() -> None:
+    text = (
+        "model m(x: f32[4, 30]) -> (y) {\n    _, i = top_k(x, k=3, axis=1)\n    return (cast(i, to=i64) - 9) % 7\n}\n"
+    )
+    source = Source("m.dml", text)
+    program = dmlc.compile(source)
+    assert "Where" in [n.op_type for n in program.to_onnx().graph.node]
+    x = np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32)
+    found = program.run({"x": x}, backend="cpu")["y"]
+    assert np.array_equal(found, dmlc.compile(source, target="numpy").run({"x": x})["y"])
+
+
 def test_a_constant_divisor_needs_one_comparison() -> None:
     source = Source("m.dml", "model m(x: i64[12]) -> (y) {\n    return x % 10\n}\n")
     program = dmlc.compile(source)

@@ -1,6 +1,14 @@
 """The rules of ``fold-constants``, one idea a file."""
 
-from dmlc.passes.fold_rules.arithmetic import CastChain, Idempotent, Inverse, NeutralOperand, SameCast
+from dmlc.passes.fold_rules.arithmetic import (
+    CastChain,
+    DifferentTruths,
+    Idempotent,
+    Inverse,
+    KnownTruth,
+    NeutralOperand,
+    SameCast,
+)
 from dmlc.passes.fold_rules.around import AroundElementwise
 from dmlc.passes.fold_rules.branch import InlineBranch
 from dmlc.passes.fold_rules.evaluate import Evaluate
@@ -14,11 +22,13 @@ __all__ = [
     "MOVE_RULES",
     "AroundElementwise",
     "CastChain",
+    "DifferentTruths",
     "DropExpand",
     "Evaluate",
     "Idempotent",
     "InlineBranch",
     "Inverse",
+    "KnownTruth",
     "NeutralOperand",
     "ReshapeChain",
     "SameCast",

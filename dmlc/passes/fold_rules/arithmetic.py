@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import DType, Graph, Node, Operation, Value
-from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
+from dmlc.ir.dtype import bool_
+from dmlc.ops.binary import ADD, AND, DIV, EQUAL, MUL, NOT_EQUAL, OR, POW, SUB, XOR
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
@@ -77,6 +78,52 @@ def _is_neutral(op: Operation, value: Value) -> bool:
         return False
     array, wanted = data.array, 0 if op is ADD or op is SUB else 1
     return array.item(0) == wanted and bool((array == wanted).all())  # the first mostly tells
+
+
+class KnownTruth(Rule[Match]):
+    """A comparison or connective of truths with a constant becomes the truth, its negation, or the constant."""
+
+    name = "known-truth"
+    roots = (EQUAL, NOT_EQUAL, XOR, AND, OR)
+    fed_by = (CONSTANT,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        return Match(node) if _truth(node) is not None else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        found = _truth(match.root)
+        assert found is not None
+        value, is_kept = found
+        return [value if is_kept else rewriter.add(NOT, [value])]
+
+
+def _truth(node: Node) -> tuple[Value, bool] | None:
+    """The value that the node gives, and whether as it is or negated."""
+    for known, value in (node.operands, reversed(node.operands)):
+        data = constant_of(known)
+        if known is None or value is None or data is None or known.type.dtype is not bool_:
+            continue
+        if not 0 < data.array.size <= _MOST_ELEMENTS or not (data.array == data.array.flat[0]).all():
+            continue
+        truth = bool(data.array.flat[0])
+        decides = (node.op is AND and not truth) or (node.op is OR and truth)
+        chosen = known if decides else value
+        if chosen.type == node.result.type:
+            return chosen, decides or node.op in (AND, OR) or truth == (node.op is EQUAL)
+    return None
+
+
+class DifferentTruths(Rule[Match]):
+    """``a != b`` of truths becomes ``a ^ b``, which is one operator in ONNX where the comparison is two."""
+
+    name = "different-truths"
+    roots = (NOT_EQUAL,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        return Match(node) if node.operand(0).type.dtype is bool_ else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(XOR, [match.root.operand(0), match.root.operand(1)])]
 
 
 class SameCast(_Replace):

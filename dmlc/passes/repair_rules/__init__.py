@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dmlc.ops import ALL_OPERATIONS
-from dmlc.ops.binary import BINARY, MOD
+from dmlc.ops.binary import BINARY, EQUAL, MOD
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import ERF, TANH, UNARY
@@ -48,6 +48,7 @@ ForeignMean = Later(
 )
 SpellEllipsis = Later("dmlc.passes.repair_rules.einsum:SpellEllipsis", "spell-ellipsis", (OPAQUE,))
 DropIdleAttribute = Later("dmlc.passes.repair_rules.idle:DropIdleAttribute", "drop-idle-attribute", (OPAQUE,))
+EqualTruths = Later("dmlc.passes.repair_rules.truths:EqualTruths", "equality-of-truths", (EQUAL,), optional=False)
 ErfGelu = Later("dmlc.passes.repair_rules.gelu:ErfGelu", "erf-gelu", (ERF,))
 TanhGelu = Later("dmlc.passes.repair_rules.gelu:TanhGelu", "tanh-gelu", (TANH,))
 GeluOperator = Later("dmlc.passes.repair_rules.gelu:GeluOperator", "gelu-operator", (OPAQUE,))
@@ -98,6 +99,7 @@ RULES: Sequence[Later] = (
     *EMPTY_RULES,
     SpellEllipsis,
     DropIdleAttribute,
+    EqualTruths,
     ErfGelu,
     TanhGelu,
     GeluOperator,

@@ -8,10 +8,11 @@ import numpy as np
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import ADD, AND, DIV, LESS, MUL, NOT_EQUAL, SUB, XOR
-from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.choose import WHERE
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import IOTA
 from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.intervals import Intervals
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Rewriter
@@ -28,6 +29,8 @@ class RemainderByDivision(RepairRule[Match]):
     """
 
     repairs = ()
+    #: What is known of the ranges of the graph at work; a value keeps its range.
+    _intervals: Intervals | None = None
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         name, mod, div = dtype_of(node).name, self.support.kernel("Mod"), self.support.kernel("Div")
@@ -42,7 +45,7 @@ class RemainderByDivision(RepairRule[Match]):
         node, make = match.root, Maker(rewriter)
         a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)
         rest = make(SUB, a, make(MUL, make(DIV, a, b), b))
-        if dtype.kind == "uint" or (_is_count(a) and _is_positive(b)):
+        if dtype.kind == "uint" or (self._is_count(a, rewriter.graph) and _is_positive(b)):
             return [rest]
         zero = make.constant(0, dtype)
         negative = make(LESS, rest, zero)
@@ -51,20 +54,15 @@ class RemainderByDivision(RepairRule[Match]):
         differs = make(XOR, negative, make(LESS, b, zero))
         return [make(WHERE, make(AND, make(NOT_EQUAL, rest, zero), differs), make(ADD, rest, b), rest)]
 
+    def _is_count(self, value: Value, graph: Graph) -> bool:
+        """True if no element is negative: an index, a count, or what is selected or computed from such."""
+        if value.producer is not None and value.producer.op in _COUNTS:
+            return True
+        if self._intervals is None or self._intervals.graph is not graph:
+            self._intervals = Intervals(graph)
+        return self._intervals.of(value)[0] >= 0
+
 
 def _is_positive(value: Value) -> bool:
     data = constant_of(value)
     return data is not None and bool(np.all(data.array > 0))
-
-
-def _is_count(value: Value) -> bool:
-    """Whether no element is negative: an index, a count, an unsigned number of fewer bits."""
-    node = value.producer
-    if node is None:
-        return False
-    if node.op is CAST:
-        source = node.operand(0)
-        return (source.type.dtype.kind == "uint" and source.type.dtype.bits < value.type.dtype.bits) or (
-            source.type.dtype.bits <= value.type.dtype.bits and _is_count(source)
-        )
-    return node.op in _COUNTS

@@ -1,4 +1,4 @@
-"""The target that the user asks for, at a feature level, with what this machine's ONNX Runtime tells of itself."""
+"""Selected target at a feature level, with the facts that this machine's ONNX Runtime reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compiled model: it tells what was done to it, and is emitted, saved, run and verified."""
+"""A compiled model, which reports its rewrites, and can be emitted, saved, run and verified."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Program:
 
     @collector_paused()
     def placement(self, feature_level: str | None = None) -> Report:
-        """Where each node of the emitted ONNX model runs, and why; worked out when it is first asked for.
+        """Report where each node of the emitted ONNX model runs, and why. Computed at the first call.
 
         Raises ``ValueError`` for a target without a provider.
         """
@@ -136,7 +136,7 @@ class Program:
         return self._placements[level]
 
     def losses(self) -> tuple[int, int]:
-        """How many nodes of the emitted model fail or are wrong on the target, and how many it leaves on the CPU."""
+        """Count the nodes of the emitted model that fail or are wrong on the target, and those it leaves on the CPU."""
         report = self.placement()
         return sum(f.effect in ("fails", "wrong") for _, f in report.findings), report.count("cpu")
 
@@ -190,7 +190,7 @@ class Program:
         return text
 
     def to_bytes(self, kind: str, style: Style = "plain") -> bytes:
-        """What a file of that kind holds."""
+        """Return the content of a file of that kind."""
         if kind == "onnx":
             data: bytes = self._emitted(kind).payload.SerializeToString(deterministic=True)
             return data
@@ -335,7 +335,7 @@ class Program:
         return verify_graph(source, model, **given)
 
     def default_backend(self) -> str:
-        """Where ``run`` runs when it is not told."""
+        """Return the default backend of ``run``."""
         if self.target.code == "numpy":
             return "numpy"
         from dmlc.runtime.session import has_directml
@@ -353,7 +353,7 @@ class Program:
             raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory for inputs: {error}", help=help) from None
 
     def _defaults(self) -> dict[str, Array]:
-        """What inputs that need not be fed are then."""
+        """Return the default values of the optional inputs."""
         return {value.name or "": tensor.array for value, tensor in self.source_graph.defaults.items()}
 
     def _runner(self, backend: str) -> Callable[[Mapping[str, Any]], dict[str, Array]]:
@@ -402,7 +402,7 @@ def emitted(program: Program, kind: str, style: Style = "plain") -> Artifact:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """What a file's suffix asks for. Raises ``DmlcError`` E0556 (exit code 2)."""
+    """Return the artifact kind of a file's suffix. Raises ``DmlcError`` E0556 (exit code 2)."""
     name = Path(path).name.lower()
     for suffix, kind in SUFFIXES.items():
         if name.endswith(suffix):

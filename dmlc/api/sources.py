@@ -1,4 +1,4 @@
-"""What can be compiled, and the graph or the model that it holds."""
+"""Sources of a compilation, and the graph or model that each holds."""
 
 from __future__ import annotations
 

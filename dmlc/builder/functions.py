@@ -24,7 +24,7 @@ def python_name(op: Operation) -> str:
 
 
 def shadows_python(name: str) -> bool:
-    """Whether ``from dmlc import *`` must leave the name out."""
+    """Return whether ``from dmlc import *`` must leave the name out."""
     return hasattr(builtins, name) or name == "sum"
 
 
@@ -98,7 +98,7 @@ def signature(op: Operation) -> inspect.Signature:
 
 
 def documentation(op: Operation) -> str:
-    """What ``help`` shows: the summary, the attributes, what the numbers mean."""
+    """Return the text for ``help``: the summary, the attributes, the notes on numbers."""
     lines = [op.summary, ""]
     for spec in attribute_specs(op.attributes):
         default = "" if spec.required or spec.default is None else f" (default {spec.default})"

@@ -167,7 +167,7 @@ class _Places:
 
 
 def _name(node: ast.expr) -> str | None:
-    """How messages call an operand: as the user wrote it, where that is short."""
+    """Return the name of an operand for messages: its source text, if that is short."""
     if isinstance(node, (ast.Name, ast.Attribute)):
         return ast.unparse(node)
     return None

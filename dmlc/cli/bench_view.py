@@ -1,4 +1,4 @@
-"""What ``dmlc bench`` measured, as a table and as plain data."""
+"""Results of ``dmlc bench``, as a table and as plain data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Row:
 
     @property
     def predicted(self) -> str:
-        """Where the report puts it; empty where it does not say."""
+        """Return the predicted device of the node; empty if the report has none."""
         return "" if self.said is None else _PLACES.get(self.said.where, "")
 
     @property

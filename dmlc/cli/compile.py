@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _form(args: argparse.Namespace) -> tuple[str, str]:
-    """What is emitted, and where to."""
+    """Return the artifact kind and the output path."""
     if args.source is None:
         raise UsageError("SRC is needed")
     default = load_target(args.target).code if args.target in target_names() else "onnx"

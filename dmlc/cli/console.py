@@ -1,4 +1,4 @@
-"""What a verb says: results and JSON to stdout, messages to stderr."""
+"""Output of a verb: results and JSON to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Console:
             sys.stderr.write(text if text.endswith("\n") else text + "\n")
 
     def detail(self, text: str) -> None:
-        """What only ``-v`` shows."""
+        """Print a line that only ``-v`` shows."""
         if self.verbose:
             self.say(text)
 

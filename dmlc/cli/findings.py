@@ -1,4 +1,4 @@
-"""What a placement report found, as diagnostics: for the terminal, as SARIF 2.1.0, as GitHub's workflow commands."""
+"""Findings of a placement report as diagnostics, SARIF 2.1.0 and GitHub workflow commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``dmlc targets`` says of the kernels of ONNX Runtime's CPU provider."""
+"""Kernels of ONNX Runtime's CPU provider, as ``dmlc targets`` prints them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ Rows = list[list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Where a target's kernels are read from. ``version`` is None for the data file; ``note`` says why it is used
-    where the installed library should tell."""
+    """Kernel table of a target and its source.
+
+    ``version`` is None for the data file. ``note`` is the reason why that file is used although onnxruntime is
+    installed.
+    """
 
     source: str
     version: str | None
@@ -24,7 +27,7 @@ class Kernels:
     note: str = ""
 
     def wrong(self, op: str) -> list[WrongKernels]:
-        """What is known to be wrong of an operator in that release, or in any."""
+        """Return the known faults of an operator in that release; with no version, in any release."""
         rows = [row for row in wrong_kernels() if op in row.operators]
         return [row for row in rows if self.version is None or row.holds_for(self.version)]
 

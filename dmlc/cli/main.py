@@ -1,4 +1,4 @@
-"""The door of the command line: finds the verb, runs it, turns what goes wrong into an exit code.
+"""Entry point of the command line: finds the verb, runs it, converts errors to exit codes.
 
 Nothing is loaded, not even ``typing`` or ``argparse``, before the verb is known, so that ``dmlc --help`` is quick.
 """

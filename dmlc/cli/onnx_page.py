@@ -1,4 +1,4 @@
-"""What an ONNX file holds, read from the file alone."""
+"""Contents of an ONNX file, read from the file alone."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def report_options(argv: list[str]) -> argparse.Namespace:
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
-    """What ``dmlc.compile`` takes."""
+    """Add the options of ``dmlc.compile``."""
     group = parser.add_argument_group("compilation")
     group.add_argument("--target", default="directml", metavar="NAME", help=f"{TARGETS} (default: directml)")
     group.add_argument("--feature-level", metavar="5.0", help="the DirectML feature level to rely on")
@@ -63,7 +63,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_limits(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """How much is read before it is refused; ``limits_of`` gives what was asked for."""
+    """Add ``--limit``; ``limits_of`` returns the limits that were given."""
     help = "read more, or less, than is usual; see docs/limits.md"
     parser.add_argument("--limit", type=_limits, action="append", default=[], metavar="nodes=3000000,...", help=help)
 

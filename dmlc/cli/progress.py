@@ -15,7 +15,7 @@ _CLEAR = "\r\x1b[K"
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether control sequences mean something to who reads the stream."""
+    """Return whether the stream is a terminal that interprets control sequences."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -35,7 +35,7 @@ class Progress:
         self.step = step
 
     def line(self) -> str:
-        """What is shown now."""
+        """Return the progress line as it is now."""
         step = f", {self.step}" if self.step else ""
         return f"{self.label}: {time.monotonic() - self._start:.0f} s{step}"
 

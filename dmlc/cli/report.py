@@ -1,4 +1,4 @@
-"""What compiling changed: the table of ``dmlc compile``, and the same as plain data."""
+"""Effect of a compilation: the table of ``dmlc compile``, and the same as plain data."""
 
 from __future__ import annotations
 

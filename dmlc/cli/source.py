@@ -28,7 +28,7 @@ def read_source(name: str, limits: Limits = DEFAULTS) -> Source:
 
 
 def open_source(args: argparse.Namespace) -> Source | str:
-    """What ``compile_source`` compiles: stdin is read, once; a file is read when it is compiled."""
+    """Return the input of ``compile_source``: the text of stdin, read once, or the name of a file."""
     name: str = args.source
     return read_source(STDIN, Limits.of(limits_of(args))) if name == STDIN else name
 

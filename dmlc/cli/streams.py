@@ -30,7 +30,7 @@ def open_streams() -> None:
 
 
 def drop_stdout() -> None:
-    """What is still buffered goes nowhere, or Python would complain about it while it exits."""
+    """Discard the output still buffered: Python would report an error for it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _facts(target: Target) -> dict[str, Any]:
-    """What the target's data file says."""
+    """Return the entries of the target's data file."""
     return {key: value for key, value in dataclasses.asdict(target).items() if key != "table"}
 
 

@@ -1,4 +1,4 @@
-"""What a code generator returns, and what a runtime needs to know of it."""
+"""Artifact: the result of a code generator, with all that a runtime needs."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def ledger_rows(entries: Iterable[Entry], place: Callable[[Span], str] = str) ->
 def ledger_document(
     model: str, target: str, opset: int, options: Mapping[str, Any], entries: Iterable[Entry]
 ) -> dict[str, Any]:
-    """What ``--ledger`` writes: ``options`` as ``compile`` takes them, places without their folders."""
+    """Return the document of ``--ledger``: ``options`` as ``compile`` takes them, source locations without folders."""
     head = {"schema": SCHEMA, "model": model, "target": target, "opset": opset}
     return {**head, "options": dict(options), "rewrites": ledger_rows(entries, place=attrgetter("place"))}
 

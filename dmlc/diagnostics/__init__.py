@@ -1,4 +1,4 @@
-"""Spans, codes, diagnostics and their rendering. The lowest room: it imports nothing of ours."""
+"""Spans, codes, diagnostics and their rendering. The lowest layer: it imports no other package of dmlc."""
 
 from dmlc.diagnostics.code import CODES, Code
 from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail, judged, naming, refuses

@@ -1,7 +1,7 @@
-"""How much is read before it is refused: one declaration a limit.
+"""Limits on the size of the input, each declared once.
 
-The command line's ``--limit``, ``dmlc.compile(limits=...)``, the messages and the table of ``docs/limits.md`` come
-from these. Each limit is looked at where it costs nothing: once a file, a line or a graph.
+The command line's ``--limit``, ``dmlc.compile(limits=...)``, the messages and the table of ``docs/limits.md`` come from
+these. Each limit is checked where it costs nothing: once per file, line or graph.
 """
 
 from __future__ import annotations

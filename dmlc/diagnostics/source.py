@@ -1,7 +1,7 @@
-"""Where a thing was written: sources and spans.
+"""Source locations: sources and spans.
 
-A span stores line and column numbers, not offsets, because every producer (the lexer, a Python frame)
-already has them and most spans are never shown.
+A span stores line and column numbers, not offsets, because every producer (the lexer, a Python frame) already has them
+and most spans are never shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Source:
 
     @property
     def is_python(self) -> bool:
-        """Whether it is a Python file."""
+        """Return whether the source is a Python file."""
         return self._lines is None
 
     @property
@@ -50,7 +50,7 @@ class Source:
 @unguarded
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a source. Lines and columns count from 1; the end column is exclusive."""
+    """A range of a source. Lines and columns count from 1; the end column is exclusive."""
 
     source: Source
     line: int
@@ -59,7 +59,7 @@ class Span:
     end_column: int
 
     def to(self, other: Span) -> Span:
-        """The stretch from the start of this span to the end of ``other``."""
+        """Return the span from the start of this one to the end of ``other``."""
         return Span(self.source, self.line, self.column, other.end_line, other.end_column)
 
     @property

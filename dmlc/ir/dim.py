@@ -127,7 +127,7 @@ class DimExpr:
         return any(isinstance(a, FloorDiv) for monomial, _ in self.terms for a in monomial)
 
     def divisors(self) -> list[Dim]:
-        """What it divides by where the division is not exact, inner ones first."""
+        """Return the divisors of inexact divisions in the expression, innermost first."""
         out: list[Dim] = []
         for monomial, _ in self.terms:
             for atom in monomial:
@@ -302,7 +302,7 @@ class DimTable:
         return (min(corners), max(corners))
 
     def equal(self, a: Dim, b: Dim) -> bool | None:
-        """Whether ``a == b`` always (True), never (False), or neither is proved (None)."""
+        """Compare two sizes: True if ``a == b`` is proved, False if it is disproved, None if neither."""
         difference = a - b
         if difference == 0:
             return True
@@ -312,19 +312,21 @@ class DimTable:
         return False if low > 0 or high < 0 else None
 
     def at_most(self, a: Dim, b: Dim) -> bool | None:
-        """Whether ``a <= b`` always (True), never (False), or neither is proved (None)."""
+        """Compare two sizes: True if ``a <= b`` is proved, False if it is disproved, None if neither."""
         low, high = self.interval(b - a)
         if low >= 0:
             return True
         return False if high < 0 else None
 
     def promises_empty(self, dim: Dim) -> bool:
-        """Whether the size may be 0 and the program is of the language, which says what comes out then. Imported
-        models have what their runtime does."""
+        """Return whether the size may be 0 in a program of the language, which defines the results for empty axes.
+
+        An imported model has no such promise: empty axes give whatever its runtime gives.
+        """
         return self.least > 0 and self.interval(dim)[0] <= 0
 
     def is_one(self, dim: Dim) -> bool:
-        """Whether the size is proved to be 1."""
+        """Return whether the size is proved to be 1."""
         return dim == 1 if isinstance(dim, int) else self.interval(dim) == (1, 1)
 
 

@@ -241,7 +241,7 @@ class Graph:
             node = following
 
     def holds(self, operations: Iterable[Operation]) -> bool:
-        """Whether there is a node of one of these operations; the output node is none."""
+        """Return whether the graph has a node of one of these operations; the output node does not count."""
         return any(self._of_operation.get(op) for op in operations)
 
     @property

@@ -1,4 +1,4 @@
-"""Arrays in ``.npy`` files and ``.npz`` archives: the header is judged before room is made for any data."""
+"""Arrays in ``.npy`` files and ``.npz`` archives. The header is checked before memory is allocated for the data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PythonObjects(NpyError):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a ``.npy`` file says of its array. ``nbytes`` is what the data takes."""
+    """Header of a ``.npy`` file. ``nbytes`` is the size of the array's data."""
 
     shape: tuple[int, ...]
     is_fortran: bool
@@ -84,8 +84,11 @@ def members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 
 def check_member(entry: zipfile.ZipInfo, name: str, limits: Limits) -> None:
-    """What could take far more memory than the file, of that name, has bytes: raises ``NpyError``, and ``DmlcError``
-    E0443."""
+    """Reject a member that could unpack to far more memory than the file is large.
+
+    Raises ``NpyError`` for an unknown compression, and ``DmlcError`` E0443 beyond the limit; ``name`` is for the
+    message.
+    """
     if entry.compress_type not in _METHODS:
         raise NpyError("is compressed in a way that NumPy does not use")
     if entry.compress_type != zipfile.ZIP_STORED and entry.file_size > limits.unpacked_bytes:

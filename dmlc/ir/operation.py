@@ -1,6 +1,6 @@
-"""What an operation is: one declaration from which everything else derives.
+"""Declaration of an operation, from which everything else derives.
 
-The declarations themselves live in ``dmlc.ops``; this file is the form they fill in.
+The declarations themselves live in ``dmlc.ops``; this module defines their form.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Operand:
 
 
 class Inference:
-    """What an inference rule sees of one call, and where it leaves the conditions it could not prove."""
+    """Arguments of an inference rule: one call, and the list for conditions that it could not prove."""
 
     __slots__ = ("attributes", "conditions", "dims", "types")
 

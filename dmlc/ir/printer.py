@@ -133,7 +133,7 @@ class _Printer:
     # --- constants
 
     def _inlined(self, value: Value, tensor: Tensor) -> bool:
-        """Whether each use can hold the number itself, because another operand of its group gives the dtype."""
+        """Return whether each use can write the number itself, because another operand of its group gives the dtype."""
         if tensor.type.shape or not value.uses or not all(_dtype_is_given(node, i) for node, i in value.uses):
             return False
         text = number_text(tensor.array[()])
@@ -218,7 +218,7 @@ def _defaults(record: type[Attributes]) -> list[tuple[str, Any, int]]:
 
 
 def _is_default(value: Any, default: Any, rank: int) -> bool:
-    """Whether the canonical ``value`` is what leaving the attribute out gives on an operand of that rank."""
+    """Return whether leaving the attribute out gives the canonical ``value`` on an operand of that rank."""
     if value is None or default is None:
         return value is default
     if isinstance(value, tuple):

@@ -35,7 +35,7 @@ ALL = _Sentinel("all")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a kind may look at while it converts: the attribute's name and the operand types."""
+    """Context of an attribute's conversion: its name and the operand types."""
 
     name: str
     op: str
@@ -55,7 +55,10 @@ class Binding:
 
 
 class Kind:
-    """How an attribute is written. ``spelling`` is its type on the pages, ``hint`` the Python annotation."""
+    """Kind of an attribute value: its type, conversion and checks.
+
+    ``spelling`` is its type on the pages, ``hint`` the Python annotation.
+    """
 
     spelling = "value"
     hint = "object"

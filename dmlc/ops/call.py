@@ -36,7 +36,7 @@ Argument: TypeAlias = Value | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class AttributeSite:
-    """Where one keyword of a call stands: its name, its value, and the elements of a list."""
+    """Source locations of one keyword of a call: its name, its value, and the elements of a list."""
 
     name: Span | None = None
     value: Span | None = None
@@ -45,10 +45,10 @@ class AttributeSite:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where a call stands. A builder's call has only ``span``, the Python line.
+    """Source locations of a call. A builder's call has only ``span``, the Python line.
 
-    ``names`` are the operands as the user wrote them, for messages ("image has 4 axes"); ``outer`` the calls of the
-    ``def`` blocks around it, innermost first.
+    ``names`` are the operands as the user wrote them, for messages ("image has 4 axes"). ``outer`` are the calls of the
+    ``def`` blocks around the call, innermost first.
     """
 
     span: Span | None = None

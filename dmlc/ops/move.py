@@ -428,7 +428,7 @@ class _Axis:
         return place
 
     def _count(self, first: Dim, last: Dim, step: int) -> Dim:
-        """How many steps fit from ``first`` to before ``last``."""
+        """Return the number of steps from ``first`` to before ``last``."""
         known = self.call.dims.at_most(first, last)
         if known is False or (known is None and self.call.dims.at_most(last, first)):
             return 0

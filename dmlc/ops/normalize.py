@@ -111,7 +111,7 @@ class NormAttributes(Attributes):
 
 
 def _infer_affine(call: Inference) -> Sequence[TensorType]:
-    """``scale`` and ``bias`` stretch to the normalized axes of x, and not beyond."""
+    """``scale`` and ``bias`` broadcast to the normalized axes of x, and not beyond."""
     x = call.type(0)
     group = x.shape[call.attributes.axis :]
     for i in range(1, len(call.types)):

@@ -1,4 +1,4 @@
-"""What the references share: accumulating wider than f16, rounding once, and silence about NaN and overflow."""
+"""Helpers of the references: accumulation wider than f16, rounding once, no warnings for NaN and overflow."""
 
 from __future__ import annotations
 

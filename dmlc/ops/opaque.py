@@ -1,4 +1,4 @@
-"""What the language has no operation for: a node that is passed through as it is."""
+"""Opaque nodes: operators without an equivalent in the language, kept as they are."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ OPAQUE_IMPURE = _operation("opaque_impure", pure=False)
 
 
 def is_opaque(node: Node | None, op_type: str, domain: str = "") -> bool:
-    """Whether the node is that ONNX operator, passed through."""
+    """Return whether the node is an opaque node of that ONNX operator."""
     if node is None or node.op is not OPAQUE:
         return False
     a = node.attributes_as(OpaqueAttributes)

@@ -42,7 +42,7 @@ class AttributeLine:
 
 @dataclass(frozen=True, slots=True)
 class OperationPage:
-    """What there is to say about an operation, as text."""
+    """Documentation of an operation, as text."""
 
     name: str
     family: str

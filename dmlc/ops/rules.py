@@ -9,12 +9,12 @@ from dmlc.ir import Dim, DimExpr, Inference, OpError, Place, Shape, TensorType
 
 
 def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
-    """NumPy's broadcasting. A symbolic size stretches only where it is proved equal or 1. Raises E0313."""
+    """NumPy's broadcasting. A symbolic size broadcasts only if it is proved equal or 1. Raises E0313."""
     first = shapes[0]
     for shape in shapes:
         if shape and shape is not first and shape != first:
             break
-    else:  # the common case, and a scalar stretches to anything
+    else:  # the common case, and a scalar broadcasts to anything
         return first
     out: list[Dim] = []
     for axis in range(-max([len(s) for s in shapes]), 0):
@@ -24,8 +24,8 @@ def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
             if other != 1 and other != size:
                 size = other if size == 1 else _stretch(call, size, other, shapes, op)
         out.append(size)
-    stretched = tuple(out)
-    return first if stretched == first else stretched
+    shape = tuple(out)
+    return first if shape == first else shape
 
 
 def _stretch(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str) -> Dim:

@@ -50,9 +50,9 @@ class NodeTime:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What ran, node by node: ``nodes`` by their place in ``nodes_of``, without those that did not run.
+    """Profile of a run: ``nodes`` by their position in ``nodes_of``, without those that did not run.
 
-    ``own`` are the nodes that ONNX Runtime put in: copies between devices, casts.
+    ``own`` are the nodes that ONNX Runtime inserted: copies between devices, casts.
     """
 
     nodes: Mapping[int, NodeTime]
@@ -211,7 +211,7 @@ def _idle_model() -> ModelProto:
 
 
 def _numbered(model: ModelProto) -> ModelProto:
-    """A copy whose nodes are named after their place, so that the profile tells which is which."""
+    """Return a copy whose nodes are named after their position, so that the profile identifies them."""
     out = ModelProto()
     out.CopyFrom(model)
     for number, (node, _) in enumerate(nodes_of(out.graph)):

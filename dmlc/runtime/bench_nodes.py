@@ -54,7 +54,7 @@ def alone(artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: in
 
 
 def _constants(graph: GraphProto) -> Iterator[TensorProto]:
-    """What ``Constant`` nodes hold as tensors."""
+    """Yield the values of ``Constant`` nodes as tensors."""
     for node in graph.node:
         if is_constant(node):
             for attribute in node.attribute:
@@ -108,7 +108,7 @@ def _single(
 
 
 def _results(model: ModelProto, artifact: Artifact, arrays: Mapping[str, Array]) -> dict[str, Array] | None:
-    """What the node gives, on the CPU; None where it does not run there."""
+    """Return the results of the node on the CPU; None if it does not run there."""
     try:
         session = open_session(model, *session_options("cpu", folder=artifact.folder))
         names = [output.name for output in session.get_outputs()]

@@ -1,7 +1,7 @@
-"""What DirectML there is on this machine: the library, the adapter and the highest feature level, asked of Windows.
+"""DirectML of this machine, as Windows reports it: the library, the adapter and the highest feature level.
 
-Through ctypes and the documented functions ``CreateDXGIFactory1``, ``D3D12CreateDevice`` and ``DMLCreateDevice1``.
-The adapter is number 0, which ONNX Runtime takes where it is not told another.
+Uses ctypes and the documented functions ``CreateDXGIFactory1``, ``D3D12CreateDevice`` and ``DMLCreateDevice1``. The
+adapter is number 0, the default of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class _AdapterDesc(ctypes.Structure):
 
 @dataclass(slots=True)
 class DirectMLDevice:
-    """What was found; None for what could not be found out. ``problems`` says why, in words.
+    """Properties of the device; None for those that could not be read. ``problems`` has the reasons, in words.
 
-    ``bundled`` is whether the library is the one that came with onnxruntime-directml.
+    ``bundled`` is true if the library came with onnxruntime-directml.
     """
 
     path: str | None = None
@@ -89,7 +89,7 @@ def directml_device(load: Loader | None = None, bundled: Path | None = None) -> 
 
 @contextmanager
 def _saying(out: DirectMLDevice, step: str) -> Iterator[None]:
-    """What goes wrong in a step is said, and the next one goes on."""
+    """Record an error of one step as a problem, so that the next step still runs."""
     try:
         yield
     except Exception as error:  # ctypes raises OSError, ValueError, AttributeError and ArgumentError

@@ -1,4 +1,4 @@
-"""What lies beside a DxDispatch file: constants, which are ours, and inputs, which are the user's."""
+"""Data files of a DxDispatch file: constants, which dmlc writes, and inputs, which the user provides."""
 
 from __future__ import annotations
 

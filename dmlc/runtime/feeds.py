@@ -101,7 +101,7 @@ def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:
 
 
 def _fits(numbers: Array, wanted: np.dtype[Any]) -> bool:
-    """Whether Python's numbers are numbers of that kind: integers in range, truth values only as truth values."""
+    """Return whether Python numbers fit the dtype: integers in range, booleans only for booleans."""
     if numbers.size == 0:
         return True
     kind = numbers.dtype.kind

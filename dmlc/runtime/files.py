@@ -85,7 +85,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def is_plain_output(path: Path) -> bool:
-    """Whether a path that will be written is a plain file or nothing yet, and no device or pipe.
+    """Return whether an output path is a regular file or does not exist yet; False for a device or pipe.
 
     Raises ``OSError`` for a folder, a block device, a socket, and a symbolic link to anything but a device or pipe.
     """

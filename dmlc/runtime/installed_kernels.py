@@ -50,7 +50,7 @@ _SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What was read: ``version`` of onnxruntime, and its table. ``problem`` says why there is no table."""
+    """Installed onnxruntime: its ``version`` and kernel table. ``problem`` is the reason why there is no table."""
 
     version: str | None
     table: KernelTable | None

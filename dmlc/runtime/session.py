@@ -108,7 +108,7 @@ class Session:
         return fail(codes.RUNTIME_FAILED, f"{what}: {message}", *labels, help="--backend reference shows what it means")
 
     def _place(self, text: str) -> Span | None:
-        """Where the first node that the message names was written."""
+        """Return the source location of the first node that the message names."""
         for quoted, bracketed in re.findall(r"'([^']+)'|\(([^()]+)\)", text):
             location = self._locations.get(quoted or bracketed)
             if location:

@@ -88,7 +88,7 @@ def _placement(plain: bool, path: Path, source: Path | None, weights: Placement 
 
 
 def _spare(found: Iterable[External], path: Path, target: Path) -> None:
-    """What is read is never written."""
+    """Raise ``DmlcError`` if the output path holds weights of the source: files that are read are never written."""
     for data in found:
         if target.exists() and target.samefile(data.path):
             message = f"cannot write {path}: weight {data.name} of the source is in it"

@@ -1,4 +1,4 @@
-"""What work costs on a target: a few numbers per kernel, so that lowerings can be compared with each other."""
+"""Cost of work on a target: a few numbers per kernel, so that lowerings can be compared."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _AS = {"bool": "u8"}
 
 @dataclass(frozen=True, slots=True)
 class TensorRow:
-    """What one tensor of an operator may be."""
+    """Ranks and element types that one tensor of an operator may have."""
 
     least: int
     most: int
@@ -84,7 +84,7 @@ def feature_levels() -> tuple[str, ...]:
 
 
 def least_feature_level() -> str:
-    """What ONNX Runtime's execution provider asks a device for."""
+    """Return the feature level that ONNX Runtime's execution provider requires of a device."""
     return _levels()[1]
 
 

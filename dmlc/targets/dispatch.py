@@ -1,4 +1,4 @@
-"""How many compute dispatches a node issues on DirectML, as far as it was counted; an estimate for the rest."""
+"""Compute dispatches per node on DirectML: counts where they were measured, an estimate for the rest."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dmlc.targets.target import load_data
 
 @dataclass(frozen=True, slots=True)
 class DispatchRow:
-    """What is known of an operator.
+    """Dispatch count of an operator, with its source.
 
-    ``per_row`` more are issued for each row along the operator's axis, ``apart`` more where its axes are no neighbours.
+    ``per_row`` more are issued for each row along the operator's axis, ``apart`` more if its axes are not adjacent.
     """
 
     count: int
@@ -27,14 +27,14 @@ class DispatchRow:
 
 @dataclass(frozen=True, slots=True)
 class DispatchCost:
-    """What work on the device takes, as an estimate to compare one way of computing something with another."""
+    """Estimated time of work on the device, to compare ways of computing the same result."""
 
     dispatch_us: float
     bytes_per_us: float
     source: str
 
     def microseconds(self, dispatches: float, bytes: float) -> float:
-        """The time of so many dispatches that read and write so many bytes in all."""
+        """Return the time of a number of dispatches that read and write ``bytes`` in all."""
         return dispatches * self.dispatch_us + bytes / self.bytes_per_us
 
 

@@ -29,13 +29,13 @@ class WrongKernels:
     source: str
 
     def holds_for(self, version: str) -> bool:
-        """Whether a release of onnxruntime is one of those."""
+        """Return whether the entry applies to a release of onnxruntime."""
         found = _key(version)
         return (self.since is None or found >= _key(self.since)) and (self.until is None or found <= _key(self.until))
 
 
 def _key(version: str) -> list[int]:
-    """Of ``1.31.1``, or of a build between releases: ``1.32.0.dev20261101``."""
+    """Return the major and minor number of ``1.31.1``, or of a development build, ``1.32.0.dev20261101``."""
     return [int(part) for part in version.split(".")[:2]]
 
 
@@ -47,7 +47,7 @@ _KINDS = {
 
 
 def parse_wrong(data: dict[str, Any], file: str = f"{_FILE}.json") -> Sequence[WrongKernels]:
-    """What a document says. Raises ``DmlcError`` E0590."""
+    """Parse the entries of a data file. Raises ``DmlcError`` E0590."""
     need(isinstance(data.get("wrong"), list), file, "wrong is a list")
     out = []
     for row in data["wrong"]:

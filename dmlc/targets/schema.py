@@ -1,4 +1,4 @@
-"""What is checked of a data file while it is read."""
+"""Checks of a data file while it is read."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def is_number(value: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """What an attribute of a node can be: a text, a number, or a list of them."""
+    """Return whether a value can be a node's attribute: a text, a number, or a list of them."""
     if isinstance(value, list):
         return all(not isinstance(each, list) and is_plain(each) for each in value)
     return is_text(value) or (isinstance(value, (int, float)) and abs(value) < 2**63)
 
 
 def maybe(check: Check) -> Check:
-    """That, or null."""
+    """Return a check that also accepts null."""
     return lambda value: value is None or check(value)
 
 

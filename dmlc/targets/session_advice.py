@@ -1,4 +1,4 @@
-"""What a session that runs a model for a target should set: what a compiled model carries in its metadata."""
+"""Session settings recommended for a target, which a compiled model carries in its metadata."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class DataFile(Protocol):
 
 
 def read_data(file: DataFile) -> dict[str, Any]:
-    """What a data file holds. Raises ``DmlcError`` E0590 where it is no JSON document of schema 1."""
+    """Read a data file. Raises ``DmlcError`` E0590 if it is not a JSON document of schema 1."""
     try:
         data = json.loads(
             file.read_text("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_number

@@ -48,12 +48,12 @@ _SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", 
 
 
 def nan_selected(steps: Sequence[Step]) -> bool:
-    """Whether a NaN reached an operator that selects."""
+    """Return whether a NaN reached an operator that selects."""
     return any(({step.op} | step.inner) & SELECTIONS and any(map(_has_nan, step.floats())) for step in steps)
 
 
 def cast_out_of_range(steps: Sequence[Step]) -> bool:
-    """Whether a float became an integer that has no such value."""
+    """Return whether a float was converted to an integer dtype that cannot hold its value."""
     for step in steps:
         target = step.results[0] if step.results else None
         if step.op in _TO_INTEGER and target is not None and target.dtype.kind in "iu":
@@ -71,7 +71,7 @@ def _has_nan(x: Array) -> bool:
 
 
 def reduced_nothing(steps: Sequence[Step]) -> bool:
-    """Whether a reduction had no elements at all: there ONNX Runtime's kernels do not even agree on the shape."""
+    """Return whether a reduction had no elements. ONNX Runtime's kernels disagree there, even on the shape."""
     return any(
         step.op.startswith(_REDUCTIONS) and any(x is not None and not x.size for x in step.operands[:1])
         for step in steps
@@ -82,8 +82,10 @@ def reduced_nothing(steps: Sequence[Step]) -> bool:
 
 
 def zeros_differ(first: Sequence[Step], second: Sequence[Step]) -> bool:
-    """Whether both divide by the same numbers with zeros of another sign: that of a zero that is a maximum is
-    unspecified, and kernels of ``relu`` and ``where`` do not keep it either."""
+    """Return whether both divide by equal numbers whose zeros differ in sign.
+
+    Which zero a max or min returns is unspecified, and kernels of ``relu`` and ``where`` lose the sign too.
+    """
     there = [x for step in second if (x := _zero_divisor(step)) is not None]
     return any(
         _are_equal(x, y) and not _are_equal(np.signbit(x), np.signbit(y))
@@ -101,14 +103,14 @@ def _zero_divisor(step: Step) -> Array | None:
 
 
 def _are_equal(x: Array, y: Array) -> bool:
-    """Whether both hold the same, in any order where the shapes differ."""
+    """Return whether two arrays are equal; if the shapes differ, order is ignored."""
     if x.shape != y.shape:
         x, y = np.sort(x, axis=None), np.sort(y, axis=None)
     return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
 
 
 def rooted_infinity(steps: Sequence[Step]) -> bool:
-    """Whether -infinity was raised to 0.5: an infinity, or as a square root NaN."""
+    """Return whether -infinity was raised to 0.5: ``pow`` gives infinity, a square root gives NaN."""
     for step in steps:
         if step.op == "pow" and len(numbers := list(step.floats())) == 2:
             base, exponent = np.broadcast_arrays(*numbers)
@@ -121,7 +123,7 @@ def rooted_infinity(steps: Sequence[Step]) -> bool:
 
 
 def divided_by_zero(steps: Sequence[Step]) -> bool:
-    """Whether integers were divided by zero."""
+    """Return whether integers were divided by zero."""
     for step in steps:
         numbers = step.integers()
         if step.op in ("div", "mod", "floordiv") and len(numbers) == 2 and bool((numbers[1] == 0).any()):
@@ -130,7 +132,7 @@ def divided_by_zero(steps: Sequence[Step]) -> bool:
 
 
 def integers_overflowed(steps: Sequence[Step]) -> bool:
-    """Whether a sum or a product of integers may have left the dtype's range."""
+    """Return whether a sum or a product of integers may have overflowed its dtype."""
     return any(_leaves_range(step, numbers) for step in steps if (numbers := step.integers()))
 
 
@@ -158,11 +160,11 @@ def _leaves_range(step: Step, numbers: list[Array]) -> bool:
 
 
 class Range:
-    """How the floats of some steps left the range of their dtypes, the places where that began.
+    """Ways in which the floats of some steps left the range of their dtypes, recorded where they first did.
 
     ``overflowed``: finite operands gave an infinity, because the number was too large. ``undefined``: the function has
-    no value there (a logarithm of a negative number; a division by 0, unless the 0 is what a smaller number became).
-    ``has_poles``: of those some that may give infinities.
+    no value there (the logarithm of a negative number; a division by 0, unless underflow made the 0). ``has_poles``:
+    some of the undefined values may be infinities.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -195,7 +197,7 @@ def _departures(step: Step) -> set[str]:
 
 
 def _of_elements(step: Step, operands: list[Array], result: Array, wild: Array) -> set[str]:
-    """Where a partial function of finite elements gave something infinite or NaN."""
+    """Classify the infinities and NaN that an elementwise function returned for finite operands."""
     try:
         spread = np.broadcast_arrays(result, *operands)[1:]
     except ValueError:
@@ -214,7 +216,7 @@ def _of_elements(step: Step, operands: list[Array], result: Array, wild: Array) 
 
 
 def _vanished(step: Step) -> bool:
-    """Whether numbers other than 0 gave a 0, because it was too small."""
+    """Return whether a nonzero number underflowed to 0."""
     operands = list(step.floats())
     for result in step.made() if step.op in _VANISHING and operands else ():
         zero = result == 0
@@ -234,7 +236,7 @@ def _vanished(step: Step) -> bool:
 
 
 def _is_near(arrays: Sequence[Array]) -> bool:
-    """Whether squares of such numbers, all together, leave the range."""
+    """Return whether the sum of squares of an array may overflow its dtype."""
     for x in arrays:
         top = float(np.abs(x.astype(np.float64)).max(initial=0))
         with np.errstate(all="ignore"):
@@ -244,7 +246,7 @@ def _is_near(arrays: Sequence[Array]) -> bool:
 
 
 def at_the_limit(steps: Sequence[Step]) -> bool:
-    """Whether the finite numbers are so large that a sum of them may overflow in one order and not in another."""
+    """Return whether finite numbers are so large that their sum overflows in one order and not in another."""
     return any(_near_the_largest([*step.floats(), *step.made()]) for step in steps)
 
 
@@ -270,7 +272,7 @@ def _near_the_largest(arrays: Sequence[Array]) -> bool:
 
 
 def underflowed(steps: Sequence[Step], feeds: Feeds) -> bool:
-    """Whether the inputs are so small that their squares lose digits, and something did become denormal or zero."""
+    """Return whether the inputs are so small that their squares lose digits, and a step gave a denormal number or 0."""
     fed = float_feeds(feeds)
     for x in fed:
         finite = np.abs(x[np.isfinite(x)].astype(np.float64))

@@ -52,7 +52,7 @@ _MOVES = "the original moves as far when its inputs move in their last places"
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted of one output."""
+    """Counts, errors and the worst difference found for one output."""
 
     counts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -166,7 +166,7 @@ def _plan(left: Side, right: Side, seed: int) -> _Plan:
 
 
 def _with_overrides(left: Side, plan: _Plan, seed: int) -> _Plan:
-    """The plan with other values for the inputs whose default tells a shape, axes or a count."""
+    """Return the plan with other values for the inputs whose default is a shape, axes or a count."""
     feeds = feeds_of(plan.interface, plan.bindings, 0, seed)
 
     def differs(a: dict[str, Any], b: dict[str, Any]) -> bool:
@@ -429,7 +429,7 @@ class _Case:
         return name in self._again and compare_values(name, a, again, frozenset({EXACT})).status == DIFFERENT
 
     def _moves_itself(self, comparison: Comparison, a: Any, b: Any, first: list[Step] | None) -> bool:
-        """Whether the original's own result moves as far under changes of its inputs that rounding could make."""
+        """Return whether rounding errors in the original's inputs change its own result as much as the difference."""
         if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or comparison.name not in self.a:
             return False
         counts = {name for override in self._check.plan.overrides for name in override}
@@ -445,7 +445,7 @@ class _Case:
         return found.with_rounding(self._check.left, self.feeds, comparison.name, seed).explains(comparison, a, b, kind)
 
     def _is_plain(self, first: list[Step] | None) -> bool:
-        """Whether nothing about the input is special, so that a precondition on values should hold."""
+        """Return whether the input has no special values, so that a precondition on values should hold."""
         turn_is_first = pattern_of(self.number).is_plain
         wild = any(not np.isfinite(x).all() for step in first or () for x in step.made())
         return turn_is_first and not wild

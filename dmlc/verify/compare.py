@@ -103,13 +103,13 @@ def compare(
     *,
     kinds: Mapping[str, str] | None = None,
 ) -> dict[str, Comparison]:
-    """How each output of ``b`` differs from that of ``a``, under the classes that are allowed.
+    """Compare each output of ``b`` with that of ``a``, under the allowed classes of rewrites.
 
-    Integers, booleans and texts are equal or different. Floats are equal where they are the same number (all NaN are
-    one, -0 is 0); where a class allows it also within the tolerance of their dtype, but NaN and infinities stay where
-    they are. ``kinds`` names the dtype of outputs that are handed over in a wider one (``bfloat16``, values of maps).
-    Lists (a sequence), mappings and None (an absent optional) are compared part by part; the single numbers of a map,
-    or of a sequence of maps, as one tensor's.
+    Integers, booleans and texts are equal or different. Floats are equal if they are the same number (all NaN are
+    equal, and so are -0 and 0). If a class allows it, floats may differ within the tolerance of their dtype; NaN and
+    infinities must stay where they are. ``kinds`` names the dtype of outputs that are passed in a wider one
+    (``bfloat16``, values of maps). Lists (a sequence), mappings and None (an absent optional) are compared part by
+    part. The single numbers of a map, or of a sequence of maps, are compared as one tensor.
     """
     chosen = classes(allowed)
     out: dict[str, Comparison] = {}
@@ -205,7 +205,7 @@ def _top(errors: Array) -> float:
 
 
 def _steps(x: Array, y: Array) -> Array:
-    """How many numbers of the dtype lie between two, plus one: the error in units in the last place."""
+    """Return the error in units in the last place: the distance of two floats, counted in numbers of their dtype."""
     bits = {2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
 
     def order(v: Array) -> Array:

@@ -50,7 +50,7 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Default:
-    """The default of an input that tells a shape, axes or a count. ``is_free`` where another length may be fed too."""
+    """Default of an input that is a shape, axes or a count. ``is_free`` if another length may be fed too."""
 
     name: str
     value: Array
@@ -59,8 +59,11 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What is fed. ``least`` is the smallest size of a dim without bounds, ``widest`` the largest magnitude of
-    integers where all of them would do harm."""
+    """Inputs to feed, with the limits of their sizes and values.
+
+    ``least`` is the smallest size of a dim without bounds. ``widest`` is the largest magnitude of integers if larger
+    ones would only cause failures.
+    """
 
     inputs: tuple[InputSpec, ...]
     bounds: Mapping[str, Interval] = field(default_factory=dict)
@@ -80,7 +83,7 @@ class Interface:
         return fed
 
     def _has_places(self, binding: Binding) -> bool:
-        """Whether all indices have a place to point to."""
+        """Return whether each index input has at least one valid value."""
         return all(
             spec.limit is None
             or evaluate(spec.limit, binding) > 0
@@ -189,5 +192,5 @@ def shapes(feeds: Feeds) -> dict[str, list[int]]:
 
 
 def elements(feeds: Feeds) -> int:
-    """How many elements are fed."""
+    """Return the number of elements fed."""
     return sum(np.size(part) for value in feeds.values() for part in (value if isinstance(value, list) else [value]))

@@ -1,4 +1,4 @@
-"""What kernels compute otherwise than the reference does, by a unit or two: how far numbers are worth comparing."""
+"""Rounding differences between kernels and references, by a unit or two in the last place."""
 
 from __future__ import annotations
 

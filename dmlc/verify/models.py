@@ -1,4 +1,4 @@
-"""The doors: two ONNX models, or a graph and what it was compiled to."""
+"""Public functions: verify two ONNX models, or a graph and its compiled result."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def verify_models(
     folder: Path | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Whether ``result`` computes what ``original`` does, on ONNX Runtime's CPU provider without optimizations.
+    """Verify that ``result`` computes the same as ``original``, on ONNX Runtime's CPU provider without optimizations.
 
-    Each is a model or its path; ``folder`` is where the external data lies of one that is given as a model. ``allowed``
-    are the classes of rewrites that may have been applied. ``kinds`` names the dtype that outputs are computed in where
-    that is narrower than theirs. Raises ``ValueError`` for an unknown class.
+    Each is a model or its path. ``folder`` holds the external data of a source that is given as a model. ``allowed``
+    are the classes of rewrites that may have been applied. ``kinds`` names the compute dtype of outputs if it is
+    narrower than their own. Raises ``ValueError`` for an unknown class.
     """
     from dmlc.verify.onnx_side import OnnxSide
 
@@ -65,10 +65,10 @@ def verify_graph(
     folder: Path | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Whether ``result`` computes what ``graph`` means by the references of its operations.
+    """Verify that ``result`` computes the same as ``graph`` does by the references of its operations.
 
-    ``result`` is an ONNX model, its path, or a function of arrays by name. Kernels and references round in their own
-    ways, so floats are compared within the tolerance whatever is ``allowed``. ``kinds`` as for ``verify_models``.
+    ``result`` is an ONNX model, its path, or a function of arrays by name. Kernels and references round differently, so
+    floats are compared within the tolerance for any ``allowed``. ``kinds`` as for ``verify_models``.
     """
     from dmlc.verify.onnx_side import OnnxSide
 

@@ -54,7 +54,7 @@ def _spec(info: ValueInfoProto, shape: tuple[int, ...], indices: dict[str, Dim],
 
 
 def defaults(model: ModelProto, folder: Path | None) -> list[Default]:
-    """The inputs whose default tells shapes, axes or counts, where it can be read."""
+    """Return the inputs whose default is a shape, axes or a count, if it can be read."""
     counts = _counts(model)
     held = {tensor.name: tensor for tensor in model.graph.initializer}
     out = []

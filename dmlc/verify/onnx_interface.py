@@ -1,4 +1,4 @@
-"""What an ONNX model is fed: types, sizes, which integers are indices, which divide."""
+"""Inputs of an ONNX model: types, sizes, and which integers are indices or divisors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ WIDEST = 1_000_000
 
 
 def kind_of(elem_type: int) -> str:
-    """How data for an element type is made: what NumPy lacks is fed as a wider type that is cast in the model."""
+    """Return the dtype in which test data for an element type is made.
+
+    Types that NumPy lacks are fed as a wider type, which a cast in the model converts.
+    """
     if elem_type == TensorProto.STRING:
         return "string"
     name = TensorProto.DataType.Name(elem_type).lower()
@@ -37,7 +40,7 @@ def kind_of(elem_type: int) -> str:
 
 
 def is_exotic(elem_type: int) -> bool:
-    """Whether NumPy lacks the element type."""
+    """Return whether NumPy lacks the element type."""
     name: str = TensorProto.DataType.Name(elem_type).lower()
     return name.startswith(("bfloat", "float4", "float8", "int4", "uint4", "int2", "uint2"))
 

@@ -299,7 +299,7 @@ def _ancestors(graph: GraphProto, output: str) -> list[NodeProto]:
 
 
 def _inputs_of(node: NodeProto) -> list[str]:
-    """What a node reads, what its graphs capture too."""
+    """Return the names that a node reads, including those its nested graphs capture."""
     return [*node.input, *(name for graph in _graphs(node) for inner in graph.node for name in _inputs_of(inner))]
 
 

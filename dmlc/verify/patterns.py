@@ -45,9 +45,9 @@ IntegerMaker: TypeAlias = Callable[[Shape, int, int, Rng], Array]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """How one input looks: ``floats`` gives f64 data, ``integers`` Python-sized integers within the two limits.
+    """Kind of test data: ``floats`` gives f64 data, ``integers`` Python integers within the two limits.
 
-    ``is_plain`` data has nothing special: a rewrite under a precondition on values must still hold there.
+    ``is_plain`` data has no special values: a rewrite under a precondition on values must still hold there.
     """
 
     name: str

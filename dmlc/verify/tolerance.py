@@ -1,4 +1,4 @@
-"""How far two results of one function may be apart, and why."""
+"""Tolerances for comparing two results of one function, with their reasons."""
 
 from __future__ import annotations
 

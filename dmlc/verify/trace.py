@@ -1,4 +1,4 @@
-"""What a model computed on its way to an output: the material for the cause of a difference."""
+"""Intermediate values of a model on the way to an output, used to find the cause of a difference."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Side(Protocol):
     defines_empty: bool
 
     def interfaces(self) -> list[Interface]:
-        """What may be fed; several where the rank of an input is not known. Raises ``NoInputs``."""
+        """Return the inputs to feed; several if the rank of an input is not known. Raises ``NoInputs``."""
 
     def defaults(self) -> list[Default]:
         """The defaults of inputs that other values must be found for, which are no mere data."""

@@ -1,4 +1,4 @@
-"""How much a model's own results move when its inputs move in their last places: what no rounding can promise."""
+"""Instability of a model: how far its results move when its inputs change in their last places."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Instability:
         return out
 
     def explains(self, comparison: Comparison, a: Array, b: Any, kind: str | None) -> bool:
-        """Whether the output's difference is within what the original itself does."""
+        """Return whether the original itself varies as much as the output's difference."""
         others = [as_one_array(result[comparison.name], kind) for result in self._results]
         if any(other.shape != a.shape for other in others):
             return True  # the size itself hangs on the last places

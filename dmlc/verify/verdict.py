@@ -1,4 +1,4 @@
-"""What a verification found: records, as JSON, as text."""
+"""Results of a verification: records, as JSON, as text."""
 
 from __future__ import annotations
 

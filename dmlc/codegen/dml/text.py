@@ -101,7 +101,7 @@ def _name(node: Node) -> str:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether no string says the text: of control characters only two have an escape."""
+    """Return whether the text has a control character without an escape: only two have one."""
     return _CONTROL.search(text.replace("\n", "").replace("\t", "")) is not None
 
 

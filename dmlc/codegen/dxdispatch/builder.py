@@ -35,7 +35,7 @@ class Dispatch:
 
 @dataclass(slots=True)
 class Builder:
-    """What has been made so far. ``node`` is the one that is being lowered, for messages."""
+    """Dispatches, buffers and constants made so far. ``node`` is the one being lowered, for messages."""
 
     level: str
     dispatches: list[Dispatch] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Builder:
             raise self.refuse(codes.REFUSED, message, "bind smaller sizes")
 
     def constant(self, tensor: Tensor) -> View:
-        """Data known while compiling; equal elements are one that is stretched."""
+        """Return a constant. If all elements are equal, one is stored and broadcast."""
         if tensor not in self._constants:
             array, dtype = tensor.array, tensor.dtype
             sizes = tuple(array.shape)
@@ -118,7 +118,7 @@ class Builder:
         return self.regroup(out, small.sizes).broadcast(x.sizes)
 
     def elementwise(self, operator: str, names: tuple[str, ...], operands: list[View], dtype: DType) -> View:
-        """An operator on the elements of several tensors, stretched to each other by strides."""
+        """An operator on the elements of several tensors, broadcast to each other by strides."""
         sizes = broadcast_sizes(operands)
         views = merged([view.broadcast(sizes) for view in operands], MAX_RANK)
         out = self.new(dtype, views[0].sizes)
@@ -197,7 +197,7 @@ def tensor_desc(view: View) -> dict[str, Any]:
 
 
 def whole(view: View) -> bool:
-    """Whether the view is its buffer as it lies there."""
+    """Return whether the view covers its whole buffer in its own order."""
     buffer = view.buffer
     return view.is_packed and view.dtype is buffer.dtype and view.count == buffer.count
 

@@ -1,4 +1,4 @@
-"""How a lowering is declared, and what it sees of the node it lowers."""
+"""Registry of lowerings, and the call that a lowering receives."""
 
 from __future__ import annotations
 

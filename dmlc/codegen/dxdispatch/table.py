@@ -1,4 +1,4 @@
-"""What DirectML's operators take: the tables of ``targets``, and those of operators that only this room uses."""
+"""Operands and types of DirectML's operators: the tables of ``targets``, and those of operators used only here."""
 
 from __future__ import annotations
 

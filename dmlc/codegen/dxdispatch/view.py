@@ -47,7 +47,7 @@ class View:
 
     @property
     def is_packed(self) -> bool:
-        """Whether the elements lie one after another in row-major order."""
+        """Return whether the elements lie one after another in row-major order."""
         return all(
             n == 1 or have == want
             for n, have, want in zip(self.sizes, self.strides, packed_strides(self.sizes), strict=True)
@@ -57,7 +57,7 @@ class View:
         return replace(self, sizes=tuple(self.sizes[i] for i in perm), strides=tuple(self.strides[i] for i in perm))
 
     def broadcast(self, sizes: Sizes) -> View:
-        """Stretched by strides of 0, as NumPy does; the sizes are known to fit."""
+        """Broadcast by strides of 0, as NumPy does; the sizes are known to fit."""
         missing = len(sizes) - self.rank
         own = zip(self.sizes, self.strides, sizes[missing:], strict=True)
         strides = (0,) * missing + tuple(0 if n == 1 and n != wanted else stride for n, stride, wanted in own)
@@ -99,14 +99,14 @@ def packed_strides(sizes: Sequence[int]) -> Sizes:
 
 
 def broadcast_sizes(views: Sequence[View]) -> Sizes:
-    """The sizes that all stretch to."""
+    """Return the sizes that all broadcast to."""
     rank = max(view.rank for view in views)
     padded = [(1,) * (rank - view.rank) + view.sizes for view in views]
     return tuple(next((n for n in column if n != 1), 1) for column in zip(*padded, strict=True))
 
 
 def _restride(view: View, sizes: Sizes) -> Sizes | None:
-    runs: list[tuple[int, int]] = []  # stretches of memory: how many elements, how far apart
+    runs: list[tuple[int, int]] = []  # ranges of memory: how many elements, how far apart
     for n, stride in zip(view.sizes, view.strides, strict=True):
         if n == 1:
             continue
@@ -139,7 +139,7 @@ def merged(views: Sequence[View], most: int) -> list[View]:
 
 
 def _is_run(view: View, axis: int) -> bool:
-    """Whether an axis and the next are one stretch of memory."""
+    """Return whether an axis and the next one can be merged: together they are one range of memory."""
     n, stride = view.sizes[axis + 1], view.strides[axis + 1]
     return 1 in (view.sizes[axis], n) or view.strides[axis] == n * stride
 

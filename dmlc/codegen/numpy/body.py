@@ -83,11 +83,11 @@ class Body:
         return self.supports[function]
 
     def may_exceed(self, dim: Dim, most: int) -> bool:
-        """Whether a size is not proved to be at most so large."""
+        """Return whether a size may exceed ``most``: it is not proved to be at most that."""
         return self.graph.dims.at_most(dim, most) is not True
 
     def may_be_zero(self, dim: Dim) -> bool:
-        """Whether a size is not proved to be 1 or more."""
+        """Return whether a size may be zero: it is not proved to be 1 or more."""
         return self.graph.dims.at_most(1, dim) is not True
 
     def _constant(self, tensor: Tensor, value: Value) -> Expr:
@@ -159,7 +159,7 @@ class Body:
         return lowering.lower(Call(self, node, inline=inline))
 
     def _may_wait(self, node: Node, lowered: Expr) -> bool:
-        """Whether a result is written inside the one expression that uses it: it is short and has no name."""
+        """Return whether a result is written inside the one expression that uses it: it is short and has no name."""
         short = len(lowered.text) <= _INLINE_WIDTH and lowered.depth <= _INLINE_DEPTH
         only = node.results[0]
         return short and len(node.results) == 1 and only not in self._locals and self._uses[only] == 1
@@ -179,7 +179,7 @@ class Body:
     # --- results
 
     def _output(self, value: Value) -> Expr:
-        """A result as an array of its own, where it would be a scalar, a constant or stretched without memory."""
+        """Return a result as an array of its own if it would be a scalar, a constant or a broadcast view."""
         result = self.value(value, inline=False)
         if not value.type.rank:
             return Expr(f"{self.numpy}.asarray({result.text})")
@@ -203,7 +203,7 @@ def _live_nodes(graph: Graph) -> list[Node]:
 
 
 def _is_not_own(value: Value) -> bool:
-    """Whether an array shares its memory with a constant, or its elements with each other."""
+    """Return whether an array shares its memory with a constant, or its elements with each other."""
     node = value.producer
     while node is not None and node.op is not CONSTANT:
         is_identity = getattr(node.attributes, "axes", None) == ()

@@ -58,7 +58,7 @@ def _header(body: Body, constants: list[str], saved: list[str]) -> str:
 
 
 def _constants(body: Body) -> tuple[list[str], list[str]]:
-    """Those of one line, which stand above the function, and the longer ones, which stand below all else."""
+    """Split the constants: those of one line stand above the function, longer ones at the end of the file."""
     short: list[str] = []
     long: list[str] = []
     for tensor, target in body.constants.items():

@@ -48,7 +48,7 @@ def _bound_text(dim: str, interval: Interval) -> str:
 
 
 def docstring_lines(body: Body) -> list[str]:
-    """What the function takes and returns, in NumPy's form."""
+    """Return the docstring of the function: parameters and results in NumPy's form."""
     graph = body.graph
     lines = [f'"""Model `{clean(graph.name)}`.']
     if graph.inputs:

@@ -42,12 +42,15 @@ def scalar(value: Any, numpy: str) -> Expr:
 
 
 def keeps_dtype(value: Any) -> bool:
-    """Whether an array beside the Python number keeps its dtype: NumPy 1 widens near the end of a float's range."""
+    """Return whether an array combined with the Python number keeps its dtype.
+
+    NumPy 1 widens the dtype near the end of a float's range.
+    """
     return not (value.dtype.kind == "f" and np.isfinite(value) and abs(value) > np.finfo(value.dtype).max * 0.99)
 
 
 def plain_nan(array: Array) -> bool:
-    """Whether all NaN in the array are the one that ``np.nan`` gives."""
+    """Return whether all NaN in the array have the bits of ``np.nan``."""
     if array.dtype.kind != "f":
         return True
     quiet = np.array(np.nan, array.dtype)

@@ -1,7 +1,7 @@
-"""How a lowering is declared, and what it sees of the node it lowers.
+"""Registry of lowerings, and the call that a lowering receives.
 
-A lowering gives one expression: the result, or a tuple of the results. It is asked again with plainer operands
-where a line gets too long, so it has no effect but through ``Call``.
+A lowering returns one expression: the result, or a tuple of the results. It is called again with plainer operands if a
+line gets too long, so it has no side effects except through ``Call``.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Scope(Protocol):
         """The name of a support function, which the file will carry."""
 
     def may_exceed(self, dim: Dim, most: int) -> bool:
-        """Whether a size is not proved to be at most so large."""
+        """Return whether a size may exceed ``most``: it is not proved to be at most that."""
 
     def may_be_zero(self, dim: Dim) -> bool:
-        """Whether a size is not proved to be 1 or more."""
+        """Return whether a size may be zero: it is not proved to be 1 or more."""
 
 
 class Call:
@@ -87,7 +87,7 @@ class Call:
         return self.beside(0, 1), self.beside(1, 0)
 
     def is_fast(self, index: int = 0) -> bool:
-        """Whether the lowering may write more than the plain form: an operand may be large."""
+        """Return whether the lowering may write the fast form: the style is fast and the operand may be large."""
         return self.scope.style == "fast" and self.scope.may_exceed(product(self.shape_of(index)), SMALL)
 
     def dtype_of(self, index: int = 0) -> DType:

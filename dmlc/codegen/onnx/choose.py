@@ -1,4 +1,4 @@
-"""Where, clip and cast."""
+"""Lowerings of ``where``, ``clip`` and ``cast``."""
 
 from __future__ import annotations
 

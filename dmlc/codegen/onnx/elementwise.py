@@ -78,8 +78,11 @@ lowers(b.GREATER_EQUAL)(_or_equal("GreaterOrEqual", "Greater", "Less"))
 
 @lowers(b.FLOORDIV)
 def floordiv(emitter: Emitter, node: Node) -> str:
-    """Of floats, the floor of the rounded quotient. ONNX Runtime's CPU provider keeps f16 in f32 between nodes without
-    f16 kernels, so the quotient is rounded by casts of our own."""
+    """Lower floor division of floats to the floor of the rounded quotient.
+
+    ONNX Runtime's CPU provider keeps f16 in f32 between nodes without f16 kernels, so explicit casts round the
+    quotient.
+    """
     dtype = node.result.type.dtype
     home = f32 if dtype is f16 else dtype
     quotient = emitter.op("Div", [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands])

@@ -32,8 +32,10 @@ def _longer(emitter: Emitter, name: str, value: Value, axis: int) -> str:
 
 
 def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
-    """Where the result may have no elements, the provider fails if it has to stretch an operand, or if the right one is
-    a vector: both are brought into the full form."""
+    """Emit MatMul for a result that may be empty, with both operands brought to the full form.
+
+    The provider fails on an empty result if it has to broadcast an operand, or if the right one is a vector.
+    """
     left, right = node.operand(0).shape, node.operand(1).shape
     squeezed = []
     if len(left) == 1:

@@ -121,7 +121,7 @@ def _check_rank(node: Node, target: Target) -> None:
 
 
 def _frame(model: ModelProto, emitter: Emitter) -> None:
-    """What stands beside the nodes and weights."""
+    """Write the model's header: versions, producer, opsets and metadata."""
     graph, target, opset = emitter.graph, emitter.target, emitter.opset
     origin: ModelOrigin | None = graph.origin
     model.ir_version = min(_IR_VERSION.get(opset, target.ir_version), target.ir_version)

@@ -38,8 +38,11 @@ def _scaled(emitter: Emitter, x: str, axes: Sequence[int], epsilon: float, home:
 
 
 def _fits_one_node(emitter: Emitter, node: Node, axis: int) -> bool:
-    """Whether scale and bias have the very shape of the normalized axes, as the fused operators want them, and these
-    hold an element: ONNX Runtime's kernels refuse an empty group."""
+    """Return whether one fused operator can compute the normalization.
+
+    The fused operators need scale and bias in the exact shape of the normalized axes. ONNX Runtime's kernels refuse an
+    empty group.
+    """
     group = node.operand(0).shape[axis:]
     if any(emitter.graph.dims.promises_empty(d) for d in group):
         return False

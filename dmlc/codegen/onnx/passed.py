@@ -1,4 +1,4 @@
-"""What an imported model has and nothing changed: its nodes, and what it says beside them."""
+"""Unchanged parts of an imported model: its nodes, and the model's other fields."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _foreign_weight(emitter: Emitter, node: Node, a: OpaqueAttributes) -> str:
 
 
 def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> None:
-    """What the model says beside its nodes: versions, texts, functions, declared types of what is still there."""
+    """Restore the imported model's other fields: versions, texts, functions, declared types of values still there."""
     frame = origin.frame
     model.ir_version = max(model.ir_version, min(frame.ir_version, 10))
     for name in ("domain", "model_version", "doc_string"):

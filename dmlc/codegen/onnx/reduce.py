@@ -64,7 +64,7 @@ def _mean(emitter: Emitter, node: Node, name: str) -> str:
 
 
 def in_f32(dtype: DType) -> DType:
-    """What a computation of several nodes is made in: f16 in f32, so that it is rounded once, others in themselves."""
+    """Return the accumulation dtype: f32 for f16, otherwise the dtype itself."""
     return f32 if dtype is f16 else dtype
 
 

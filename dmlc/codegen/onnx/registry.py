@@ -1,4 +1,4 @@
-"""Which function lowers which operation."""
+"""Registry of the function that lowers each operation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Where f16 that is not rounded may be seen.
+"""Nodes whose result may show that f16 was not rounded.
 
-ONNX Runtime's CPU provider computes most f16 operators in f32 and takes out the casts between two of them, so that a
-value is not rounded to f16 on its way. What chooses or jumps can then differ from DirectML, and from the reference.
+ONNX Runtime's CPU provider computes most f16 operators in f32 and removes the casts between two of them, so that
+intermediate values are not rounded to f16. Selections and functions that jump can then differ from DirectML, and from
+the reference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compiling and running ask for: files of the command line and fed data (E04), targets and backends (E05)."""
+"""Errors of compiling and running: files of the command line and fed data (E04), targets and backends (E05)."""
 
 from dmlc.diagnostics.code import declare
 

@@ -25,7 +25,7 @@ def _matmul(c: Call) -> View:
 
 
 def _gemm(c: Call, a: View, b: View) -> View:
-    """Batches are stretched by strides; more than two axes of them are merged."""
+    """Batches are broadcast by strides; more than two batch axes are merged."""
     batch = broadcast_sizes([replace(v, sizes=v.sizes[:-2], strides=v.strides[:-2]) for v in (a, b)])
     if len(batch) > _BATCHES:
         merged: Sizes = (prod(batch[:-1]), batch[-1])

@@ -49,7 +49,7 @@ def _without_kept(x: View, sizes: Sizes) -> View:
 
 
 def _elementwise_part(build: Builder, function: str, x: View) -> View:
-    """What is left of a reduction over no axes."""
+    """Apply the elementwise part of a reduction over no axes."""
     if function in ("L1", "L2"):
         return absolute(build, x)
     if function == "SUM_SQUARE":

@@ -28,7 +28,7 @@ def _arg(call: Call) -> Expr:
 
 
 def _is_slow_for_numpy(call: Call) -> bool:
-    """Whether it would copy the data to search along one axis, or compare halves."""
+    """Return whether NumPy's own function is slow here: it copies the data to reduce one axis, or compares halves."""
     behind = product(call.shape_of()[call.attributes.axes[0] + 1 :])
     return call.dtype_of() is f16 or behind != 1
 

@@ -1,7 +1,8 @@
-"""Python's garbage collector, out of the way while a graph is built.
+"""Pauses of Python's garbage collector while a graph is built.
 
-A graph is many small objects that stay. The collector would walk all of them again and again as they grow in number,
-for half of the time that a large model takes to compile.
+A graph is many small objects that stay; the collector would walk all of them again and again as their number grows.
+Measured on a graph of 10,000 nodes (Python 3.11, medians of interleaved runs): without the pause a compilation takes
+1.4 times as long, with a pause that does not count the new objects as old 1.3 times.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@ from models.model_checks import added_nodes, new_defects, run, session
 from models.result_comparison import differences
 
 import dmlc
+from dmlc.onnx_schema.functions import graphs_of
+from dmlc.placement.report import placement
+from dmlc.targets import load_target
 
 TARGETS = ("directml", "cpu", "onnx")
 #: How many models there are of each part, at least.
@@ -32,7 +35,26 @@ def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(path: Path) -> 
             continue
         checked[data] = target
         assert new_defects(model, source, path.parent) == {}, target
+        assert _untyped(model.graph) == [], target
         _compare(path, source, model, target)
+
+
+def _untyped(graph: onnx.GraphProto) -> list[str]:
+    """The values that a graph makes without declaring a type, in the graphs inside its nodes too."""
+    typed = {info.name for infos in (graph.value_info, graph.output) for info in infos}
+    found = []
+    for node in graph.node:
+        found += [name for name in node.output if name and name not in typed]
+        for inner in graphs_of(node):
+            found += _untyped(inner)
+    return found
+
+
+@pytest.mark.parametrize("path", [item for part in PARTS for item in parameters(part)])
+def test_fixture_is_placed_without_an_unknown_node(path: Path) -> None:
+    """As it is, with sizes left open: the type of each operand is known."""
+    report = placement(onnx.load(path, load_external_data=False), load_target("directml"))
+    assert [f"{node.op} {node.name}: {node.why}" for node in report.nodes if node.where == "unknown"] == []
 
 
 def _compare(path: Path, source: onnx.ModelProto, model: onnx.ModelProto, target: str) -> None:

@@ -24,7 +24,7 @@ _HOMES = {
 #: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
 _ROOMS = frozenset([
     "api", "builder", "cli", "codegen", "diagnostics", "importers", "inference", "ir", "ledgers", "onnx_schema", "ops",
-    "passes", "placement", "records", "runtime", "targets", "text", "verify",
+    "passes", "placement", "records", "runtime", "targets", "text", "verify", "workers",
 ])  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class OnnxOperators:
 
 def _operator(domain: str, op_type: str) -> Callable[..., Any]:
     # onnx is loaded when the first operator is carried through, not for graphs that have none
-    from dmlc.onnx_schema.carried import carry
+    from dmlc.inference.carried import carry
 
     def function(*operands: TensorLike | None, outputs: int = 1, **attributes: Any) -> Any:
         span = caller()

@@ -16,6 +16,9 @@ class Facts:
     """Facts about the values of one graph. A graph inside a node asks for those that it captures.
 
     ``new_dim`` makes a dim for a size that no rule can express.
+
+    ``certain`` has what follows from the nodes and the constants of the model alone, for the values of which more is
+    known: by a declared type, or by elements that nodes compute. Only that is held against a model.
     """
 
     def __init__(self, dims: DimTable, new_dim: Callable[[], Dim]) -> None:
@@ -24,6 +27,7 @@ class Facts:
         self._count = 0
         self._answers: dict[Hashable, list[Fact]] = {}
         self._of: dict[Value, Fact] = {}
+        self.certain: dict[Value, Fact] = {}
         self._sized: dict[tuple[TensorType, tuple[Dim, ...]], Value] = {}
 
     def of(self, value: Value) -> Fact:
@@ -36,7 +40,29 @@ class Facts:
         return found
 
     def learn(self, value: Value, fact: Fact) -> None:
+        """Keep a fact. Elements that a node computes are not certain."""
+        self.certain.setdefault(value, Fact(fact.element, fact.shape, None, fact.proto))
         self._of[value] = fact
+
+    def adopt(self, value: Value, fact: Fact) -> None:
+        """Take over the fact about the value of a graph around this one."""
+        self._of[value] = fact
+
+    def are_certain(self, values: Sequence[Value | None]) -> bool:
+        return not self.certain or self.certain.keys().isdisjoint(values)
+
+    def keep_certain(self, value: Value, fact: Fact) -> None:
+        """Keep what is certain of a value where its type says more."""
+        if of_type(value.type, self._new_dim).shape != fact.shape:
+            self.certain[value] = Fact(fact.element, fact.shape, None, fact.proto)
+
+    def doubt(self, value: Value, *, keeps_shape: bool = False) -> None:
+        """Take the value's element type alone as certain, with its shape if asked for."""
+        fact = self.of(value)
+        self.certain[value] = Fact(fact.element, fact.shape if keeps_shape else None, None, fact.proto)
+
+    def certain_of(self, value: Value) -> Fact:
+        return self.certain.get(value) or self.of(value)
 
     def twin(self, value: Value) -> Value | None:
         """An earlier value of the same type whose elements are the same sizes; None where there is none.
@@ -72,28 +98,62 @@ class Facts:
         operands: Sequence[Value | None],
         attributes: Mapping[str, Any],
         results: int,
-    ) -> list[Fact]:
-        """The facts about the results of a node. Equal nodes have the same new dims."""
+    ) -> tuple[list[Fact], str]:
+        """The facts about the results of a node, and its fault if there is one. Equal nodes have the same new dims."""
         before = self._count
+        facts = [None if v is None else self.of(v) for v in operands]
+        found, fault = self._answer(op_type, domain, opset, facts, attributes, results, self._counted)
+        if self._count > before:
+            asked = tuple([(name, attributes[name]) for name in sorted(attributes)])
+            found = self._answers.setdefault((op_type, domain, opset, tuple(operands), results, asked), found)
+        return found, fault
+
+    def _counted(self) -> Dim:
+        self._count += 1
+        return self._new_dim()
+
+    def ask_certain(
+        self,
+        op_type: str,
+        domain: str,
+        opset: int,
+        operands: Sequence[Value | None],
+        attributes: Mapping[str, Any],
+        results: int,
+    ) -> tuple[list[Fact], str]:
+        """The same by what is certain alone. A shape with a size that nothing gives is left out, as ONNX leaves out
+        that of a node whose shape is computed."""
+        made: list[Dim] = []
+
+        def new_dim() -> Dim:
+            made.append(self._new_dim())
+            return made[-1]
+
+        operand_facts = [None if v is None else self.certain_of(v) for v in operands]
+        facts, fault = self._answer(op_type, domain, opset, operand_facts, attributes, results, new_dim)
+        return [Fact(f.element, None, None, f.proto) for f in facts] if made else facts, fault
+
+    def _answer(
+        self,
+        op_type: str,
+        domain: str,
+        opset: int,
+        facts: Sequence[Fact | None],
+        attributes: Mapping[str, Any],
+        results: int,
+        new_dim: Callable[[], Dim],
+    ) -> tuple[list[Fact], str]:
         query = Query(
             op_type,
-            [None if v is None else self.of(v) for v in operands],
+            facts,
             opset=opset,
             results=results,
             domain=domain,
             attributes=attributes,
             dims=self._dims,
-            new_dim=self._counted,
+            new_dim=new_dim,
         )
-        found = infer(query)
-        if self._count == before:
-            return found
-        asked = tuple([(name, attributes[name]) for name in sorted(attributes)])
-        return self._answers.setdefault((op_type, domain, opset, tuple(operands), results, asked), found)
-
-    def _counted(self) -> Dim:
-        self._count += 1
-        return self._new_dim()
+        return infer(query), query.fault
 
 
 def _of_constant(tensor: Tensor, new_dim: Callable[[], Dim]) -> Fact:

@@ -13,9 +13,9 @@ from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.importers.broken import sizes_without_end
 from dmlc.importers.claims import ClaimCheck, changing_formals, corrected, formal_types, wrong
-from dmlc.importers.faults import Unchecked, check_nodes
-from dmlc.importers.inference import ModelTypes
-from dmlc.importers.inference import Path as GraphPath
+from dmlc.importers.declared_types import DeclaredTypes, weight_type
+from dmlc.importers.declared_types import Path as GraphPath
+from dmlc.importers.faults import FaultCheck
 from dmlc.importers.nodes import NodeReader
 from dmlc.importers.order import check_names, in_order
 from dmlc.importers.registry import Reading
@@ -78,7 +78,7 @@ def import_model(
     except DmlcError:
         raise
     except Exception:
-        importer.check()  # a faulty node is the reason
+        importer.check.raise_if_any()  # a faulty node is the reason
         raise
 
 
@@ -120,8 +120,9 @@ class _Importer:
         self.binding = binding
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
         self.fresh = fresh_dims(_dim_names(model.graph))
-        self.types = ModelTypes(model, binding, self.fresh)
+        self.types = DeclaredTypes(model, binding, self.fresh)
         self.claims = ClaimCheck()
+        self.check = FaultCheck(model, self.versions)
         self.inlined = GraphProto().value_info
         self.dims = DimTable(least=0)
 
@@ -138,12 +139,9 @@ class _Importer:
         record_providers(graph)
         self.claims.graph(scope, source)
         graph.advice += self.claims.advice()
-        graph.origin = self._origin(scope, source, self.check().sentence)
+        self.check.raise_if_any()
+        graph.origin = self._origin(scope, source, self.check.unchecked.sentence)
         return graph
-
-    def check(self) -> Unchecked:
-        """Raises ``DmlcError`` E0431 for nodes that ONNX Runtime does not load."""
-        return check_nodes(self.model, self.versions, self.binding, self.limits)
 
     def _inputs(self, scope: Scope, source: GraphProto) -> set[str]:
         """Declare the inputs; the names of those that have a default. Before IR version 4 every weight is listed."""
@@ -191,7 +189,10 @@ class _Importer:
 
     def _foreign(self, scope: Scope, name: str, data: TensorProto | SparseTensorProto) -> Value:
         """A weight of a type that the language does not have: a node without operands that holds it."""
-        attributes = OpaqueAttributes(op_type="Initializer", types=(ForeignType(),), unplain=(Held(data),))
+        type = ForeignType()
+        if isinstance(data, TensorProto):
+            type = ForeignType(proto=weight_type(data).SerializeToString(deterministic=True))
+        attributes = OpaqueAttributes(op_type="Initializer", types=(type,), unplain=(Held(data),))
         node = scope.graph.add(OPAQUE, (), attributes)
         node.result.name = name
         return node.result
@@ -201,7 +202,9 @@ class _Importer:
         if self.count > self.limits.nodes:
             have = sum(1 for _ in all_nodes(self.model.graph.node))
             raise self.limits.passed("nodes", "the model has", have)
-        reader = NodeReader(scope, self.versions, self._region, self._inline, self.limits, opaque=self.opaque)
+        reader = NodeReader(
+            scope, self.versions, self._region, self._inline, self.limits, self.check, opaque=self.opaque
+        )
         known = scope.values.keys() | {t.name for t in source.initializer}
         nodes = in_order(source.node, known, self.limits)
         check_names([node.name for node in nodes], self.limits)
@@ -220,7 +223,9 @@ class _Importer:
         """A graph inside a node, and the values around it that it captures. Their operand numbers are counted from 0;
         the node's own operands come before."""
         opened: set[int] = set()
+        faults = len(self.check.faults)
         while True:  # until the declared inputs hold for every run of a body
+            del self.check.faults[faults:]
             scope = self._inner(reading, path, attribute, source, opened)
             changing = changing_formals(reading, Region(attribute, scope.graph))
             if changing <= opened:

@@ -16,14 +16,15 @@ from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.importers import operators  # noqa: F401 (registers the readers)
 from dmlc.importers.attributes import check_attributes, check_complete
-from dmlc.importers.inference import Path as GraphPath
+from dmlc.importers.declared_types import Path as GraphPath
+from dmlc.importers.faults import FaultCheck
 from dmlc.importers.opaque import opaque_attributes
 from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
 from dmlc.importers.result_types import result_types
 from dmlc.importers.scope import Scope
 from dmlc.importers.types import UNKNOWN
-from dmlc.inference import Fact, has_rule
+from dmlc.inference import NOTHING, Fact, has_rule
 from dmlc.inference.protos import asked_attributes
 from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
 from dmlc.onnx_schema.origin import NodeOrigin
@@ -50,10 +51,12 @@ class NodeReader:
         region: RegionReader,
         inline: BranchReader,
         limits: Limits,
+        check: FaultCheck,
         *,
         opaque: bool = False,
     ) -> None:
         self.scope = scope
+        self.check = check
         self.limits = limits
         self.opaque = opaque
         self.most_axes = limits.rank
@@ -74,6 +77,7 @@ class NodeReader:
         if listed.attributes:
             check_attributes(listed, domain, version)
         inputs, is_foreign = self._inputs(listed)
+        self.check.declaration(listed, domain, inputs)
         reading = self.reading
         reading.turn_to(listed, inputs, version)
         if self.opaque:
@@ -94,8 +98,7 @@ class NodeReader:
                     self.scope.define(name, value)
                 return
             elif isinstance(found, Data):
-                name = listed.outputs[0]
-                self.scope.define(name, self.scope.constant(Tensor(found.array), name))
+                self._computed(found, listed, inputs)
                 return
         branch = self._known_branch(reading) if listed.op_type == "If" and not domain else None
         if branch is None:
@@ -103,7 +106,16 @@ class NodeReader:
             return
         path = (*self.scope.path, (listed.number, branch.name, 0))
         for name, value in zip(listed.outputs, self.inline(self.scope, path, branch.g), strict=True):
+            self.scope.facts.doubt(value)  # a runtime may not know which branch runs
             self.scope.define(name, value)
+
+    def _computed(self, found: Data, listed: Listed, inputs: Sequence[Value | None]) -> None:
+        """Define the constant that a node gives. Its elements are not certain unless the node is a constant itself."""
+        name, facts = listed.outputs[0], self.scope.facts
+        value = self.scope.constant(Tensor(found.array), name)
+        if inputs:
+            facts.doubt(value, keeps_shape=facts.are_certain(inputs))
+        self.scope.define(name, value)
 
     def _check_rank(self, name: str, value: Value) -> None:
         if len(value.type.shape) > self.most_axes:
@@ -161,21 +173,36 @@ class NodeReader:
             if name:
                 value.name = name
                 self.scope.values[name] = value
-        if self._has_elements(reading):
-            self._learn(node, self._ask(reading), listed)
+        if self._has_elements(reading) or not self.scope.facts.are_certain(reading.inputs):
+            facts, certain = self._ask(reading, listed)
+            self._record(node, certain)
+            self._learn(node, facts, listed)
 
     def _has_elements(self, reading: Reading) -> bool:
         """True if all operands are so small that their elements are known, as far as they are."""
         facts = self.scope.facts
         return all(v is None or facts.of(v).elements is not None for v in reading.inputs)
 
-    def _ask(self, reading: Reading) -> list[Fact] | None:
-        """The facts about the results by the operator's rule; None where it has none."""
+    def _ask(self, reading: Reading, listed: Listed) -> tuple[list[Fact] | None, list[Fact]]:
+        """The facts about the results by the operator's rule, None where it has none; and what of them is certain. A
+        fault of the node is recorded."""
         if not has_rule(reading.domain, reading.op_type, reading.opset):
-            return None
+            return None, [NOTHING] * len(reading.outputs)
+        facts = self.scope.facts
         attributes = asked_attributes(reading.attributes.values())
-        asked = (reading.op_type, reading.domain, reading.opset)
-        return self.scope.facts.ask(*asked, reading.inputs, attributes, len(reading.outputs))
+        asked = (reading.op_type, reading.domain, reading.opset, reading.inputs, attributes, len(reading.outputs))
+        found, fault = facts.ask(*asked)
+        certain = list(found)
+        if not facts.are_certain(reading.inputs):
+            certain, fault = facts.ask_certain(*asked)
+        if fault:
+            self.check.shapes(listed, reading.domain, fault)
+        return found, certain
+
+    def _record(self, node: Node, certain: Sequence[Fact]) -> None:
+        """Keep what is certain of the results where more is known of them."""
+        for value, fact in zip(node.results, certain, strict=False):
+            self.scope.facts.keep_certain(value, fact)
 
     def _learn(self, node: Node, facts: Sequence[Fact] | None, listed: Listed) -> None:
         """Keep the elements of small results. Where those of all results are integers, constants take their place."""
@@ -197,7 +224,9 @@ class NodeReader:
             return
         for name, value, known in zip(listed.outputs, results, numbers, strict=False):
             data = np.asarray(known, dtype=value.type.dtype.numpy).reshape(value.shape)
-            self.scope.define(name, self.scope.constant(Tensor(data), value.name))
+            constant = self.scope.constant(Tensor(data), value.name)
+            self.scope.facts.certain[constant] = self.scope.facts.certain_of(value)
+            self.scope.define(name, constant)
         self.graph.erase(node)
 
     # --- the others
@@ -217,7 +246,7 @@ class NodeReader:
                 first = len(operands)
                 operands.extend(captured)
                 regions.append(Region(region.attribute, region.graph, tuple(range(first, len(operands)))))
-        facts = None if regions else self._ask(reading)
+        facts, certain = self._ask(reading, listed)
         types = result_types(reading, regions, facts, self.versions)
         for i, fact in enumerate(facts or ()):
             if facts is not None and types[i] is not UNKNOWN and fact.shape not in (None, types[i].shape):
@@ -233,6 +262,7 @@ class NodeReader:
             if name:
                 value.name = name
                 self.scope.define(name, value)
+        self._record(node, certain)
         self._learn(node, facts, listed)
 
 

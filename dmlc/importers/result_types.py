@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from onnx import TypeProto
 
 from dmlc.importers.dim_text import simpler
 from dmlc.importers.registry import Reading
 from dmlc.importers.types import UNKNOWN, type_of
 from dmlc.inference import Fact, protos
-from dmlc.ir import FOREIGN, Dim, ForeignType, Region, TensorType, Value, dim_names
+from dmlc.inference.claimed import claimed_types
+from dmlc.ir import Dim, ForeignType, Region, TensorType, dim_names
 from dmlc.onnx_schema.declared import common, contradicts
-from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
-from dmlc.onnx_schema.values import element_type, type_proto
-from dmlc.ops.constant import constant_of
+from dmlc.onnx_schema.values import type_proto
 
 
 def result_types(
@@ -25,18 +24,16 @@ def result_types(
 ) -> list[TensorType]:
     """The types of the results of the node, which holds the graphs ``regions``.
 
-    ``facts`` are what the operator's rule gives; ONNX's inference is asked where it has none.
+    ``facts`` are what the operator's rule gives. Where it has none, ONNX's inference of the node alone and what the
+    model declares are claims.
     """
     scope = reading.scope
     path, names = scope.path, reading.outputs
     is_followed = bool(regions) and not reading.domain and reading.opset >= _FOLLOWED.get(reading.op_type, _NEVER)
     if facts is not None:
         own = list(map(protos.type_of, facts))
-    elif is_followed:
-        own = [UNKNOWN] * len(names)
     else:
-        own = [scope.types.inferred(path, name) if name else UNKNOWN for name in names]
-        own = own if regions else _refined(reading, own, versions)
+        own = [UNKNOWN] * len(names) if regions else _claimed(reading, versions)
     out: list[TensorType] = []
     for index, (name, type) in enumerate(zip(names, own, strict=True)):
         if not name:
@@ -45,15 +42,14 @@ def result_types(
         sources = _sources(reading, regions, index)
         if is_followed and sources:
             type = _seen_outside(reading, regions, _join(reading, sources))
-        for known in (scope.types.declared, *([] if facts is not None or is_followed else [scope.types.supposed])):
-            if _open_sizes(type):
-                type = _completed(type, known(path, name), sources)
+        if _open_sizes(type):
+            type = _completed(type, scope.types.find(path, name), sources)
         out.append(type)
     return out
 
 
 #: Operators whose results are typed by the graphs inside them, from these opsets on: Scan 8 has batches.
-_FOLLOWED = {"If": 1, "Loop": 1, "Scan": 9}
+_FOLLOWED = {"If": 1, "Loop": 1, "Scan": 9, "SequenceMap": 17}
 _NEVER = 1 << 62
 
 
@@ -88,30 +84,16 @@ def _is_open(size: Dim) -> bool:
     return any(name.startswith("unk") for name in dim_names(size))
 
 
-# --- the inference of the node alone
+# --- operators without a rule
 
 
-def _refined(reading: Reading, types: Sequence[TensorType], versions: Mapping[str, int]) -> list[TensorType]:
-    """The types, made more precise by ONNX's inference of this node alone: what reading found out about its operands
-    (sizes that were computed, dims that were bound) is more than ONNX knows of the whole model."""
-    if all(map(_is_precise, types)) or any(v is not None and v.type is UNKNOWN for v in reading.inputs):
-        return list(types)
-    try:
-        model = infer(_one_node(reading, versions))
-    except Exception:  # ONNX raises what it likes; then the inference of the whole model has the word
-        return list(types)
-    if model is None:
-        return list(types)
-    found = {info.name: info.type for infos in (model.graph.value_info, model.graph.output) for info in infos}
-    out = []
-    for name, type in zip(reading.proto.output, types, strict=True):
-        mine = _typed(reading, found.get(name)) if name else UNKNOWN
-        out.append(mine if _open_sizes(mine) <= _open_sizes(type) else type)
-    return out
-
-
-def _is_precise(type: TensorType) -> bool:
-    return type.dtype is not FOREIGN and all(isinstance(d, int) for d in type.shape)
+def _claimed(reading: Reading, versions: Mapping[str, int]) -> list[TensorType]:
+    """The types of the results that ONNX's inference of this node alone claims, asked in a process of its own."""
+    if any(value is not None and value.type is UNKNOWN for value in reading.inputs):
+        return [UNKNOWN] * len(reading.outputs)
+    operands = [None if value is None else type_proto(value.type) for value in reading.inputs]
+    found = claimed_types(reading.proto, operands, versions)
+    return [_typed(reading, proto) if name else UNKNOWN for name, proto in zip(reading.outputs, found, strict=True)]
 
 
 def _typed(reading: Reading, proto: TypeProto | None) -> TensorType:
@@ -127,30 +109,6 @@ def _typed(reading: Reading, proto: TypeProto | None) -> TensorType:
     return type_of(proto, {}, reading.scope.fresh, named)
 
 
-def _one_node(reading: Reading, versions: Mapping[str, int]) -> ModelProto:
-    node = NodeProto()
-    node.CopyFrom(reading.proto)
-    graph = GraphProto(name="one_node", node=[node])
-    for name, value in dict(zip(reading.proto.input, reading.inputs, strict=True)).items():
-        if value is not None:
-            _declare(reading, graph, name, value)
-    model = ModelProto(ir_version=8, graph=graph)
-    for domain, version in versions.items():
-        model.opset_import.add(domain=domain, version=version)
-    return model
-
-
-def _declare(reading: Reading, graph: GraphProto, name: str, value: Value) -> None:
-    tensor = constant_of(value)
-    numbers = reading.scope.facts.of(value).numbers
-    if tensor is not None and tensor.size <= KNOWN_SIZE:
-        graph.initializer.append(numpy_helper.from_array(tensor.array, name))
-    elif numbers is not None and value.type.dtype.is_integer and value.type.is_static:
-        graph.initializer.append(helper.make_tensor(name, element_type(value.type.dtype), value.shape, numbers))
-    else:
-        graph.input.append(ValueInfoProto(name=name, type=type_proto(value.type)))
-
-
 # --- nodes that hold graphs
 
 
@@ -161,6 +119,8 @@ def _sources(reading: Reading, regions: Sequence[Region], index: int) -> list[Te
     made = [[value.type for _, value in region.graph.outputs] for region in regions]
     if reading.op_type == "If":
         return [types[index] for types in made if index < len(types)]
+    if reading.op_type == "SequenceMap":
+        return [_sequence_of(types[index]) for types in made if index < len(types)]
     if reading.op_type not in ("Loop", "Scan"):
         return []
     body = made[0]
@@ -188,6 +148,17 @@ def _stacked(reading: Reading, type: TensorType, number: int) -> TensorType:
     axis = axes[number] if number < len(axes) else 0
     axis = axis + type.rank + 1 if axis < 0 else axis
     return type.with_shape((*type.shape[:axis], reading.scope.fresh(), *type.shape[axis:]))
+
+
+def _sequence_of(item: TensorType) -> TensorType:
+    """The results of a body as a sequence; their sizes may differ."""
+    proto = type_proto(item)
+    if not proto.HasField("tensor_type"):
+        return UNKNOWN
+    proto.tensor_type.ClearField("shape")
+    out = TypeProto()
+    out.sequence_type.elem_type.CopyFrom(proto)
+    return ForeignType(proto=out.SerializeToString(deterministic=True))
 
 
 def _seen_outside(reading: Reading, regions: Sequence[Region], type: TensorType) -> TensorType:

@@ -10,8 +10,8 @@ from onnx import GraphProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
+from dmlc.importers.declared_types import DeclaredTypes, Path
 from dmlc.importers.facts import Facts
-from dmlc.importers.inference import ModelTypes, Path
 from dmlc.importers.order import used_names
 from dmlc.ir import Dim, Graph, Tensor, Value, symbol
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -27,7 +27,7 @@ class Scope:
     def __init__(
         self,
         graph: Graph,
-        types: ModelTypes,
+        types: DeclaredTypes,
         path: Path,
         outer: Scope | None,
         fresh: Callable[[], Dim],
@@ -80,14 +80,16 @@ class Scope:
         return self._capture(name, source)
 
     def _capture(self, name: str, source: Value) -> Value:
+        assert self.outer is not None
         tensor = constant_of(source)
         if tensor is not None:
             value = self.constant(tensor, source.name)
         else:
             value = Value(source.type, None, 0, name)
             self.captures[name] = value
-            assert self.outer is not None
-            self.facts.learn(value, self.outer.facts.of(source))
+            self.facts.adopt(value, self.outer.facts.of(source))
+        if source in self.outer.facts.certain:
+            self.facts.certain[value] = self.outer.facts.certain[source]
         self.values[name] = value
         return value
 

@@ -55,8 +55,7 @@ def _size(proto: TypeProto.Tensor.Shape.Dimension, new_dim: Callable[[], Dim]) -
 def of_tensor(tensor: TensorProto) -> Fact:
     """The fact about a weight: with its elements where these are few and in the model."""
     shape, element = tuple(tensor.dims), tensor.data_type
-    has_data = tensor.data_location != TensorProto.EXTERNAL and takes_part(element, prod(shape))
-    if has_data:
+    if tensor.data_location != TensorProto.EXTERNAL and takes_part(element, prod(shape)):
         try:
             return of_array(element, numpy_helper.to_array(tensor))
         except (ValueError, TypeError, KeyError):

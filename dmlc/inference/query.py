@@ -9,14 +9,19 @@ from dmlc.inference.fact import NOTHING, OPEN, Elements, Fact, Open, as_dim, is_
 from dmlc.ir import Dim, DimExpr, DimTable, Shape, floordiv, product
 
 
+class Fault(ValueError):
+    """A reason why no runtime loads a node, in words: operands that do not fit one another or the attributes."""
+
+
 class Query:
     """One node: its operands' facts, its attributes as plain values, and the number of its results.
 
     A tensor among the attributes is a ``Tensor``, or a fact where the language has no such element type. ``opset`` is
-    the version of the operator's domain. ``new_dim`` makes a dim for a size that cannot be expressed.
+    the version of the operator's domain. ``new_dim`` makes a dim for a size that cannot be expressed. ``infer`` leaves
+    in ``fault`` why no runtime loads the node; empty where nothing speaks against it.
     """
 
-    __slots__ = ("attributes", "dims", "domain", "new_dim", "op_type", "operands", "opset", "results")
+    __slots__ = ("attributes", "dims", "domain", "fault", "new_dim", "op_type", "operands", "opset", "results")
 
     def __init__(
         self,
@@ -38,6 +43,7 @@ class Query:
         self.results = results
         self.dims = dims
         self.new_dim = new_dim
+        self.fault = ""
 
     # --- operands
 
@@ -93,9 +99,38 @@ class Query:
         callers ask ``has`` and ``attributes`` for absence."""
         return self.integers("axes") if self.opset < since else self.numbers(index)
 
-    def axis(self, default: int, rank: int) -> int | None:
-        """The axis counted from the front; None where it does not exist."""
-        return within(self.integer("axis", default), rank)
+    def axis(self, default: int, rank: int) -> int:
+        """The axis of the attribute, counted from the front. Raises ``Fault`` where it does not exist.
+
+        ONNX cuts larger numbers to 32 bits, and then finds an axis: these raise ``ValueError``, and nothing follows.
+        """
+        axis = self.integer("axis", default)
+        if not -(2**31) <= axis < 2**31:
+            raise ValueError(f"axis {axis}")
+        return place(axis, rank)
+
+    # --- faults
+
+    def need_rank(self, index: int, least: int, most: int | None = None) -> None:
+        """Raise ``Fault`` for an operand that is known to have fewer axes than ``least``, or more than ``most``;
+        ``most`` is ``least`` where it is not given, and -1 for no limit."""
+        rank = self.rank(index)
+        most = least if most is None else most
+        if rank is not None and (rank < least or 0 <= most < rank):
+            wanted = str(least) if most == least else f"at least {least}" if most < 0 else f"{least} to {most}"
+            raise Fault(f"operand {index + 1} has {rank} axes, not {wanted}")
+
+    def need_length(self, name: str, count: int) -> None:
+        """Raise ``Fault`` for a list among the attributes that has another length."""
+        found = self.attributes.get(name)
+        if isinstance(found, (tuple, list)) and len(found) != count:
+            raise Fault(f"{name} has {len(found)} elements, not {count}")
+
+    def need_word(self, name: str, *words: str) -> None:
+        """Raise ``Fault`` for a text among the attributes that is none of ``words``."""
+        found = self.attributes.get(name)
+        if isinstance(found, str) and found not in words:
+            raise Fault(f"{name} is {found!r}, not one of {', '.join(words)}")
 
     # --- sizes
 
@@ -124,8 +159,24 @@ class Query:
         if a == 1:
             return b
         if isinstance(a, int) or isinstance(b, int):
+            if isinstance(a, int) and isinstance(b, int):
+                raise Fault(f"sizes {b} and {a} do not broadcast")
             return a if isinstance(a, int) else b  # the other is that number, or 1
         return a if self.dims.equal(a, b) else self.new_dim()
+
+
+def need_equal(a: Dim, b: Dim, what: str) -> None:
+    """Raise ``Fault`` for two numbers that differ."""
+    if isinstance(a, int) and isinstance(b, int) and a != b:
+        raise Fault(f"{what} differ: {a} and {b}")
+
+
+def place(axis: int, rank: int) -> int:
+    """The axis counted from the front. Raises ``Fault`` where it does not exist."""
+    found = within(axis, rank)
+    if found is None:
+        raise Fault(f"axis {axis} does not exist: there are {rank} axes")
+    return found
 
 
 def within(axis: int, rank: int) -> int | None:

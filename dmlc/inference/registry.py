@@ -11,7 +11,7 @@ from typing import TypeAlias
 from onnx import TensorProto
 
 from dmlc.inference.fact import NOTHING, Fact
-from dmlc.inference.query import Query
+from dmlc.inference.query import Fault, Query
 
 #: Gives the facts about the results, as many as it knows of.
 Rule: TypeAlias = Callable[[Query], Sequence[Fact]]
@@ -25,7 +25,7 @@ _LARGEST_SIZE = 1 << 63
 _RULES: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
 _FAMILIES = (
     *("elementwise", "compare", "cast", "reduce", "layout", "index", "generate", "matmul"),
-    *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "learning"),
+    *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "learning", "recent"),
 )
 
 
@@ -70,13 +70,16 @@ def has_rule(domain: str, op_type: str, opset: int) -> bool:
 def infer(query: Query) -> list[Fact]:
     """The facts about a node's results; ``NOTHING`` for each that no rule tells.
 
-    A node with operands or attributes that its operator does not take tells nothing: who checks models reports it.
+    A node with operands or attributes that its operator does not take tells nothing; ``query.fault`` says why where no
+    runtime loads it.
     """
     found = _find(query.domain, query.op_type, query.opset)
     facts: Sequence[Fact] = ()
     if found is not None:
         try:
             facts = found(query)
+        except Fault as fault:
+            query.fault = str(fault)
         except (IndexError, ValueError, TypeError, ZeroDivisionError, OverflowError):
             facts = ()  # senseless attributes or elements
     return [*map(_sensible, facts), *[NOTHING] * query.results][: query.results]

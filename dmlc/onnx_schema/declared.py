@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnx import AttributeProto, GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 #: The dims and element types of a tensor, sparse or dense.
 _TENSORS = ("tensor_type", "sparse_tensor_type")
@@ -121,60 +121,4 @@ def claims(graph: GraphProto) -> Iterator[ValueInfoProto]:
     yield from graph.output
 
 
-def drop_claims(graph: GraphProto) -> None:
-    """Take all claims away, in place, in the graphs inside nodes too: there the shapes of inputs are claims as well.
-    Outputs keep their names."""
-    del graph.value_info[:]
-    for info in graph.output:
-        info.ClearField("type")
-    for inner in _inner_graphs(graph):
-        for info in inner.input:
-            if info.type.HasField("tensor_type"):
-                info.type.tensor_type.ClearField("shape")
-        drop_claims(inner)
-
-
-def drop_contradicted(graph: GraphProto, inferred: GraphProto) -> None:
-    """Take away, in place, the claims that ``inferred`` contradicts: the same graph with the types of its values as
-    they were inferred without claims."""
-    types = {info.name: info.type for info in claims(inferred)}
-    kept = [i for i in graph.value_info if i.name not in types or not contradicts(i.type, types[i.name])]
-    if len(kept) < len(graph.value_info):
-        copy = GraphProto(value_info=kept)
-        del graph.value_info[:]
-        graph.value_info.extend(copy.value_info)
-    for info in graph.output:
-        if info.name in types and contradicts(info.type, types[info.name]):
-            info.ClearField("type")
-    for inner, same in zip(_inner_graphs(graph), _inner_graphs(inferred), strict=True):
-        drop_contradicted(inner, same)
-
-
-def has_claims(graph: GraphProto) -> bool:
-    """True if a value of the graph, or of a graph inside it, has a declared type."""
-    if graph.value_info or any(info.type.WhichOneof("value") for info in graph.output):
-        return True
-    return any(map(has_claims, _inner_graphs(graph)))
-
-
-def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield attribute.g
-            elif attribute.type == AttributeProto.GRAPHS:
-                yield from attribute.graphs
-
-
-__all__ = [
-    "believed",
-    "claims",
-    "common",
-    "completed",
-    "contradicts",
-    "drop_claims",
-    "drop_contradicted",
-    "fixed_sizes",
-    "has_claims",
-    "without_item_shapes",
-]
+__all__ = ["believed", "claims", "common", "completed", "contradicts", "fixed_sizes", "without_item_shapes"]

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import itertools
-import os
-import pickle
-import subprocess
-import sys
 import threading
-import time
 import weakref
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,15 +14,12 @@ from onnx import ModelProto, TensorProto, helper
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.verify.trace import NoEvidence, RunFailed
+from dmlc.workers import Worker, WorkerEnded
 
 #: A run may take this many seconds; a trip count that was made up can make a loop endless.
 TIME_LIMIT = 120.0
 #: Importing ONNX Runtime and running a model of one node may take this many.
 START_LIMIT = 120.0
-#: How often that is looked at.
-_WATCH = 0.5
-#: The working folder goes from the path: it may hold models beside modules with the names of those that are needed.
-_WORKER = "import sys; sys.path[:1] == [''] and sys.path.pop(0); from dmlc.verify.worker import main; main()"
 
 
 class Process:
@@ -37,12 +27,10 @@ class Process:
     it: from then on, and not before, an end of the process is held against the model that it ran."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._worker = Worker("dmlc.verify.worker")
         self._lock = threading.RLock()
         #: Sessions that nobody uses any more. They are told with the next request: a finalizer may run at any moment.
         self.gone: list[int] = []
-        #: When the request that is not answered yet is late.
-        self._late: float | None = None
         #: Grows with each process, so that sessions know when theirs is gone.
         self.generation = 0
 
@@ -50,44 +38,45 @@ class Process:
         """The answer. Raises ``RunFailed`` where it is an error, or where the process ended or took too long, and
         ``NoEvidence`` as ``start`` does."""
         with self._lock:
-            process = self.start()
+            self.start()
             gone, self.gone[:] = list(self.gone), []
-            status, answer = self._exchange(process, TIME_LIMIT, (gone, *request))
+            status, answer = self._exchange(TIME_LIMIT, (gone, *request))
         if status != "fine":
             raise RunFailed(answer)
         return answer
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """The process, running. Raises ``NoEvidence`` where ONNX Runtime is missing or does not work in it."""
+    def start(self) -> None:
+        """Make sure that the process runs. Raises ``NoEvidence`` where ONNX Runtime is missing or does not work."""
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
+            if not self._worker.is_running:
                 self.stop()
-                self._process = _spawn()
-                self.generation += 1
-                threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
                 try:
-                    self._prove(self._process)
+                    self._worker.spawn()
+                except OSError as error:
+                    raise NoEvidence(f"no process for ONNX Runtime can be started: {error}") from None
+                self.generation += 1
+                try:
+                    self._prove()
                 except NoEvidence:
                     self.stop()
                     raise
-            return self._process
 
-    def _prove(self, process: subprocess.Popen[bytes]) -> None:
+    def _prove(self) -> None:
         """Raise ``NoEvidence`` unless ONNX Runtime can be imported in the process and computes a sum."""
         key = next(_KEYS)
         try:
-            status, answer = self._exchange(process, START_LIMIT)
+            status, answer = self._exchange(START_LIMIT)
             if status == "missing":
                 raise _no_runtime("ONNX Runtime is not installed", "pip install onnxruntime")
             if status != "fine":
                 raise _no_runtime(f"ONNX Runtime cannot be imported: {answer}")
-            status, answer = self._exchange(process, START_LIMIT, ([], "load", key, _sum_model(), None))
+            status, answer = self._exchange(START_LIMIT, ([], "load", key, _sum_model(), None))
             if status == "fine":
                 terms = np.array([1, 2], np.float32)
                 self.gone.append(key)
-                status, answer = self._exchange(process, START_LIMIT, ([], "run", key, ["y"], {"x": terms}))
+                status, answer = self._exchange(START_LIMIT, ([], "run", key, ["y"], {"x": terms}))
         except RunFailed as error:
-            code = process.returncode
+            code = self._worker.exit_code
             ended = "" if code is None or error.late else f" with code {code}"
             raise _no_runtime(f"{error}{ended} before it had run any model") from None
         if status != "fine":
@@ -95,66 +84,21 @@ class Process:
         if not np.array_equal(answer, [np.array([2, 4], np.float32)]):
             raise _no_runtime(f"ONNX Runtime gives {answer} for a model of one addition")
 
-    def _exchange(
-        self, process: subprocess.Popen[bytes], limit: float, request: tuple[Any, ...] | None = None
-    ) -> tuple[str, Any]:
+    def _exchange(self, limit: float, request: tuple[Any, ...] | None = None) -> tuple[str, Any]:
         """Send a request and return what the process answers: a status, and a value or a text.
 
         Raises ``RunFailed`` where the process ends before that or takes longer than ``limit`` seconds.
         """
-        assert process.stdin is not None and process.stdout is not None
-        late = self._late = time.monotonic() + limit
         try:
-            if request is not None:
-                pickle.dump(request, process.stdin, protocol=5)
-                process.stdin.flush()
-            status, answer = pickle.load(process.stdout)
-        except Exception:  # a cut answer raises nearly anything
-            is_late = time.monotonic() >= late
-            self.stop()
-            what = f"took longer than {limit:g} s" if is_late else "ended its process"
-            raise RunFailed(f"ONNX Runtime {what}", ended=True, late=is_late) from None
-        except BaseException:  # interrupted: what comes next would be the answer to this
-            self.stop()
-            raise
-        finally:
-            self._late = None
+            status, answer = self._worker.exchange(limit, request)
+        except WorkerEnded as ended:
+            what = f"took longer than {limit:g} s" if ended.late else "ended its process"
+            raise RunFailed(f"ONNX Runtime {what}", ended=True, late=ended.late) from None
         return str(status), answer
-
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill the process when it works on one request for too long."""
-        while process is self._process and process.poll() is None:
-            late = self._late
-            if late is not None and time.monotonic() >= late:
-                process.kill()
-                return
-            time.sleep(_WATCH)
 
     def stop(self) -> None:
         """End the process, if one runs."""
-        with self._lock:
-            process, self._process = self._process, None
-            if process is not None:
-                process.kill()
-                process.wait()
-                for stream in (process.stdin, process.stdout):
-                    if stream is not None:
-                        _close(stream)
-
-
-def _spawn() -> subprocess.Popen[bytes]:
-    """A new process that finds modules where this one does. Raises ``NoEvidence`` where none can be started."""
-    path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-c", _WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-    except OSError as error:
-        raise NoEvidence(f"no process for ONNX Runtime can be started: {error}") from None
+        self._worker.stop()
 
 
 def _no_runtime(message: str, repair: str = "") -> NoEvidence:
@@ -170,11 +114,6 @@ def _sum_model() -> bytes:
     graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "sum", values[:1], values[1:])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 7)], ir_version=4)
     return bytes(made.SerializeToString())
-
-
-def _close(stream: Any) -> None:
-    with contextlib.suppress(OSError):  # what was buffered has no reader any more
-        stream.close()
 
 
 _PROCESS = Process()

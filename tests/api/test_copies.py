@@ -17,9 +17,9 @@ from onnx import TensorProto, helper, numpy_helper, parser
 
 import dmlc
 from dmlc.diagnostics import Source
+from dmlc.inference.carried import CARRIED, CARRIED_IMPURE
 from dmlc.ir import FOREIGN, DimExpr, Graph, Operation, symbol
 from dmlc.ir.dtype import DTYPES
-from dmlc.onnx_schema.carried import CARRIED, CARRIED_IMPURE
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.runtime.session import Session

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from pass_helpers import Building, check_numbers, context, ledger, names, run
 
+from dmlc.inference.carried import carry
 from dmlc.ir import Attributes, Operand, Operation
 from dmlc.ir.dtype import f32, f64, i32
-from dmlc.onnx_schema.carried import carry
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.call import CallSite
 from dmlc.ops.choose import CAST, CLIP

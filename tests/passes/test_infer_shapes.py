@@ -6,9 +6,9 @@ import pytest
 from pass_helpers import Building, context, run
 
 from dmlc.diagnostics import DmlcError
+from dmlc.inference.carried import CarriedAttributes, carry
 from dmlc.ir import TensorType
 from dmlc.ir.dtype import f16, f32, i32
-from dmlc.onnx_schema.carried import CarriedAttributes, carry
 from dmlc.ops.binary import ADD
 from dmlc.ops.call import CallSite
 from dmlc.ops.elementwise import EXP

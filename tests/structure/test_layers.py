@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 #: Rows from the bottom up; a room imports only rooms of rows before its own.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("records",),
+    ("records", "workers"),
     ("diagnostics",),
     ("ir",),
     ("ops",),
@@ -32,6 +32,7 @@ ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
 #: What each room may load beside the standard library and numpy.
 LIBRARIES: dict[str, set[str]] = {
     "records": set(),
+    "workers": set(),
     "diagnostics": set(),
     "ir": {"numpy", "networkx"},
     "ops": {"numpy"},
@@ -149,3 +150,22 @@ def test_files_and_functions_stay_small(file: str) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             assert node.end_lineno is not None
             assert node.end_lineno - node.lineno < 60, f"{node.name} is too long"
+
+
+def test_onnx_infers_shapes_in_the_worker_alone() -> None:
+    """Its C++ inference can end the process, or fill the memory, for a node that a user's model holds."""
+    calling = [module for module, path in MODULES.items() if "shape_inference" in names_used(path)]
+    assert calling == ["dmlc.inference.node_worker"]
+
+
+def names_used(path: Path) -> set[str]:
+    """The names and attributes in the code of a module, those of its imports included."""
+    used: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            used |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            used |= {part for alias in node.names for part in alias.name.split(".")}
+        elif isinstance(node, ast.Attribute):
+            used.add(node.attr)
+    return used

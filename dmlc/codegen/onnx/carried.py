@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.diagnostics import Label, fail
+from dmlc.inference.carried import CARRIED, CARRIED_IMPURE, CarriedAttributes
 from dmlc.ir import Node, OpError
-from dmlc.onnx_schema.carried import CARRIED, CARRIED_IMPURE, CarriedAttributes
 from dmlc.onnx_schema.schemas import find_schema
 from dmlc.onnx_schema.values import attribute_protos
 

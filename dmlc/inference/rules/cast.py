@@ -8,15 +8,22 @@ from typing import Any
 from onnx import TensorProto
 
 from dmlc.inference.fact import FLOATS, INTEGERS, OPEN, Fact, of_elements
-from dmlc.inference.query import Query
+from dmlc.inference.query import Fault, Query
 from dmlc.inference.registry import rule
 from dmlc.inference.rules.elementwise import mapped
 from dmlc.ir import DimExpr
 
 
+def _wanted(q: Query) -> int:
+    to = q.integer("to")
+    if to not in TensorProto.DataType.values():
+        raise Fault(f"to is {to}, which is no element type")
+    return to
+
+
 @rule("Cast")
 def cast(q: Query) -> Sequence[Fact]:
-    return [_cast(q, q.integer("to"))]
+    return [_cast(q, _wanted(q))]
 
 
 @rule("CastLike")
@@ -26,7 +33,7 @@ def cast_like(q: Query) -> Sequence[Fact]:
 
 @rule("BitCast")
 def bit_cast(q: Query) -> Sequence[Fact]:
-    return [Fact(q.integer("to"), q.shape(0))]
+    return [Fact(_wanted(q), q.shape(0))]
 
 
 def _cast(q: Query, to: int) -> Fact:

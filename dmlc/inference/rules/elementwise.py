@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from dmlc.inference.fact import FLOATS, INTEGERS, OPEN, Element, Elements, Fact, Open, of_elements
-from dmlc.inference.query import Query
+from dmlc.inference.query import Query, need_equal
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, DimExpr, floordiv
 
@@ -45,10 +45,20 @@ def mapped(q: Query, function: Callable[..., Any]) -> Elements | None:
 )
 def like_the_first(q: Query) -> Sequence[Fact]:
     first = same(q)
+    if q.op_type in ("Softmax", "LogSoftmax", "Hardmax") and first.shape is not None:
+        q.axis(-1 if q.opset >= 13 else 1, len(first.shape))
     if q.op_type == "Bernoulli":
         return [Fact(q.integer("dtype") or first.element, first.shape)]
     if q.op_type == "Not" and (found := mapped(q, lambda x: not x)) is not None:
         return [of_elements(TensorProto.BOOL, found)]
+    if q.op_type == "Trilu":
+        q.need_rank(0, 2, -1)
+    if q.op_type == "BatchNormalization" and q.opset >= 9:
+        for index in range(1, 5):
+            q.need_rank(index, 1)
+            sizes = q.shape(index)
+            if sizes and first.shape is not None and len(first.shape) > 1:
+                need_equal(sizes[0], first.shape[1], f"the size of operand {index + 1} and the number of channels")
     if q.op_type == "BatchNormalization" and q.results > 1:
         statistics = same(q, 3)
         return [first, *[statistics] * 4]

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from dmlc.inference.fact import FLOATS, INTEGERS, MOST_ELEMENTS, OPEN, Fact, Open, of_array, of_elements, vector
-from dmlc.inference.query import Query
+from dmlc.inference.query import Fault, Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, DimExpr, Tensor, floordiv
 from dmlc.onnx_schema.values import element_type
@@ -40,6 +40,8 @@ def constant_of_shape(q: Query) -> Sequence[Fact]:
     if sizes is None:
         return [Fact(element)]
     shape = tuple([q.size_of(s) for s in sizes])
+    if any(isinstance(size, int) and size < 0 for size in shape):
+        raise Fault(f"a size of {list(map(str, shape))} is negative")
     static = [s for s in shape if isinstance(s, int)]
     is_known = len(static) == len(shape) and min(static, default=0) >= 0 and not isinstance(value, Fact)
     if not is_known or prod(static) > MOST_ELEMENTS:

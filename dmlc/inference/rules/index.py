@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from dmlc.inference.fact import OPEN, Elements, Fact, of_elements
-from dmlc.inference.query import Query, within
+from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
 
 
@@ -18,8 +18,6 @@ def gather(q: Query) -> Sequence[Fact]:
     if data is None or indices is None:
         return [Fact(q.element(0))]
     axis = q.axis(0, len(data))
-    if axis is None:
-        return []
     elements, places = q.elements(0), q.elements(1)
     if elements is not None and places is not None:
         return [of_elements(q.element(0), _picked(elements, places, axis))]
@@ -57,7 +55,7 @@ def gather_nd(q: Query) -> Sequence[Fact]:
         return [Fact(q.element(0))]
     depth = indices[-1] + q.integer("batch_dims")
     if depth > len(data):
-        return []
+        raise Fault(f"{depth} indices choose from {len(data)} axes")
     return [Fact(q.element(0), (*indices[:-1], *data[depth:]))]
 
 
@@ -69,8 +67,6 @@ def compress(q: Query) -> Sequence[Fact]:
     if shape is None:
         return [Fact(q.element(0))]
     axis = q.axis(0, len(shape))
-    if axis is None:
-        return []
     return [Fact(q.element(0), (*shape[:axis], q.new_dim(), *shape[axis + 1 :]))]
 
 
@@ -93,8 +89,6 @@ def unique(q: Query) -> Sequence[Fact]:
     if shape is None:
         return [Fact(q.element(0)), *lists]
     axis = q.axis(0, len(shape))
-    if axis is None:
-        return []
     return [Fact(q.element(0), (*shape[:axis], count, *shape[axis + 1 :])), *lists]
 
 
@@ -103,9 +97,7 @@ def one_hot(q: Query) -> Sequence[Fact]:
     indices, depth = q.shape(0), q.elements(1)
     if indices is None:
         return [Fact(q.element(2))]
-    axis = within(q.integer("axis", -1), len(indices) + 1)
-    if axis is None:
-        return []
+    axis = place(q.integer("axis", -1), len(indices) + 1)
     size = depth.ravel()[0] if depth is not None and depth.size == 1 else None
     length = size if isinstance(size, int) and not isinstance(size, bool) else None
     if length is None and size is not None and size is not OPEN and not isinstance(size, float):

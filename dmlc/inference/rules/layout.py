@@ -10,7 +10,7 @@ import numpy as np
 from onnx import TensorProto
 
 from dmlc.inference.fact import MOST_ELEMENTS, OPEN, Elements, Fact, Open, of_elements, vector
-from dmlc.inference.query import Query, remaining, vanishes_with, within
+from dmlc.inference.query import Fault, Query, need_equal, place, remaining, vanishes_with, within
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, DimExpr, Shape, floordiv, product
 
@@ -39,6 +39,8 @@ def size_of(q: Query) -> Sequence[Fact]:
 
 @rule("Reshape")
 def reshape(q: Query) -> Sequence[Fact]:
+    if q.opset >= 5:
+        q.need_rank(1, 1)
     wanted: Sequence[Dim | Open] | None = q.integers("shape") if q.opset < 5 else q.sizes(1)
     if wanted is None:
         return [Fact(q.element(0))]
@@ -75,6 +77,8 @@ def _resolved(q: Query, have: Shape | None, wanted: list[Dim | Open], *, copies:
         elif size == -1:
             rest = i
             out.append(1)
+        elif size < 0:
+            raise Fault(f"a size is {size}")
         else:
             out.append(size)
     if rest is not None:
@@ -99,6 +103,8 @@ def flatten(q: Query) -> Sequence[Fact]:
     if shape is None:
         return [Fact(q.element(0), q.fresh_shape(2))]
     axis = q.integer("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        raise Fault(f"axis {axis} does not exist: there are {len(shape)} axes")
     axis = axis + len(shape) if axis < 0 else axis
     return [Fact(q.element(0), (product(shape[:axis]), product(shape[axis:])))]
 
@@ -109,8 +115,10 @@ def transpose(q: Query) -> Sequence[Fact]:
     if shape is None:
         return [Fact(q.element(0), None if perm is None else q.fresh_shape(len(perm)))]
     perm = tuple(reversed(range(len(shape)))) if perm is None else perm
-    if sorted(perm) != list(range(len(shape))):
-        return []
+    if len({*perm}) < len(perm) or not all(0 <= axis < len(shape) for axis in perm):
+        raise Fault(f"perm {list(perm)} does not permute {len(shape)} axes")
+    if len(perm) < len(shape):
+        return []  # ONNX does not look at it
     elements = q.elements(0)
     out = tuple([shape[i] for i in perm])
     return [moved(q, out, None if elements is None else elements.transpose(perm))]
@@ -128,9 +136,9 @@ def squeeze(q: Query) -> Sequence[Fact]:
         if not all(isinstance(d, int) for d in shape):
             return [Fact(q.element(0))]  # sizes that are 1 at run time go too
         axes = tuple([i for i, d in enumerate(shape) if d == 1])
-    gone = {within(a, len(shape)) for a in axes or ()}
-    if None in gone:
-        return []
+    gone = {place(a, len(shape)) for a in axes or ()}
+    for axis in gone:
+        need_equal(shape[axis], 1, f"the size of the axis {axis} that is dropped and 1")
     out = tuple([d for i, d in enumerate(shape) if i not in gone])
     return [moved(q, out, None if elements is None else elements.reshape([d for d in out if isinstance(d, int)]))]
 
@@ -146,9 +154,9 @@ def unsqueeze(q: Query) -> Sequence[Fact]:
             return [Fact(q.element(0), q.fresh_shape(len(shape) + count[0]))]
         return [Fact(q.element(0))]
     rank = len(shape) + len(axes)
-    new = {within(a, rank) for a in axes}
-    if None in new or len(new) < len(axes):
-        return []
+    new = {place(a, rank) for a in axes}
+    if len(new) < len(axes):
+        raise Fault(f"an axis is twice among {list(axes)}")
     rest = iter(shape)
     out = tuple([1 if i in new else next(rest) for i in range(rank)])
     return [moved(q, out, None if elements is None else elements.reshape([d for d in out if isinstance(d, int)]))]
@@ -174,7 +182,11 @@ def tile(q: Query) -> Sequence[Fact]:
     shape, sizes = q.shape(0), q.sizes(1)
     if shape is None or q.opset < 6:
         return [Fact(q.element(0), None if shape is None else q.fresh_shape(len(shape)))]
-    if sizes is None or len(sizes) != len(shape):
+    if sizes is None:
+        return [Fact(q.element(0), q.fresh_shape(len(shape)))]
+    if q.elements(1) is not None:
+        need_equal(len(sizes), len(shape), "the numbers of repeats and of axes")
+    elif len(sizes) != len(shape):
         return [Fact(q.element(0), q.fresh_shape(len(shape)))]
     out = tuple([q.new_dim() if isinstance(s, Open) else d * s for d, s in zip(shape, sizes, strict=True)])
     elements = q.elements(0)
@@ -193,8 +205,8 @@ def concat(q: Query) -> Sequence[Fact]:
         return [Fact(element)]
     rank = len(known[0])
     axis = q.axis(1 if q.opset < 4 else 0, rank)
-    if axis is None or any(len(s) != rank for s in known):
-        return []
+    for s in known:
+        need_equal(rank, len(s), "the numbers of axes of the operands")
     if len(known) == len(shapes):
         elements = [q.elements(i) for i in range(len(q.operands))]
         present = [e for e in elements if e is not None]
@@ -204,7 +216,7 @@ def concat(q: Query) -> Sequence[Fact]:
             partly = _joined_lists(shapes, elements)
             if partly is not None:
                 return [vector(element, partly)]
-    out = [_agreed([s[i] for s in known], q) for i in range(rank)]
+    out = [0 if i == axis else _agreed([s[i] for s in known], i) for i in range(rank)]
     total: Dim = 0
     for s in known:
         total = total + s[axis]
@@ -223,9 +235,12 @@ def _joined_lists(shapes: Sequence[Shape | None], elements: Sequence[Elements | 
     return out
 
 
-def _agreed(sizes: Sequence[Dim], q: Query) -> Dim:
+def _agreed(sizes: Sequence[Dim], axis: int) -> Dim:
     """One of the sizes, which are equal where the node runs: a number where one is."""
-    return next((d for d in sizes if isinstance(d, int)), sizes[0])
+    found = next((d for d in sizes if isinstance(d, int)), sizes[0])
+    for size in sizes:
+        need_equal(found, size, f"the operands' sizes of axis {axis}")
+    return found
 
 
 @rule("Split")
@@ -234,8 +249,6 @@ def split(q: Query) -> Sequence[Fact]:
     if shape is None:
         return [Fact(q.element(0))] * count
     axis = q.axis(0, len(shape))
-    if axis is None:
-        return []
     size = shape[axis]
     sizes: Sequence[Dim | Open] | None
     if q.opset < 13:
@@ -244,6 +257,10 @@ def split(q: Query) -> Sequence[Fact]:
         sizes = q.sizes(1) if q.has(1) else None
     if sizes is None and (q.opset < 13 or not q.has(1)):
         sizes = _even(size, count) if q.integer("num_outputs", count) == count else None
+    elif sizes is not None and (q.opset < 13 or q.elements(1) is not None):
+        need_equal(len(sizes), count, "the numbers of parts and of results")
+        if all(isinstance(s, int) for s in sizes):
+            need_equal(sum(s for s in sizes if isinstance(s, int)), size, "the sum of the parts and the size")
     if sizes is None or len(sizes) != count:
         sizes = [OPEN] * count
     elements, facts, first = q.elements(0), [], 0
@@ -281,18 +298,26 @@ def slice_(q: Query) -> Sequence[Fact]:
         steps = q.sizes(4) if q.has(4) else None
         if (q.has(3) and axes is None) or (q.has(4) and steps is None):
             return [Fact(q.element(0), q.fresh_shape(len(shape)))]
-    if starts is None or ends is None or len(starts) != len(ends):
+    if starts is None or ends is None:
+        return [Fact(q.element(0), q.fresh_shape(len(shape)))]
+    if q.opset < 10 or (q.elements(1) is not None and q.elements(2) is not None):
+        need_equal(len(starts), len(ends), "the numbers of starts and ends")
+    if len(starts) != len(ends):
         return [Fact(q.element(0), q.fresh_shape(len(shape)))]
     axes = tuple(range(len(starts))) if axes is None else axes
     strides: Sequence[Dim | Open] = [1] * len(starts) if steps is None else steps
     out, cuts = list(shape), [slice(None)] * len(shape)
+    if len(axes) != len(starts) or len(strides) != len(starts):
+        return [Fact(q.element(0), q.fresh_shape(len(shape)))]
     is_sure = True
+    if any(isinstance(bound, Open) for bound in (*starts, *ends)) and None in [within(a, len(shape)) for a in axes]:
+        return [Fact(q.element(0), q.fresh_shape(len(shape)))]  # ONNX looks at the axes of known bounds alone
     for axis, start, end, step in zip(axes, starts, ends, strides, strict=True):
-        place = within(axis, len(shape))
-        if place is None:
-            return []
-        out[place] = _cut(q, shape[place], start, end, step)
-        cuts[place] = _as_slice(shape[place], start, end, step)
+        at = place(axis, len(shape))
+        if step == 0:
+            raise Fault("a step is 0")
+        out[at] = _cut(q, shape[at], start, end, step)
+        cuts[at] = _as_slice(shape[at], start, end, step)
         is_sure &= isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step != 0
     elements = q.elements(0)
     return [moved(q, tuple(out), elements[tuple(cuts)] if elements is not None and is_sure else None)]
@@ -345,22 +370,25 @@ def pad(q: Query) -> Sequence[Fact]:
     axes: Sequence[int] | None = range(rank)
     if q.has(3):
         axes = q.numbers(3)
+    if pads is not None and axes is not None and (q.opset < 11 or q.elements(1) is not None):
+        need_equal(len(pads), 2 * len(axes), "the number of pads and twice that of axes")
     if pads is None or axes is None or len(pads) != 2 * len(axes):
         return [Fact(q.element(0), q.fresh_shape(rank))]
     out = list(shape)
     for i, axis in enumerate(axes):
-        place = within(axis, rank)
-        if place is None:
-            return []
+        at = place(axis, rank)
         before, after = pads[i], pads[i + len(axes)]
-        out[place] = q.new_dim() if isinstance(before, Open) or isinstance(after, Open) else out[place] + before + after
+        out[at] = q.new_dim() if isinstance(before, Open) or isinstance(after, Open) else out[at] + before + after
     return [Fact(q.element(0), tuple(out))]
 
 
 @rule("DepthToSpace", "SpaceToDepth")
 def blocks(q: Query) -> Sequence[Fact]:
     shape, block = q.shape(0), q.integer("blocksize")
-    if shape is None or len(shape) != 4 or block < 1:
+    q.need_rank(0, 4)
+    if block < 1:
+        raise Fault(f"blocksize is {block}")
+    if shape is None:
         return [Fact(q.element(0), q.fresh_shape(4))]
     n, c, h, w = shape
     if q.op_type == "DepthToSpace":
@@ -377,7 +405,7 @@ def crop_or_pad(q: Query) -> Sequence[Fact]:
     if sizes is None or len(sizes) != len(places) or None in places:
         return [Fact(q.element(0), q.fresh_shape(len(shape)))]
     out = list(shape)
-    for place, size in zip(places, sizes, strict=True):
-        assert place is not None
-        out[place] = q.size_of(size)
+    for at, size in zip(places, sizes, strict=True):
+        assert at is not None
+        out[at] = q.size_of(size)
     return [Fact(q.element(0), tuple(out))]

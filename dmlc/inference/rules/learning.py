@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import TensorProto
+from onnx import TensorProto, TypeProto
 
 from dmlc.inference.fact import Fact
 from dmlc.inference.query import Query
@@ -59,6 +59,51 @@ def label_encoder(q: Query) -> Sequence[Fact]:
     results = {"strings": TensorProto.STRING, "int64s": TensorProto.INT64, "floats": TensorProto.FLOAT}
     found = next((results[kind] for kind in results if f"values_{kind}" in q.attributes), 0)
     return [Fact(found, q.shape(0))]
+
+
+@rule("CategoryMapper", "LabelEncoder", domain=_ML)
+def mapped_category(q: Query) -> Sequence[Fact]:
+    """Texts become integers, and integers texts."""
+    kinds = {TensorProto.STRING: TensorProto.INT64, TensorProto.INT64: TensorProto.STRING}
+    return [Fact(kinds.get(q.element(0), 0), q.shape(0))]
+
+
+@rule("CastMap", domain=_ML)
+def cast_map(q: Query) -> Sequence[Fact]:
+    results = {"TO_FLOAT": TensorProto.FLOAT, "TO_STRING": TensorProto.STRING, "TO_INT64": TensorProto.INT64}
+    is_sparse = q.word("map_form", "DENSE") == "SPARSE"
+    length = q.integer("max_map", 1) if is_sparse else q.new_dim()
+    return [Fact(results.get(q.word("cast_to", "TO_FLOAT"), 0), (1, length))]
+
+
+@rule("DictVectorizer", domain=_ML)
+def dict_vectorizer(q: Query) -> Sequence[Fact]:
+    """The element type is that of the map's values."""
+    return [Fact(TypeProto.FromString(q.fact(0).proto).map_type.value_type.tensor_type.elem_type)]
+
+
+@rule("FeatureVectorizer", domain=_ML)
+def feature_vectorizer(q: Query) -> Sequence[Fact]:
+    first, sizes = q.shape(0), q.integers("inputdimensions")
+    rows = first[0] if first is not None and len(first) == 2 else q.new_dim()
+    return [Fact(TensorProto.FLOAT, (rows, q.new_dim() if sizes is None else sum(sizes)))]
+
+
+@rule("TreeEnsemble", domain=_ML, since=5)
+def tree_ensemble(q: Query) -> Sequence[Fact]:
+    q.need_rank(0, 2)
+    shape = q.shape(0)
+    return [Fact(q.element(0), (q.new_dim() if shape is None else shape[0], q.integer("n_targets", 1)))]
+
+
+@rule("ZipMap", domain=_ML)
+def zip_map(q: Query) -> Sequence[Fact]:
+    out = TypeProto()
+    item = out.sequence_type.elem_type.map_type
+    item.key_type = TensorProto.STRING if "classlabels_strings" in q.attributes else TensorProto.INT64
+    item.value_type.tensor_type.elem_type = TensorProto.FLOAT
+    item.value_type.tensor_type.shape.SetInParent()
+    return [Fact(proto=out.SerializeToString(deterministic=True))]
 
 
 @rule("OneHotEncoder", domain=_ML)

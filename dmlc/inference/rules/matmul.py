@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from onnx import TensorProto
 
 from dmlc.inference.fact import Fact
-from dmlc.inference.query import Query
+from dmlc.inference.query import Fault, Query, need_equal
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape
 
 
 def product_shape(q: Query, a: Shape | None, b: Shape | None) -> Shape | None:
     """The shape of NumPy's ``matmul``."""
+    if a == () or b == ():
+        raise Fault("an operand is a scalar")
     if not a or not b:
         return None
     left: Shape = (1, *a) if len(a) == 1 else a
@@ -21,6 +23,7 @@ def product_shape(q: Query, a: Shape | None, b: Shape | None) -> Shape | None:
     batch = q.broadcast(left[:-2], right[:-2])
     if batch is None:
         return None
+    need_equal(left[-1], right[-2], "the sizes that are multiplied")
     return (*batch, *left[-2 : -1 if len(a) > 1 else -2], *right[-1 : None if len(b) > 1 else -1])
 
 
@@ -42,9 +45,13 @@ def quantized_matmul(q: Query) -> Sequence[Fact]:
 @rule("Gemm")
 def gemm(q: Query) -> Sequence[Fact]:
     a, b = q.shape(0), q.shape(1)
-    if a is None or b is None or len(a) != 2 or len(b) != 2:
+    q.need_rank(0, 2)
+    q.need_rank(1, 2)
+    if a is None or b is None:
         return [Fact(q.element(0), q.fresh_shape(2))]
-    return [Fact(q.element(0), (a[1 if q.integer("transA") else 0], b[0 if q.integer("transB") else 1]))]
+    trans_a, trans_b = bool(q.integer("transA")), bool(q.integer("transB"))
+    need_equal(a[not trans_a], b[trans_b], "the sizes that are multiplied")
+    return [Fact(q.element(0), (a[trans_a], b[not trans_b]))]
 
 
 @rule("Det")
@@ -64,8 +71,7 @@ def _einsum_shape(q: Query) -> Shape | None:
     equation = q.word("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
-    if len(terms) != len(q.operands):
-        return None
+    need_equal(len(terms), len(q.operands), "the numbers of terms and of operands")
     sizes: dict[str, Dim] = {}
     dots: Shape | None = ()
     for i, term in enumerate(terms):
@@ -76,7 +82,7 @@ def _einsum_shape(q: Query) -> Shape | None:
             continue
         count = len(shape) - len(before) - len(after)
         if count < 0 or (count and not has_dots):
-            return None
+            raise Fault(f"operand {i + 1} has {len(shape)} axes, and its term is {term}")
         for letter, size in zip(before + after, (*shape[: len(before)], *shape[len(before) + count :]), strict=True):
             if (isinstance(size, int) and size != 1) or letter not in sizes or sizes[letter] == 1:
                 sizes[letter] = size

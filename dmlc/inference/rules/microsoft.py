@@ -32,8 +32,8 @@ def skip_norm(q: Query) -> Sequence[Fact]:
 @rule("SimplifiedLayerNormalization")
 def simplified_norm(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
-    axis = None if shape is None else q.axis(-1, len(shape))
-    kept = None if shape is None or axis is None else (*shape[:axis], *[1] * (len(shape) - axis))
+    axis = 0 if shape is None else q.axis(-1, len(shape))
+    kept = None if shape is None else (*shape[:axis], *[1] * (len(shape) - axis))
     return [same(q), Fact(TensorProto.FLOAT, kept)]
 
 
@@ -61,7 +61,7 @@ def fused_conv(q: Query) -> Sequence[Fact]:
     if x is None or w is None or len(x) != len(w):
         return [Fact(q.element(0), None if x is None else q.fresh_shape(len(x)))]
     out = slid(q, x[2:], q.integers("kernel_shape") or w[2:])
-    return [] if out is None else [Fact(q.element(0), (x[0], w[0], *out))]
+    return [Fact(q.element(0), (x[0], w[0], *out))]
 
 
 @rule("MatMulNBits", domain=_OWN)

@@ -7,12 +7,22 @@ from collections.abc import Sequence
 from onnx import TensorProto
 
 from dmlc.inference.fact import Fact
-from dmlc.inference.query import Query
+from dmlc.inference.query import Fault, Query, need_equal
 from dmlc.inference.registry import rule
 
 
 @rule("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 def loss(q: Query) -> Sequence[Fact]:
+    scores, labels, weights = q.shape(0), q.shape(1), q.shape(2)
+    q.need_rank(0, 2, -1)
+    q.need_rank(2, 1)
+    if scores is not None and labels is not None:
+        if len(labels) != len(scores) - 1:
+            raise Fault(f"the labels have {len(labels)} axes, not {len(scores) - 1}")
+        for a, b in zip((scores[0], *scores[2:]), labels, strict=True):
+            need_equal(a, b, "sizes of scores and labels")
+    if scores is not None and weights is not None and q.op_type == "NegativeLogLikelihoodLoss":
+        need_equal(weights[0], scores[1], "the numbers of weights and of classes")
     each = q.word("reduction", "mean") == "none"
     return [Fact(q.element(0), q.shape(1) if each else ()), Fact(q.element(0), q.shape(0))]
 

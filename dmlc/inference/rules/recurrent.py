@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.inference.fact import Fact
-from dmlc.inference.query import Query
+from dmlc.inference.query import Fault, Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, floordiv
 
@@ -31,12 +31,17 @@ def attention(q: Query) -> Sequence[Fact]:
     """Operands are (batch, heads, length, size), or (batch, length, heads * size) with the counts as attributes."""
     query, key, value = q.shape(0), q.shape(1), q.shape(2)
     element = q.element(0)
+    for index in range(3):
+        q.need_rank(index, 3, 4)
+    if q.has(4) and q.has(5):
+        q.need_rank(4, 4)
+        q.need_rank(5, 4)
     if query is None or key is None or value is None:
         return [Fact(element), Fact(element), Fact(element), Fact(element)]
     heads, kv_heads = q.integer("q_num_heads"), q.integer("kv_num_heads")
     if len(query) == 3:
-        if not heads or not kv_heads:
-            return []
+        if heads < 1 or kv_heads < 1:
+            raise Fault("q_num_heads and kv_num_heads must be positive")
         key_size, value_size = floordiv(key[2], kv_heads), floordiv(value[2], kv_heads)
         out: Shape = (query[0], query[1], value_size * heads)
         many: Dim = kv_heads

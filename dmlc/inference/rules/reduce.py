@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from dmlc.inference.fact import FLOATS, OPEN, Element, Fact, Open, fitting, of_elements
-from dmlc.inference.query import Query, within
+from dmlc.inference.query import Query, place
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, product
 
@@ -36,10 +36,7 @@ def reduction(q: Query) -> Sequence[Fact]:
             return [Fact(element, shape)]
     if shape is None:
         return [Fact(element, None if given or keep else ())]
-    axes = [within(a, len(shape)) for a in given or range(len(shape))]
-    if None in axes:
-        return [Fact(element)]
-    out = reduced(shape, [a for a in axes if a is not None], keep)
+    out = reduced(shape, [place(a, len(shape)) for a in given or range(len(shape))], keep)
     total = _joined(q) if len(shape) == 1 else OPEN
     if isinstance(total, Open):
         return [Fact(element, out)]
@@ -90,8 +87,7 @@ def selection(q: Query) -> Sequence[Fact]:
     shape, keep = q.shape(0), q.integer("keepdims", 1)
     if shape is None:
         return [Fact(TensorProto.INT64)]
-    axis = q.axis(0, len(shape))
-    return [Fact(TensorProto.INT64, None if axis is None else reduced(shape, [axis], keep))]
+    return [Fact(TensorProto.INT64, reduced(shape, [q.axis(0, len(shape))], keep))]
 
 
 @rule("TopK")
@@ -100,8 +96,6 @@ def top_k(q: Query) -> Sequence[Fact]:
     if shape is None:
         return [Fact(q.element(0)), Fact(TensorProto.INT64)]
     axis = q.axis(-1, len(shape))
-    if axis is None:
-        return []
     sizes = [q.integer("k")] if q.opset < 10 else (q.sizes(1) or [])
     k = q.size_of(sizes[0]) if sizes else q.new_dim()
     out = (*shape[:axis], k, *shape[axis + 1 :])
@@ -116,5 +110,5 @@ def layer_norm(q: Query) -> Sequence[Fact]:
     if shape is None:
         return [first, Fact(statistics), Fact(statistics)]
     axis = q.axis(-1, len(shape))
-    kept = None if axis is None else (*shape[:axis], *[1] * (len(shape) - axis))
+    kept = (*shape[:axis], *[1] * (len(shape) - axis))
     return [first, Fact(statistics, kept), Fact(statistics, kept)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import floor
 
 from dmlc.inference.fact import Fact, Open
-from dmlc.inference.query import Query, within
+from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape
 
@@ -29,12 +29,13 @@ def resize_without_region(q: Query) -> Sequence[Fact]:
 @rule("Resize", since=11)
 def resize(q: Query) -> Sequence[Fact]:
     shape, axes = q.shape(0), q.integers("axes")
+    if q.opset >= 13 and q.has(2) == q.has(3) and q.shape(2) != (0,):
+        raise Fault("it takes either sizes or scales")
     if shape is None:
         return [Fact(q.element(0))]
-    places = [within(a, len(shape)) for a in (range(len(shape)) if axes is None else axes)]
-    if None in places:
-        return []
-    part = tuple([shape[p] for p in places if p is not None])
+    places = [place(a, len(shape)) for a in (range(len(shape)) if axes is None else axes)]
+    part = tuple([shape[p] for p in places])
+    q.need_rank(3, 1)
     sizes = q.sizes(3) if q.has(3) and q.shape(3) != (0,) else None
     if sizes is not None and len(sizes) == len(part):
         out = _sized(q, part, sizes, q.word("keep_aspect_ratio_policy", "stretch"))
@@ -43,9 +44,8 @@ def resize(q: Query) -> Sequence[Fact]:
     else:
         out = _scaled(q, part, _floats(q, 2))
     full = list(shape)
-    for place, size in zip(places, out, strict=True):
-        assert place is not None
-        full[place] = size
+    for at, size in zip(places, out, strict=True):
+        full[at] = size
     return [Fact(q.element(0), tuple(full))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.inference.fact import Fact
-from dmlc.inference.query import Query, within
+from dmlc.inference.query import Query, place
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, floordiv
 
@@ -19,7 +19,7 @@ def transform(q: Query) -> Sequence[Fact]:
         axis: int | None = q.axis(1, len(x))
     else:
         given = q.numbers(2) if q.has(2) else (-2,)
-        axis = within(given[0], len(x)) if given else None
+        axis = place(given[0], len(x)) if given else None
     if axis is None:
         return [Fact(element, q.fresh_shape(len(x)))]
     size: Dim = x[axis]

@@ -7,26 +7,31 @@ from collections.abc import Sequence
 from onnx import TensorProto
 
 from dmlc.inference.fact import Fact
-from dmlc.inference.query import Query
+from dmlc.inference.query import Fault, Query, need_equal
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, floordiv
 
 
-def _list(q: Query, name: str, count: int, default: int) -> list[int] | None:
+def _list(q: Query, name: str, count: int, default: int) -> list[int]:
+    q.need_length(name, count)
     given = q.integers(name)
-    if given is None:
-        return [default] * count
-    return list(given) if len(given) == count else None
+    return [default] * count if given is None else list(given)
 
 
-def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim] | None:
-    """The sizes after a window of ``kernel`` has slid over them; None where attributes have a wrong length."""
+def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
+    """The sizes after a window of ``kernel`` has slid over them. Raises ``Fault`` for attributes of a wrong length."""
     count = len(sizes)
     strides, dilations = _list(q, "strides", count, 1), _list(q, "dilations", count, 1)
     pads = _list(q, "pads", 2 * count, 0)
     auto = q.word("auto_pad", "NOTSET")
-    if len(kernel) != count or strides is None or dilations is None or pads is None or min(strides, default=1) < 1:
-        return None
+    need_equal(len(kernel), count, "the numbers of axes of the window and of spatial axes")
+    for name, values in (("strides", strides), ("dilations", dilations), ("kernel_shape", kernel)):
+        if any(isinstance(value, int) and value < 1 for value in values):
+            raise Fault(f"{name} are {list(values)}")
+    if min(pads, default=0) < 0:
+        raise Fault(f"pads are {pads}")
+    if auto not in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"):
+        raise Fault(f"auto_pad is {auto}")
     out: list[Dim] = []
     for i, size in enumerate(sizes):
         stride, span = strides[i], (kernel[i] - 1) * dilations[i] + 1
@@ -49,11 +54,16 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim] | None:
 def _convolved(q: Query, x: Shape | None, w: Shape | None) -> Shape | None:
     if x is None:
         return None if w is None else q.fresh_shape(len(w))
-    if w is None or len(w) != len(x) or len(x) < 2:
+    if w is None:
         return q.fresh_shape(len(x))
-    kernel = q.integers("kernel_shape") or w[2:]
-    out = slid(q, x[2:], kernel)
-    return None if out is None else (x[0], w[0], *out)
+    if len(x) < 2:
+        raise Fault(f"the operand has {len(x)} axes, not at least 2")
+    kernel = q.integers("kernel_shape")
+    if len(w) != len(x):
+        if kernel is None and q.op_type in ("Conv", "ConvInteger", "QLinearConv"):
+            raise Fault(f"the weights have {len(w)} axes, not {len(x)}")
+        return q.fresh_shape(len(x))
+    return (x[0], w[0], *slid(q, x[2:], kernel or w[2:]))
 
 
 @rule("Conv")
@@ -79,15 +89,21 @@ def deformable_conv(q: Query) -> Sequence[Fact]:
 @rule("ConvTranspose")
 def conv_transpose(q: Query) -> Sequence[Fact]:
     x, w = q.shape(0), q.shape(1)
-    if x is None or w is None or len(x) != len(w) or len(x) < 3:
+    if x is None or w is None:
         return [Fact(q.element(0), None if x is None else q.fresh_shape(len(x)))]
+    q.need_rank(0, 2, -1)
+    q.need_length("kernel_shape", len(x) - 2)
+    if len(w) != len(x):
+        if "kernel_shape" not in q.attributes:
+            raise Fault(f"the weights have {len(w)} axes, not {len(x)}")
+        return [Fact(q.element(0), q.fresh_shape(len(x)))]
     count = len(x) - 2
     strides, dilations = _list(q, "strides", count, 1), _list(q, "dilations", count, 1)
     pads, extra = _list(q, "pads", 2 * count, 0), _list(q, "output_padding", count, 0)
     wanted, auto = q.integers("output_shape"), q.word("auto_pad", "NOTSET")
-    if strides is None or dilations is None or pads is None or extra is None:
-        return []
     head = (x[0], w[1] * q.integer("group", 1))
+    if min(pads, default=0) < 0:
+        raise Fault(f"pads are {pads}")
     if wanted is not None:
         return [Fact(q.element(0), (*head, *wanted[-count:]))]
     kernel = q.integers("kernel_shape") or w[2:]
@@ -109,8 +125,8 @@ def pool(q: Query) -> Sequence[Fact]:
     elif kernel is None:
         shape = None
     else:
-        out = slid(q, x[2:], kernel)
-        shape = None if out is None else (*x[:2], *out)
+        q.need_rank(0, 2, -1)
+        shape = (*x[:2], *slid(q, x[2:], kernel))
     return [Fact(q.element(0), shape), Fact(TensorProto.INT64, shape)]
 
 
@@ -130,8 +146,6 @@ def unpool(q: Query) -> Sequence[Fact]:
     if x is None or kernel is None or len(kernel) != len(x) - 2:
         return [Fact(q.element(0))]
     strides, pads = _list(q, "strides", len(kernel), 1), _list(q, "pads", 2 * len(kernel), 0)
-    if strides is None or pads is None:
-        return []
     sizes_out = [(d - 1) * strides[i] + kernel[i] - pads[i] - pads[i + len(kernel)] for i, d in enumerate(x[2:])]
     return [Fact(q.element(0), (*x[:2], *sizes_out))]
 
@@ -157,6 +171,9 @@ def grid_sample(q: Query) -> Sequence[Fact]:
     x, grid = q.shape(0), q.shape(1)
     if x is None or grid is None:
         return [Fact(q.element(0), None if x is None else q.fresh_shape(len(x)))]
+    need_equal(len(x), len(grid), "the numbers of axes of the operands")
+    need_equal(x[0], grid[0], "the batches of the operands")
+    need_equal(grid[-1], len(x) - 2, "the last size of the grid and the number of spatial axes")
     return [Fact(q.element(0), (*x[:2], *grid[1:-1]))]
 
 

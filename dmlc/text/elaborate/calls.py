@@ -107,7 +107,7 @@ class Caller(Evaluator):
         self, expr: tree.Call, operands: Sequence[Any], keywords: Mapping[str, Any], results: int, site: CallSite
     ) -> Node:
         """An ONNX operator, as it is. onnx is loaded only for programs that have one."""
-        from dmlc.onnx_schema.carried import carry
+        from dmlc.inference.carried import carry
 
         attributes = {}
         for name, value in keywords.items():

@@ -130,7 +130,7 @@ def test_dead_nodes_leave_no_trace() -> None:
 
 
 def test_carried_operators_are_refused() -> None:
-    carried = pytest.importorskip("dmlc.onnx_schema.carried")
+    carried = pytest.importorskip("dmlc.inference.carried")
     model = Model()
     x = model.input("x", "f32", 4)
     node = carried.carry(model.graph, "", "Gelu", [x], {}, 1, CallSite())

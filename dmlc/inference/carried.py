@@ -1,37 +1,43 @@
-"""Any ONNX operator as a node: carried through to the emitted model, typed by ONNX's own inference."""
+"""Any ONNX operator as a node: carried through to the emitted model, typed by the operator's rule."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
-from onnx.shape_inference import InferenceError
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import shapes, targets
+from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array
+from dmlc.inference.protos import DTYPE_OF, ELEMENT_OF, asked_attributes
+from dmlc.inference.query import Query
+from dmlc.inference.registry import infer
 from dmlc.ir import (
     Array,
     Attributes,
-    Dim,
+    DimTable,
     DType,
     Graph,
     Inference,
     Node,
     Operation,
     OpError,
+    Shape,
     Tensor,
     TensorType,
     Value,
     as_dtype,
+    dim_names,
+    symbol,
 )
 from dmlc.ir.dtype import f32, i64
-from dmlc.onnx_schema.inference import KNOWN_SIZE, infer
-from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, TYPE_NAMES, Formal, Schema, find_schema
-from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, element_type, type_proto
+from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, Formal, Schema, find_schema
+from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, type_proto
 from dmlc.ops.attributes import show
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value
 from dmlc.ops.constant import constant_of
@@ -69,45 +75,61 @@ class CarriedAttributes(Attributes):
 
 
 def _infer(call: Inference) -> Sequence[TensorType]:
-    dims = {str(d): d for t in call.types if t is not None for d in t.shape if not isinstance(d, int)}
-    rows = infer_types(call.attributes, tuple(call.types))
     out = []
-    for index, (dtype, shape) in enumerate(rows):
-        sizes: list[Dim] = []
-        for size in shape:
-            known = size if isinstance(size, int) else dims.get(size)
-            if known is None:
-                raise _unknown_result(call.attributes, index, "has a size that ONNX's inference leaves open")
-            sizes.append(known)
-        out.append(TensorType(dtype, tuple(sizes)))
+    for index, (dtype, shape) in enumerate(infer_types(call.attributes, tuple(call.types))):
+        if shape is None:
+            raise _unknown_result(call.attributes, index, "has a rank that is not known")
+        if any(name.startswith(_NEW) for size in shape for name in dim_names(size)):
+            raise _unknown_result(call.attributes, index, "has a size that is not known")
+        out.append(TensorType(dtype, shape))
     return out
 
 
 @lru_cache(maxsize=4096)
-def infer_types(
-    a: CarriedAttributes, types: tuple[TensorType | None, ...]
-) -> tuple[tuple[DType, tuple[int | str, ...]], ...]:
-    """The dtype and shape of each result; a size is an integer or the text of a dim, empty where it is open.
+def infer_types(a: CarriedAttributes, types: tuple[TensorType | None, ...]) -> tuple[tuple[DType, Shape | None], ...]:
+    """The dtype and shape of each result by the operator's rule; a size that is not known is a dim of a new name.
 
     Raises ``OpError`` E0501, E0504, E0505 or E0506.
     """
     schema = find_schema(a.domain, a.op_type, a.opset)
-    if schema.same_as_first:
-        first = types[0]
-        assert first is not None
-        return ((first.dtype, tuple([d if isinstance(d, int) else str(d) for d in first.shape])),)
-    try:
-        inferred = infer(_one_node(schema, a, types), strict=True)
-    except InferenceError as error:
-        raise OpError(targets.ONNX_REFUSES, f"ONNX refuses {a.full_name}: {_reason(error)}") from None
-    if inferred is None:
-        raise OpError(targets.ONNX_REFUSES, f"the shape of {a.full_name} has more axes than any tensor")
-    found = {info.name: info.type for info in inferred.graph.value_info}
-    return tuple([_result(a, index, found.get(f"o{index}")) for index in range(a.results)])
+    known = dict(a.known)
+    names = count()
+    query = Query(
+        a.op_type,
+        [None if type is None else _fact(type, known.get(i)) for i, type in enumerate(types)],
+        opset=a.opset if not a.domain else DOMAIN_VERSIONS.get(a.domain, 1),
+        results=a.results,
+        domain=a.domain,
+        attributes=asked_attributes(attribute_protos(a.attributes, schema)),
+        dims=DimTable(least=0),
+        new_dim=lambda: symbol(f"{_NEW}{next(names)}"),
+    )
+    facts = infer(query)
+    if query.fault:
+        raise OpError(targets.ONNX_REFUSES, f"ONNX refuses {a.full_name}: {query.fault}")
+    return tuple([_result(a, index, fact) for index, fact in enumerate(facts)])
+
+
+#: Begins the names of sizes that no rule tells; no program can write it.
+_NEW = "?"
+
+
+def _fact(type: TensorType, known: Tensor | None) -> Fact:
+    if known is not None:
+        return of_array(ELEMENT_OF[type.dtype], known.array)
+    return Fact(ELEMENT_OF[type.dtype], type.shape)
+
+
+def _result(a: CarriedAttributes, index: int, fact: Fact) -> tuple[DType, Shape | None]:
+    if fact.proto or not fact.element:
+        raise _unknown_result(a, index, "is not a tensor" if fact.proto else "has a type that is not known")
+    dtype = DTYPE_OF.get(fact.element)
+    if dtype is None:
+        raise _unknown_result(a, index, "has a dtype that the language does not have")
+    return dtype, fact.shape
 
 
 def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType | None]) -> ModelProto:
-    known = dict(a.known)
     names = ["" if t is None else f"i{i}" for i, t in enumerate(types)]
     node = NodeProto(
         op_type=a.op_type,
@@ -117,13 +139,9 @@ def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType |
         attribute=attribute_protos(a.attributes, schema),
     )
     graph = GraphProto(name="one_node", node=[node])
-    for i, type in enumerate(types):
-        if type is None:
-            continue
-        if i in known:
-            graph.initializer.append(numpy_helper.from_array(known[i].array, names[i]))
-        else:
-            graph.input.append(_value_info(names[i], type))
+    for name, type in zip(names, types, strict=True):
+        if type is not None:
+            graph.input.append(ValueInfoProto(name=name, type=type_proto(type)))
     model = ModelProto(ir_version=10, graph=graph)
     model.opset_import.add(domain="", version=a.opset)
     if a.domain:
@@ -131,39 +149,10 @@ def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType |
     return model
 
 
-def _value_info(name: str, type: TensorType) -> ValueInfoProto:
-    return ValueInfoProto(name=name, type=type_proto(type))
-
-
-def _result(a: CarriedAttributes, index: int, type: Any) -> tuple[DType, tuple[int | str, ...]]:
-    if type is None or not type.HasField("tensor_type"):
-        raise _unknown_result(a, index, "is not a tensor" if type is not None else "is not typed by ONNX's inference")
-    tensor = type.tensor_type
-    try:
-        dtype = as_dtype(_NUMPY[tensor.elem_type])
-    except KeyError:
-        raise _unknown_result(a, index, "has a dtype that the language does not have") from None
-    if not tensor.HasField("shape"):
-        raise _unknown_result(a, index, "has a rank that ONNX's inference leaves open")
-    return dtype, tuple([d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim])
-
-
-_NUMPY = {element_type(d): d.numpy for d in TYPE_NAMES.values()}
-
-
 def _unknown_result(a: CarriedAttributes, index: int, what: str) -> OpError:
     which = f"result {index + 1} of {a.full_name}" if a.results > 1 else f"the result of {a.full_name}"
     help = "fix the sizes it depends on (--bind N=4), or use operations of the language"
     return OpError(targets.ONNX_RESULT_UNKNOWN, f"{which} {what}", help=help)
-
-
-def _reason(error: Exception) -> str:
-    """The last sentence of ONNX's message, without the names that we made up."""
-    text = str(error).replace("\n", " ").strip()
-    for mark in (") [ShapeInferenceError] ", "[ShapeInferenceError] ", "[TypeInferenceError] "):
-        if mark in text:
-            text = text.rsplit(mark, 1)[1]
-    return text.split(", node name:")[0].rstrip(" .")
 
 
 # --- values
@@ -190,7 +179,7 @@ def _reference(a: CarriedAttributes, *arrays: Array | None) -> Array | tuple[Arr
 def _evaluator(a: CarriedAttributes, ranks: tuple[tuple[DType, int] | None, ...]) -> ReferenceEvaluator:
     schema = find_schema(a.domain, a.op_type, a.opset)
     types = [None if r is None else TensorType(r[0], (1,) * r[1]) for r in ranks]
-    model = _one_node(schema, replace(a, known=()), types)
+    model = _one_node(schema, a, types)
     for info in model.graph.input:
         info.type.tensor_type.ClearField("shape")
     model.graph.output.extend([ValueInfoProto(name=f"o{i}") for i in range(a.results)])
@@ -235,9 +224,9 @@ def carry(
 ) -> Node:
     """Add a carried operator: ``operands`` as written (None for an absent one), ``attributes`` by ONNX's names.
 
-    Typed by ONNX's inference at ``graph.opset``. Raises ``DmlcError`` E0504 for an unknown operator, E0501 for one
-    that came later, E03 for operands and attributes that the schema does not take, E0505 where the inference refuses
-    the call, E0506 where it leaves a result open.
+    Typed by the operator's rule at ``graph.opset``. Raises ``DmlcError`` E0504 for an unknown operator, E0501 for one
+    that came later, E03 for operands and attributes that the schema does not take, E0505 where ONNX refuses
+    the call, E0506 where the type of a result is not known.
     """
     try:
         schema = find_schema(domain, op_type, graph.opset)
@@ -266,7 +255,7 @@ def _check_results(schema: Schema, results: int) -> int:
 
 def _known(values: Sequence[Value | None]) -> tuple[tuple[int, Tensor], ...]:
     data = [(i, constant_of(v)) for i, v in enumerate(values)]
-    return tuple([(i, t) for i, t in data if t is not None and t.array.size <= KNOWN_SIZE])
+    return tuple([(i, t) for i, t in data if t is not None and t.array.size <= MOST_ELEMENTS])
 
 
 def _bind_operands(graph: Graph, schema: Schema, given: Sequence[Argument], site: CallSite) -> list[Value | None]:

@@ -1,0 +1,55 @@
+"""The types that a model declares for its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto
+
+from dmlc.importers.dim_text import dim_of_text
+from dmlc.importers.types import type_of
+from dmlc.ir import Dim, TensorType, substitute
+from dmlc.onnx_schema.declared import claims
+from dmlc.onnx_schema.values import tensor_type_proto
+
+#: Where a graph stands in a model: for each step down, the node's number, the attribute, the graph in a list.
+Path = tuple[tuple[int, str, int], ...]
+
+
+class DeclaredTypes:
+    """The declared types of all values, by graph and name: claims, which may be wrong."""
+
+    def __init__(self, model: ModelProto, binding: Mapping[str, int], fresh: Callable[[], Dim]) -> None:
+        self._model = model
+        self._binding = binding
+        self._fresh = fresh
+        self._named = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
+        self._tables: dict[Path, dict[str, TypeProto]] = {}
+
+    def find(self, path: Path, name: str) -> TensorType:
+        """The type that is declared for a value of the graph at ``path``; unknown where none is."""
+        table = self._tables.get(path)
+        if table is None:
+            graph = _descend(self._model.graph, path)
+            found = {} if graph is None else {info.name: info.type for info in claims(graph)}
+            table = self._tables[path] = {name: type for name, type in found.items() if type.WhichOneof("value")}
+        return type_of(table.get(name), self._binding, self._fresh, self._size)
+
+    def _size(self, name: str) -> Dim:
+        return substitute(dim_of_text(name, self._named), self._binding)
+
+
+def _descend(graph: GraphProto, path: Path) -> GraphProto | None:
+    for number, attribute, index in path:
+        if number >= len(graph.node):
+            return None
+        found = next((a for a in graph.node[number].attribute if a.name == attribute), None)
+        if found is None:
+            return None
+        graph = found.g if found.type == AttributeProto.GRAPH else found.graphs[index]
+    return graph
+
+
+def weight_type(tensor: TensorProto) -> TypeProto:
+    """The type of a weight."""
+    return tensor_type_proto(tensor.data_type, tuple(tensor.dims))

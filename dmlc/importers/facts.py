@@ -9,7 +9,7 @@ from dmlc.inference import Fact, Query, infer
 from dmlc.inference.fact import is_size, of_array
 from dmlc.inference.protos import ELEMENT_OF, of_type, takes_part
 from dmlc.ir import FOREIGN, Dim, DimTable, Tensor, TensorType, Value
-from dmlc.ops.constant import constant_of
+from dmlc.ops.constant import CONSTANT, constant_of
 
 
 class Facts:
@@ -38,6 +38,21 @@ class Facts:
             found = of_type(value.type, self._new_dim) if tensor is None else _of_constant(tensor, self._new_dim)
             self._of[value] = found
         return found
+
+    def have_elements(self, values: Sequence[Value | None]) -> bool:
+        """True if all values are so small that their elements are known, as far as they are."""
+        of = self._of
+        for value in values:
+            if value is None:
+                continue
+            fact = of.get(value)
+            if fact is None:
+                if value.producer is None or value.producer.op is not CONSTANT:
+                    return False  # no fact was learnt
+                fact = self.of(value)
+            if fact.elements is None:
+                return False
+        return True
 
     def learn(self, value: Value, fact: Fact) -> None:
         """Keep a fact. Elements that a node computes are not certain."""

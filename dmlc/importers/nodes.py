@@ -173,15 +173,11 @@ class NodeReader:
             if name:
                 value.name = name
                 self.scope.values[name] = value
-        if self._has_elements(reading) or not self.scope.facts.are_certain(reading.inputs):
+        known = self.scope.facts
+        if known.have_elements(reading.inputs) or not known.are_certain(reading.inputs):
             facts, certain = self._ask(reading, listed)
             self._record(node, certain)
             self._learn(node, facts, listed)
-
-    def _has_elements(self, reading: Reading) -> bool:
-        """True if all operands are so small that their elements are known, as far as they are."""
-        facts = self.scope.facts
-        return all(v is None or facts.of(v).elements is not None for v in reading.inputs)
 
     def _ask(self, reading: Reading, listed: Listed) -> tuple[list[Fact] | None, list[Fact]]:
         """The facts about the results by the operator's rule, None where it has none; and what of them is certain. A

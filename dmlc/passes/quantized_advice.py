@@ -63,7 +63,8 @@ def label(node: Node) -> str:
 
 
 def _repeated(graph: Graph) -> Node | None:
-    return next((node for node in graph if _is_repeated(node)), None)
+    passed = [op for op in graph.operations if hasattr(op.attributes, "op_type")]
+    return next((node for node in graph.nodes_of(passed) if _is_repeated(node)), None)
 
 
 def _is_repeated(node: Node) -> bool:

@@ -90,9 +90,11 @@ class Comparison:
 
 
 def sizes_of(type: TypeProto) -> list[int | None] | None:
+    """The sizes; None for an unknown rank. ONNX also writes -1 for a size that it does not know."""
     if not type.tensor_type.HasField("shape"):
         return None
-    return [d.dim_value if d.HasField("dim_value") else None for d in type.tensor_type.shape.dim]
+    dims = type.tensor_type.shape.dim
+    return [d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in dims]
 
 
 def agree(a: Sizes, b: Sizes) -> bool:

@@ -113,15 +113,17 @@ class Facts:
         operands: Sequence[Value | None],
         attributes: Mapping[str, Any],
         results: int,
-    ) -> tuple[list[Fact], str]:
-        """The facts about the results of a node, and its fault if there is one. Equal nodes have the same new dims."""
+    ) -> tuple[list[Fact], list[Fact], str]:
+        """The facts about the results of a node, those that its operator's rule alone gives, and its fault if there is
+        one. Equal nodes have the same new dims, and what was added to the facts of the first."""
         before = self._count
         facts = [None if v is None else self.of(v) for v in operands]
         found, fault = self._answer(op_type, domain, opset, facts, attributes, results, self._counted)
         if self._count > before:
             asked = tuple([(name, attributes[name]) for name in sorted(attributes)])
-            found = self._answers.setdefault((op_type, domain, opset, tuple(operands), results, asked), found)
-        return found, fault
+            key = (op_type, domain, opset, tuple(operands), results, asked)
+            return self._answers.setdefault(key, list(found)), found, fault
+        return found, list(found), fault
 
     def _counted(self) -> Dim:
         self._count += 1

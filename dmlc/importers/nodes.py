@@ -187,8 +187,7 @@ class NodeReader:
         facts = self.scope.facts
         attributes = asked_attributes(reading.attributes.values())
         asked = (reading.op_type, reading.domain, reading.opset, reading.inputs, attributes, len(reading.outputs))
-        found, fault = facts.ask(*asked)
-        certain = list(found)
+        found, certain, fault = facts.ask(*asked)
         if not facts.are_certain(reading.inputs):
             certain, fault = facts.ask_certain(*asked)
         if fault:

@@ -100,7 +100,7 @@ def test_nor_of_a_range_that_is_given_too_much() -> None:
     m.graph.initializer.extend(weight(name, n, "int64") for name, n in (("from", 2), ("to", LONG), ("step", 1)))
     m.graph.initializer.append(TensorProto(name="many", data_type=TensorProto.DOUBLE, dims=[1, 2, 0]))
     start = time.process_time()
-    with pytest.raises(DmlcError, match="it takes at most 3 operands, not 4"):
+    with pytest.raises(DmlcError, match="it takes 3 operands, not 4"):
         dmlc.compile(m, target="onnx").to_onnx()
     assert time.process_time() - start < 1.0
 

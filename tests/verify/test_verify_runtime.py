@@ -171,7 +171,7 @@ def test_code_that_runs_on_a_missing_runtime() -> None:
 
 def test_a_process_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     _PROCESS.stop()
-    monkeypatch.setattr("dmlc.verify.process.sys.executable", "/no/such/python")
+    monkeypatch.setattr("dmlc.workers.worker.sys.executable", "/no/such/python")
     verdict = verify_models(chain("Abs"), chain("Neg"))
     assert verdict.status == "not verified"
     assert "can be started" in verdict.reason

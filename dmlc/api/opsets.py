@@ -49,13 +49,28 @@ def imported(
     """
     from dmlc import importers
 
+    older = _defined_at(model, options, asked=asked)
+
     def graph_of(*, opaque: bool = False) -> Graph:
-        return importers.import_model(model, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
+        source = model if opaque else older
+        return importers.import_model(source, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
 
     program = _imported(model, graph_of, options, asked=asked)
     if asked:
         _require_kernels(program)
     return program
+
+
+def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> onnx.ModelProto:
+    """The model without operators that came after the target's opset and that its provider has no kernel for, nor for
+    most others at the model's own opset."""
+    from dmlc import importers
+
+    own = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
+    support = ProviderSupport(options.target, own)
+    if own <= options.opset or not (asked or support.exists):
+        return model
+    return importers.with_definitions(model, options.opset, lambda op_type: support.kernel(op_type) is None)
 
 
 def _imported(model: onnx.ModelProto, graph_of: Callable[..., Graph], options: Options, *, asked: bool) -> Program:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dmlc.importers.broken import blaming
+    from dmlc.importers.definitions import with_definitions
     from dmlc.importers.model import import_model, read_model
     from dmlc.importers.opset import choose_opset, lost_definition, says_flattened, why_to_stay
 
@@ -21,6 +22,7 @@ __all__ = [
     "read_model",
     "says_flattened",
     "why_to_stay",
+    "with_definitions",
 ]
 
 _HOMES = {
@@ -31,6 +33,7 @@ _HOMES = {
     "read_model": "model",
     "says_flattened": "opset",
     "why_to_stay": "opset",
+    "with_definitions": "definitions",
 }
 
 

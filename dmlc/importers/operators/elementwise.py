@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, Same, reads
 from dmlc.importers.types import DTYPE_OF
-from dmlc.ir import Operation, Tensor, Value
+from dmlc.ir import FOREIGN, Operation, Tensor, Value
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
 from dmlc.ops.attributes import attribute_specs
@@ -131,6 +131,13 @@ def _clip_bound(r: Reading, index: int, name: str, outermost: int | float) -> in
 def cast(r: Reading) -> Found:
     dtype = DTYPE_OF.get(r.integer("to", 0))
     return None if dtype is None else Made(CAST, [r.x], CastAttributes(to=dtype))
+
+
+@reads("CastLike")
+def cast_like(r: Reading) -> Found:
+    like = r.input(1)
+    known = like is not None and like.type.dtype is not FOREIGN and r.x.type.dtype is not FOREIGN
+    return Made(CAST, [r.x], CastAttributes(to=like.type.dtype)) if known and like is not None else None
 
 
 @reads("Identity")

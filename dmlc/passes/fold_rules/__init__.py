@@ -13,10 +13,17 @@ from dmlc.passes.fold_rules.around import AroundElementwise
 from dmlc.passes.fold_rules.branch import InlineBranch
 from dmlc.passes.fold_rules.evaluate import Evaluate
 from dmlc.passes.fold_rules.expands import DropExpand
-from dmlc.passes.fold_rules.moves import ReshapeChain, SliceChain, StandStill, TransposeChain, TransposeOfOnes
+from dmlc.passes.fold_rules.moves import (
+    ReshapeChain,
+    SliceChain,
+    SplitOffNothing,
+    StandStill,
+    TransposeChain,
+    TransposeOfOnes,
+)
 
 #: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
-MOVE_RULES = (StandStill(), ReshapeChain(), TransposeChain(), TransposeOfOnes())
+MOVE_RULES = (StandStill(), SplitOffNothing(), ReshapeChain(), TransposeChain(), TransposeOfOnes())
 
 __all__ = [
     "MOVE_RULES",
@@ -33,6 +40,7 @@ __all__ = [
     "ReshapeChain",
     "SameCast",
     "SliceChain",
+    "SplitOffNothing",
     "StandStill",
     "TransposeChain",
     "TransposeOfOnes",

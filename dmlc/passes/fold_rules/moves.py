@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import Dim, Graph, Node, Value
+import numpy as np
+
+from dmlc.ir import Dim, Graph, Node, Tensor, Value
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.move import (
     CONCAT,
     EXPAND,
@@ -19,6 +22,7 @@ from dmlc.ops.move import (
     PadAttributes,
     ReshapeAttributes,
     SliceAttributes,
+    SplitAttributes,
     TransposeAttributes,
 )
 from dmlc.passes.reduce_rules.moves import ones_between, reshape_ones
@@ -53,6 +57,31 @@ def _stands_still(node: Node) -> bool:
     if node.op is PAD:
         return not any(node.attributes_as(PadAttributes).pads)
     return True
+
+
+class SplitOffNothing(Rule[Match]):
+    """A split of which one part is the whole operand becomes it; the other parts are empty."""
+
+    name = "split-off-nothing"
+    roots = (SPLIT,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if len(node.results) < 2:
+            return None
+        axis, whole = node.attributes_as(SplitAttributes).axis, node.operand(0).type
+        parts = [value for value in node.results if value.shape[axis] != 0]
+        empty = [value for value in node.results if value.shape[axis] == 0 and value.uses]
+        stays = len(parts) == 1 and parts[0].type == whole
+        return Match(node) if stays and all(isinstance(d, int) for v in empty for d in v.shape) else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, x = match.root, match.root.operand(0)
+        return [x if v.type == x.type or not v.uses else _empty(v, rewriter) for v in root.results]
+
+
+def _empty(value: Value, rewriter: Rewriter) -> Value:
+    array = np.zeros([int(str(size)) for size in value.shape], value.type.dtype.numpy)
+    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
 
 
 _RESHAPES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))

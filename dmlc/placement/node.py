@@ -8,6 +8,7 @@ from dataclasses import field
 import numpy as np
 from onnx import NodeProto
 
+from dmlc.ir import Shape, product
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.values import Known, Scope, attribute, names_of, parameters, told_names
 from dmlc.records import dataclass
@@ -64,6 +65,17 @@ class Looked:
     is_of_kind: bool = False
 
 
+def is_split_gate(node: NodeProto, scope: Scope) -> bool:
+    """True if a Mul multiplies a result of a Split by the Sigmoid of a result of the same Split."""
+    if node.op_type != "Mul" or len(node.input) != 2:
+        return False
+    for x, gate in (node.input, node.input[::-1]):
+        sigmoid, split = scope.made_by.get(gate), scope.made_by.get(x)
+        if sigmoid is not None and sigmoid.op_type == "Sigmoid" and split is not None and split.op_type == "Split":
+            return scope.made_by.get(sigmoid.input[0]) is split
+    return False
+
+
 @dataclass(slots=True)
 class _Node:
     """A node and the types of its operands and results."""
@@ -82,6 +94,11 @@ class _Node:
     @property
     def label(self) -> str:
         return f"{self.domain}.{self.op}" if self.domain else self.op
+
+    @property
+    def is_gate(self) -> bool:
+        """True if it multiplies a result of a Split by the Sigmoid of a result of the same Split."""
+        return is_split_gate(self.proto, self.scope)
 
     @property
     def values(self) -> list[Known]:
@@ -292,7 +309,39 @@ def _holds(failure: Failure, node: _Node, row: ProviderRow, kernel: Kernel, lett
         return False
     if failure.operands_over is not None and len(node.proto.input) <= failure.operands_over:
         return False
-    return _attributes_hold(failure, node)
+    return _shapes_hold(failure, node, letters) and _attributes_hold(failure, node)
+
+
+def _shapes_hold(failure: Failure, node: _Node, letters: list[tuple[str, Known]]) -> bool:
+    """Whether the operands and results are there, and have the types and shapes, that the failure names."""
+    inputs, outputs = ([i for i, name in enumerate(names) if name] for names in (node.proto.input, node.proto.output))
+    if failure.given and failure.given.isdisjoint(inputs):
+        return False
+    if failure.results_given and failure.results_given.isdisjoint(outputs):
+        return False
+    if failure.mixed and len({v.dtype for letter, v in letters if letter in failure.mixed and v.dtype}) < 2:
+        return False
+    if failure.shapes_differ:
+        a, b = (node.operands[i].shape for i in failure.shapes_differ)
+        if a is None or b is None or not _broadcasts(a, b):
+            return False
+    if failure.ranks_under is not None and not (0 < (node.operands[0].rank or 0) < failure.ranks_under):
+        return False
+    if failure.resized_over is not None:
+        x, y = node.operands[0].shape, node.results[0].shape
+        if x is None or y is None or sum(a != 1 or b != 1 for a, b in zip(x, y, strict=False)) <= failure.resized_over:
+            return False
+    if failure.constant_scalar is not None:
+        index = failure.constant_scalar
+        known = node.operands[index]
+        if node.proto.input[index] not in node.scope.constant or known.shape is None or product(known.shape) != 1:
+            return False
+    return not failure.gates or node.is_gate
+
+
+def _broadcasts(a: Shape, b: Shape) -> bool:
+    """Whether two shapes that go together are not the same: open sizes of which neither is 1 are taken as equal."""
+    return len(a) != len(b) or any(m != n and (m == 1 or n == 1) for m, n in zip(a, b, strict=True))
 
 
 def _data(node: _Node, row: ProviderRow, kernel: Kernel) -> list[Known]:
@@ -316,6 +365,10 @@ def _attributes_hold(failure: Failure, node: _Node) -> bool:
             return False
     if any(text not in str(attribute(node.proto, name)) for name, text in (failure.contains or {}).items()):
         return False
+    if failure.letters_over is not None:
+        letters = {letter for letter in str(attribute(node.proto, "equation")) if letter.isalpha()}
+        if len(letters) <= failure.letters_over:
+            return False
     if not failure.negative:
         return True
     if failure.negative.startswith("i") and failure.negative[1:].isdecimal():

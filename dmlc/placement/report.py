@@ -14,7 +14,7 @@ from dmlc.ir import Dim, TensorType
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
-from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
+from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, is_split_gate, look_up
 from dmlc.placement.partition import Partitions
 from dmlc.placement.values import Scope, told_names
 from dmlc.records import dataclass
@@ -148,6 +148,8 @@ def _kind(node: NodeProto, scope: Scope) -> Any:
 
     What is known of values is one object where it is alike, so these are told apart by identity.
     """
+    if is_split_gate(node, scope):
+        return None
     names, attributes = node.input[:], []
     for attribute in node.attribute:
         if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
@@ -183,6 +185,7 @@ class _Work:
 
     def graph(self, graph: GraphProto, facts: GraphFacts, outer: Scope | None, path: str) -> None:
         scope = Scope.of_graph(facts, outer)
+        scope.made_by = {name: node for node in graph.node for name in node.output if name}
         fused = Partitions(self.partitions, bool(facts.inner))
         for node in graph.node:
             if node.op_type == "Constant" and node.domain in _DOMAINS:

@@ -81,6 +81,7 @@ class Scope:
     constant: set[str] = field(default_factory=set)
     on_cpu: set[str] = field(default_factory=set)
     kinds: dict[tuple[int, Shape | None, bytes], Known] = field(default_factory=dict)
+    made_by: dict[str, NodeProto] = field(default_factory=dict)
 
     @classmethod
     def of_graph(cls, facts: GraphFacts, outer: Scope | None = None) -> Scope:

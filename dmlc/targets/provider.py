@@ -58,7 +58,10 @@ _FAILURE: dict[str, Check] = {
     **dict.fromkeys(("attributes", "attributes_not"), maybe(map_of(is_plain))),
     "negative": is_text,
     **dict.fromkeys(("from", "until"), is_level),
-    "missing": list_of(is_count),
+    **dict.fromkeys(("missing", "given", "results_given", "shapes_differ"), list_of(is_count)),
+    **dict.fromkeys(("ranks_under", "resized_over", "letters_over", "constant_scalar"), maybe(is_count)),
+    "mixed": list_of(is_name),
+    "gates": is_flag,
 }
 _REWRITE: dict[str, Check] = {
     **dict.fromkeys(("pass", "makes", "source"), is_name),
@@ -150,6 +153,11 @@ class Failure:
     ``attributes`` have these values, ``attributes_not`` are given and have others,
     ``contains`` hold a text; ``negative`` names the attribute or
     the constant operand (``i1``) that holds a number below 0. One of the operands in ``missing`` is not given.
+    One of the operands in ``given``, or of the results in ``results_given``, is there; the shapes of the operands in
+    ``shapes_differ`` are known and not the same; the type parameters in ``mixed`` stand for several types. The first
+    operand has fewer axes than ``ranks_under``; more than ``resized_over`` axes have another size than 1 before or
+    after; an equation has more than ``letters_over`` letters; operand ``constant_scalar`` is a constant of one element.
+    With ``gates`` the node multiplies a result of a Split by the Sigmoid of a result of the same Split.
     The releases of onnxruntime from ``first_release`` to ``last_release`` have it, both included; empty: no bound.
     """
 
@@ -171,6 +179,15 @@ class Failure:
     operands_over: int | None = None
     contains: Mapping[str, str] | None = None
     missing: frozenset[int] = frozenset()
+    given: frozenset[int] = frozenset()
+    results_given: frozenset[int] = frozenset()
+    shapes_differ: tuple[int, ...] = ()
+    mixed: frozenset[str] = frozenset()
+    ranks_under: int | None = None
+    resized_over: int | None = None
+    letters_over: int | None = None
+    constant_scalar: int | None = None
+    gates: bool = False
     first_release: str = ""
     last_release: str = ""
 
@@ -339,6 +356,15 @@ def _failure(raw: dict[str, Any], file: str) -> Failure:
         operands_over=raw.get("operands_over"),
         contains=raw.get("contains"),
         missing=frozenset(raw.get("missing", ())),
+        given=frozenset(raw.get("given", ())),
+        results_given=frozenset(raw.get("results_given", ())),
+        shapes_differ=tuple(raw.get("shapes_differ", ())),
+        mixed=frozenset(raw.get("mixed", ())),
+        ranks_under=raw.get("ranks_under"),
+        resized_over=raw.get("resized_over"),
+        letters_over=raw.get("letters_over"),
+        constant_scalar=raw.get("constant_scalar"),
+        gates=raw.get("gates", False),
         first_release=raw.get("from", ""),
         last_release=raw.get("until", ""),
     )

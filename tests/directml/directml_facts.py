@@ -9,7 +9,8 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 _TYPES = {
-    "f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "i64": TensorProto.INT64, "u8": TensorProto.UINT8,
+    "f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "i32": TensorProto.INT32, "i64": TensorProto.INT64,
+    "u8": TensorProto.UINT8,
     "u32": TensorProto.UINT32, "bool": TensorProto.BOOL,
 }  # fmt: skip
 #: A model and its data.
@@ -87,6 +88,67 @@ def _einsum(equation: str, operands: int) -> Fact:
     return _model(("Einsum", {"equation": equation}), data, [("f32", [3, 3])], 12)
 
 
+def _given(op: str, shapes: list[list[int]], out: list[list[int]], opset: int = 17, **attributes: Any) -> Fact:
+    """A node of f32 operands, all fed; an empty shape is an operand that is absent."""
+    data = {f"x{i}": _of(*shape)["x"] for i, shape in enumerate(shapes) if shape}
+    made, feeds = _model((op, attributes), data, [("f32", shape) for shape in out if shape], opset)
+    node = made.graph.node[0]
+    node.input[:] = [f"x{i}" if shape else "" for i, shape in enumerate(shapes)]
+    names = iter([*node.output])
+    node.output[:] = [next(names) if shape else "" for shape in out]
+    return made, feeds
+
+
+def _gate() -> Fact:
+    made, data = _model(("Split", {"axis": 1}), _of(2, 4), [("f32", [2, 2]), ("f32", [2, 2])], 13)
+    gate = helper.make_node("Sigmoid", ["y1"], ["gate"])
+    made.graph.node.extend([gate, helper.make_node("Mul", ["y0", "gate"], ["y"])])
+    del made.graph.output[:]
+    made.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2]))
+    return made, data
+
+
+def _resize_of(shape: list[int], opset: int, **attributes: Any) -> Fact:
+    sizes = np.array([2 * size for size in shape])
+    roi, scales = np.zeros(0, np.float32), np.zeros(0, np.float32)
+    node = ("Resize", {"mode": "nearest", **attributes})
+    return _model(node, _of(*shape), [("f32", sizes.tolist())], opset, roi=roi, scales=scales, sizes=sizes)
+
+
+def _mixed_batch_norm() -> Fact:
+    one = np.ones(2, np.float32)
+    made, data = _model(
+        ("BatchNormalization", {}), _of(1, 2, 3), [("f32", [1, 2, 3])], 15, scale=one, bias=one, mean=one, variance=one
+    )
+    for info in (made.graph.input[0], made.graph.output[0]):
+        info.type.tensor_type.elem_type = TensorProto.FLOAT16
+    return made, {"x": data["x"].astype(np.float16)}
+
+
+def _group_attention(**attributes: Any) -> Fact:
+    made, data = _given(
+        "com.microsoft.GroupQueryAttention",
+        [[1, 2, 8], [1, 2, 8], [1, 2, 8]],
+        [[1, 2, 8], [1, 2, 2, 4], [1, 2, 2, 4]],
+        num_heads=2,
+        kv_num_heads=2,
+        **attributes,
+    )
+    lengths = {"lengths": np.array([1], np.int32), "total": np.array([2], np.int32)}
+    made.graph.initializer.extend([numpy_helper.from_array(array, name) for name, array in lengths.items()])
+    made.graph.node[0].input.extend(["", "", *lengths])
+    if attributes.get("do_rotary"):
+        tables = {name: np.ones((2, 2), np.float32) for name in ("cosines", "sines")}
+        made.graph.initializer.extend([numpy_helper.from_array(array, name) for name, array in tables.items()])
+        made.graph.node[0].input.extend(tables)
+    return made, data
+
+
+_ROWS = [[2, 3, 4], [2, 3, 4], [4]]
+_HEADS = [[1, 2, 8], [1, 2, 8], [1, 2, 8]]
+_MHA = "com.microsoft.MultiHeadAttention"
+_SKIP, _SKIP_RMS = "com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization"
+
 #: By the row's id.
 FACTS: dict[str, Callable[[], Fact]] = {
     "reduce-integers": lambda: _model(
@@ -122,6 +184,37 @@ FACTS: dict[str, Callable[[], Fact]] = {
     "rnn-layout": _rnn,
     "einsum-operands": lambda: _einsum("ab,bc,cd->ad", 3),
     "einsum-ellipsis": lambda: _einsum("...b,bc->...c", 2),
+    "cast-int-bool": lambda: _model(
+        ("Cast", {"to": TensorProto.BOOL}), {"x": np.array([0, 1, 256, -1])}, [("bool", [4])], 19
+    ),
+    "matmul-rank": lambda: _given("MatMul", [[2, 2, 1, 4, 6], [1, 2, 3, 6, 5]], [[2, 2, 3, 4, 5]]),
+    "fused-matmul-rank": lambda: _given(
+        "com.microsoft.FusedMatMul", [[2, 2, 2, 4, 6], [2, 2, 2, 6, 5]], [[2, 2, 2, 4, 5]]
+    ),
+    "split-gate": _gate,
+    "pow-int": lambda: _model(
+        ("Pow", {}), _of(2, 3, dtype="int32"), [("i32", [2, 3])], 15, exponent=np.array(3, np.int32)
+    ),
+    "trilu-rank": lambda: _given("Trilu", [[2, 2, 2, 3, 3]], [[2, 2, 2, 3, 3]]),
+    "resize-rank": lambda: _resize_of([2, 2, 2, 2, 2], 13),
+    "resize-aspect": lambda: _resize_of([1, 1, 2, 2], 18, keep_aspect_ratio_policy="not_larger"),
+    "einsum-letters": lambda: _given("Einsum", [[2, 1, 2, 1, 2], [1, 2, 1, 2]], [[2]], equation="abcde,fghi->a"),
+    "batch-norm-mixed": _mixed_batch_norm,
+    "simplified-norm-results": lambda: _given(
+        "SimplifiedLayerNormalization", [[2, 3, 4], [4]], [[2, 3, 4], [2, 3, 1]], stash_type=1
+    ),
+    "skip-norm-results": lambda: _given(_SKIP, _ROWS, [[2, 3, 4], [2, 3, 1]]),
+    "skip-norm-bias": lambda: _given(_SKIP_RMS, [*_ROWS, [4]], [[2, 3, 4]]),
+    "skip-norm-broadcast": lambda: _given(_SKIP, [[2, 3, 4], [1, 3, 4], [4]], [[2, 3, 4]]),
+    "lrn-rank-low": lambda: _given("LRN", [[2, 5, 4]], [[2, 5, 4]], size=3),
+    "lrn-rank": lambda: _given("LRN", [[2, 5, 2, 2, 3]], [[2, 5, 2, 2, 3]], size=3),
+    "mvn-epsilon": lambda: _given("MeanVarianceNormalization", [[2, 3, 2, 2]], [[2, 3, 2, 2]], 13, axes=[0, 2, 3]),
+    "mha-unidirectional": lambda: _given(_MHA, _HEADS, [[1, 2, 8]], num_heads=2, unidirectional=1),
+    "mha-scale": lambda: _given(_MHA, _HEADS, [[1, 2, 8]], num_heads=2, scale=0.0),
+    "gqa-rotary": lambda: _group_attention(do_rotary=1),
+    "gqa-window": lambda: _group_attention(local_window_size=1),
+    "gqa-softcap": lambda: _group_attention(softcap=2.0),
+    "gqa-smooth": lambda: _group_attention(smooth_softmax=1),
     "gelu": lambda: _model(("Gelu", {}), _of(2, 4), [("f32", [2, 4])], 20),
     "fast-gelu": lambda: _model(("com.microsoft.FastGelu", {}), _of(2, 4), [("f32", [2, 4])], 17),
 }

@@ -498,9 +498,17 @@ def test_moves_of_something_stay(op: Operation, attributes: dict[str, Any]) -> N
 def test_a_concat_of_two_and_a_split_in_two_stay() -> None:
     b = Building()
     x = b.input("x", (2, 3))
-    graph = b.done(b(CONCAT, x, x, axis=0), *b.node(SPLIT, x, axis=1, sizes=[3, 0]))
+    graph = b.done(b(CONCAT, x, x, axis=0), *b.node(SPLIT, x, axis=1, sizes=[2, 1]))
     check_numbers(PASS, graph)
     assert names(graph) == ["concat", "split"]
+
+
+@pytest.mark.parametrize("sizes", [[3, 0], [0, 3], [0, 3, 0]])
+def test_a_split_that_cuts_nothing_off_is_its_operand(sizes: list[int]) -> None:
+    b = Building()
+    graph = b.done(*b.node(SPLIT, b.input("x", (2, 3)), axis=1, sizes=sizes))
+    check_numbers(PASS, graph)
+    assert "split" not in names(graph)
 
 
 def test_reshapes_of_reshapes_become_one() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import repair_helpers as r
+from directml.directml_facts import FACTS
 
 import dmlc
 from dmlc.passes.inventory import all_rules
@@ -28,6 +29,11 @@ def one(op: str, shapes: list[list[Any]], out: list[Any] | None, *, opset: int =
     domain, _, op = op.rpartition(".")
     made = r.node(op, [*(name for name, *_ in inputs), *weights], ["y"], domain=domain, **rest)
     return r.model(made, inputs, [("y", r.FLOAT, out)], opset=opset, **weights)
+
+
+def power(exponent: int) -> Any:
+    made = r.node("Pow", ["x", "e"], ["y"])
+    return r.model(made, [("x", I32, [3])], [("y", I32, [3])], opset=15, e=np.array(exponent, np.int32))
 
 
 def of_f64(model: Any) -> Any:
@@ -139,6 +145,18 @@ CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
     ("pad-negative", "too many", lambda: pad(21, [2, 3], pads=np.array([-3, 0, 2, 0])), None, REFUSED),
     ("einsum-operands", "three", lambda: einsum("ij,jk,kl->il", *[[2, 2]] * 3), None, WARNED),
     ("einsum-ellipsis", "equal", lambda: einsum("...ij->...ji", [2, 3, 4]), None, REPAIRED),
+    *[
+        (name, "fact", lambda name=name: FACTS[name]()[0], None, want)
+        for want, names in (
+            (REPAIRED, "cast-int-bool matmul-rank split-gate pow-int trilu-rank skip-norm-bias skip-norm-broadcast"),
+            (REPAIRED, "lrn-rank lrn-rank-low"),
+            (REFUSED, "fused-matmul-rank resize-rank resize-aspect einsum-letters mha-unidirectional mha-scale"),
+            (REFUSED, "gqa-rotary gqa-window gqa-softcap gqa-smooth"),
+            (WARNED, "batch-norm-mixed simplified-norm-results skip-norm-results mvn-epsilon"),
+        )
+        for name in names.split()
+    ],
+    ("pow-int", "negative", lambda: power(-1), None, REFUSED),
     ("gelu", "none", lambda: one("Gelu", [[2, 3]], [2, 3]), None, REPAIRED),
     ("gelu", "tanh", lambda: one("Gelu", [[2, 3]], [2, 3], approximate="tanh"), None, REPAIRED),
     ("gelu", "f64", lambda: of_f64(one("Gelu", [[2, 3]], [2, 3])), None, WARNED),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dmlc.ops import ALL_OPERATIONS
-from dmlc.ops.binary import BINARY, EQUAL, MOD
+from dmlc.ops.binary import BINARY, EQUAL, MOD, POW
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import ERF, TANH, UNARY
@@ -20,6 +20,20 @@ TruthByComparison = Later(
     "dmlc.passes.repair_rules.casts:TruthByComparison", "truth-by-comparison", (CAST, OPAQUE), optional=False
 )
 BothBounds = Later("dmlc.passes.repair_rules.clip:BothBounds", "both-bounds", (CLIP, OPAQUE), optional=False)
+PowerByProducts = Later(
+    "dmlc.passes.repair_rules.powers:PowerByProducts", "power-by-products", (POW, OPAQUE), optional=False
+)
+MatMulOfMergedBatch = Later(
+    "dmlc.passes.repair_rules.merged_batch:MatMulOfMergedBatch", "merge-matmul-batch", (MATMUL,), optional=False
+)
+TriluOfMergedBatch = Later(
+    "dmlc.passes.repair_rules.merged_batch:TriluOfMergedBatch", "merge-trilu-batch", (OPAQUE,), optional=False
+)
+LrnOfFourAxes = Later(
+    "dmlc.passes.repair_rules.merged_batch:LrnOfFourAxes", "merge-lrn-axes", (OPAQUE,), optional=False
+)
+PlainSkipNorm = Later("dmlc.passes.repair_rules.skip_norm:PlainSkipNorm", "plain-skip-norm", (OPAQUE,))
+SlicesOfGate = Later("dmlc.passes.repair_rules.split_gate:SlicesOfGate", "slices-of-gate", (SPLIT,), optional=False)
 NothingToCompute = Later(
     "dmlc.passes.repair_rules.empty:NothingToCompute",
     "nothing-to-compute",
@@ -96,6 +110,12 @@ RULES: Sequence[Later] = (
     ForeignLogSumExp,
     ForeignMean,
     BothBounds,
+    PowerByProducts,
+    MatMulOfMergedBatch,
+    TriluOfMergedBatch,
+    LrnOfFourAxes,
+    PlainSkipNorm,
+    SlicesOfGate,
     *EMPTY_RULES,
     SpellEllipsis,
     DropIdleAttribute,

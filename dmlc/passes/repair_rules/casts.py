@@ -18,7 +18,7 @@ from dmlc.passes.rewrite import Match, Rewriter
 class TruthByComparison(RepairRule[Match]):
     """A cast of numbers to bool becomes Not(Equal(x, 0)), of which a NaN is true as it is in the cast."""
 
-    repairs = ("cast-bool", "cast-integer-bool")
+    repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.op is CAST:

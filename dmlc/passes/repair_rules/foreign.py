@@ -80,7 +80,7 @@ class _Axes:
 class ForeignTruth(RepairRule[Match]):
     """A cast to bool of an unknown rank becomes Not(Equal(x, 0)), which asks for no rank."""
 
-    repairs = ("cast-bool", "cast-integer-bool")
+    repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         op_type = next((name for name in ("Cast", "CastLike") if is_opaque(node, name)), None)

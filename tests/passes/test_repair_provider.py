@@ -1,0 +1,203 @@
+"""Repairs of nodes that DirectML refuses or computes wrongly by the provider's source: numbers, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import repair_helpers as r
+from directml.directml_facts import FACTS
+from onnx import parser
+
+import dmlc
+from dmlc.diagnostics import Source
+
+#: Repaired facts with the rule that repairs them.
+REPAIRED = {
+    "cast-int-bool": "truth-by-comparison",
+    "matmul-rank": "merge-matmul-batch",
+    "split-gate": "slices-of-gate",
+    "pow-int": "power-by-products",
+    "trilu-rank": "merge-trilu-batch",
+    "skip-norm-bias": "plain-skip-norm",
+    "skip-norm-broadcast": "plain-skip-norm",
+}
+
+
+def model(body: str, opset: int = 17) -> Any:
+    return parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}, "com.microsoft": 1]> g {body}')
+
+
+def data(*shape: int) -> np.ndarray:
+    return np.random.default_rng(7).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_repaired_node_keeps_its_numbers(name: str) -> None:
+    """ONNX Runtime's own kernel of the node is the measure: MatMul of five axes, Cast of 256 to bool."""
+    made, feeds = FACTS[name]()
+    program = dmlc.compile(made)
+    assert REPAIRED[name] in dict(r.fired(program))
+    assert not program.placement().findings
+    r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)
+
+
+@pytest.mark.parametrize("name", ["lrn-rank", "lrn-rank-low"])
+def test_lrn_of_other_than_four_axes(name: str) -> None:
+    """ONNX Runtime's CPU provider takes four axes only; the formula is the measure."""
+    made, feeds = FACTS[name]()
+    program = dmlc.compile(made)
+    assert "merge-lrn-axes" in dict(r.fired(program))
+    assert not program.placement().findings
+    x, half = feeds["x0"], 1
+    squares = np.pad(x**2, [(0, 0), (half, half), *[(0, 0)] * (x.ndim - 2)])
+    sums = sum(squares[:, i : i + x.shape[1]] for i in range(3))
+    want = x / (1 + 1e-4 / 3 * sums) ** 0.75
+    np.testing.assert_allclose(program.run(feeds, backend="cpu")["y0"], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([2, 3, 2, 4, 5], [2, 3, 2, 5, 3]),
+        ([2, 3, 2, 4, 5], [5, 3]),
+        ([4, 5], [2, 3, 2, 5, 3]),
+        ([2, 1, 2, 4, 5], [1, 3, 1, 5, 3]),
+        ([1, 1, 1, 4, 5], [2, 3, 2, 5, 3]),
+        ([2, 3, 2, 4, 5], [2, 5, 3]),
+        ([5], [2, 3, 2, 5, 3]),
+        ([2, 3, 2, 4, 5], [5]),
+        ([2, 1, 3, 1, 2, 4, 5], [2, 2, 1, 2, 1, 5, 3]),
+    ],
+)
+def test_matmul_of_many_axes(left: list[int], right: list[int]) -> None:
+    a, b = data(*left), data(*right)
+    out = list(np.matmul(a, b).shape)
+    made = model(f"(float{left} a, float{right} b) => (float{out} y) {{ y = MatMul(a, b) }}")
+    program = dmlc.compile(made)
+    assert not program.placement().findings
+    np.testing.assert_allclose(program.run({"a": a, "b": b}, backend="cpu")["y"], np.matmul(a, b), rtol=1e-4, atol=1e-5)
+    (node,) = [n for n in program.to_onnx().graph.node if n.op_type == "MatMul"]
+    ranks = {info.name: len(info.type.tensor_type.shape.dim) for info in program.to_onnx().graph.value_info}
+    assert all(ranks.get(name, 0) <= 4 for name in (*node.input, *node.output))
+
+
+def test_matmul_of_many_axes_and_open_sizes() -> None:
+    source = Source(
+        "m.dml",
+        "model m(a: f32[N, 2, M, 4, 5], b: f32[1, 2, 1, 5, 3]) -> (y) {\n    return matmul(a, b)\n}\n",
+    )
+    program = dmlc.compile(source)
+    assert not program.placement().fails
+    a, b = data(2, 2, 3, 4, 5), data(1, 2, 1, 5, 3)
+    np.testing.assert_allclose(program.run({"a": a, "b": b}, backend="cpu")["y"], a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_matmul_of_four_axes_stays() -> None:
+    made = model("(float[2,3,4,5] a, float[2,3,5,6] b) => (float[2,3,4,6] y) { y = MatMul(a, b) }")
+    assert r.operators(r.left_alone(made, "merge-matmul-batch")) == ["MatMul"]
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("k", [-1, 0, 1])
+def test_trilu_of_many_axes(upper: int, k: int) -> None:
+    made = model(f"(float[2,2,2,3,4] a) => (float[2,2,2,3,4] y) {{ k = Constant<value = int64 {{{k}}}>()"
+                 f" y = Trilu<upper = {upper}>(a, k) }}")  # fmt: skip
+    x = data(2, 2, 2, 3, 4)
+    program = dmlc.compile(made)
+    assert not program.placement().findings
+    np.testing.assert_array_equal(program.run({"a": x}, backend="cpu")["y"], r.run(made, {"a": x})["y"])
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 7, 10])
+@pytest.mark.parametrize("kind", ["int32", "int64", "float"])
+def test_power_of_integers(exponent: int, kind: str) -> None:
+    made = model(f"(int32[6] a) => (int32[6] y) {{ k = Constant<value = {kind}[1] {{{exponent}}}>() y = Pow(a, k) }}")
+    x = np.array([-3, -1, 0, 1, 2, 5], np.int32)
+    program = dmlc.compile(made)
+    assert "Pow" not in r.operators(program)
+    np.testing.assert_array_equal(program.run({"a": x}, backend="cpu")["y"], x**exponent)
+
+
+def test_power_that_is_not_of_a_constant_or_not_of_integers_stays() -> None:
+    for body in (
+        "(int32[6] a, int32[6] b) => (int32[6] y) { y = Pow(a, b) }",
+        "(float[6] a) => (float[6] y) { k = Constant<value = float {3.5}>() y = Pow(a, k) }",
+    ):
+        program = r.left_alone(model(body), "power-by-products")
+        assert r.operators(program) == ["Pow"]
+        assert not program.placement().fails
+
+
+GATES = {
+    "the other half": ("s, u = Split<axis = 1>(x) v = Sigmoid(u) y = Mul(s, v)", True),
+    "the same half": ("s, u = Split<axis = 1>(x) v = Sigmoid(u) y = Mul(u, v)", True),
+    "the other way round": ("s, u = Split<axis = 1>(x) v = Sigmoid(s) y = Mul(v, u)", True),
+    "between": ("s, u = Split<axis = 1>(x) w = Exp(s) v = Sigmoid(u) y = Mul(w, v)", False),
+    "no sigmoid": ("s, u = Split<axis = 1>(x) v = Tanh(u) y = Mul(s, v)", False),
+    "a sum": ("s, u = Split<axis = 1>(x) v = Sigmoid(u) y = Add(s, v)", False),
+    "another tensor": (
+        "z = Exp(x) s, u = Split<axis = 1>(x) p, q = Split<axis = 1>(z) v = Sigmoid(q) y = Mul(s, v)",
+        False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+@pytest.mark.parametrize("form", GATES)
+def test_gate_of_a_split(form: str, opset: int) -> None:
+    body, is_gate = GATES[form]
+    if opset >= 18:
+        body = body.replace("<axis = 1>", "<axis = 1, num_outputs = 2>")
+    made = model(f"(float[2,6] x) => (float[2,3] y) {{ {body} }}", opset)
+    program = dmlc.compile(made)
+    assert ("slices-of-gate" in dict(r.fired(program))) == is_gate
+    assert ("Split" in r.operators(program)) != is_gate
+    assert not program.placement().fails
+    x = data(2, 6)
+    r.same(r.run(made, {"x": x}), program.run({"x": x}, backend="cpu"), 1e-6)
+
+
+def test_gate_is_refused_where_the_split_stays() -> None:
+    """The report knows the gate of a model that is not compiled."""
+    made, _ = FACTS["split-gate"]()
+    from dmlc.placement.report import placement
+    from dmlc.targets import load_target
+
+    (found,) = [finding for _, finding in placement(made, load_target("directml")).findings]
+    assert (found.effect, "a * sigmoid(b)" in found.limit) == ("wrong", True)
+
+
+def test_equality_of_bools() -> None:
+    made = model("(bool[4] a, bool[4] b) => (bool[4] y) { y = Equal(a, b) }")
+    program = dmlc.compile(made)
+    assert r.operators(program) == ["Xor", "Not"]
+    assert program.placement().count("cpu") == 0
+    a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    np.testing.assert_array_equal(program.run({"a": a, "b": b}, backend="cpu")["y"], a == b)
+    numbers = model("(int32[4] a, int32[4] b) => (bool[4] y) { y = Equal(a, b) }")
+    assert r.operators(r.left_alone(numbers, "equality-of-truths")) == ["Equal"]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("(float[1,1,2,2] x) => (float[1,1,4,4] y) { s = Constant<value = int64[4] {1,1,4,4}>()"
+         ' y = Resize<mode = "nearest", keep_aspect_ratio_policy = "stretch">(x, , , s) }', "stretch"),
+        ("(float[1,2,1,2,2,3] x) => (float[1,2,1,2,4,6] y) { s = Constant<value = float[6] {1,1,1,1,2,2}>()"
+         ' y = Resize<mode = "nearest">(x, , s) }', "axes of one element"),
+        ('(float[2,2,2] x, float[2,2] z) => (float[2] y) { y = Einsum<equation = "abc,de->a">(x, z) }', "five letters"),
+        ("(float[1,2,3] x) => (float[1,2,3] y) { s = Constant<value = float[2] {1,1}>()"
+         " y = BatchNormalization(x, s, s, s, s) }", "one type"),
+        ("(float[2,3,4] x, float[4] g) => (float[2,3,4] y) { y = com.microsoft.SkipLayerNormalization(x, x, g) }",
+         "equal shapes"),
+        ("(float[2,4,3,3] x) => (float[2,4,3,3] y) { y = LRN<size = 3>(x) }", "four axes"),
+        ("(float[1,2,8] x) => (float[1,2,8] y)"
+         " { y = com.microsoft.MultiHeadAttention<num_heads = 2, unidirectional = 0, scale = 0.5>(x, x, x) }", "read"),
+    ],
+)  # fmt: skip
+def test_near_misses_are_fine(body: str, what: str) -> None:
+    program = dmlc.compile(model(body, 18))
+    assert not program.placement().findings, what
+    assert not program.diagnostics, what

@@ -39,6 +39,8 @@ class Emitter(SizeWriter):
                 f"a reshape to [{', '.join(map(str, want))}], whose sizes may be 0, needs opset 14",
                 help="compile with --opset 14, or declare the dims as 1 or more",
             )
+        for size in want:
+            self.merge(size, name, have)
         return self.op("Reshape", [name, self.sizes(want)], allowzero=1)
 
     def _spell(self, have: Shape, want: Shape) -> tuple[Dim, ...] | None:

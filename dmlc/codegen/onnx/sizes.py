@@ -13,7 +13,7 @@ from onnx import GraphProto
 from dmlc.codegen.onnx.writer import NodeWriter
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Dim, DimExpr, ForeignType, Graph, Node, Value, symbol
+from dmlc.ir import Dim, DimExpr, ForeignType, Graph, Node, Value, product, symbol
 from dmlc.ir.dim import FloorDiv
 from dmlc.ir.dtype import i64
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
@@ -84,6 +84,18 @@ class SizeWriter(NodeWriter):
             return self.ints([size])
         found = self._ones.get(size)
         return self._keep((size,), self._expression(size)) if found is None else found
+
+    def merge(self, size: Dim, name: str, shape: Sizes) -> None:
+        """Compute a size that joins consecutive axes of the named value as their product, where nothing has it yet."""
+        if isinstance(size, int) or size.name is not None or size in self._ones or size in self._holders:
+            return
+        for start in range(len(shape) - 1):
+            for end in range(start + 2, len(shape) + 1):
+                if product(shape[start:end]) == size:
+                    whole = end - start == len(shape)
+                    listed = self._shape(name) if whole else self._read(name, start, end, f"dims_of_{name}")
+                    self._ones[size] = self.op("ReduceProd", [listed], keepdims=1)
+                    return
 
     def size_scalar(self, size: Dim) -> str:
         """A size as an i64 scalar."""

@@ -90,3 +90,22 @@ def test_a_size_that_is_divided_is_inferred() -> None:
     assert "Div" not in kinds(artifact)
     found = run(session(artifact.payload), bench.feeds)
     np.testing.assert_array_equal(next(iter(found.values())), np.arange(12).reshape(2, 6))
+
+
+@pytest.mark.parametrize("opset", [14, 15, 21])
+def test_a_size_that_joins_axes_is_their_product(opset: int) -> None:
+    """Two sizes of (N + 1) // 2 and one of M are multiplied as they stand, not as sums of products."""
+    bench = Bench(opset)
+    for name in "NM":
+        bench.graph.declare_dim(name, (0, 9))
+    half = (N + 1) // 2 + 1
+    x = bench.feed(np.ones((5, 3), np.float32), ["N", "M"])
+    wide = bench(index.FULL, shape=[N, half, M + 1, 2], value=2, dtype=f32)
+    flat = bench(move.RESHAPE, bench(elementwise.EXP, wide), shape=[N, half * (M + 1), 2])
+    bench.show("y", bench(elementwise.EXP, x), flat)
+    graph = bench.done()
+    want = evaluate(graph, bench.feeds)
+    artifact = lower(graph, "cpu", opset)
+    assert_same(run(session(artifact.payload), bench.feeds), want)
+    assert kinds(artifact).count("ReduceProd") == 1
+    assert "Mul" not in kinds(artifact)

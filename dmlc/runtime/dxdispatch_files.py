@@ -59,6 +59,9 @@ def write(
 def _read(file: Path, name: str, wanted: np.dtype[np.generic]) -> Array:
     """An input that is there; bools may be bytes. Raises ``DmlcError`` E0422 for what DxDispatch cannot read."""
     array = files.load_array(file, None, name)
+    if array.dtype.byteorder == ">":
+        message = f"{file} holds big-endian numbers, which DxDispatch reads as others"
+        raise fail(codes.BAD_ARRAY_FILE, message, help="save array.astype(array.dtype.newbyteorder('<')) of it")
     if not array.flags.c_contiguous:
         message = f"{file} is in Fortran order, which DxDispatch does not read"
         raise fail(codes.BAD_ARRAY_FILE, message, help="save np.ascontiguousarray(...) of it")

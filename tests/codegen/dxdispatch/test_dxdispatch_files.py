@@ -284,7 +284,12 @@ def test_inputs_of_the_user_stay(head: Path, capsys: pytest.CaptureFixture[str])
     assert np.load("my.dxdispatch/c.npy").dtype == bool
     np.testing.assert_array_equal(run_file("my.dxdispatch.json")["my.dxdispatch/out/any.npy"], [1])
     before = Path("my.dxdispatch.json").read_text()
-    for wrong, code in ((x[:1], "E0425"), (x.astype(np.float64), "E0424"), (np.asfortranarray(x), "E0422")):
+    for wrong, code in (
+        (x[:1], "E0425"),
+        (x.astype(np.float64), "E0424"),
+        (np.asfortranarray(x), "E0422"),
+        (x.astype(">f4"), "E0422"),
+    ):
         np.save("my.dxdispatch/x.npy", wrong)
         capsys.readouterr()
         assert main(COMPILE) == 1

@@ -73,13 +73,11 @@ def _unary(
     onnx: str,
     directml: str,
     notes: Mapping[str, str],
-    special: tuple[str, ...] = (),
     source: str = "",
     attributes: type[Attributes] = Attributes,
     **facts: Any,
 ) -> UnaryOperation:
-    """Declare an operation whose result has the operand's type. ``special`` names the code generators (``onnx``,
-    ``directml``) that have a lowering of their own."""
+    """Declare an operation whose result has the operand's type."""
     names = tuple(f.name for f in dataclasses.fields(attributes))
     return UnaryOperation(
         name=name,
@@ -91,8 +89,8 @@ def _unary(
         source=source or f"DML_{directml}_OPERATOR_DESC; ONNX {onnx}",
         notes=notes,
         function=function,
-        onnx="" if "onnx" in special else onnx,
-        directml="" if "directml" in special else directml,
+        onnx=onnx,
+        directml=directml,
         **facts,
     )
 
@@ -158,7 +156,8 @@ _WRAPS = {**_NAN, "overflow": "of the type's lowest value it wraps to itself"}
 _NOT_OF_INFINITY = {**_NAN, "domain": "of an infinity it is NaN"}
 
 ABS = _unary(
-    "abs", NUMERIC, np.abs, "The absolute value.", onnx="Abs", directml="ELEMENT_WISE_ABS", special=("directml",),
+    "abs", NUMERIC, np.abs, "The absolute value.", onnx="Abs", directml="",
+    source="DML_ELEMENT_WISE_ABS_OPERATOR_DESC; ONNX Abs",
     numpy="abs", rounding="exact", bounds=(0, math.inf), notes=_WRAPS,
 )  # fmt: skip
 NEG = _unary(
@@ -218,8 +217,8 @@ SIGMOID = _unary(
     rises=True, bounds=(0, 1), notes={**_NAN, "overflow": "none: 0 and 1 at the ends"},
 )  # fmt: skip
 RELU = _unary(
-    "relu", SIGNED, _relu, "x where it is positive, else 0.", onnx="Relu", directml="ACTIVATION_RELU",
-    special=("directml",), rounding="exact", rises=True, bounds=(0, math.inf),
+    "relu", SIGNED, _relu, "x where it is positive, else 0.", onnx="Relu", directml="",
+    source="DML_ACTIVATION_RELU_OPERATOR_DESC; ONNX Relu", rounding="exact", rises=True, bounds=(0, math.inf),
     notes={"nan": "NaN gives NaN in the reference"},
 )  # fmt: skip
 ERF = _unary(
@@ -258,8 +257,8 @@ IS_INF = _test(
     directml="ELEMENT_WISE_IS_INFINITY", directml_fields={"InfinityMode": "DML_IS_INFINITY_MODE_EITHER"},
 )  # fmt: skip
 NOT = _unary(
-    "not", BITS, np.invert, "Logical not of bool; all bits flipped of an integer.", onnx="Not",
-    directml="ELEMENT_WISE_LOGICAL_NOT", special=("onnx", "directml"), symbol="!", numpy="invert", rounding="exact",
+    "not", BITS, np.invert, "Logical not of bool; all bits flipped of an integer.", onnx="",
+    directml="", symbol="!", numpy="invert", rounding="exact",
     source="DML_ELEMENT_WISE_LOGICAL_NOT_OPERATOR_DESC, DML_ELEMENT_WISE_BIT_NOT_OPERATOR_DESC; ONNX Not, BitwiseNot",
     notes={},
 )  # fmt: skip

@@ -53,7 +53,9 @@ def imported(
 
     def graph_of(*, opaque: bool = False) -> Graph:
         source = model if opaque else older
-        return importers.import_model(source, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
+        graph = importers.import_model(source, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
+        graph.reader = None if opaque else importers.read_again
+        return graph
 
     program = _imported(model, graph_of, options, asked=asked)
     if asked:

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dmlc.importers.again import read_again
     from dmlc.importers.broken import blaming
     from dmlc.importers.definitions import with_definitions
     from dmlc.importers.model import import_model, read_model
@@ -19,6 +20,7 @@ __all__ = [
     "choose_opset",
     "import_model",
     "lost_definition",
+    "read_again",
     "read_model",
     "says_flattened",
     "why_to_stay",
@@ -30,6 +32,7 @@ _HOMES = {
     "choose_opset": "opset",
     "import_model": "model",
     "lost_definition": "opset",
+    "read_again": "again",
     "read_model": "model",
     "says_flattened": "opset",
     "why_to_stay": "opset",

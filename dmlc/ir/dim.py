@@ -206,6 +206,9 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         terms = _terms(a)
         if all(c % b == 0 for c in terms.values()):
             return _make({m: c // b for m, c in terms.items()})
+        whole = terms.get((), 0) // b
+        if whole:  # (n - 1) // 2 becomes (n + 1) // 2 - 1: one form for both, and fewer numerators below 0
+            return floordiv(a - whole * b, b) + whole
     elif len(b.terms) == 1:
         monomial, coefficient = b.terms[0]
         quotient = _divide_monomial(_terms(a), monomial, coefficient)

@@ -7,8 +7,8 @@ the topological order right. Values are inferred when they are made, so a graph 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from dmlc.diagnostics import Diagnostic, Span
 from dmlc.ir.dim import Dim, DimTable, Interval, substitute
@@ -18,6 +18,10 @@ from dmlc.ir.types import TensorType
 from dmlc.records import dataclass
 
 A = TypeVar("A", bound=Attributes)
+
+
+#: Reads an opaque node again: a graph that computes its results, and the operands that the graph's inputs stand for.
+Reader: TypeAlias = "Callable[[Node], tuple[Graph, list[Value]] | None]"
 
 
 class Value:
@@ -192,7 +196,8 @@ class Graph:
     ``metadata`` is free text that code generators pass on. ``defaults`` are the data of inputs that need not be fed,
     ``origin`` is what an imported model says beside its nodes, ``notes`` are sentences for the artifact's report.
     ``advice`` are diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
-    regions.
+    regions. ``reader`` reads an opaque node of an imported model again; ``retyped`` are the nodes of which an operand
+    got another type, and which were not inferred anew since, ``outdated`` those of them that only the reader can infer.
     """
 
     def __init__(self, name: str, *, opset: int = 21) -> None:
@@ -207,6 +212,9 @@ class Graph:
         self.notes: list[str] = []
         self.advice: list[Diagnostic] = []
         self.with_regions: dict[Node, None] = {}
+        self.reader: Reader | None = None
+        self.retyped: dict[Node, None] = {}
+        self.outdated: dict[Node, None] = {}
         self.output = Node(OUTPUT, (), OutputAttributes(), (), (), ())
         self.output.graph = self
         self._first: Node | None = None
@@ -350,11 +358,42 @@ class Graph:
         if value is not None:
             value.uses[node, index] = None
 
+    def drop_captures(self, node: Node) -> bool:
+        """Let the graphs inside a node no longer capture what they do not use; whether one captured such a value."""
+        gone: set[int] = set()
+        for region in node.regions:
+            gone |= {place for value, place in zip(region.captured, region.captures, strict=True) if not value.uses}
+            gone -= {place for value, place in zip(region.captured, region.captures, strict=True) if value.uses}
+        if not gone:
+            return False
+        for place, value in enumerate(node.operands):
+            if value is not None:
+                del value.uses[node, place]
+        kept = [place for place in range(len(node.operands)) if place not in gone]
+        moved = {place: number for number, place in enumerate(kept)}
+        node.operands = tuple([node.operands[place] for place in kept])
+        for place, value in enumerate(node.operands):
+            if value is not None:
+                value.uses[node, place] = None
+        regions = []
+        for region in node.regions:
+            inner, formals = region.graph, region.formals
+            held = [v for v, place in zip(region.captured, region.captures, strict=True) if place in moved]
+            inner.inputs = [*formals, *held]
+            for number, value in enumerate(inner.inputs):
+                value.index = number
+            captures = tuple([moved[place] for place in region.captures if place in moved])
+            regions.append(Region(region.attribute, inner, captures))
+        node.regions = tuple(regions)
+        return True
+
     def replace_all_uses(self, old: Value, new: Value) -> None:
         """Let every user of ``old`` use ``new``, which provides the sizes that ``old`` does; a user's name moves along
         where ``new`` has none."""
         if old is new:
             return
+        if old.type != new.type:
+            self.retyped.update(dict.fromkeys(old.users))
         for node, index in list(old.uses):
             self.set_operand(node, index, new)
         new.provides += old.provides
@@ -435,6 +474,7 @@ class Graph:
         out.origin = self.origin
         out.notes = list(self.notes)
         out.advice = list(self.advice)
+        out.reader = self.reader
         mapping: dict[Value | None, Any] = {None: None}
         for value in self.inputs:
             type = value.type
@@ -516,6 +556,7 @@ def _flat(graph: Graph) -> Iterator[Any]:
         "metadata": graph.metadata,
         "origin": graph.origin,
         "notes": graph.notes,
+        "reader": graph.reader,
     }
     yield [(v.type, v.name, v.span) for v in graph.inputs]
     yield nodes

@@ -28,6 +28,8 @@ class Dce(Pass):
         if not context.wants(self.name):
             return False
         changed = False
+        for node in graph.with_regions:
+            changed |= graph.drop_captures(node)
         gone: list[str] = []
         provided = {name for node in graph for value in node.results for name, _ in value.provides}
         asked: set[str] = set()

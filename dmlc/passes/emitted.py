@@ -20,8 +20,8 @@ from dmlc.targets.support import ProviderSupport
 _CASTS = 2
 #: More than any pattern has: the operation cannot be computed in that dtype at all.
 _NEVER = 1000
-#: The nodes of a log-sum-exp with the maximum taken out and kept finite.
-_SHIFTED = 8
+#: The nodes of a log-sum-exp with the maximum taken out and kept finite; one more where a sum is cheaper alone.
+_SHIFTED = 7
 
 
 class NodeCount:
@@ -34,6 +34,7 @@ class NodeCount:
         table = kernel_table(context.target)
         self.target = context.target
         self.opset = context.opset
+        self._shifted = _SHIFTED + (context.target.costs is not None)
         self._support = ProviderSupport(context.target, context.opset)
         self._facts = None if table is None else Facts(table, context.opset, context.target)
 
@@ -49,7 +50,7 @@ class NodeCount:
         if op in (SOFTMAX, LOG_SOFTMAX):
             count = self._softmax(op, x, axes, imported)
         elif op is REDUCE_LOG_SUM_EXP and not (imported and self.target.portable):
-            count = _SHIFTED
+            count = self._shifted
         else:
             count = 1
         return count + self._casts(op, dtype)
@@ -80,7 +81,7 @@ class NodeCount:
             origin: Any = node.origin
             as_it_is = unchanged(origin.proto, origin.version, self.opset)
             if not as_it_is or self._support.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype):
-                return _SHIFTED + _CASTS * (x.type.dtype is f16)
+                return self._shifted + _CASTS * (x.type.dtype is f16)
         return 1
 
     def _casts(self, op: Operation, dtype: DType) -> int:

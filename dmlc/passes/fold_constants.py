@@ -18,6 +18,7 @@ from dmlc.passes.fold_rules import (
     Inverse,
     KnownTruth,
     NeutralOperand,
+    ReadAgain,
     SameCast,
     SliceChain,
 )
@@ -55,6 +56,7 @@ class FoldConstants(Pass):
             Idempotent(),
             InlineBranch(),
             DropExpand(),
+            ReadAgain(),
             *MOVE_RULES,
             SliceChain(),
             AroundElementwise(),

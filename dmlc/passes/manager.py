@@ -133,22 +133,77 @@ class PassManager(Pass):
     def run(self, graph: Graph, context: PassContext) -> bool:
         changed = False
         for step in self.passes:
-            missing = [p for p in step.requires if p not in context.properties]
-            if missing:
-                raise _bug(f"pass {step.name} runs before what it requires: {', '.join(missing)}")
-            before = _text(graph) if context.verify else ""
-            if context.progress is not None:
-                context.progress(step.name)
-            start = time.perf_counter()
-            did = _run(step, graph, context)
-            context.timings.append((step.name, time.perf_counter() - start, did))
-            context.properties.update(step.ensures)
-            if context.verify:
-                _check(step, graph, before, did)
-            if context.after_pass is not None:
-                context.after_pass(step.name, graph)
-            changed |= did
+            changed |= _take(step, graph, context)
         return changed
+
+
+#: A fixed point is given up after so many rounds: two passes that undo each other would go on for ever.
+MOST_ROUNDS = 16
+
+
+@dataclass(frozen=True)
+class FixedPoint(PassManager):
+    """Runs passes in order, again and again, until none of them changes anything.
+
+    A pass leaves nothing to do for itself, so it runs again only after another one changed the graph: where the first
+    round changes nothing, there is no second. A remark stands until its rule fires at its node, or reports it anew.
+    With ``context.verify``, raises I0901 where the passes come to no end.
+    """
+
+    name: ClassVar[str] = "fixed-point"
+    summary: ClassVar[str] = "Run passes until none of them changes anything."
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        changes, seen = 0, [-1] * len(self.passes)
+        remarks: list[list[Remark]] = [[] for _ in self.passes]
+        for _ in range(MOST_ROUNDS):
+            for number, step in enumerate(self.passes):
+                if seen[number] == changes:
+                    continue
+                told, fired = len(context.remarks), len(context.ledger)
+                changes += _take(step, graph, context)
+                seen[number] = changes
+                new = context.remarks[told:]
+                if remarks[number]:
+                    over = _keys(new) | {(e.rule, name) for e in context.ledger[fired:] for name in e.before[:1]}
+                    context.remarks = [*_still_true(context.remarks[:told], remarks[number], over), *new]
+                remarks[number] = [*remarks[number], *new]
+            if all(have == changes for have in seen):
+                return changes > 0
+        if context.verify:
+            raise _bug(f"the passes do not come to an end: {', '.join(step.name for step in self.passes)}")
+        return True
+
+
+def _keys(remarks: Sequence[Remark]) -> set[tuple[str, str]]:
+    return {(remark.rule, remark.node) for remark in remarks if not remark.chosen}
+
+
+def _still_true(remarks: Sequence[Remark], own: Sequence[Remark], over: set[tuple[str, str]]) -> list[Remark]:
+    """The remarks but those that a pass made itself in an earlier round and that are over."""
+    gone = {id(remark) for remark in own if not remark.chosen and (remark.rule, remark.node) in over}
+    return [remark for remark in remarks if id(remark) not in gone]
+
+
+def _take(step: Pass, graph: Graph, context: PassContext) -> bool:
+    """One pass in its turn: whether it changed anything. The passes of a manager are timed one by one."""
+    missing = [p for p in step.requires if p not in context.properties]
+    if missing:
+        raise _bug(f"pass {step.name} runs before what it requires: {', '.join(missing)}")
+    if isinstance(step, PassManager):
+        return step.run(graph, context)
+    before = _text(graph) if context.verify else ""
+    if context.progress is not None:
+        context.progress(step.name)
+    start = time.perf_counter()
+    did = _run(step, graph, context)
+    context.timings.append((step.name, time.perf_counter() - start, did))
+    context.properties.update(step.ensures)
+    if context.verify:
+        _check(step, graph, before, did)
+    if context.after_pass is not None:
+        context.after_pass(step.name, graph)
+    return did
 
 
 def _run(step: Pass, graph: Graph, context: PassContext) -> bool:
@@ -157,6 +212,7 @@ def _run(step: Pass, graph: Graph, context: PassContext) -> bool:
     if step.inner_graphs:
         for node in list(graph.with_regions):
             for region in node.regions:
+                region.graph.reader = graph.reader
                 did |= _run(step, region.graph, context)
     return step.run(graph, context) or did
 

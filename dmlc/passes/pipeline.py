@@ -19,7 +19,7 @@ from dmlc.passes.hoist import Hoist
 from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
-from dmlc.passes.manager import Pass, PassManager
+from dmlc.passes.manager import FixedPoint, Pass, PassManager
 from dmlc.passes.quantized_advice import QuantizedAdvice
 from dmlc.passes.recognize_reduce import RecognizeReduce
 from dmlc.passes.repair import Repair
@@ -51,7 +51,9 @@ def default_pipeline(
         # A hardmax that is asked for as argmax and one_hot is that first.
         passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
     if target.provider is not None:
-        passes.append(Repair())
+        # A repair may undo another, or the operation that it stands beside.
+        again = (_folding(limits), CanonicalizeReduce(max_rank=target.max_rank), Cse(), Dce())
+        passes.append(FixedPoint((Repair(), *again)))
     if target.kernels is not None:
         passes.append(Legalize())
     passes += [Cse(), Dce()]
@@ -69,7 +71,7 @@ def fusions(
     are what users ask for by these names.
     """
     first: list[Pass] = []
-    last: list[Pass] = [Dce()]
+    last: list[Pass] = []
     if narrow_f64:
         from dmlc.passes.narrow_f64 import NarrowF64
 
@@ -77,13 +79,21 @@ def fusions(
     if accumulate_f32:
         from dmlc.passes.accumulate_f32 import AccumulateF32
 
-        last.insert(0, AccumulateF32())
+        last += [AccumulateF32(), Dce()]
     return (
         *first,
         InferShapes(),
         Dce(),
         EmptyAdvice(),
-        FoldConstants(max_elements=limits.folded_elements, max_bytes=limits.folded_bytes),
+        FixedPoint(_rewrites(max_rank, limits)),
+        *last,
+    )
+
+
+def _rewrites(max_rank: int | None, limits: Limits) -> tuple[Pass, ...]:
+    """The rewrites that feed each other."""
+    return (
+        _folding(limits),
         Cse(),
         FoldConv(),
         CanonicalizeReduce(max_rank=max_rank),
@@ -97,5 +107,9 @@ def fusions(
         CanonicalizeReduce(max_rank=max_rank),
         ShareReductions(),
         SharePrefixes(),
-        *last,
+        Dce(),
     )
+
+
+def _folding(limits: Limits) -> FoldConstants:
+    return FoldConstants(max_elements=limits.folded_elements, max_bytes=limits.folded_bytes)

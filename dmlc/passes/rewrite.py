@@ -15,7 +15,9 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Attributes, Graph, Node, Operation, Value
+from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Value
+from dmlc.ops.constant import CONSTANT
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.records import dataclass
 
@@ -194,6 +196,7 @@ class _Driver:
         self.changed = False
 
     def run(self) -> bool:
+        self._settle()
         for node in self.graph.nodes_of(self.index):
             rules = self._rules(node)
             if rules:
@@ -251,9 +254,13 @@ class _Driver:
         values = rule.build(match, rewriter)
         touched = [v for node in (root, *match.consumed) for v in node.operands if v is not None]
         for old, new in zip(root.results, values, strict=True):
+            is_constant = new.producer is not None and new.producer.op is CONSTANT
             for user in old.users:
                 self._push(user)
+                if is_constant:
+                    _tell_constant(graph, user, old, new)
             graph.replace_all_uses(old, new)
+        self._settle()
         graph.erase_dead((root, *match.consumed))
         for node in rewriter.made:
             self._push(node)
@@ -263,10 +270,57 @@ class _Driver:
         after = tuple([node_name(node) for node in rewriter.made if node.graph is graph])
         self.context.record(rule.name, rewrite_class, text, rewriter.spans, before, after)
 
+    def _settle(self) -> None:
+        """Infer anew what depends on values that have other types by now."""
+        graph = self.graph
+        while graph.retyped:
+            node, _ = graph.retyped.popitem()
+            if node.graph is not graph or node is graph.output:
+                continue
+            if node.op in (OPAQUE, OPAQUE_IMPURE):
+                graph.outdated[node] = None
+                _retype_captures(node)
+            else:
+                before = [value.type for value in node.results]
+                try:
+                    graph.reinfer(node)
+                except OpError:
+                    continue  # it stays as it was: run time reports what does not fit
+                for value, type in zip(node.results, before, strict=True):
+                    if value.type != type:
+                        self.changed = True
+                        graph.retyped.update(dict.fromkeys(value.users))
+            self._push(node)
+
     def _push(self, node: Node) -> None:
         if node.op in self.index and node not in self.queued:
             self.queued.add(node)
             self.pending.append(node)
+
+
+def _tell_constant(graph: Graph, user: Node, old: Value, new: Value) -> None:
+    """Note that an operand of a node is a constant by now. Graphs inside the node get a constant of their own."""
+    if user.op not in (OPAQUE, OPAQUE_IMPURE):
+        return
+    graph.outdated[user] = None
+    assert new.producer is not None
+    for region in user.regions:
+        for value, place in zip(region.captured, region.captures, strict=True):
+            if user.operands[place] is old and value.uses:
+                inner = region.graph
+                made = inner.add(CONSTANT, (), new.producer.attributes, before=next(iter(inner), None))
+                inner.outdated.update(dict.fromkeys([node for node in value.users if node.op is OPAQUE]))
+                inner.replace_all_uses(value, made.result)
+
+
+def _retype_captures(node: Node) -> None:
+    """Give the values that graphs inside a node capture the types that they have outside."""
+    for region in node.regions:
+        for value, place in zip(region.captured, region.captures, strict=True):
+            operand = node.operands[place]
+            if operand is not None and operand.type != value.type:
+                value.type = operand.type
+                region.graph.retyped.update(dict.fromkeys(value.users))
 
 
 def _places(node: Node, value: Value | None) -> tuple[Span, ...]:

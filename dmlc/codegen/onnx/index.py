@@ -89,6 +89,6 @@ def iota(emitter: Emitter, node: Node) -> str:
 def full(emitter: Emitter, node: Node) -> str:
     a = node.attributes_as(i.FullAttributes)
     value = attribute_array(a.value, a.dtype, "value")
-    if not a.shape:
-        return emitter.array(value, a.dtype)
+    if not a.shape or (0 in a.shape and all(isinstance(size, int) for size in a.shape)):
+        return emitter.array(np.broadcast_to(value, [size for size in a.shape if isinstance(size, int)]), a.dtype)
     return emitter.op("ConstantOfShape", [emitter.sizes(a.shape)], value=tensor_proto(value.reshape(1)))

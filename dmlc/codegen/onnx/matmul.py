@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.move import with_axes
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.ir import Node, Shape, Value
 from dmlc.ops.matmul import MATMUL
@@ -39,10 +38,10 @@ def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
     left, right = node.operand(0).shape, node.operand(1).shape
     squeezed = []
     if len(left) == 1:
-        a, left = with_axes(emitter, "Unsqueeze", a, [0]), (1, *left)
+        a, left = emitter.squeeze("Unsqueeze", a, [0], left, (1, *left)), (1, *left)
         squeezed.append(-2)
     if len(right) == 1:
-        b, right = with_axes(emitter, "Unsqueeze", b, [1]), (*right, 1)
+        b, right = emitter.squeeze("Unsqueeze", b, [1], right, (*right, 1)), (*right, 1)
         squeezed.append(-1)
     batch: Shape = node.result.shape[: max(len(left), len(right)) - 2]
     if (*batch, *left[-2:]) != left:
@@ -52,4 +51,6 @@ def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
     out = emitter.op("MatMul", [a, b])
     if not squeezed:
         return out
-    return with_axes(emitter, "Squeeze", out, [axis + len(batch) + 2 for axis in squeezed])
+    axes = [axis + len(batch) + 2 for axis in squeezed]
+    full = (*batch, left[-2], right[-1])
+    return emitter.squeeze("Squeeze", out, axes, full, node.result.shape)

@@ -23,13 +23,14 @@ from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph, Node
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.move import RESHAPE
+from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.targets import Target
 from dmlc.targets.session_advice import session_advice
 
 if TYPE_CHECKING:
     from dmlc.onnx_schema.origin import ModelOrigin
 
+_RESHAPES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 #: The IR version that each opset came with (onnx, docs/Versioning.md).
 _IR_VERSION = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10}
 
@@ -55,6 +56,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
     watch = RoundingWatch()
     emit_nodes(emitter, watch)
     emitter.outputs({} if origin is None else origin.outputs)
+    emitter.drop_unused()
     emitter.declare_values()
     if watch.found:
         emitter.note(watch.sentence())
@@ -80,7 +82,8 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             if node.result.provides:
                 emitter.hold(node.result)
             continue
-        if node.origin is None or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
+        is_shorter = node.op in _RESHAPES and emitter.is_laid_out(node.operand(0))
+        if node.origin is None or is_shorter or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
             _check_rank(node, emitter.target)
             _lower(emitter, node, index, watch)
         for value in node.results:

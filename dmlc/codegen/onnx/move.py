@@ -39,18 +39,12 @@ def transpose(emitter: Emitter, node: Node) -> str:
     return emitter.op("Transpose", [emitter.operand(node, 0)], perm=node.attributes_as(TransposeAttributes).perm)
 
 
-def with_axes(emitter: Emitter, op_type: str, name: str, axes: Sequence[int]) -> str:
-    """Squeeze or Unsqueeze: the axes are an attribute below opset 13."""
-    if emitter.opset < 13:
-        return emitter.op(op_type, [name], axes=tuple(axes))
-    return emitter.op(op_type, [name, emitter.ints(axes)])
-
-
 @lowers(SQUEEZE, UNSQUEEZE)
 def squeeze(emitter: Emitter, node: Node) -> str:
     axes = node.attributes_as(AxesAttributes).axes
     op_type = "Squeeze" if node.op is SQUEEZE else "Unsqueeze"
-    return with_axes(emitter, op_type, emitter.operand(node, 0), axes) if axes else emitter.operand(node, 0)
+    x = node.operand(0)
+    return emitter.squeeze(op_type, emitter.of(x), axes, x.shape, node.result.shape) if axes else emitter.of(x)
 
 
 @lowers(EXPAND)

@@ -103,6 +103,7 @@ def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_
         inner.hold(value)
     emit_nodes(inner)
     inner.outputs({})
+    inner.drop_unused()
     inner.declare_values()
     for made, info, (_, value) in zip(inner.proto.output, old.output, region.graph.outputs, strict=True):
         made.type.CopyFrom(completed(info.type, type_proto(value.type)))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.move import with_axes
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.ir import DType, Node, Operation, product
 from dmlc.ir.dtype import f16, f32, i64
@@ -88,8 +87,12 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
     for op_type, bound in (("Max", -largest), ("Min", largest)):
         peak = emitter.op(op_type, [peak, emitter.scalar(bound, home)])
     powers = emitter.op("Exp", [emitter.op("Sub", [name, peak])])
-    total = emitter.op("Log", [reduce(emitter, "ReduceSum", powers, a.axes, True)])
+    if emitter.target.costs is None:
+        total = reduce(emitter, "ReduceLogSum", powers, a.axes, True)
+    else:  # where costs are known, the sum is fast and ReduceLogSum is not
+        total = emitter.op("Log", [reduce(emitter, "ReduceSum", powers, a.axes, True)])
     total = emitter.op("Add", [total, peak])
     if not a.keepdims:
-        total = with_axes(emitter, "Squeeze", total, a.axes)
+        kept = tuple([1 if axis in a.axes else size for axis, size in enumerate(x.shape)])
+        total = emitter.squeeze("Squeeze", total, a.axes, kept, node.result.shape)
     return emitter.cast(total, x.type.dtype, have=home)

@@ -35,7 +35,9 @@ ELEMENT_TYPE: dict[DType, int] = {
 
 @dataclass(slots=True)
 class _Pending:
-    """An ONNX node before it has its name. ``label`` is the name of a node that belongs to no IR node."""
+    """An ONNX node before it has its name. ``label`` is the name of a node that belongs to no IR node.
+
+    ``form`` is its operator with its attributes, None where it must not be shared."""
 
     op_type: str
     domain: str
@@ -43,6 +45,7 @@ class _Pending:
     outputs: list[str]
     attributes: list[AttributeProto] = field(default_factory=list)
     label: str = ""
+    form: tuple[Any, ...] | None = None
 
 
 class _Shared:
@@ -97,10 +100,15 @@ class NodeWriter:
         self._outputs: list[str] = []
         self._pending: list[_Pending] = []
         self._made: dict[str, tuple[_Pending, int]] = {}
+        #: The result of each node by its form and inputs: what two lowerings need is computed once.
+        self._written: dict[tuple[Any, ...], str] = {}
+        self._shared_now: dict[tuple[Any, ...], str] = {}
+        self._taken: dict[str, tuple[str, list[str], str, Mapping[str, Any]]] = {}
         self.base = ""
         self._temporaries = 0
         self._between: list[str] = []
         self._around: set[str] = set()
+        self._dropped: set[str] = set()
         self.values = self.shared.names.values
         self.node_names = self.shared.names.nodes
         self._name_interface(outermost=parent is None)
@@ -214,9 +222,31 @@ class NodeWriter:
         given = list(inputs)
         while given and not given[-1]:
             given.pop()
+        form = None if protos or count > 1 else _form(op_type, domain, attributes)
+        key = (form, *given)
+        twin = None if form is None else self._shared_now.get(key) or self._written.get(key)
+        if twin is not None:
+            self._taken[twin] = (op_type, given, domain, attributes)
+            return [twin]
+        out = self._add(op_type, given, count, domain, label, protos, attributes, form)
+        if form is not None:
+            self._shared_now[key] = out[0]
+        return out
+
+    def _add(
+        self,
+        op_type: str,
+        given: list[str],
+        count: int,
+        domain: str,
+        label: str,
+        protos: Sequence[AttributeProto],
+        attributes: Mapping[str, Any],
+        form: tuple[Any, ...] | None,
+    ) -> list[str]:
         outputs = [self._temporary() for _ in range(count)]
         made = [*protos, *[self._attribute(k, v) for k, v in attributes.items() if v is not None]]
-        entry = _Pending(op_type, domain, given, outputs, made, label)
+        entry = _Pending(op_type, domain, given, outputs, made, label, form)
         for i, name in enumerate(outputs):
             self._made[name] = (entry, i)
         self._pending.append(entry)
@@ -245,11 +275,16 @@ class NodeWriter:
         """Begin a group of ONNX nodes. They and their values are named after ``node``, or else after ``base``."""
         self.base = self.node_names.own(node, node.name if node is not None else None, base)
         self._temporaries = 0
+        self._taken = {}
 
     def finish(self, node: Node, results: Sequence[str]) -> None:
         """Give the results their final names and turn what is pending into protos."""
         renamed: dict[str, str] = {}
         many = len(node.results) > 1
+        if not self._pending and len(results) == 1 and results[0] in self._taken:
+            # A node as a whole is not shared: that is ``cse``, which may have been left out.
+            op_type, given, domain, attributes = self._taken[results[0]]
+            results = [self._add(op_type, given, 1, domain, "", (), attributes, None)[0]]
         for i, (value, name) in enumerate(zip(node.results, results, strict=True)):
             wanted = self._output_names.get(value)
             entry = self._made.get(name)
@@ -281,10 +316,13 @@ class NodeWriter:
             else:
                 name = self.node_names.new(entry.label or f"{self.base}/{entry.op_type}_{k}")
             self._write(entry, name, inputs, place)
+            if entry.form is not None:
+                self._written.setdefault((entry.form, *inputs), entry.outputs[0])
         if len(pending) > 1:
             self.type_between(self.nodes[len(self.nodes) - len(pending) :])
         pending.clear()
         self._made.clear()
+        self._shared_now.clear()
 
     def _write(self, entry: _Pending, name: str, inputs: Sequence[str], place: str) -> None:
         # field by field: keywords of ``add`` take longer
@@ -318,7 +356,7 @@ class NodeWriter:
         made = [
             name for value, name in self._names.items() if value.producer is not None and not is_weight(value.producer)
         ]
-        apart = {*self._around, *self._outputs, *self.shared.constants.values()}
+        apart = {*self._around, *self._dropped, *self._outputs, *self.shared.constants.values()}
         self.shared.types.declare(self.proto, [n for n in dict.fromkeys([*made, *self._between]) if n not in apart])
 
     def outputs(self, declared: Mapping[str, ValueInfoProto]) -> None:
@@ -352,6 +390,13 @@ class NodeWriter:
         if found is None:
             found = self.shared.attributes[key] = attribute_proto(name, value)
         return found
+
+
+def _form(op_type: str, domain: str, attributes: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """The operator with its attributes, to compare; None for one that is not compared."""
+    if op_type == "Identity" or any(isinstance(v, (TensorProto, GraphProto)) for v in attributes.values()):
+        return None
+    return (op_type, domain, *[(k, type(v), v) for k, v in attributes.items() if v is not None])
 
 
 def attribute_proto(name: str, value: Any) -> AttributeProto:

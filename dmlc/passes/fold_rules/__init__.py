@@ -1,5 +1,6 @@
 """The rules of ``fold-constants``, one idea a file."""
 
+from dmlc.passes.fold_rules.again import ReadAgain
 from dmlc.passes.fold_rules.arithmetic import (
     CastChain,
     DifferentTruths,
@@ -37,6 +38,7 @@ __all__ = [
     "Inverse",
     "KnownTruth",
     "NeutralOperand",
+    "ReadAgain",
     "ReshapeChain",
     "SameCast",
     "SliceChain",

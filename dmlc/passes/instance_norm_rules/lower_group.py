@@ -72,8 +72,9 @@ def _grouped(rewriter: Rewriter, x: Value, groups: int, each: int) -> Value:
 
 
 def _back(rewriter: Rewriter, value: Value, x: Value) -> Value:
-    """The value in the shape of x; where that is computed, as exporters do it."""
-    if x.type.is_static:
+    """The value in the shape of x. Below opset 14 no reshape takes open sizes that may be 0, and a carried one does as
+    exporters do."""
+    if x.type.is_static or rewriter.graph.opset >= 14:
         return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=x.shape))
     sizes = OpaqueAttributes(op_type="Shape", types=(TensorType(i64, (x.type.rank,)),))
     return carry(rewriter, "Reshape", [value, rewriter.add(OPAQUE, [x], sizes)], x.type, {})

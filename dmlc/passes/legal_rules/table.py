@@ -118,7 +118,7 @@ NEEDS: dict[Operation, Need] = {
     reduce.REDUCE_L2: _need("ReduceL2"),
     reduce.REDUCE_SUM_SQUARE: _need("ReduceSumSquare"),
     reduce.REDUCE_LOG_SUM: _need("ReduceLogSum"),
-    reduce.REDUCE_LOG_SUM_EXP: _need("ReduceMax", "Exp", "ReduceSum", "Log"),
+    reduce.REDUCE_LOG_SUM_EXP: _need("ReduceMax", "Exp", "ReduceSum", "ReduceLogSum", "Log"),
     normalize.SOFTMAX: _need("Softmax", "ReduceMax"),
     normalize.LOG_SOFTMAX: _need("LogSoftmax", "ReduceMax"),
     normalize.MEAN_VARIANCE_NORM: _need("ReduceMean", "Sqrt"),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, dim_names
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Tensor, Value, dim_names
 from dmlc.ir.dtype import bool_
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.index import FULL, FullAttributes
+from dmlc.ops.literals import attribute_array
 from dmlc.ops.move import CONCAT, ConcatAttributes, PadAttributes
 from dmlc.ops.reduce import (
     REDUCE_LOG_SUM,
@@ -33,7 +36,15 @@ def _is_told(shape: Sequence[Dim], graph: Graph) -> bool:
     return names <= {size.name for v in graph.inputs for size in v.shape if not isinstance(size, int)}
 
 
+#: So many equal elements become a constant, which folds; more are computed when the model runs.
+_MOST_WRITTEN = 16
+
+
 def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, dtype: DType) -> Value:
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(sizes) == len(shape) and prod(sizes) <= _MOST_WRITTEN:
+        data = np.broadcast_to(attribute_array(value, dtype, "value"), sizes)
+        return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(data)))
     return rewriter.add(FULL, (), FullAttributes(shape=tuple(shape), value=value, dtype=dtype))
 
 

@@ -1,0 +1,81 @@
+"""Reshapes in a row: what one lowering reshapes and the next one reshapes back is not reshaped at all."""
+
+from __future__ import annotations
+
+from onnx import AttributeProto, GraphProto, NodeProto
+
+from dmlc.codegen.onnx.sizes import SizeWriter
+from dmlc.diagnostics import Span
+from dmlc.ir import Graph, Shape, Value
+from dmlc.targets import Target
+
+_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+
+class LayoutWriter(SizeWriter):
+    """A node writer that knows what each reshape was made of, and the shape that it had there."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        target: Target,
+        opset: int,
+        parent: SizeWriter | None = None,
+        proto: GraphProto | None = None,
+    ) -> None:
+        super().__init__(graph, target, opset, parent, proto)
+        self._layouts: dict[str, tuple[str, Shape]] = {}
+        self._bypassed: set[str] = set()
+
+    def lay_out(self, out: str, name: str, shape: Shape) -> None:
+        """Remember that ``out`` has the elements of ``name``, whose shape is given, in their order."""
+        self._layouts[out] = (name, shape)
+
+    def is_laid_out(self, value: Value) -> bool:
+        """True for what a lowering reshaped, so that a reshape of it may be shorter than it is written."""
+        return bool(self._layouts) and self._names.get(value) in self._layouts
+
+    def before(self, name: str, have: Shape, want: Shape) -> tuple[str, Shape]:
+        """Where to take the elements of a reshape from: of two in a row the first is left out where it is undone, or
+        no size must be computed for the second."""
+        source, shape = self._layouts.get(name, (name, have))
+        if source == name or not (shape == want or all(isinstance(size, int) for size in want)):
+            return name, have
+        self._bypassed.add(name)
+        return source, shape
+
+    def flush(self, span: Span | None, renamed: dict[str, str] | None = None) -> None:
+        super().flush(span, renamed)
+        for old, new in (renamed or {}).items():
+            if old in self._bypassed:
+                self._bypassed.add(new)
+            if renamed and old in self._layouts:
+                source, shape = self._layouts.pop(old)
+                self._layouts[new] = (renamed.get(source, source), shape)
+
+    def drop_unused(self) -> None:
+        """Erase the reshapes of this graph that were left out of a row, once the graph is written."""
+        if not self._bypassed:
+            return
+        used = set(self._outputs)
+        unused = []
+        for place in range(len(self.nodes) - 1, -1, -1):
+            node = self.nodes[place]
+            if not self._bypassed.isdisjoint(node.output) and used.isdisjoint(node.output):
+                unused.append(place)
+                self._dropped.update(node.output)
+            else:
+                used |= _reads_of(node)
+        for place in unused:
+            del self.nodes[place]
+
+
+def _reads_of(node: NodeProto) -> set[str]:
+    """The names that a node reads, also from inside its graphs."""
+    out = set(node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
+            out.update(info.name for info in graph.output)
+            for inner in graph.node:
+                out |= _reads_of(inner)
+    return out

@@ -1,0 +1,28 @@
+"""Compiling the output again changes nothing: the rewrites have ended, and the output reads as it was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from models.canonical_form import canonical_form, operators
+from models.fixture_folder import parameters
+
+import dmlc
+
+TARGETS = ("onnx", "cpu", "directml")
+
+
+@pytest.mark.parametrize("path", [item for part in ("whole", "torch", "patterns") for item in parameters(part)])
+def test_compiling_the_output_again_changes_nothing(path: Path, tmp_path: Path) -> None:
+    """From a file each time: a fixture may have external data."""
+    for target in TARGETS:
+        once, again = tmp_path / f"{target}.onnx", tmp_path / f"{target}.again.onnx"
+        dmlc.compile(path, target=target).save(once, weights="inline")
+        program = dmlc.compile(once, target=target)
+        program.save(again, weights="inline")
+        first, second = onnx.load(once), onnx.load(again)
+        fired = [f"{entry.rule}: {entry.text}" for entry in program.ledger]
+        assert operators(second) == operators(first), (target, fired)
+        assert canonical_form(second) == canonical_form(first), (target, fired)

@@ -85,7 +85,16 @@ def test_what_runs_by_its_definition_alone_stays_where_that_holds(
 @pytest.mark.emits_invalid("ONNX Runtime has no kernel for it at the opset that is asked for")
 @pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
 def test_what_runs_by_its_definition_goes_where_it_is_sent(target: str) -> None:
-    assert dmlc.compile(one_node("Elu", TensorProto.DOUBLE, 18), target=target, opset=21).opset == 21
+    assert dmlc.compile(one_node("Mish", TensorProto.DOUBLE, 18), target=target, opset=21).opset == 21
+
+
+@pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
+@pytest.mark.parametrize("op_type", ["Elu", "Softplus", "Softsign"])
+def test_what_can_be_composed_is_where_no_definition_holds(op_type: str, target: str) -> None:
+    program = dmlc.compile(one_node(op_type, TensorProto.DOUBLE, 18), target=target, opset=21)
+    x = np.linspace(-3, 3, 6).reshape(2, 3)
+    expected = {"Elu": np.where(x > 0, x, np.expm1(x)), "Softplus": np.log1p(np.exp(x)), "Softsign": x / (1 + abs(x))}
+    np.testing.assert_allclose(program.run({"x": x}, backend="cpu")["y"], expected[op_type], rtol=1e-13)
 
 
 @pytest.mark.parametrize(

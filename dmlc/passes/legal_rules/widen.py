@@ -76,11 +76,17 @@ def _adapted(attributes: Attributes, dtype: DType) -> Attributes:
 class ComposeUnary(LegalRule):
     """An elementwise function whose dtype has no kernel, nor a wider one, is written in others that have.
 
-    The language fixes no rounding of such functions.
+    The language fixes no rounding of such functions. A node of a model stays as it is at the model's own opset, where
+    ONNX Runtime may run it by ONNX's definition.
     """
 
     name = "compose-unary"
     roots = tuple([op for op in UNARY if op.composed is not None])
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.origin is not None and (graph.origin is None or graph.opset == graph.origin.versions.get("", 1)):
+            return None
+        return Match(node) if self.wants(node, graph) else None
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return self.facts.home(node.op, node.operand(0).type.dtype) is None

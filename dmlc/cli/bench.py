@@ -11,7 +11,7 @@ import platform
 from typing import Any
 
 from dmlc import __version__, api
-from dmlc.cli.bench_view import Benchmark, Row, benchmark_json, benchmark_text
+from dmlc.cli.bench_view import Benchmark, BenchRow, benchmark_json, benchmark_text
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, given_inputs, made_up
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
@@ -71,7 +71,7 @@ def _measure(
     rows = []
     for number, ((node, inside), said) in enumerate(zip(nodes, placed, strict=True)):
         name = said.name if said else node.name or next(filter(None, node.output), "")
-        rows.append(Row(name, node.op_type, inside, said, profile.nodes.get(number), alone.get(number)))
+        rows.append(BenchRow(name, node.op_type, inside, said, profile.nodes.get(number), alone.get(number)))
     partitions = None if report is None else report.partitions
     if backend == "dml":
         notes.append("us: handing the work of a node to the device; us alone: until the device is done with it")

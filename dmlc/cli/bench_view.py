@@ -19,7 +19,7 @@ _PLACES = {"provider": "DirectML", "cpu": "CPU"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """A node: what the report says of it (None for a target without one) and what ran (None where nothing did).
 
     ``inside`` is true for a node in a graph of another one, whose time includes it; ``alone`` are the microseconds of
@@ -63,14 +63,14 @@ class Benchmark:
     machine: str
     rounds: int
     sizes: dict[str, int]
-    rows: list[Row]
+    rows: list[BenchRow]
     own: tuple[NodeTime, ...]
     whole: WholeTime
     partitions: int | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
-    def disagreements(self) -> list[Row]:
+    def disagreements(self) -> list[BenchRow]:
         """The nodes that another provider ran than the report said; none where the CPU was asked for."""
         if self.backend != "dml":
             return []
@@ -162,7 +162,7 @@ def _us(value: float | None) -> str:
     return "-" if value is None else f"{value:,.1f}"
 
 
-def _each(row: Row) -> str:
+def _each(row: BenchRow) -> str:
     return _us(row.alone / row.dispatches) if row.alone is not None and row.dispatches else "-"
 
 

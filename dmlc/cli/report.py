@@ -20,7 +20,7 @@ _TERMS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ModelColumn:
     """One column: the model's statistics and the size of its file."""
 
     facts: Statistics
@@ -28,37 +28,37 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModelComparison:
     """A model before and after. ``before`` is None where there is no ONNX model of the program as written."""
 
-    before: Side | None
-    after: Side
+    before: ModelColumn | None
+    after: ModelColumn
     seconds: float
 
 
-def side(model: onnx.ModelProto, types: Mapping[str, TensorType], size: int) -> Side:
+def side(model: onnx.ModelProto, types: Mapping[str, TensorType], size: int) -> ModelColumn:
     """The column of a model whose values have these types."""
-    return Side(statistics(model, types), size)
+    return ModelColumn(statistics(model, types), size)
 
 
-def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> Comparison:
+def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> ModelComparison:
     """Compare a compiled program with the model that was imported, or with ``plain``, the program ``as_written``."""
     made = api.emitted(program, "onnx")
     after = side(made.payload, made.types, size)
     if program.source_model is not None:
         before = side(program.source_model, types_by_name(program.source_graph), Path(source).stat().st_size)
-        return Comparison(before, after, seconds)
+        return ModelComparison(before, after, seconds)
     if plain is None:
-        return Comparison(None, after, seconds)
+        return ModelComparison(None, after, seconds)
     written = api.emitted(plain, "onnx")
     before = side(written.payload, written.types, written.payload.ByteSize())
-    return Comparison(before, after, seconds)
+    return ModelComparison(before, after, seconds)
 
 
 # --- as text
 
 
-def comparison_text(found: Comparison) -> str:
+def comparison_text(found: ModelComparison) -> str:
     """The table, numbers to the right."""
     before, after = found.before, found.after
     rows = [["", "before", "after", ""]]
@@ -75,7 +75,7 @@ def comparison_text(found: Comparison) -> str:
     return _aligned(rows) + _remark(after.facts)
 
 
-def _count_of(name: str) -> Callable[[Side], int]:
+def _count_of(name: str) -> Callable[[ModelColumn], int]:
     return lambda side: side.facts.nodes.get(name, 0)
 
 
@@ -87,9 +87,9 @@ def _remark(facts: Statistics) -> str:
 
 def _row(
     name: str,
-    before: Side | None,
-    after: Side,
-    value: Callable[[Side], Dim | None],
+    before: ModelColumn | None,
+    after: ModelColumn,
+    value: Callable[[ModelColumn], Dim | None],
     *,
     as_bytes: bool = False,
     difference: bool = True,
@@ -138,13 +138,13 @@ def _aligned(rows: list[list[str]]) -> str:
 # --- as data
 
 
-def comparison_json(found: Comparison) -> dict[str, Any]:
+def comparison_json(found: ModelComparison) -> dict[str, Any]:
     """The same as plain data: sizes that depend on dims as expressions, unknown ones as null."""
     before = None if found.before is None else _plain(found.before)
     return {"before": before, "after": _plain(found.after), "seconds": round(found.seconds, 3)}
 
 
-def _plain(side: Side) -> dict[str, Any]:
+def _plain(side: ModelColumn) -> dict[str, Any]:
     facts = side.facts
     return {
         "nodes": facts.nodes,

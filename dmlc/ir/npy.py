@@ -35,7 +35,7 @@ class PythonObjects(NpyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class NpyHeader:
     """Header of a ``.npy`` file. ``nbytes`` is the size of the array's data."""
 
     shape: tuple[int, ...]
@@ -47,7 +47,7 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_header(stream: IO[bytes]) -> Header:
+def read_header(stream: IO[bytes]) -> NpyHeader:
     """The header at the start of a stream. Raises ``NpyError``, and one of ``DAMAGED``."""
     version = npy.read_magic(stream)
     reader = _READERS.get(version)
@@ -60,10 +60,10 @@ def read_header(stream: IO[bytes]) -> Header:
         raise PythonObjects("holds Python objects, which are never read")
     if any(isinstance(size, bool) or not 0 <= size < 1 << 62 for size in shape):
         raise NpyError(f"says that its array has the shape {list(shape)}")
-    return Header(shape, bool(is_fortran), dtype)
+    return NpyHeader(shape, bool(is_fortran), dtype)
 
 
-def read_data(stream: IO[bytes], header: Header, size: int) -> Any:
+def read_data(stream: IO[bytes], header: NpyHeader, size: int) -> Any:
     """The array after its header, in a stream of ``size`` bytes in all. Raises ``NpyError``, and one of ``DAMAGED``."""
     data = stream.read(header.nbytes) if header.nbytes <= size else b""
     if len(data) < header.nbytes:
@@ -97,6 +97,6 @@ def check_member(entry: zipfile.ZipInfo, name: str, limits: Limits) -> None:
 
 
 __all__ = [
-    *("DAMAGED", "Header", "NpyError", "PythonObjects"),
+    *("DAMAGED", "NpyHeader", "NpyError", "PythonObjects"),
     *("check_member", "members", "read_data", "read_header"),
 ]

@@ -63,7 +63,7 @@ class RuntimeDistribution:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _RecordRow:
     """A file of RECORD; "" for a size or hash that is not listed."""
 
     hash: str
@@ -71,13 +71,13 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedDistribution:
     """A distribution with its list of files below ``onnxruntime/``."""
 
     name: str
     version: str
     folder: Path
-    rows: dict[str, _Row]
+    rows: dict[str, _RecordRow]
 
 
 def runtime_distributions(path: Sequence[str] | None = None) -> list[RuntimeDistribution]:
@@ -104,7 +104,7 @@ def package_folder() -> Path | None:
     return Path(folders[0]) if folders else None
 
 
-def _listed(path: Sequence[str] | None) -> Iterator[_Listed]:
+def _listed(path: Sequence[str] | None) -> Iterator[_ListedDistribution]:
     """Find the distributions that list files below ``onnxruntime/``, or whose top-level package it is."""
     seen = set()
     for each in metadata.distributions() if path is None else metadata.distributions(path=list(path)):
@@ -118,7 +118,7 @@ def _listed(path: Sequence[str] | None) -> Iterator[_Listed]:
         name, version = _name_and_version(each)
         if (folder, name, version) not in seen:  # a folder may be on the path twice
             seen.add((folder, name, version))
-            yield _Listed(name, version, folder, rows)
+            yield _ListedDistribution(name, version, folder, rows)
 
 
 def _name_and_version(each: metadata.Distribution) -> tuple[str, str]:
@@ -136,19 +136,19 @@ def _text(each: metadata.Distribution, file: str) -> str:
         return ""
 
 
-def _rows(record: str) -> dict[str, _Row]:
+def _rows(record: str) -> dict[str, _RecordRow]:
     """Read the files below ``onnxruntime/`` from RECORD; bytecode is not listed with hashes and does not count."""
-    out: dict[str, _Row] = {}
+    out: dict[str, _RecordRow] = {}
     if f"{_PACKAGE}/" not in record.replace("\\", "/"):
         return out
     for row in csv.reader(record.splitlines()):
         name = row[0].replace("\\", "/") if row else ""
         if name.startswith(f"{_PACKAGE}/") and not name.endswith(".pyc"):
-            out[name] = _Row(*[*row[1:3], "", ""][:2])
+            out[name] = _RecordRow(*[*row[1:3], "", ""][:2])
     return out
 
 
-def _compared(each: _Listed, here: Iterable[_Listed], imported: bool) -> RuntimeDistribution:
+def _compared(each: _ListedDistribution, here: Iterable[_ListedDistribution], imported: bool) -> RuntimeDistribution:
     """Compare a distribution's list with the disk, and what differs with the lists of the others ``here``."""
     intact = missing = 0
     overwritten: Counter[str] = Counter()
@@ -169,7 +169,7 @@ def _compared(each: _Listed, here: Iterable[_Listed], imported: bool) -> Runtime
     return RuntimeDistribution(each.name, each.version, str(each.folder), imported, directml, *counts)
 
 
-def _matches(file: Path, row: _Row) -> bool:
+def _matches(file: Path, row: _RecordRow) -> bool:
     """Return True if a file has the listed size and hash; the size is compared first, for it is read at once."""
     try:
         if row.size and file.stat().st_size != int(row.size):

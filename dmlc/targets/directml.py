@@ -44,7 +44,7 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why DirectML does not take a tensor: the limit in words, the row that says so, the first level that would."""
+    """A reason why DirectML does not take a tensor: the limit in words, its row, the first level without it."""
 
     operator: str
     tensor: str
@@ -139,9 +139,9 @@ def operator_rows() -> Mapping[str, OperatorRow]:
 
 
 def refusal(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> Refusal | None:
-    """Why DirectML refuses the operator at the level with these tensors, or None.
+    """Return the reason why DirectML refuses the operator at the level with these tensors, or None.
 
-    What is not known of a tensor is not held against it. A rank below the least one is fine: ones are put before it.
+    An unknown type or rank is not refused. A rank below the least one is allowed: axes of size 1 are put in front.
     """
     found = _limit(row, tensors, level)
     if found is None:

@@ -1,6 +1,6 @@
-"""Why two results differ where neither is wrong: NaN in a selection, numbers beyond a dtype's range.
+"""Causes of differences where neither result is wrong: NaN in a selection, numbers beyond a dtype's range.
 
-Everything here looks at what the models computed on their way, not at how they were compiled.
+The causes are found in the values that the models computed on their way, not in the way they were compiled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from dmlc.ir import Array
 from dmlc.verify.inputs import Feeds
-from dmlc.verify.trace import Step, float_feeds
+from dmlc.verify.trace import TraceStep, float_feeds
 
 #: Which element wins where a NaN is among them is unspecified; ONNX Runtime's own kernels depend on the order.
 SELECTIONS = frozenset(
@@ -47,12 +47,12 @@ _SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", 
 # --- NaN
 
 
-def nan_selected(steps: Sequence[Step]) -> bool:
+def nan_selected(steps: Sequence[TraceStep]) -> bool:
     """Return whether a NaN reached an operator that selects."""
     return any(({step.op} | step.inner) & SELECTIONS and any(map(_has_nan, step.floats())) for step in steps)
 
 
-def cast_out_of_range(steps: Sequence[Step]) -> bool:
+def cast_out_of_range(steps: Sequence[TraceStep]) -> bool:
     """Return whether a float was converted to an integer dtype that cannot hold its value."""
     for step in steps:
         target = step.results[0] if step.results else None
@@ -70,7 +70,7 @@ def _has_nan(x: Array) -> bool:
     return bool(np.isnan(x).any())
 
 
-def reduced_nothing(steps: Sequence[Step]) -> bool:
+def reduced_nothing(steps: Sequence[TraceStep]) -> bool:
     """Return whether a reduction had no elements. ONNX Runtime's kernels disagree there, even on the shape."""
     return any(
         step.op.startswith(_REDUCTIONS) and any(x is not None and not x.size for x in step.operands[:1])
@@ -81,7 +81,7 @@ def reduced_nothing(steps: Sequence[Step]) -> bool:
 # --- zeros and infinities
 
 
-def zeros_differ(first: Sequence[Step], second: Sequence[Step]) -> bool:
+def zeros_differ(first: Sequence[TraceStep], second: Sequence[TraceStep]) -> bool:
     """Return whether both divide by equal numbers whose zeros differ in sign.
 
     Which zero a max or min returns is unspecified, and kernels of ``relu`` and ``where`` lose the sign too.
@@ -95,7 +95,7 @@ def zeros_differ(first: Sequence[Step], second: Sequence[Step]) -> bool:
     )
 
 
-def _zero_divisor(step: Step) -> Array | None:
+def _zero_divisor(step: TraceStep) -> Array | None:
     """The floats that a step divides by, where a zero is among them."""
     place = {"div": 1, "floordiv": 1, "mod": 1, "reciprocal": 0, "pow": 0}.get(step.op)
     x = step.operands[place] if place is not None and place < len(step.operands) else None
@@ -109,7 +109,7 @@ def _are_equal(x: Array, y: Array) -> bool:
     return np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
 
 
-def rooted_infinity(steps: Sequence[Step]) -> bool:
+def rooted_infinity(steps: Sequence[TraceStep]) -> bool:
     """Return whether -infinity was raised to 0.5: ``pow`` gives infinity, a square root gives NaN."""
     for step in steps:
         if step.op == "pow" and len(numbers := list(step.floats())) == 2:
@@ -122,7 +122,7 @@ def rooted_infinity(steps: Sequence[Step]) -> bool:
 # --- integers
 
 
-def divided_by_zero(steps: Sequence[Step]) -> bool:
+def divided_by_zero(steps: Sequence[TraceStep]) -> bool:
     """Return whether integers were divided by zero."""
     for step in steps:
         numbers = step.integers()
@@ -131,12 +131,12 @@ def divided_by_zero(steps: Sequence[Step]) -> bool:
     return False
 
 
-def integers_overflowed(steps: Sequence[Step]) -> bool:
+def integers_overflowed(steps: Sequence[TraceStep]) -> bool:
     """Return whether a sum or a product of integers may have overflowed its dtype."""
     return any(_leaves_range(step, numbers) for step in steps if (numbers := step.integers()))
 
 
-def _leaves_range(step: Step, numbers: list[Array]) -> bool:
+def _leaves_range(step: TraceStep, numbers: list[Array]) -> bool:
     sizes = [np.abs(x.astype(np.float64)) for x in numbers]
     with np.errstate(all="ignore"):
         if step.op in _SUMS:
@@ -167,7 +167,7 @@ class Range:
     some of the undefined values may be infinities.
     """
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[TraceStep]) -> None:
         found = {kind for step in steps for kind in _departures(step)}
         self.overflowed = "overflowed" in found
         vanished = "pole" in found and any(map(_vanished, steps))
@@ -176,7 +176,7 @@ class Range:
         self.undefined = "undefined" in found or self.has_poles
 
 
-def _departures(step: Step) -> set[str]:
+def _departures(step: TraceStep) -> set[str]:
     out = set()
     operands = list(step.floats())
     for result in step.made():
@@ -196,7 +196,7 @@ def _departures(step: Step) -> set[str]:
     return out
 
 
-def _of_elements(step: Step, operands: list[Array], result: Array, wild: Array) -> set[str]:
+def _of_elements(step: TraceStep, operands: list[Array], result: Array, wild: Array) -> set[str]:
     """Classify the infinities and NaN that an elementwise function returned for finite operands."""
     try:
         spread = np.broadcast_arrays(result, *operands)[1:]
@@ -215,7 +215,7 @@ def _of_elements(step: Step, operands: list[Array], result: Array, wild: Array) 
     return {kind for kind, places in kinds.items() if (wild & places).any()}
 
 
-def _vanished(step: Step) -> bool:
+def _vanished(step: TraceStep) -> bool:
     """Return whether a nonzero number underflowed to 0."""
     operands = list(step.floats())
     for result in step.made() if step.op in _VANISHING and operands else ():
@@ -245,12 +245,12 @@ def _is_near(arrays: Sequence[Array]) -> bool:
     return False
 
 
-def at_the_limit(steps: Sequence[Step]) -> bool:
+def at_the_limit(steps: Sequence[TraceStep]) -> bool:
     """Return whether finite numbers are so large that their sum overflows in one order and not in another."""
     return any(_near_the_largest([*step.floats(), *step.made()]) for step in steps)
 
 
-def normalized_overflow(steps: Sequence[Step]) -> bool:
+def normalized_overflow(steps: Sequence[TraceStep]) -> bool:
     """True if a normalization of finite numbers overflowed whose squares overflow. Written out it need not: the
     deviations of equal numbers are 0."""
     return any(
@@ -271,7 +271,7 @@ def _near_the_largest(arrays: Sequence[Array]) -> bool:
     return False
 
 
-def underflowed(steps: Sequence[Step], feeds: Feeds) -> bool:
+def underflowed(steps: Sequence[TraceStep], feeds: Feeds) -> bool:
     """Return whether the inputs are so small that their squares lose digits, and a step gave a denormal number or 0."""
     fed = float_feeds(feeds)
     for x in fed:
@@ -289,11 +289,11 @@ def _is_denormal(x: Array) -> bool:
 
 
 def left_range(
-    a: Any, b: Any, places: Array, first: Sequence[Step], second: Sequence[Step] | None, feeds: Feeds
+    a: Any, b: Any, places: Array, first: Sequence[TraceStep], second: Sequence[TraceStep] | None, feeds: Feeds
 ) -> str:
-    """Why floats differ at ``places``, where that is only because partial results left the range; else nothing.
+    """Return the reason if floats differ at ``places`` only because partial results left the range, else "".
 
-    ``first`` are the original's steps, ``second`` the result's, None where nobody can see them.
+    ``first`` are the steps of the original, ``second`` those of the result, None if they cannot be observed.
     """
     if any(map(_has_nan, float_feeds(feeds))):
         return ""

@@ -27,7 +27,7 @@ from dmlc.verify.overrides import find_overrides
 from dmlc.verify.parts import are_alike, as_one_array, is_composite
 from dmlc.verify.sizes import Binding
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, Step
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, TraceStep
 from dmlc.verify.unstable import Instability, jumped_on, jumps
 from dmlc.verify.verdict import (
     BEYOND,
@@ -37,7 +37,7 @@ from dmlc.verify.verdict import (
     RANDOM,
     STATUSES,
     UNSPECIFIED,
-    Found,
+    FirstDifference,
     OutputReport,
     Verdict,
 )
@@ -58,7 +58,7 @@ class _Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     errors: Errors = Errors()
     zeros: int = 0
-    found: Found | None = None
+    found: FirstDifference | None = None
 
     def report(self, name: str) -> OutputReport:
         counts = tuple((status, self.counts[status]) for status in STATUSES if self.counts[status])
@@ -68,7 +68,7 @@ class _Tally:
 
 
 @dataclass(slots=True)
-class _Plan:
+class _FeedPlan:
     """Feeds: an interface and sizes that the original runs on, and values for inputs that tell shapes or counts,
     accepted by the original at the first of the sizes."""
 
@@ -128,7 +128,7 @@ def _verdict(
         plan = _plan(left, right, blank.seed)
     except (NoInputs, NotVerifiable) as error:
         return replace(blank, reason=str(error))
-    return _Check(left, right, plan, chosen, blank, first).verdict()
+    return _Verification(left, right, plan, chosen, blank, first).verdict()
 
 
 def _interface_problem(left: Side, right: Side) -> str:
@@ -151,7 +151,7 @@ def _interface_problem(left: Side, right: Side) -> str:
 # --- sizes that work
 
 
-def _plan(left: Side, right: Side, seed: int) -> _Plan:
+def _plan(left: Side, right: Side, seed: int) -> _FeedPlan:
     """Sizes, ranks and integers that the original runs on. Raises ``NoInputs`` with its last message."""
     message = ""
     for interface in left.interfaces():
@@ -161,11 +161,11 @@ def _plan(left: Side, right: Side, seed: int) -> _Plan:
             message = message or (failures[0] if failures else "")
             if bindings:
                 empties = _working(left, tamed, tamed.empty_bindings(bindings[0])[:1], seed, 1)[0]
-                return _with_overrides(left, _Plan(tamed, bindings + empties), seed)
+                return _with_overrides(left, _FeedPlan(tamed, bindings + empties), seed)
     raise NoInputs(f"the original ran with none of the sizes that were tried: {message}")
 
 
-def _with_overrides(left: Side, plan: _Plan, seed: int) -> _Plan:
+def _with_overrides(left: Side, plan: _FeedPlan, seed: int) -> _FeedPlan:
     """Return the plan with other values for the inputs whose default is a shape, axes or a count."""
     feeds = feeds_of(plan.interface, plan.bindings, 0, seed)
 
@@ -235,9 +235,9 @@ def _narrowed(interface: Interface, right: Side) -> Interface:
 # --- inputs, one after the other
 
 
-class _Check:
+class _Verification:
     def __init__(
-        self, left: Side, right: Side, plan: _Plan, allowed: frozenset[str], blank: Verdict, first: int
+        self, left: Side, right: Side, plan: _FeedPlan, allowed: frozenset[str], blank: Verdict, first: int
     ) -> None:
         self.left, self.right, self.plan, self.allowed, self.blank = left, right, plan, allowed, blank
         self.numbers = range(first, first + blank.inputs)
@@ -314,7 +314,7 @@ class _Check:
 class _Case:
     """One draw of an input, what the original makes of it, and what more is asked where an output differs."""
 
-    def __init__(self, number: int, feeds: Feeds, check: _Check) -> None:
+    def __init__(self, number: int, feeds: Feeds, check: _Verification) -> None:
         self.number, self.feeds, self._check = number, feeds, check
         self.pattern = pattern_of(number).name
         self.a: dict[str, Any] = {}
@@ -346,7 +346,7 @@ class _Case:
             tally.errors = tally.errors.worst(comparison.errors)
         if status == DIFFERENT and tally.found is None:
             assert comparison.difference is not None
-            tally.found = Found(self.number, self.pattern, shapes(self.feeds), comparison.difference)
+            tally.found = FirstDifference(self.number, self.pattern, shapes(self.feeds), comparison.difference)
             self._check.case = self._check.case or self.feeds
 
     def _result_failed(self, message: str) -> None:
@@ -388,7 +388,7 @@ class _Case:
         return DIFFERENT, ""
 
     def _causes(
-        self, comparison: Comparison, a: Any, b: Any, first: list[Step], second: list[Step] | None
+        self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep], second: list[TraceStep] | None
     ) -> Iterable[tuple[str, str]]:
         if causes.nan_selected(first) and (second is None or causes.nan_selected(second)):
             yield UNSPECIFIED, "a NaN reaches a selection in both"
@@ -408,8 +408,10 @@ class _Case:
         if REASSOCIATES in self._check.allowed and places is not None and np.asarray(a).dtype.kind == "f":
             yield OVERFLOWED, causes.left_range(a, b, places, first, second, self.feeds)
 
-    def _both(self, comparison: Comparison, a: Any, b: Any, first: list[Step] | None, second: list[Step] | None) -> str:
-        """Why some elements left the range, where the others move as far as the original's own do."""
+    def _both(
+        self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep] | None, second: list[TraceStep] | None
+    ) -> str:
+        """Return the reason if some elements left the range and the others vary as much as the original's own."""
         if first is None or comparison.places is None or REASSOCIATES not in self._check.allowed:
             return ""
         if np.asarray(a).dtype.kind != "f":
@@ -428,7 +430,7 @@ class _Case:
         again = self._again.get(name)
         return name in self._again and compare_values(name, a, again, frozenset({EXACT})).status == DIFFERENT
 
-    def _moves_itself(self, comparison: Comparison, a: Any, b: Any, first: list[Step] | None) -> bool:
+    def _moves_itself(self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep] | None) -> bool:
         """Return whether rounding errors in the original's inputs change its own result as much as the difference."""
         if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or comparison.name not in self.a:
             return False
@@ -444,14 +446,14 @@ class _Case:
             return False
         return found.with_rounding(self._check.left, self.feeds, comparison.name, seed).explains(comparison, a, b, kind)
 
-    def _is_plain(self, first: list[Step] | None) -> bool:
+    def _is_plain(self, first: list[TraceStep] | None) -> bool:
         """Return whether the input has no special values, so that a precondition on values should hold."""
         turn_is_first = pattern_of(self.number).is_plain
         wild = any(not np.isfinite(x).all() for step in first or () for x in step.made())
         return turn_is_first and not wild
 
 
-def _traced(side: Side, feeds: Feeds, name: str) -> list[Step] | None:
+def _traced(side: Side, feeds: Feeds, name: str) -> list[TraceStep] | None:
     try:
         return side.trace(feeds, name)
     except (RunFailed, NotVerifiable, KeyError):

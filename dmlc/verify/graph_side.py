@@ -18,7 +18,7 @@ from dmlc.records import dataclass
 from dmlc.verify.inputs import Default, Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.loose import loose, loose_result
 from dmlc.verify.onnx_interface import WIDEST
-from dmlc.verify.trace import NotVerifiable, RunFailed, Step, op_key
+from dmlc.verify.trace import NotVerifiable, RunFailed, TraceStep, op_key
 
 _LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
 _DIVISIONS = (DIV, FLOORDIV, MOD)
@@ -27,7 +27,7 @@ _MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
 
 
 @dataclass(frozen=True)
-class _Bound:
+class _BoundNode:
     """A node at known sizes: its attributes, and the shapes of its results."""
 
     node: Node
@@ -46,7 +46,7 @@ class GraphSide:
         self.composites: dict[str, str] = {}
         self.size = len(graph)
         self.defines_empty = True
-        self._plans: dict[tuple[tuple[str, int], ...], list[_Bound]] = {}
+        self._plans: dict[tuple[tuple[str, int], ...], list[_BoundNode]] = {}
         for node in graph:
             if node.op.reference is None:
                 name = getattr(node.attributes, "full_name", node.op.name)
@@ -89,7 +89,7 @@ class GraphSide:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
-    def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
+    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         values = self._evaluate(feeds, keep=True)
         target = dict(self._graph.outputs)[output]
         wanted: set[Value] = set()
@@ -102,7 +102,7 @@ class GraphSide:
         names = {value: f"% {number}" for number, value in enumerate(values)}
         names.update({value: value.name or "" for value in self._graph.inputs})
         return [
-            Step(
+            TraceStep(
                 op_key(getattr(node.attributes, "op_type", node.op.name)),
                 tuple([None if v is None else values[v] for v in node.operands]),
                 tuple([values[v] for v in node.results]),
@@ -134,12 +134,12 @@ class GraphSide:
                             del values[operand]
         return values
 
-    def _bound(self, binding: dict[str, int]) -> list[_Bound]:
+    def _bound(self, binding: dict[str, int]) -> list[_BoundNode]:
         """The nodes at these sizes; kept, for the same sizes come again and again."""
         key = tuple(binding.items())
         if key not in self._plans:
             self._plans[key] = [
-                _Bound(
+                _BoundNode(
                     node,
                     node.attributes.substitute(binding) if node.attributes.dims() else node.attributes,
                     tuple([tuple([evaluate(size, binding) for size in value.shape]) for value in node.results]),
@@ -159,7 +159,7 @@ def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
     return out
 
 
-def _results(bound: _Bound, operands: list[Array | None], loosely: bool) -> tuple[Array, ...]:
+def _results(bound: _BoundNode, operands: list[Array | None], loosely: bool) -> tuple[Array, ...]:
     node = bound.node
     assert node.op.reference is not None
     try:

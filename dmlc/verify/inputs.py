@@ -23,7 +23,7 @@ SIZES = 6
 
 
 class NoInputs(Exception):
-    """No data can be made up; the message says why."""
+    """Raised if no inputs can be made up; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
 from dmlc.verify.patterns import PATTERNS
 from dmlc.verify.tolerance import EXACT, REASSOCIATES
-from dmlc.verify.trace import NoEvidence, RunFailed, Side, Step
+from dmlc.verify.trace import NoEvidence, RunFailed, Side, TraceStep
 from dmlc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def verify_graph(
     from dmlc.verify.onnx_side import OnnxSide
 
     def right() -> Side:
-        return _Code(graph, result) if callable(result) else OnnxSide(result, folder)
+        return _CodeSide(graph, result) if callable(result) else OnnxSide(result, folder)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
     return verify_sides(lambda: _computed_in(kinds, GraphSide(graph)), right, inputs=inputs, seed=seed, allowed=chosen)
@@ -84,7 +84,7 @@ def _computed_in(kinds: Mapping[str, str] | None, side: Side) -> Side:
     return side
 
 
-class _Code:
+class _CodeSide:
     """Code that was generated for a graph; nobody can look into it."""
 
     def __init__(self, graph: Graph, function: Runner) -> None:
@@ -119,5 +119,5 @@ class _Code:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
-    def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
+    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         return None

@@ -18,8 +18,8 @@ from dmlc.verify.inputs import Default, Feeds, Interface
 from dmlc.verify.onnx_defaults import defaults, optional_specs
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verify.onnx_noise import with_noise
-from dmlc.verify.process import Session
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Step, op_key
+from dmlc.verify.process import ProcessSession
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, TraceStep, op_key
 from dmlc.verify.unstable import UNITS
 
 #: A model, or where it lies.
@@ -68,9 +68,9 @@ class OnnxSide:
         self.composites = {n: t for n, t in self._session.types.items() if _COMPOSITE_TYPES.fullmatch(t)}
         self.kinds |= {n: kind for n, t in self.composites.items() if (kind := _values_of(t))}
         self._weights: dict[str, Array] | None = None
-        self._open_session: tuple[Session, dict[str, str]] | None = None
+        self._open_session: tuple[ProcessSession, dict[str, str]] | None = None
         self._noisy: dict[str, tuple[OnnxSide, dict[str, str]] | None] = {}
-        self._traces: dict[str, tuple[Session, dict[str, str], list[NodeProto]]] = {}
+        self._traces: dict[str, tuple[ProcessSession, dict[str, str], list[NodeProto]]] = {}
 
     def interfaces(self) -> list[Interface]:
         extra = optional_specs(self._model)
@@ -99,7 +99,7 @@ class OnnxSide:
             self._open_session = self._load(list(self.output_names), fed_weights=list(self.weights()))
         return self._run(*self._open_session, {**feeds, **weights})
 
-    def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
+    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         if output not in self._traces:
             nodes = _ancestors(self._model.graph, output)
             if not nodes:
@@ -146,7 +146,7 @@ class OnnxSide:
 
     def _load(
         self, outputs: list[str], *, only_numbers: bool = False, fed_weights: Sequence[str] = ()
-    ) -> tuple[Session, dict[str, str]]:
+    ) -> tuple[ProcessSession, dict[str, str]]:
         """A session that gives these values, and the name that each is fetched by. ``fed_weights`` can be replaced."""
         fed = {
             info.name: info.type.tensor_type.elem_type
@@ -165,7 +165,7 @@ class OnnxSide:
 
     def _open(
         self, outputs: list[str], fed: dict[str, int], exotic: dict[str, str], fed_weights: Sequence[str]
-    ) -> Session:
+    ) -> ProcessSession:
         """A session; ``fed`` and ``exotic`` values are cast where they come in and go out."""
         model = self._model
         if outputs != list(self.output_names) or fed or exotic:
@@ -173,13 +173,13 @@ class OnnxSide:
         if fed_weights:
             model = _with_open_weights(model, fed_weights)
         try:
-            return Session(model, None if self._folder is None else str(self._folder.absolute()))
+            return ProcessSession(model, None if self._folder is None else str(self._folder.absolute()))
         except RunFailed as error:
             raise NotVerifiable(f"ONNX Runtime refuses the model: {_message(error)}") from None
         except ValueError as error:  # a model of more than 2 GiB
             raise NoEvidence(f"a model cannot be handed to ONNX Runtime: {error}") from None
 
-    def _run(self, session: Session, names: dict[str, str], feeds: Feeds) -> dict[str, Any]:
+    def _run(self, session: ProcessSession, names: dict[str, str], feeds: Feeds) -> dict[str, Any]:
         if not names:  # asked for nothing, ONNX Runtime gives all outputs
             return {}
         try:
@@ -307,13 +307,13 @@ def _graphs(node: NodeProto) -> list[GraphProto]:
     return [graph for a in node.attribute for graph in ([a.g] if a.HasField("g") else list(a.graphs))]
 
 
-def _step(node: NodeProto, values: dict[str, Any]) -> Step:
+def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
     def arrays(names: Sequence[str]) -> tuple[Array | None, ...]:
         found = [values.get(name) for name in names]
         return tuple([x if isinstance(x, np.ndarray) and x.dtype.kind in "fiub" else None for x in found])
 
     reads, writes = tuple(_inputs_of(node)), tuple(node.output)
-    return Step(op_key(node.op_type), arrays(reads), arrays(writes), frozenset(_inner_ops(node)), reads, writes)
+    return TraceStep(op_key(node.op_type), arrays(reads), arrays(writes), frozenset(_inner_ops(node)), reads, writes)
 
 
 def _inner_ops(node: NodeProto) -> set[str]:

@@ -150,7 +150,7 @@ def _close(shape: Shape, limits: Floats, rng: Rng) -> Array:
 
 
 def _large(shape: Shape, limits: Floats, rng: Rng) -> Array:
-    """In range, but the exponentials of most of them are not: all infinite, or all zero."""
+    """Numbers in range whose exponentials mostly are not: all infinite, or all zero."""
     return rng.uniform(-0.3, 1, shape) * (limits.large if rng.random() < 0.7 else -limits.large)
 
 
@@ -169,7 +169,7 @@ def _offset(shape: Shape, limits: Floats, rng: Rng) -> Array:
 
 
 def _small_scale(shape: Shape, limits: Floats, rng: Rng) -> Array:
-    """So small that the epsilon of a normalization decides."""
+    """Numbers so small that the epsilon of a normalization decides."""
     return rng.standard_normal(shape) * 2e-3
 
 
@@ -184,7 +184,8 @@ def _nan_somewhere(shape: Shape, limits: Floats, rng: Rng) -> Array:
 
 
 def _nan_first(shape: Shape, limits: Floats, rng: Rng) -> Array:
-    """At the first place, where runtimes treat it in another way, and in the first slice of the last axis."""
+    """Return data with NaN in the first position, which runtimes treat differently, and in the first slice of the last
+    axis."""
     data = np.asarray(rng.standard_normal(shape))
     if data.size and not shape:
         return np.full(shape, np.nan)

@@ -121,7 +121,7 @@ _KEYS = itertools.count()
 atexit.register(_PROCESS.stop)
 
 
-class Session:
+class ProcessSession:
     """A model, loaded again where the process ended. Raises ``RunFailed`` where ONNX Runtime refuses it, and here and
     in ``run`` ``NoEvidence`` where ONNX Runtime does not work at all."""
 

@@ -36,7 +36,7 @@ class NoEvidence(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One node that ran: ``op`` in lower case without underscores, so that ``ReduceMax`` of ONNX and ``reduce_max`` of
     the language are one; ``inner`` are the operators of graphs that it runs. What is no number is None. ``reads`` and
     ``writes`` name the values; a fed one has the name of its input."""
@@ -66,7 +66,7 @@ def _floats(arrays: Iterable[Array | None]) -> Iterator[Array]:
 
 
 def op_key(name: str) -> str:
-    """The form of an operator's name that ``Step.op`` has."""
+    """The form of an operator's name that ``TraceStep.op`` has."""
     return name.replace("_", "").lower()
 
 
@@ -103,7 +103,7 @@ class Side(Protocol):
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         """One output as it comes out where results on the way are rounded otherwise; None where that cannot be seen."""
 
-    def trace(self, feeds: Feeds, output: str) -> list[Step] | None:
+    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         """The steps that the output depends on, in order; None where they cannot be seen. Raises ``RunFailed``."""
 
 

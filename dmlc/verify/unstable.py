@@ -13,7 +13,7 @@ from dmlc.verify.compare import DIFFERENT, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.parts import as_one_array
 from dmlc.verify.tolerance import REASSOCIATES
-from dmlc.verify.trace import RunFailed, Side, Step
+from dmlc.verify.trace import RunFailed, Side, TraceStep
 
 #: How often the inputs are moved, by how many units in the last place at most, and how much further than that moves
 #: its results a rewrite may move them: its roundings are as many as the model's nodes, not one for each input.
@@ -39,12 +39,12 @@ EXACT_OPS = frozenset(
 )
 
 
-def jumps(steps: Sequence[Step]) -> bool:
+def jumps(steps: Sequence[TraceStep]) -> bool:
     """True if a function on the way jumps."""
     return any(step.op in JUMPS or step.inner & JUMPS for step in steps)
 
 
-def jumped_on(steps: Sequence[Step], feeds: Feeds) -> frozenset[str]:
+def jumped_on(steps: Sequence[TraceStep], feeds: Feeds) -> frozenset[str]:
     """The inputs and weights that a function that jumps sees as they are: ties and halves among them are no matter of
     rounding."""
     written = {name for step in steps for name in step.writes}

@@ -26,7 +26,7 @@ EQUAL, NOT_VERIFIED = "equal", "not verified"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FirstDifference:
     """The first difference of an output: the number of the input, how it looks, its shapes, and where."""
 
     input: int
@@ -44,7 +44,7 @@ class OutputReport:
     counts: tuple[tuple[str, int], ...]
     errors: Errors = Errors()
     reasons: tuple[tuple[str, int], ...] = ()
-    found: Found | None = None
+    found: FirstDifference | None = None
     zeros: int = 0
 
     @property
@@ -184,7 +184,7 @@ __all__ = [
     "STATUSES",
     "UNSPECIFIED",
     "WITHIN",
-    "Found",
+    "FirstDifference",
     "OutputReport",
     "Verdict",
     "show",

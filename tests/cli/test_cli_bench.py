@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dmlc.cli.bench_view import Benchmark, Row, benchmark_json, benchmark_text
+from dmlc.cli.bench_view import Benchmark, BenchRow, benchmark_json, benchmark_text
 from dmlc.cli.main import main
 from dmlc.placement.report import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
@@ -114,7 +114,7 @@ def measured() -> Benchmark:
         NodeTime("cast", "Cast", "CPUExecutionProvider", 4.0),
         NodeTime("shape", "Shape", "CPUExecutionProvider", 1.0),
     ]
-    rows = [Row(s.name, s.op, False, s, r, 24.0) for s, r in zip(said, ran, strict=True)]
+    rows = [BenchRow(s.name, s.op, False, s, r, 24.0) for s, r in zip(said, ran, strict=True)]
     own = (NodeTime("Memcpy_0", "MemcpyToHost", "DmlExecutionProvider", 9.0),)
     return Benchmark("dml", "here", 5, {}, rows, own, WholeTime(71.0, 10.0, True), 1)
 

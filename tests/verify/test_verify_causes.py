@@ -19,7 +19,7 @@ from dmlc.verify.causes import (
     underflowed,
     zeros_differ,
 )
-from dmlc.verify.trace import Step
+from dmlc.verify.trace import TraceStep
 from dmlc.verify.unstable import jumped_on
 
 NAN, INF = np.nan, np.inf
@@ -33,19 +33,19 @@ def i32(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.int32)
 
 
-def step(op: str, *operands: np.ndarray[Any, Any], gives: np.ndarray[Any, Any]) -> Step:
-    return Step(op, operands, (gives,))
+def step(op: str, *operands: np.ndarray[Any, Any], gives: np.ndarray[Any, Any]) -> TraceStep:
+    return TraceStep(op, operands, (gives,))
 
 
 def test_nan_in_selections() -> None:
     assert nan_selected([step("argmax", f32(1, NAN), gives=i32(1))])
     assert not nan_selected([step("argmax", f32(1, 2), gives=i32(1))])
     assert not nan_selected([step("exp", f32(NAN), gives=f32(NAN))])
-    assert nan_selected([Step("if", (f32(NAN),), (None,), frozenset({"reducemax"}))])
+    assert nan_selected([TraceStep("if", (f32(NAN),), (None,), frozenset({"reducemax"}))])
 
 
 def test_zeros_of_another_sign() -> None:
-    def division(*by: float) -> list[Step]:
+    def division(*by: float) -> list[TraceStep]:
         return [step("div", f32(1), f32(*by), gives=f32(0))]
 
     assert zeros_differ(division(0.0, 1), division(-0.0, 1))
@@ -116,7 +116,7 @@ def test_reductions_over_nothing() -> None:
         ([step("exp", f32(1), gives=f32(2.7))], False, False),
     ],
 )
-def test_where_the_range_is_left(steps: list[Step], overflowed: bool, undefined: bool) -> None:
+def test_where_the_range_is_left(steps: list[TraceStep], overflowed: bool, undefined: bool) -> None:
     found = Range(steps)
     assert (found.overflowed, found.undefined) == (overflowed, undefined)
 
@@ -130,12 +130,12 @@ def test_limits() -> None:
 
 
 def test_inputs_that_are_jumped_on_as_they_are() -> None:
-    moved = Step("transpose", (None,), (None,), reads=("x",), writes=("t",))
-    chosen = Step("argmax", (None,), (None,), reads=("t",), writes=("y",))
+    moved = TraceStep("transpose", (None,), (None,), reads=("x",), writes=("t",))
+    chosen = TraceStep("argmax", (None,), (None,), reads=("t",), writes=("y",))
     assert jumped_on([moved, chosen], {"x": f32(1)}) == {"x"}
-    rounded = Step("softmax", (None,), (None,), reads=("x",), writes=("t",))
+    rounded = TraceStep("softmax", (None,), (None,), reads=("x",), writes=("t",))
     assert jumped_on([rounded, chosen], {"x": f32(1)}) == frozenset()
-    against = Step("greater", (None, None), (None,), reads=("x", "t"), writes=("y",))
+    against = TraceStep("greater", (None, None), (None,), reads=("x", "t"), writes=("y",))
     assert jumped_on([rounded, against], {"x": f32(1)}) == frozenset()
-    constant = Step("greater", (None, None), (None,), reads=("x", "weight"), writes=("y",))
+    constant = TraceStep("greater", (None, None), (None,), reads=("x", "weight"), writes=("y",))
     assert jumped_on([constant], {"x": f32(1)}) == {"x", "weight"}

@@ -182,7 +182,7 @@ def test_a_model_too_large_to_hand_over_is_no_evidence(monkeypatch: pytest.Monke
         raise ValueError("Message exceeds maximum protobuf size of 2GB")
 
     abs_, neg = chain("Abs"), chain("Neg")
-    monkeypatch.setattr("dmlc.verify.onnx_side.Session", too_large)
+    monkeypatch.setattr("dmlc.verify.onnx_side.ProcessSession", too_large)
     assert verify_models(abs_, neg).status == "not verified"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlc.codegen.dxdispatch.json_text import type_name
 from dmlc.codegen.dxdispatch.table import rows
-from dmlc.codegen.dxdispatch.view import Buffer, Sizes, View, broadcast_sizes, merged, packed
+from dmlc.codegen.dxdispatch.view import Buffer, BufferView, Sizes, broadcast_sizes, merged, packed
 from dmlc.diagnostics import Code, DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import dxdispatch as codes
 from dmlc.diagnostics.catalogue.targets import TOO_MANY_AXES
@@ -22,7 +22,7 @@ MAX_RANK = 8
 #: A size, a count and an index are UINT in DirectML.
 _MOST_ELEMENTS = 2**32 - 1
 
-Field: TypeAlias = "View | list[View] | int | float | bool | str | list[int] | dict[str, Any]"
+Field: TypeAlias = "BufferView | list[BufferView] | int | float | bool | str | list[int] | dict[str, Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Dispatch:
 
 
 @dataclass(slots=True)
-class Builder:
+class DispatchBuilder:
     """Dispatches, buffers and constants made so far. ``node`` is the one being lowered, for messages."""
 
     level: str
     dispatches: list[Dispatch] = field(default_factory=list)
     node: Node | None = None
-    _constants: dict[Tensor, View] = field(default_factory=dict)
+    _constants: dict[Tensor, BufferView] = field(default_factory=dict)
 
     def refuse(self, code: Code, message: str, help: str = "") -> DmlcError:
         """The error, at the line that the node came from."""
@@ -49,7 +49,7 @@ class Builder:
 
     # --- buffers
 
-    def new(self, dtype: DType, sizes: Sizes) -> View:
+    def new(self, dtype: DType, sizes: Sizes) -> BufferView:
         """A new tensor. Raises ``DmlcError`` E0582, E0583."""
         self.check_size(dtype, sizes)
         view = packed(Buffer(dtype, 1), sizes)
@@ -65,7 +65,7 @@ class Builder:
             message = f"DirectML counts elements in 32 bits: {text} has too many"
             raise self.refuse(codes.REFUSED, message, "bind smaller sizes")
 
-    def constant(self, tensor: Tensor) -> View:
+    def constant(self, tensor: Tensor) -> BufferView:
         """Return a constant. If all elements are equal, one is stored and broadcast."""
         if tensor not in self._constants:
             array, dtype = tensor.array, tensor.dtype
@@ -78,10 +78,10 @@ class Builder:
                 self._constants[tensor] = packed(Buffer(dtype, array.size, data=array), sizes)
         return self._constants[tensor]
 
-    def scalar(self, value: Any, dtype: DType) -> View:
+    def scalar(self, value: Any, dtype: DType) -> BufferView:
         return self.constant(Tensor(np.array(value).astype(dtype.numpy)))
 
-    def iota(self, dtype: DType, count: int) -> View:
+    def iota(self, dtype: DType, count: int) -> BufferView:
         """0, 1, 2 and so on. DxDispatch adds up, which f16 and f32 can only so far."""
         self.check_size(dtype, (count,))
         if dtype.is_float and count > 2 ** (np.finfo(dtype.numpy).nmant + 1) + 1:
@@ -95,11 +95,11 @@ class Builder:
         row = f"{operator}.{fields['Function']}" if operator == "REDUCE" else operator
         for name, value in fields.items():
             for view in value if isinstance(value, list) else [value]:
-                if isinstance(view, View):
+                if isinstance(view, BufferView):
                     self._check(row, name, view)
         self.dispatches.append(Dispatch(operator, fields))
 
-    def _check(self, row: str, name: str, view: View) -> None:
+    def _check(self, row: str, name: str, view: BufferView) -> None:
         found = refusal(rows()[row], {name: (view.dtype.name, view.rank)}, self.level)
         if found is None:
             return
@@ -109,7 +109,7 @@ class Builder:
         help = f"feature level {found.first_level} has it" if found.first_level else "cast it to a type that it takes"
         raise self.refuse(codes.REFUSED, found.limit, help)
 
-    def unary(self, operator: str, x: View, dtype: DType | None = None, **fields: Field) -> View:
+    def unary(self, operator: str, x: BufferView, dtype: DType | None = None, **fields: Field) -> BufferView:
         """An operator on each element. Copies that strides of 0 make are made after it."""
         small = x.squashed()
         (source,) = merged([small], MAX_RANK)
@@ -117,7 +117,9 @@ class Builder:
         self.call(operator, InputTensor=source, OutputTensor=out, **fields)
         return self.regroup(out, small.sizes).broadcast(x.sizes)
 
-    def elementwise(self, operator: str, names: tuple[str, ...], operands: list[View], dtype: DType) -> View:
+    def elementwise(
+        self, operator: str, names: tuple[str, ...], operands: list[BufferView], dtype: DType
+    ) -> BufferView:
         """An operator on the elements of several tensors, broadcast to each other by strides."""
         sizes = broadcast_sizes(operands)
         views = merged([view.broadcast(sizes) for view in operands], MAX_RANK)
@@ -125,14 +127,14 @@ class Builder:
         self.call(operator, **dict(zip(names, views, strict=True)), OutputTensor=out)
         return self.regroup(out, sizes)
 
-    def binary(self, operator: str, a: View, b: View, dtype: DType | None = None) -> View:
+    def binary(self, operator: str, a: BufferView, b: BufferView, dtype: DType | None = None) -> BufferView:
         return self.elementwise(operator, ("ATensor", "BTensor"), [a, b], dtype or a.dtype)
 
-    def choose(self, condition: View, a: View, b: View) -> View:
+    def choose(self, condition: BufferView, a: BufferView, b: BufferView) -> BufferView:
         names = ("ConditionTensor", "ATensor", "BTensor")
         return self.elementwise("ELEMENT_WISE_IF", names, [condition, a, b], a.dtype)
 
-    def reduce(self, function: str, x: View, axes: tuple[int, ...]) -> View:
+    def reduce(self, function: str, x: BufferView, axes: tuple[int, ...]) -> BufferView:
         """A function of REDUCE; the axes stay, as size 1."""
         out = self.new(x.dtype, tuple(1 if i in axes else n for i, n in enumerate(x.sizes)))
         self.call(
@@ -142,7 +144,7 @@ class Builder:
 
     # --- moving
 
-    def regroup(self, x: View, sizes: Sizes) -> View:
+    def regroup(self, x: BufferView, sizes: Sizes) -> BufferView:
         """Row-major in other sizes: the same buffer where strides say it, else a packed copy."""
         view = x.reshaped(sizes)
         if view is None:
@@ -150,7 +152,7 @@ class Builder:
             assert view is not None
         return view
 
-    def copy(self, x: View) -> View:
+    def copy(self, x: BufferView) -> BufferView:
         """The elements packed, in a buffer of their own."""
         (source,) = merged([x], MAX_RANK)
         out = self.new(x.dtype, source.sizes)
@@ -161,7 +163,7 @@ class Builder:
 
     # --- converting
 
-    def cast(self, x: View, dtype: DType) -> View:
+    def cast(self, x: BufferView, dtype: DType) -> BufferView:
         """Another dtype. Integers of the same width and narrower ones are the same memory, read otherwise."""
         source = x.dtype
         if source is dtype:
@@ -177,18 +179,18 @@ class Builder:
             return self.unary("CAST", x, DTYPE_BY_NAME[f"i{dtype.bits}"]).narrowed(dtype)
         return self.unary("CAST", x, dtype)
 
-    def widened(self, x: View) -> View:
+    def widened(self, x: BufferView) -> BufferView:
         """8 and 16 bit integers in 32 bits, which sums and products are there for; they wrap alike."""
         if not x.dtype.is_integer or x.dtype.bits >= 32:
             return x
         return self.cast(x, i32 if x.dtype.kind == "int" else u32)
 
-    def exact(self, x: View) -> View:
+    def exact(self, x: BufferView) -> BufferView:
         """Integers of up to 32 bits in 64, in which no sum of them overflows."""
         return self.cast(x, i64) if x.dtype.bits < 64 else x
 
 
-def tensor_desc(view: View) -> dict[str, Any]:
+def tensor_desc(view: BufferView) -> dict[str, Any]:
     """A ``DML_TENSOR_DESC``; rank 0 is one axis of size 1."""
     desc: dict[str, Any] = {"DataType": type_name(view.dtype), "Sizes": list(view.sizes) or [1]}
     if not view.is_packed:
@@ -196,10 +198,10 @@ def tensor_desc(view: View) -> dict[str, Any]:
     return desc
 
 
-def whole(view: View) -> bool:
+def whole(view: BufferView) -> bool:
     """Return whether the view covers its whole buffer in its own order."""
     buffer = view.buffer
     return view.is_packed and view.dtype is buffer.dtype and view.count == buffer.count
 
 
-__all__ = ["MAX_RANK", "Builder", "Dispatch", "Field", "tensor_desc", "whole"]
+__all__ = ["MAX_RANK", "Dispatch", "DispatchBuilder", "Field", "tensor_desc", "whole"]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
-from dmlc.codegen.dxdispatch.builder import Builder, tensor_desc, whole
+from dmlc.codegen.dxdispatch.builder import DispatchBuilder, tensor_desc, whole
 from dmlc.codegen.dxdispatch.json_text import document, numbers, type_name
-from dmlc.codegen.dxdispatch.lowering import LOWERINGS, Call, static, view_of
+from dmlc.codegen.dxdispatch.lowering import LOWERINGS, DispatchCall, static, view_of
 from dmlc.codegen.dxdispatch.table import newest_level
-from dmlc.codegen.dxdispatch.view import Buffer, View, packed
+from dmlc.codegen.dxdispatch.view import Buffer, BufferView, packed
 from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import dxdispatch as codes
 from dmlc.ir import FOREIGN, Array, Graph, Node, TensorType, Value, dim_names
@@ -32,8 +32,8 @@ def emit(graph: Graph, folder: str | None = None, feature_level: str | None = No
     what DxDispatch writes; without it all constants are written out. Raises ``DmlcError`` E0580 to E0583, E0503.
     """
     _check_sizes(graph)
-    build = Builder(feature_level or newest_level())
-    views: dict[Value, View] = {}
+    build = DispatchBuilder(feature_level or newest_level())
+    views: dict[Value, BufferView] = {}
     files = input_files(signature_of(graph), folder)
     for value in graph.inputs:
         views[value] = _input(value, files[value.name or ""], build)
@@ -85,7 +85,7 @@ def _title(node: Node) -> str:
     return f"node {node.name} ({kind})" if node.name else kind
 
 
-def _input(value: Value, file: str, build: Builder) -> View:
+def _input(value: Value, file: str, build: DispatchBuilder) -> BufferView:
     sizes = static(value)
     if 0 in sizes:
         type = TensorType(value.type.dtype, sizes)
@@ -96,20 +96,20 @@ def _input(value: Value, file: str, build: Builder) -> View:
     return view
 
 
-def _lower(node: Node, build: Builder, views: dict[Value, View]) -> None:
+def _lower(node: Node, build: DispatchBuilder, views: dict[Value, BufferView]) -> None:
     build.node = node
     lower = LOWERINGS.get(node.op)
     if lower is None:
         message = f"DxDispatch's JSON cannot say {_title(node)}: the language has no operation for it"
         raise build.refuse(codes.NO_OPERATOR, message, "write it with the language's operations, or emit ONNX")
-    made = lower(Call(build, node, views))
+    made = lower(DispatchCall(build, node, views))
     for result, view in zip(node.results, made if isinstance(made, list) else [made], strict=True):
         views[result] = view
         if result.name and not view.buffer.name:
             view.buffer.name = result.name
 
 
-def _output(view: View, build: Builder) -> View:
+def _output(view: BufferView, build: DispatchBuilder) -> BufferView:
     """The output as a whole buffer, which may be an input's or another output's too: it is printed and written.
 
     Not that of a bool input: what type its file has is not known.
@@ -119,7 +119,7 @@ def _output(view: View, build: Builder) -> View:
     return packed(build.copy(view).buffer, view.sizes)
 
 
-def _name_buffers(outputs: list[tuple[str, View]]) -> None:
+def _name_buffers(outputs: list[tuple[str, BufferView]]) -> None:
     """Outputs are called what they are; what has no name of its own counts."""
     for name, view in outputs:
         view.buffer.name = view.buffer.name or name
@@ -129,7 +129,11 @@ def _name_buffers(outputs: list[tuple[str, View]]) -> None:
 
 
 def _artifact(
-    graph: Graph, build: Builder, inputs: list[View], outputs: list[tuple[str, View]], folder: str | None
+    graph: Graph,
+    build: DispatchBuilder,
+    inputs: list[BufferView],
+    outputs: list[tuple[str, BufferView]],
+    folder: str | None,
 ) -> Artifact:
     buffers = list(dict.fromkeys([*(view.buffer for view in inputs), *_bound(build), *(v.buffer for _, v in outputs)]))
     names = dict(zip(buffers, _unique([_wanted(buffer) for buffer in buffers], str), strict=True))
@@ -154,18 +158,18 @@ def _artifact(
     )
 
 
-def _bound(build: Builder) -> Iterable[Buffer]:
+def _bound(build: DispatchBuilder) -> Iterable[Buffer]:
     for dispatch in build.dispatches:
         for value in dispatch.fields.values():
             yield from (view.buffer for view in _views(value))
 
 
-def _views(value: Any) -> list[View]:
-    return [view for view in (value if isinstance(value, list) else [value]) if isinstance(view, View)]
+def _views(value: Any) -> list[BufferView]:
+    return [view for view in (value if isinstance(value, list) else [value]) if isinstance(view, BufferView)]
 
 
-def _field(value: Any, say: Callable[[View], Any]) -> Any:
-    if isinstance(value, View):
+def _field(value: Any, say: Callable[[BufferView], Any]) -> Any:
+    if isinstance(value, BufferView):
         return say(value)
     return [say(view) for view in value] if isinstance(value, list) and _views(value) else value
 
@@ -200,7 +204,9 @@ def _resource(buffer: Buffer, name: str, folder: str | None, arrays: dict[str, A
     return {"initialValuesDataType": type_name(buffer.dtype), "initialValues": values}
 
 
-def _results(outputs: list[tuple[str, View]], names: dict[Buffer, str], folder: str | None) -> list[dict[str, Any]]:
+def _results(
+    outputs: list[tuple[str, BufferView]], names: dict[Buffer, str], folder: str | None
+) -> list[dict[str, Any]]:
     """Print each output and write it to a file."""
     shown = dict.fromkeys(names[view.buffer] for _, view in outputs)
     files = _unique([name for name, _ in outputs], _file_name)
@@ -216,7 +222,7 @@ def _results(outputs: list[tuple[str, View]], names: dict[Buffer, str], folder: 
     return [*[{"type": "print", "resource": name} for name in shown], *written]
 
 
-def _report(inputs: list[View], commands: list[dict[str, Any]]) -> tuple[str, ...]:
+def _report(inputs: list[BufferView], commands: list[dict[str, Any]]) -> tuple[str, ...]:
     reads = [view.buffer.file for view in inputs]
     writes = [command["targetPath"] for command in commands if command["type"] == "writeFile"]
     dispatches = sum(command["type"] == "dispatch" for command in commands)

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from dmlc.codegen.dxdispatch.builder import Builder
-from dmlc.codegen.dxdispatch.view import Sizes, View
+from dmlc.codegen.dxdispatch.builder import DispatchBuilder
+from dmlc.codegen.dxdispatch.view import BufferView, Sizes
 from dmlc.ir import DType, Node, Operation, Value, evaluate
 from dmlc.ops.constant import constant_of
 
 
-class Call:
+class DispatchCall:
     """One node, as its lowering sees it."""
 
     __slots__ = ("attributes", "build", "node", "views")
 
-    def __init__(self, build: Builder, node: Node, views: dict[Value, View]) -> None:
+    def __init__(self, build: DispatchBuilder, node: Node, views: dict[Value, BufferView]) -> None:
         self.build = build
         self.node = node
         self.attributes: Any = node.attributes
         self.views = views
 
-    def view(self, index: int = 0) -> View:
+    def view(self, index: int = 0) -> BufferView:
         """An operand as a tensor."""
         return view_of(self.node.operand(index), self.build, self.views)
 
@@ -37,7 +37,7 @@ class Call:
         return self.node.results[0].type.dtype
 
 
-def view_of(value: Value, build: Builder, views: dict[Value, View]) -> View:
+def view_of(value: Value, build: DispatchBuilder, views: dict[Value, BufferView]) -> BufferView:
     """A value as a tensor; a constant is made when it is first asked for."""
     if value not in views:
         tensor = constant_of(value)
@@ -50,7 +50,7 @@ def static(value: Value) -> Sizes:
     return tuple(evaluate(size, {}) for size in value.shape)
 
 
-Lower: TypeAlias = Callable[[Call], "View | list[View]"]
+Lower: TypeAlias = Callable[[DispatchCall], "BufferView | list[BufferView]"]
 
 LOWERINGS: dict[Operation, Lower] = {}
 

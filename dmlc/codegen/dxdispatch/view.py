@@ -29,7 +29,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class BufferView:
     """A tensor over a buffer; ``strides`` count elements of ``dtype``, which may be another one than the buffer's."""
 
     buffer: Buffer
@@ -53,39 +53,39 @@ class View:
             for n, have, want in zip(self.sizes, self.strides, packed_strides(self.sizes), strict=True)
         )
 
-    def transposed(self, perm: Sequence[int]) -> View:
+    def transposed(self, perm: Sequence[int]) -> BufferView:
         return replace(self, sizes=tuple(self.sizes[i] for i in perm), strides=tuple(self.strides[i] for i in perm))
 
-    def broadcast(self, sizes: Sizes) -> View:
+    def broadcast(self, sizes: Sizes) -> BufferView:
         """Broadcast by strides of 0, as NumPy does; the sizes are known to fit."""
         missing = len(sizes) - self.rank
         own = zip(self.sizes, self.strides, sizes[missing:], strict=True)
         strides = (0,) * missing + tuple(0 if n == 1 and n != wanted else stride for n, stride, wanted in own)
         return replace(self, sizes=sizes, strides=strides)
 
-    def padded(self, rank: int) -> View:
+    def padded(self, rank: int) -> BufferView:
         """With axes of size 1 put before the others, up to a rank."""
         return self.broadcast((1,) * (rank - self.rank) + self.sizes)
 
-    def reshaped(self, sizes: Sizes) -> View | None:
+    def reshaped(self, sizes: Sizes) -> BufferView | None:
         """The same elements in row-major order in other sizes; None where no strides say it."""
         strides = _restride(self, sizes)
         return None if strides is None else replace(self, sizes=sizes, strides=strides)
 
-    def narrowed(self, dtype: DType) -> View:
+    def narrowed(self, dtype: DType) -> BufferView:
         """Each integer's lowest bytes as a narrower one: the value modulo 2^n, as memory is little-endian."""
         factor = self.dtype.bits // dtype.bits
         return replace(self, dtype=dtype, strides=tuple(stride * factor for stride in self.strides))
 
-    def squashed(self) -> View:
+    def squashed(self) -> BufferView:
         """Without the copies that strides of 0 make: those axes have size 1."""
         pairs = list(zip(self.sizes, self.strides, strict=True))
         return replace(self, sizes=tuple(1 if stride == 0 else n for n, stride in pairs))
 
 
-def packed(buffer: Buffer, sizes: Sizes) -> View:
+def packed(buffer: Buffer, sizes: Sizes) -> BufferView:
     """The whole buffer, row-major."""
-    return View(buffer, buffer.dtype, sizes, packed_strides(sizes))
+    return BufferView(buffer, buffer.dtype, sizes, packed_strides(sizes))
 
 
 def packed_strides(sizes: Sequence[int]) -> Sizes:
@@ -98,14 +98,14 @@ def packed_strides(sizes: Sequence[int]) -> Sizes:
     return tuple(reversed(out))
 
 
-def broadcast_sizes(views: Sequence[View]) -> Sizes:
+def broadcast_sizes(views: Sequence[BufferView]) -> Sizes:
     """Return the sizes that all broadcast to."""
     rank = max(view.rank for view in views)
     padded = [(1,) * (rank - view.rank) + view.sizes for view in views]
     return tuple(next((n for n in column if n != 1), 1) for column in zip(*padded, strict=True))
 
 
-def _restride(view: View, sizes: Sizes) -> Sizes | None:
+def _restride(view: BufferView, sizes: Sizes) -> Sizes | None:
     runs: list[tuple[int, int]] = []  # ranges of memory: how many elements, how far apart
     for n, stride in zip(view.sizes, view.strides, strict=True):
         if n == 1:
@@ -127,7 +127,7 @@ def _restride(view: View, sizes: Sizes) -> Sizes | None:
     return tuple(reversed(out))
 
 
-def merged(views: Sequence[View], most: int) -> list[View]:
+def merged(views: Sequence[BufferView], most: int) -> list[BufferView]:
     """Views of the same sizes with neighbouring axes merged where all of them allow it, until the rank is ``most``."""
     views = list(views)
     axis = views[0].rank - 2
@@ -138,13 +138,13 @@ def merged(views: Sequence[View], most: int) -> list[View]:
     return views
 
 
-def _is_run(view: View, axis: int) -> bool:
+def _is_run(view: BufferView, axis: int) -> bool:
     """Return whether an axis and the next one can be merged: together they are one range of memory."""
     n, stride = view.sizes[axis + 1], view.strides[axis + 1]
     return 1 in (view.sizes[axis], n) or view.strides[axis] == n * stride
 
 
-def _without(view: View, axis: int) -> View:
+def _without(view: BufferView, axis: int) -> BufferView:
     """With an axis merged into the next."""
     (n, stride), (m, inner) = ((view.sizes[i], view.strides[i]) for i in (axis, axis + 1))
     sizes = (*view.sizes[:axis], n * m, *view.sizes[axis + 2 :])

@@ -14,8 +14,11 @@ from dmlc.ops import normalize as n
 
 @lowers(n.MEAN_VARIANCE_NORM)
 def mean_variance_norm(emitter: Emitter, node: Node) -> str:
-    """In parts: ONNX's MeanVarianceNormalization has no epsilon, and LayerNormalization takes the variance in one pass
-    on ONNX Runtime, which loses digits where the mean is large."""
+    """Lower a mean-variance normalization to its parts.
+
+    ONNX's MeanVarianceNormalization has no epsilon. ONNX Runtime's LayerNormalization computes the variance in one
+    pass, which loses digits if the mean is large.
+    """
     a, dtype = node.attributes_as(n.MeanVarianceAttributes), node.result.type.dtype
     home = in_f32(dtype)
     x = emitter.cast(emitter.operand(node, 0), home, have=dtype)

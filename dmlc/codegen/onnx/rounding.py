@@ -45,7 +45,7 @@ class RoundingWatch:
             self._unrounded.update([value for value in node.results if value.type.dtype is f16])
 
     def sentence(self) -> str:
-        """For the artifact's report."""
+        """Return the note for the artifact's report."""
         more = f" and {len(self.found) - _SHOWN} more" if len(self.found) > _SHOWN else ""
         return (
             "ONNX Runtime's CPU provider does not round f16 between nodes: near ties and jumps of "

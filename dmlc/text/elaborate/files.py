@@ -113,7 +113,7 @@ def _read(stream: IO[bytes], size: int, name: str, wanted: TensorType, const: st
     return npy.read_data(stream, header, size)
 
 
-def _compare(header: npy.Header, name: str, wanted: TensorType, const: str) -> None:
+def _compare(header: npy.NpyHeader, name: str, wanted: TensorType, const: str) -> None:
     shape, dtype = header.shape, header.dtype
     try:
         found = TensorType(as_dtype(dtype), shape)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlc.codegen.dxdispatch.builder import Builder
+from dmlc.codegen.dxdispatch.builder import DispatchBuilder
 from dmlc.codegen.dxdispatch.json_text import scalar_union, type_name
-from dmlc.codegen.dxdispatch.lowering import Call, lowers
-from dmlc.codegen.dxdispatch.view import View
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
+from dmlc.codegen.dxdispatch.view import BufferView
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_
 from dmlc.ops import binary, choose, elementwise
@@ -34,7 +34,7 @@ _MOST_PRODUCTS = 64
 
 
 @lowers(*(op for op in elementwise.UNARY if op.directml))
-def _unary(c: Call) -> View:
+def _unary(c: DispatchCall) -> BufferView:
     op = c.node.op
     assert isinstance(op, elementwise.UnaryOperation)
     given = {name.capitalize(): value for name, value in elementwise.attributes_of(op, c.attributes).items()}
@@ -42,17 +42,17 @@ def _unary(c: Call) -> View:
 
 
 @lowers(elementwise.ABS)
-def _abs(c: Call) -> View:
+def _abs(c: DispatchCall) -> BufferView:
     return absolute(c.build, c.view())
 
 
-def absolute(build: Builder, x: View) -> View:
+def absolute(build: DispatchBuilder, x: BufferView) -> BufferView:
     """The absolute value, which an unsigned integer is already."""
     return x if x.dtype.kind == "uint" else build.unary("ELEMENT_WISE_ABS", x)
 
 
 @lowers(elementwise.RELU)
-def _relu(c: Call) -> View:
+def _relu(c: DispatchCall) -> BufferView:
     x = c.view()
     if x.dtype.is_float:
         return c.build.unary("ACTIVATION_RELU", x)
@@ -60,30 +60,30 @@ def _relu(c: Call) -> View:
 
 
 @lowers(elementwise.NOT)
-def _not(c: Call) -> View:
+def _not(c: DispatchCall) -> BufferView:
     kind = "LOGICAL" if c.dtype is bool_ else "BIT"
     return c.build.unary(f"ELEMENT_WISE_{kind}_NOT", c.view())
 
 
 @lowers(*_BINARY)
-def _binary(c: Call) -> View:
+def _binary(c: DispatchCall) -> BufferView:
     return c.build.binary(_BINARY[c.node.op], c.view(0), c.view(1), c.dtype)
 
 
 @lowers(binary.NOT_EQUAL)
-def _not_equal(c: Call) -> View:
+def _not_equal(c: DispatchCall) -> BufferView:
     equal = c.build.binary("ELEMENT_WISE_LOGICAL_EQUALS", c.view(0), c.view(1), bool_)
     return c.build.unary("ELEMENT_WISE_LOGICAL_NOT", equal)
 
 
 @lowers(*_BITS)
-def _bits(c: Call) -> View:
+def _bits(c: DispatchCall) -> BufferView:
     kind = "LOGICAL" if c.dtype is bool_ else "BIT"
     return c.build.binary(f"ELEMENT_WISE_{kind}_{_BITS[c.node.op]}", c.view(0), c.view(1))
 
 
 @lowers(binary.FLOORDIV)
-def _floordiv(c: Call) -> View:
+def _floordiv(c: DispatchCall) -> BufferView:
     """Truncated quotients are one too large where the two remainders differ, and they differ by the divisor."""
     build, a, b = c.build, c.view(0), c.view(1)
     quotient = build.binary("ELEMENT_WISE_DIVIDE", a, b)
@@ -98,7 +98,7 @@ def _floordiv(c: Call) -> View:
 
 
 @lowers(binary.POW)
-def _pow(c: Call) -> View:
+def _pow(c: DispatchCall) -> BufferView:
     build, base = c.build, c.view(0)
     exponent = constant_of(c.node.operand(1))
     if exponent is not None and exponent.size == 1:
@@ -110,7 +110,7 @@ def _pow(c: Call) -> View:
     return build.elementwise("ELEMENT_WISE_POW", ("InputTensor", "ExponentTensor"), [base, c.view(1)], base.dtype)
 
 
-def _product(build: Builder, base: View, power: int) -> View:
+def _product(build: DispatchBuilder, base: BufferView, power: int) -> BufferView:
     """A whole power, by squaring."""
     out = None
     while power:
@@ -123,12 +123,12 @@ def _product(build: Builder, base: View, power: int) -> View:
 
 
 @lowers(choose.WHERE)
-def _where(c: Call) -> View:
+def _where(c: DispatchCall) -> BufferView:
     return c.build.choose(c.view(0), c.view(1), c.view(2))
 
 
 @lowers(choose.CLIP)
-def _clip(c: Call) -> View:
+def _clip(c: DispatchCall) -> BufferView:
     x, a = c.view(), c.attributes
     low = attribute_array(x.dtype.lowest if a.min is None else a.min, x.dtype, "min")
     high = attribute_array(x.dtype.highest if a.max is None else a.max, x.dtype, "max")
@@ -137,19 +137,19 @@ def _clip(c: Call) -> View:
     return clipped(c.build, x, low, high)
 
 
-def clipped(build: Builder, x: View, low: np.ndarray, high: np.ndarray) -> View:
+def clipped(build: DispatchBuilder, x: BufferView, low: np.ndarray, high: np.ndarray) -> BufferView:
     """Between two bounds of the tensor's dtype."""
     bounds = {name: scalar_union(value, x.dtype) for name, value in (("Min", low), ("Max", high))}
     return build.unary("ELEMENT_WISE_CLIP1", x, MinMaxDataType=type_name(x.dtype), **bounds)
 
 
-def finite(build: Builder, x: View) -> View:
+def finite(build: DispatchBuilder, x: BufferView) -> BufferView:
     """Infinities of a float become its largest numbers."""
     most = np.finfo(x.dtype.numpy).max
     return clipped(build, x, np.array(-most), np.array(most))
 
 
 @lowers(choose.CAST)
-def _cast(c: Call) -> View:
+def _cast(c: DispatchCall) -> BufferView:
     to: DType = c.attributes.to
     return c.build.cast(c.view(), to)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlc.codegen.dxdispatch.lowering import Call, lowers
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
 from dmlc.codegen.dxdispatch.lowerings.move import joined, part_of
-from dmlc.codegen.dxdispatch.view import View
+from dmlc.codegen.dxdispatch.view import BufferView
 from dmlc.ir import Tensor, evaluate
 from dmlc.ops import index
 from dmlc.ops.literals import attribute_array
 
 
 @lowers(index.GATHER)
-def _gather(c: Call) -> View:
+def _gather(c: DispatchCall) -> BufferView:
     """The indices as one axis, whatever their shape: the result is regrouped."""
     x, i, axis = c.view(0), c.view(1), c.attributes.axis
     line = c.build.regroup(i, (i.count,)).padded(x.rank)
@@ -22,14 +22,14 @@ def _gather(c: Call) -> View:
     return c.build.regroup(out, c.sizes)
 
 
-def _reached(c: Call, x: View, i: View) -> View:
+def _reached(c: DispatchCall, x: BufferView, i: BufferView) -> BufferView:
     """The part of ``x`` that the indices go along: DirectML wants equal sizes away from the axis."""
     axis = c.attributes.axis
     return part_of(c, x, [range(n if d == axis else i.sizes[d]) for d, n in enumerate(x.sizes)])
 
 
 @lowers(index.GATHER_ELEMENTS)
-def _gather_elements(c: Call) -> View:
+def _gather_elements(c: DispatchCall) -> BufferView:
     x, i = c.view(0), c.view(1)
     out = c.build.new(x.dtype, i.sizes)
     c.build.call(
@@ -39,7 +39,7 @@ def _gather_elements(c: Call) -> View:
 
 
 @lowers(index.SCATTER_ELEMENTS)
-def _scatter_elements(c: Call) -> View:
+def _scatter_elements(c: DispatchCall) -> BufferView:
     """Into the part that the indices reach; the rest is joined to it, axis by axis."""
     whole, i, updates = c.view(0), c.view(1), c.view(2)
     axis = c.attributes.axis
@@ -56,7 +56,7 @@ def _scatter_elements(c: Call) -> View:
 
 
 @lowers(index.ONE_HOT)
-def _one_hot(c: Call) -> View:
+def _one_hot(c: DispatchCall) -> BufferView:
     i, a = c.view(), c.attributes
     pair = [attribute_array(value, a.dtype, name) for name, value in (("off", a.off), ("on", a.on))]
     values = c.build.constant(Tensor(np.array(pair, a.dtype.numpy).reshape([1] * i.rank + [2])))
@@ -67,12 +67,12 @@ def _one_hot(c: Call) -> View:
 
 
 @lowers(index.IOTA)
-def _iota(c: Call) -> View:
+def _iota(c: DispatchCall) -> BufferView:
     return c.build.iota(c.attributes.dtype, evaluate(c.attributes.length, {}))
 
 
 @lowers(index.FULL)
-def _full(c: Call) -> View:
+def _full(c: DispatchCall) -> BufferView:
     a = c.attributes
     c.build.check_size(a.dtype, c.sizes)
     return c.build.scalar(attribute_array(a.value, a.dtype, "value"), a.dtype).broadcast(c.sizes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from dmlc.codegen.dxdispatch.lowering import Call, lowers
-from dmlc.codegen.dxdispatch.view import Sizes, View, broadcast_sizes
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
+from dmlc.codegen.dxdispatch.view import BufferView, Sizes, broadcast_sizes
 from dmlc.ops import matmul
 
 #: GEMM's tensors have a batch and a channel axis before rows and columns.
@@ -14,7 +14,7 @@ _BATCHES = 2
 
 
 @lowers(matmul.MATMUL)
-def _matmul(c: Call) -> View:
+def _matmul(c: DispatchCall) -> BufferView:
     a, b = c.view(0), c.view(1)
     if a.rank == 1:
         a = a.padded(2)
@@ -24,7 +24,7 @@ def _matmul(c: Call) -> View:
     return c.build.regroup(product, c.sizes)
 
 
-def _gemm(c: Call, a: View, b: View) -> View:
+def _gemm(c: DispatchCall, a: BufferView, b: BufferView) -> BufferView:
     """Batches are broadcast by strides; more than two batch axes are merged."""
     batch = broadcast_sizes([replace(v, sizes=v.sizes[:-2], strides=v.strides[:-2]) for v in (a, b)])
     if len(batch) > _BATCHES:
@@ -39,7 +39,7 @@ def _gemm(c: Call, a: View, b: View) -> View:
     return out
 
 
-def _sum_of_products(c: Call, a: View, b: View) -> View:
+def _sum_of_products(c: DispatchCall, a: BufferView, b: BufferView) -> BufferView:
     """Integers: GEMM takes floats only. Every product is written out, which wants memory."""
     build = c.build
     a, b = build.widened(a), build.widened(b)

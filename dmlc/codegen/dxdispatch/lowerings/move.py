@@ -6,30 +6,30 @@ from dataclasses import replace
 from typing import Any
 
 from dmlc.codegen.dxdispatch.json_text import scalar_union, type_name
-from dmlc.codegen.dxdispatch.lowering import Call, lowers, static
-from dmlc.codegen.dxdispatch.view import View
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers, static
+from dmlc.codegen.dxdispatch.view import BufferView
 from dmlc.ir import evaluate
 from dmlc.ops import move
 from dmlc.ops.literals import attribute_array
 
 
 @lowers(move.RESHAPE, move.SQUEEZE, move.UNSQUEEZE)
-def _reshape(c: Call) -> View:
+def _reshape(c: DispatchCall) -> BufferView:
     return c.build.regroup(c.view(), c.sizes)
 
 
 @lowers(move.TRANSPOSE)
-def _transpose(c: Call) -> View:
+def _transpose(c: DispatchCall) -> BufferView:
     return c.view().transposed(c.attributes.perm)
 
 
 @lowers(move.EXPAND)
-def _expand(c: Call) -> View:
+def _expand(c: DispatchCall) -> BufferView:
     return c.view().broadcast(c.sizes)
 
 
 @lowers(move.CONCAT)
-def _concat(c: Call) -> View:
+def _concat(c: DispatchCall) -> BufferView:
     """Empty operands are left out."""
     axis = c.attributes.axis
     sizes = [static(operand) for operand in c.node.operands if operand is not None]
@@ -37,7 +37,7 @@ def _concat(c: Call) -> View:
     return joined(c, parts, axis) if parts else c.build.new(c.dtype, c.sizes)
 
 
-def joined(c: Call, parts: list[View], axis: int) -> View:
+def joined(c: DispatchCall, parts: list[BufferView], axis: int) -> BufferView:
     """Tensors one after another along an axis."""
     if len(parts) == 1:
         return parts[0]
@@ -48,7 +48,7 @@ def joined(c: Call, parts: list[View], axis: int) -> View:
 
 
 @lowers(move.SPLIT)
-def _split(c: Call) -> list[View]:
+def _split(c: DispatchCall) -> list[BufferView]:
     x, axis = c.view(), c.attributes.axis
     if len(c.node.results) == 1:
         return [x]
@@ -58,7 +58,7 @@ def _split(c: Call) -> list[View]:
 
 
 @lowers(move.SLICE)
-def _slice(c: Call) -> View:
+def _slice(c: DispatchCall) -> BufferView:
     x = c.view()
     ranges = [range(n) for n in x.sizes]
     for axis, start, end, step in c.attributes.rows():
@@ -68,7 +68,7 @@ def _slice(c: Call) -> View:
     return part_of(c, x, ranges)
 
 
-def part_of(c: Call, x: View, ranges: list[range]) -> View:
+def part_of(c: DispatchCall, x: BufferView, ranges: list[range]) -> BufferView:
     """The elements at some places of each axis: by strides alone where every axis starts at its first."""
     sizes = tuple(map(len, ranges))
     # one element has no direction: its step is 1
@@ -89,7 +89,7 @@ def part_of(c: Call, x: View, ranges: list[range]) -> View:
 
 
 @lowers(move.PAD)
-def _pad(c: Call) -> View:
+def _pad(c: DispatchCall) -> BufferView:
     x, a = c.view(), c.attributes
     pads = [evaluate(count, {}) for count in a.pads]
     if not any(pads):

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dmlc.codegen.dxdispatch.lowering import Call, lowers
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
 from dmlc.codegen.dxdispatch.lowerings.select import over_axes
-from dmlc.codegen.dxdispatch.view import View
+from dmlc.codegen.dxdispatch.view import BufferView
 from dmlc.ir.dtype import bool_
 from dmlc.ops import normalize
 
 
 @lowers(normalize.SOFTMAX)
-def _softmax(c: Call) -> View:
+def _softmax(c: DispatchCall) -> BufferView:
     return over_axes(c, "ACTIVATION_SOFTMAX1")
 
 
 @lowers(normalize.LOG_SOFTMAX)
-def _log_softmax(c: Call) -> View:
+def _log_softmax(c: DispatchCall) -> BufferView:
     return over_axes(c, "ACTIVATION_LOG_SOFTMAX1")
 
 
 @lowers(normalize.MEAN_VARIANCE_NORM)
-def _mean_variance_norm(c: Call) -> View:
+def _mean_variance_norm(c: DispatchCall) -> BufferView:
     x, a = c.view(), c.attributes
     out = c.build.new(x.dtype, x.sizes)
     c.build.call(
@@ -36,7 +36,7 @@ def _mean_variance_norm(c: Call) -> View:
 
 
 @lowers(normalize.LAYER_NORM, normalize.RMS_NORM)
-def _affine_norm(c: Call) -> View:
+def _affine_norm(c: DispatchCall) -> BufferView:
     """Scale and bias keep their sizes of 1. The operator that leaves the mean out is for RMS only."""
     x, a = c.view(), c.attributes
     tensors = {"InputTensor": x}
@@ -59,8 +59,11 @@ def _affine_norm(c: Call) -> View:
 
 
 @lowers(normalize.LP_NORM)
-def _lp_norm(c: Call) -> View:
-    """Not LP_NORMALIZATION, whose page does not say what its epsilon does: a row of zeros is divided by 1 here."""
+def _lp_norm(c: DispatchCall) -> BufferView:
+    """Lower to elementary operators: the documentation of LP_NORMALIZATION does not define its epsilon.
+
+    A row of zeros is divided by 1.
+    """
     build, x, a = c.build, c.view(), c.attributes
     norm = build.reduce(f"L{a.p}", x, (a.axis,))
     is_zero = build.binary("ELEMENT_WISE_LOGICAL_EQUALS", norm, build.scalar(0, x.dtype), bool_)

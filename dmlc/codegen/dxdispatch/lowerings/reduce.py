@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dmlc.codegen.dxdispatch.builder import Builder
-from dmlc.codegen.dxdispatch.lowering import Call, lowers
+from dmlc.codegen.dxdispatch.builder import DispatchBuilder
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
 from dmlc.codegen.dxdispatch.lowerings.elementwise import absolute, finite
-from dmlc.codegen.dxdispatch.view import Sizes, View
+from dmlc.codegen.dxdispatch.view import BufferView, Sizes
 from dmlc.ir import Operation
 from dmlc.ops import reduce, scan
 
@@ -26,7 +26,7 @@ _ANY_WIDTH = ("MAX", "MIN")
 
 
 @lowers(*_FUNCTIONS)
-def _reduce(c: Call) -> View:
+def _reduce(c: DispatchCall) -> BufferView:
     build, x, axes = c.build, c.view(), c.attributes.axes
     function = _FUNCTIONS[c.node.op]
     if not axes:
@@ -42,13 +42,13 @@ def _reduce(c: Call) -> View:
     return _without_kept(out, c.sizes)
 
 
-def _without_kept(x: View, sizes: Sizes) -> View:
+def _without_kept(x: BufferView, sizes: Sizes) -> BufferView:
     view = x.reshaped(sizes)
     assert view is not None  # axes of size 1 come and go
     return view
 
 
-def _elementwise_part(build: Builder, function: str, x: View) -> View:
+def _elementwise_part(build: DispatchBuilder, function: str, x: BufferView) -> BufferView:
     """Apply the elementwise part of a reduction over no axes."""
     if function in ("L1", "L2"):
         return absolute(build, x)
@@ -57,14 +57,14 @@ def _elementwise_part(build: Builder, function: str, x: View) -> View:
     return build.unary("ELEMENT_WISE_LOG", x) if function == "LOG_SUM" else x
 
 
-def _log_sum_exp(build: Builder, x: View, axes: tuple[int, ...]) -> View:
+def _log_sum_exp(build: DispatchBuilder, x: BufferView, axes: tuple[int, ...]) -> BufferView:
     """DirectML does not take the maximum out, so that 100 overflows; it is taken out here. Infinities stay."""
     peak = finite(build, build.reduce("MAX", x, axes))
     shifted = build.binary("ELEMENT_WISE_SUBTRACT", x, peak)
     return build.binary("ELEMENT_WISE_ADD", build.reduce("LOG_SUM_EXP", shifted, axes), peak)
 
 
-def integer_mean(build: Builder, x: View, axes: tuple[int, ...]) -> View:
+def integer_mean(build: DispatchBuilder, x: BufferView, axes: tuple[int, ...]) -> BufferView:
     """The exact sum over the count, truncated toward zero; AVERAGE takes floats only."""
     wide = build.exact(x)
     number = 1
@@ -77,7 +77,7 @@ def integer_mean(build: Builder, x: View, axes: tuple[int, ...]) -> View:
     return _wide_mean(build, x, axes, count)
 
 
-def _wide_mean(build: Builder, x: View, axes: tuple[int, ...], count: View) -> View:
+def _wide_mean(build: DispatchBuilder, x: BufferView, axes: tuple[int, ...], count: BufferView) -> BufferView:
     """The sum may not fit 64 bits, the sums of the quotients and of the remainders do.
 
     The two may differ in sign; then the whole part is one step too far from zero.
@@ -100,7 +100,7 @@ def _wide_mean(build: Builder, x: View, axes: tuple[int, ...], count: View) -> V
 
 
 @lowers(scan.CUMSUM, scan.CUMPROD)
-def _scan(c: Call) -> View:
+def _scan(c: DispatchCall) -> BufferView:
     a, build = c.attributes, c.build
     x = build.widened(c.view())
     kind, last = ("SUMMATION", "Sum") if c.node.op is scan.CUMSUM else ("PRODUCT", "Product")

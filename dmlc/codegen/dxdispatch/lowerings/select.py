@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dmlc.codegen.dxdispatch.lowering import Call, lowers
-from dmlc.codegen.dxdispatch.view import View
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
+from dmlc.codegen.dxdispatch.view import BufferView
 from dmlc.ir.dtype import u32, u64
 from dmlc.ops import select
 
@@ -18,7 +18,7 @@ _DIRECTIONS = {
 
 
 @lowers(select.ARGMAX, select.ARGMIN)
-def _arg(c: Call) -> View:
+def _arg(c: DispatchCall) -> BufferView:
     x, a = c.view(), c.attributes
     out = c.build.new(a.dtype, tuple(1 if i in a.axes else n for i, n in enumerate(x.sizes)))
     c.build.call(
@@ -35,7 +35,7 @@ def _arg(c: Call) -> View:
 
 
 @lowers(select.TOP_K)
-def _top_k(c: Call) -> list[View]:
+def _top_k(c: DispatchCall) -> list[BufferView]:
     x, a = c.view(), c.attributes
     values, indices = c.build.new(x.dtype, c.sizes), c.build.new(a.dtype, c.sizes)
     c.build.call(
@@ -52,11 +52,11 @@ def _top_k(c: Call) -> list[View]:
 
 
 @lowers(select.HARDMAX)
-def _hardmax(c: Call) -> View:
+def _hardmax(c: DispatchCall) -> BufferView:
     return over_axes(c, "ACTIVATION_HARDMAX1")
 
 
-def over_axes(c: Call, operator: str) -> View:
+def over_axes(c: DispatchCall, operator: str) -> BufferView:
     """An operator that takes axes and keeps all sizes."""
     x, axes = c.view(), c.attributes.axes
     out = c.build.new(x.dtype, x.sizes)

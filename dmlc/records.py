@@ -58,7 +58,7 @@ class _Later:
 
 
 def _methods(own: Any, *, frozen: bool, eq: bool, slots: bool) -> dict[str, Any]:
-    """What a class gets besides its own."""
+    """Return the methods that a class gets besides its own."""
     given: dict[str, Any] = {"__init__": _Later(_init), "__repr__": _repr}
     if eq:
         given["__eq__"] = _Later(_equal)
@@ -191,7 +191,7 @@ def _written_init(cls: type[Any]) -> Any:
 
 
 def _key(cls: type[Any]) -> Callable[[object], object]:
-    """What two records are compared by: a tuple, in which what is one object is equal, NaN too."""
+    """Return a function to a tuple by which two records are compared; identical objects are equal, NaN too."""
     names = [field.name for field in dataclasses.fields(cls) if field.compare]
     if len(names) > 1:
         return attrgetter(*names)

@@ -1,4 +1,4 @@
-"""What is wrong with a model that could not be read: looked for only then, for it costs as much as reading it."""
+"""Faults of a model that could not be read. Searched only after a failure, because it costs as much as reading."""
 
 from __future__ import annotations
 

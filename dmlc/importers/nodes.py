@@ -262,7 +262,7 @@ class NodeReader:
 
 
 def _read(reader: Reader, reading: Reading) -> Found:
-    """What the reader finds; a node with too few inputs or attributes is passed on, for a runtime to refuse."""
+    """Return the result of the reader; None for a node with too few inputs or attributes, which stays opaque."""
     try:
         return reader(reading)
     except (IndexError, ValueError):
@@ -276,7 +276,7 @@ def _is_pure(proto: NodeProto, domain: str, regions: list[Region]) -> bool:
 
 
 def _dtypes_fit(op: Operation, dtypes: tuple[DType, ...]) -> bool:
-    """Whether the operation is declared for operands of these dtypes."""
+    """Return whether the operation is declared for operands of these dtypes."""
     groups: dict[str, DType] = {}
     for index, dtype in enumerate(dtypes):
         spec = op.operands[min(index, len(op.operands) - 1)]

@@ -136,7 +136,7 @@ _FLATTENING = ("Softmax", "LogSoftmax", "Hardmax")
 
 
 def says_flattened(graph: Graph, opset: int) -> bool:
-    """Whether a softmax or hardmax runs over several axes, which ONNX says in one node up to opset 12 only."""
+    """Return whether a softmax or hardmax runs over several axes, which one ONNX node can do up to opset 12 only."""
     return any(
         len(getattr(node.attributes, "axes", ())) > 1
         or (is_opaque(node, node.origin.proto.op_type) and _splits(node, opset))

@@ -1,4 +1,4 @@
-"""Which function reads which ONNX operator, and what it works with."""
+"""Registry of the function that reads each ONNX operator, and the data that it reads from."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Reading:
     # --- results
 
     def wants(self, index: int) -> bool:
-        """Whether the node names that result and something uses it."""
+        """Return whether the node names that result and something uses it."""
         return index < len(self.outputs) and self.outputs[index] in self.scope.used
 
     def axis(self, axis: int, rank: int) -> int | None:

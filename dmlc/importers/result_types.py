@@ -74,7 +74,8 @@ def differ(a: TensorType, b: TensorType) -> bool:
 
 
 def _open_sizes(type: TensorType) -> float:
-    """How much is not known of a type: the number of sizes that are not, more than any for a rank."""
+    """Return a score of the unknown part of a type: the number of unknown sizes, and more than any for an unknown
+    rank."""
     if isinstance(type, ForeignType):
         return 100 if type is not UNKNOWN else 101
     return sum(2 if name.startswith("unk") else 1 for d in type.shape for name in dim_names(d))
@@ -136,7 +137,7 @@ def _sources(reading: Reading, regions: Sequence[Region], index: int) -> list[Te
 
 
 def carried_count(op_type: str, scanned: int, formals: int) -> int:
-    """How many values a Loop or Scan hands from one run of its body to the next."""
+    """Return the number of values that a Loop or Scan passes from one iteration of its body to the next."""
     return max(formals - (2 if op_type == "Loop" else scanned), 0)
 
 

@@ -135,7 +135,7 @@ class External:
 
 
 def external(tensor: TensorProto, folder: Path | None) -> External:
-    """Where the data of an external weight lies; nothing is read. Raises what ``stored`` raises."""
+    """Return the location of an external weight's data; nothing is read. Raises what ``stored`` raises."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     path = _followed(tensor, location, folder)

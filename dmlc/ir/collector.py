@@ -16,7 +16,7 @@ _MORE = 200_000
 
 
 class _Old:
-    """How many objects the last full collection left, and how many became old since."""
+    """Counts of objects: those left by the last full collection, and those that became old since."""
 
     left = more = 0
 

@@ -10,11 +10,11 @@ from onnx.defs import SchemaError, get_schema
 
 
 def runs_by_body(op_type: str, opset: int, has_kernel: Callable[[str], bool]) -> bool:
-    """Whether ONNX Runtime can put ONNX's definition of an operator in its place in a model of that opset.
+    """Return whether ONNX Runtime can replace an operator by ONNX's definition of it, in a model of that opset.
 
-    It does so where the operators of the definition are at that opset still those that it was written for (seen with
-    1.31: ``Elu`` of f64 runs at opset 18 alone), and those without a kernel can be replaced alike. A definition that
-    depends on types (``GroupNormalization``) is taken for one that holds everywhere.
+    It can if the operators of the definition are unchanged between the opset it was written for and the model's (seen
+    with 1.31: ``Elu`` of f64 runs at opset 18 alone), and those without a kernel can be replaced too. A definition that
+    depends on types (``GroupNormalization``) is assumed to hold everywhere.
     """
     body = _body(op_type, opset)
     return (

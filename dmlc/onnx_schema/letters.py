@@ -1,4 +1,4 @@
-"""Which operands and results of an ONNX operator share their type."""
+"""Type parameters: the operands and results of an ONNX operator that share their type."""
 
 from __future__ import annotations
 

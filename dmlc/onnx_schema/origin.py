@@ -1,4 +1,4 @@
-"""What an imported model says beside its numbers: the form of each node, and the model around them."""
+"""Origin of an imported model: the form of each node, and the model around them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ModelOrigin:
 
 
 def known_of(node: Node, names: Sequence[str]) -> Known:
-    """What is known of the inputs of a node that is passed on, by the ``names`` that they go by."""
+    """Return the known facts about the inputs of an opaque node, under the ``names`` that it gives them."""
     origin: NodeOrigin = node.origin
     values: dict[str, Value] = {}
     data: dict[str, Tensor] = {}

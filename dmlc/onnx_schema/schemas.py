@@ -1,4 +1,4 @@
-"""What an ONNX operator takes: the installed onnx package says it, and a small table for ``com.microsoft``."""
+"""Schemas of ONNX operators: from the installed onnx package, and a small table for ``com.microsoft``."""
 
 from __future__ import annotations
 

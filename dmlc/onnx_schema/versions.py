@@ -22,14 +22,15 @@ _COMES_FROM = {row.becomes: row for row in ROWS.values() if row.becomes}
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a node becomes: nodes in order, and constants that they use. An unchanged node is the same object."""
+    """Converted form of a node: nodes in order, and the constants that they use. An unchanged node is the same
+    object."""
 
     nodes: list[NodeProto]
     constants: list[TensorProto]
 
 
 def fits(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
-    """Whether a node that is meant at opset ``have`` can be said at ``want``. Graphs inside it are not looked at.
+    """Return whether a node of opset ``have`` can be converted to ``want``. Its nested graphs are not checked.
 
     Operators of other domains, and those that onnx does not know, are the same at every opset.
     """
@@ -37,7 +38,7 @@ def fits(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
 
 
 def obstacle(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> str:
-    """Why a node cannot be said at that opset; empty where it can."""
+    """Return the reason why a node cannot be converted to that opset; empty if it can."""
     steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
     if not steps:
         return ""
@@ -62,7 +63,7 @@ def move(node: NodeProto, have: int, want: int, fresh: Callable[[str], str], kno
 
 
 def unchanged(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
-    """Whether the node says the same at that opset as it stands."""
+    """Return whether the node means the same at that opset without a change."""
     steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
     if not steps:
         return True
@@ -87,7 +88,7 @@ def _walk(node: NodeProto, steps: tuple[Step, ...], want: int, known: Known, fre
 
 @lru_cache(maxsize=4096)
 def _steps(op_type: str, have: int, want: int) -> tuple[Step, ...]:
-    """What a node has to go through; empty where it is the same at both opsets."""
+    """Return the conversion steps of a node; empty if it is the same at both opsets."""
     if have == want or op_type not in _history():
         return ()
     return tuple(_up(op_type, have, want) if want > have else _down(op_type, have, want))

@@ -18,9 +18,11 @@ from dmlc.records import dataclass
 
 @dataclass(frozen=True)
 class AccumulateF32(Pass):
-    """What is multiplied before a sum or a mean, the reduction, and what makes its result smaller again (a division, an
-    epsilon, a root) is computed in f32: cast once on the way in, once on the way out. ``reassociates``: rounding
-    differs, and what overflowed may not.
+    """Compute written-out reductions of f16 in f32: cast once on the way in, once on the way out.
+
+    The region is the product before a sum or a mean, the reduction, and the steps that make its result smaller again (a
+    division, an epsilon, a root). ``reassociates``: rounding differs, and a value that overflowed may no longer
+    overflow.
     """
 
     name: ClassVar[str] = "accumulate-f32"

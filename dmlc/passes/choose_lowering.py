@@ -181,7 +181,7 @@ class _Chooser:
 
 
 def _kind(node: Node) -> Any:
-    """What nodes share that all plans see alike: the operation, its types, and the form that a model has of it."""
+    """Return a key of nodes that all plans treat alike: the operation, its types, and its form in an imported model."""
     types = tuple([None if v is None else v.type for v in node.operands])
     form: Any = None
     if node.origin is not None:
@@ -192,7 +192,7 @@ def _kind(node: Node) -> Any:
 
 
 def _is_made(node: Node, plans: Sequence[Plan]) -> bool:
-    """Whether a plan made the node: that it stays as it stands was the idea."""
+    """Return whether a plan made the node, which therefore stays as it is."""
     return any(plan.name in node.rules for plan in plans)
 
 
@@ -207,7 +207,7 @@ def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
 
 
 def _is_sound(one: _Candidate, standing: _Candidate) -> bool:
-    """Whether it is nowhere dearer."""
+    """Return whether the candidate costs at most as much as the default lowering for every size."""
     return all(mine <= plain for mine, plain in zip(one.costs, standing.costs, strict=True))
 
 

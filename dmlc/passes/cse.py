@@ -48,7 +48,8 @@ class Cse(Pass):
     def _compare(
         self, type: TensorType, node: Node, constants: dict[TensorType, Node | None], seen: dict[Any, Node]
     ) -> bool:
-        """Whether a constant needs comparing; the first of its type waits unhashed, so a lone weight is never read."""
+        """Return whether a constant needs comparing. The first of its type waits unhashed, so a lone weight is never
+        read."""
         if type not in constants:
             constants[type] = node
             return False
@@ -85,7 +86,7 @@ _GETTERS: dict[type[Attributes], Callable[[Attributes], Any] | None] = {}
 
 
 def _key(attributes: Attributes) -> Any:
-    """What two records of one operation share exactly when they are the same bit for bit."""
+    """Return a key that two attribute records of one operation share exactly if they are equal bit for bit."""
     record = type(attributes)
     if record not in _GETTERS:
         _GETTERS[record] = _getter(record)
@@ -98,7 +99,7 @@ _PLAIN = frozenset(("tuple", "int", "bool", "str", "None", "DType", "Dim", "Tens
 
 
 def _getter(record: type[Attributes]) -> Callable[[Attributes], Any] | None:
-    """What takes the fields out of a record that may hold a float; None where the record can compare itself."""
+    """Return a getter of the fields of a record that may hold a float; None if the record can compare itself."""
     fields = dataclasses.fields(record)
     if _PLAIN.issuperset(word for field in fields for word in re.findall(r"\w+", str(field.type))):
         return None

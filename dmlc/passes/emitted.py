@@ -1,4 +1,4 @@
-"""How many ONNX nodes operations become: what a fusion asks that may cost more than it saves."""
+"""Number of ONNX nodes that operations are emitted as, for fusions that may cost more than they save."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class NodeCount:
         return _NEVER if home is None else _CASTS * (home is not dtype)
 
     def _softmax(self, op: Operation, x: Value, axes: tuple[int, ...], imported: bool) -> int:
-        """As ``codegen/onnx/softmax.py`` decides."""
+        """Return the number of nodes that ``codegen/onnx/softmax.py`` emits."""
         sound = bool(axes) and (imported or not (op is LOG_SOFTMAX and x.type.dtype is f64))
         if sound and axes == tuple(range(axes[0], x.type.rank)) and (self.opset < 13 or len(axes) == 1):
             return 1

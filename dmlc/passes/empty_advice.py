@@ -42,7 +42,7 @@ def _leaves_unwritten(name: str) -> bool:
 
 
 def _is_lost(node: Node, name: str) -> bool:
-    """Whether an operand has no element where the dim is 0, and a result has."""
+    """Return whether an operand has no element if the dim is 0, while a result has some."""
     return any(v is not None and _is_empty(v, name) for v in node.operands) and not all(
         _is_empty(v, name) for v in node.results
     )

@@ -15,8 +15,11 @@ from dmlc.targets.support import ProviderSupport
 
 @dataclass(frozen=True)
 class FuseDot(Pass):
-    """Where that is cheaper on the target: no product is written that is larger than its factors, fewer dispatches,
-    or fewer nodes for the same ones."""
+    """Replace sums over products by matrix products if that is cheaper on the target.
+
+    Cheaper means: no product larger than its factors is stored, or fewer dispatches, or fewer nodes for as many
+    dispatches.
+    """
 
     name: ClassVar[str] = "fuse-dot"
     summary: ClassVar[str] = "Make matrix products of sums over products, where they are cheaper."

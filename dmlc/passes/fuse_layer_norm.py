@@ -22,10 +22,10 @@ from dmlc.records import dataclass
 
 @dataclass(frozen=True)
 class FuseLayerNorm(Pass):
-    """Where the target has the operators at the opset that is emitted.
+    """Fuse written-out layer and RMS normalizations, if the target has the operators at the emitted opset.
 
-    The normalized value is found first, with a scale of ones; factors and terms along its axes then join it. A layer
-    normalization that cannot be one node (below opset 17) is an RMS normalization of what is centred already.
+    The normalized value is matched first, with a scale of ones; factors and terms along its axes then join it. A layer
+    normalization that cannot be one node (below opset 17) becomes an RMS normalization of the centred value.
     """
 
     name: ClassVar[str] = "fuse-layer-norm"

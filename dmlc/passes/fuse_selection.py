@@ -25,11 +25,12 @@ from dmlc.records import dataclass
 
 @dataclass(frozen=True)
 class FuseSelection(Pass):
-    """Which element a selection takes where a NaN is among them is left open by the language.
+    """Fuse an arg reduction or top_k with the operations on its index.
 
-    ``exact`` is what keeps the choice in the same hands: a search stays a search. Where another operation makes the
-    choice, it falls otherwise beside a NaN (ONNX Runtime's Hardmax of a group that starts with one is all zeros, and
-    one_hot of its ArgMax is not): ``reassociates``. What rounds or saturates before a search is ``range``.
+    The language does not define which element a selection takes if one is NaN. A rewrite is ``exact`` if the same kind
+    of operation still selects. If another operation selects, results differ next to a NaN (ONNX Runtime's Hardmax of a
+    group that starts with one is all zeros, and one_hot of its ArgMax is not): ``reassociates``. Rewrites that remove a
+    rounding or saturating operation before the selection are ``range``.
     """
 
     name: ClassVar[str] = "fuse-selection"

@@ -1,7 +1,7 @@
-"""What range the elements of a value lie in, as far as dtypes, bounds and operations tell.
+"""Intervals of the elements of values, from dtypes, bounds and operations.
 
-Every element lies in its interval, where no NaN and no infinity is fed, and none is made by what has no rule here. Ends
-are infinite where an operation may overflow: an interval with finite ends is a proof that it does not.
+Every element lies in its interval if no NaN or infinity is fed, and none is made by operations without a rule here. An
+end is infinite if an operation may overflow: an interval with finite ends is a proof that none does.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ def of_dtype(dtype: DType) -> Interval:
 
 
 def _anything(dtype: DType) -> Interval:
-    """What an operation gives that may overflow."""
+    """Return the interval of an operation that may overflow."""
     return EVERYTHING if dtype.is_float else of_dtype(dtype)
 
 
 def fitted(interval: Interval, dtype: DType) -> Interval:
-    """What the dtype makes of an exact interval: integers wrap, floats become infinite."""
+    """Return the interval of an exact interval converted to the dtype: integers wrap, floats become infinite."""
     low, high = interval
     whole = of_dtype(dtype)
     if math.isnan(low) or math.isnan(high) or low > high:
@@ -175,7 +175,7 @@ def _cast(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 
 def _rounded(x: Interval, to: DType) -> Interval:
-    """What rounding makes of exact ends: it keeps the order, also where f16 is rounded from f32."""
+    """Return the interval after rounding exact ends, which keeps the order; f16 may be rounded twice, through f32."""
     if not to.is_float:
         return x
     with np.errstate(all="ignore"):
@@ -336,7 +336,7 @@ def _total(self: Intervals, node: Node, term: Interval) -> Interval:
 
 
 def _accumulated(exact: Interval, dtype: DType, most: float) -> Interval:
-    """What rounding makes of a sum or a mean of so many terms; f16 is accumulated in f32."""
+    """Return the interval of a rounded sum or mean of at most ``most`` terms; f16 is accumulated in f32."""
     if not dtype.is_float:
         return exact
     if most > _MANY:
@@ -366,7 +366,7 @@ def _l2(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 
 def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    """Of nothing it is an end of the type."""
+    """Return the interval of a max or min: the whole dtype if it may reduce no elements."""
     dims, axes = self.graph.dims, node.attributes_as(ReduceAttributes).axes
     if any(dims.promises_empty(node.operand(0).shape[axis]) for axis in axes):
         return _anything(node.result.type.dtype)

@@ -45,7 +45,7 @@ class Later:
 
 
 class _Unloaded:
-    """What the driver has of a rule that no node has been given to yet, and what the rule has from then on."""
+    """Stand-in for a rule whose module is not imported yet; it turns into the rule at the first node."""
 
     def __init__(self, kind: Later, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         self.name, self.optional, self.roots, self.fed_by = kind.name, kind.optional, kind.roots, kind.fed_by

@@ -1,4 +1,4 @@
-"""What a pass is, what it is given, and the manager that runs passes in order."""
+"""Passes, their context, and the manager that runs them in order."""
 
 from __future__ import annotations
 
@@ -50,13 +50,12 @@ class Remark:
 
 @dataclass(slots=True)
 class PassContext:
-    """What passes share: the target, the opset to emit, the allowed rewrite classes, and the records they leave.
+    """Shared state of the passes: the target, the opset to emit, the allowed rewrite classes, and the records.
 
-    Of the rules, those in ``skip_rules`` are left out, and where ``only_rules`` is given, all but those; passes without
-    which nothing can be emitted are no rules. ``verify`` checks the graph's invariants and each pass's claim after it
-    ran. ``properties`` are what the passes that ran have ensured. ``after_pass`` is called with each pass's name and
-    the graph, to dump its text; ``progress`` with each pass's name before it runs, ``on_record`` with each rewrite that
-    was recorded.
+    Rules in ``skip_rules`` are left out. If ``only_rules`` is set, all other rules are left out; mandatory passes are
+    not rules. ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are those
+    that the passes so far have ensured. ``after_pass`` is called with each pass's name and the graph, to dump its text;
+    ``progress`` with each pass's name before it runs, ``on_record`` with each recorded rewrite.
     """
 
     target: Target
@@ -75,7 +74,7 @@ class PassContext:
     properties: set[str] = field(default_factory=set)
 
     def wants(self, rule: str) -> bool:
-        """Whether the user lets the rule (or the pass that is one rule) fire."""
+        """Return whether the user allows the rule (or the pass that is one rule)."""
         return rule not in self.skip_rules and (self.only_rules is None or rule in self.only_rules)
 
     def record(

@@ -1,4 +1,4 @@
-"""What a user may ask of the passes."""
+"""Options of the passes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from dmlc.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is compiled for, and how. ``narrow_f64`` computes in f32 what is f64, ``accumulate_f32`` written-out squares
-    and variances of f16. ``binding`` fixed the dims of what is compiled; where rewrites are ``expected``, as a ledger
-    writes them, no others may be applied."""
+    """Target and settings of a compilation.
+
+    ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16. ``binding`` fixed
+    the dims of the source. If rewrites are ``expected``, as a ledger writes them, no others may be applied.
+    """
 
     target: Target
     opset: int
@@ -119,7 +121,7 @@ def chosen_classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
 
 
 def chosen_numbers(f64: str | None, accumulate: str | None, allowed: frozenset[str]) -> tuple[bool, bool]:
-    """Whether f64 is computed in f32, and what is summed of f16. Raises ``DmlcError`` E0556 (exit code 2)."""
+    """Return whether f64 is computed in f32, and whether f16 is accumulated in f32. Raises E0556 (exit code 2)."""
     for name, word in (("f64", f64), ("accumulate", accumulate)):
         if word not in (None, "f32"):
             raise fail(codes.UNKNOWN_CHOICE, f"{name} may be f32, not {word}", exit_code=2)

@@ -37,7 +37,7 @@ def scalar_of(value: Value | None) -> float | int | bool | None:
 
 
 def stretches(value: Value, other: Value) -> bool:
-    """Whether combining ``value`` elementwise with ``other`` may give another shape than that of ``other``."""
+    """Return whether combining ``value`` elementwise with ``other`` may give another shape than that of ``other``."""
     if value.type.rank > other.type.rank:
         return True
     offset = other.type.rank - value.type.rank
@@ -51,7 +51,7 @@ def both_ways(node: Node) -> Sequence[tuple[Value, Value]]:
 
 
 def through_cast(value: Value, seen: Seen) -> Value:
-    """What a cast between floats converts; the value itself where there is none."""
+    """Return the operand of a cast between floats; the value itself if it is not one."""
     node = made_by(value, CAST)
     if node is None or not (node.operand(0).type.dtype.is_float and value.type.dtype.is_float):
         return value
@@ -205,5 +205,5 @@ def used_outside(nodes: Sequence[Node], root: Node, name: str = "the pattern") -
 
 
 def may_be_empty(graph: Graph, value: Value, axes: Sequence[int]) -> bool:
-    """Whether one of the axes may have no element."""
+    """Return whether one of the axes may have no element."""
     return any(graph.dims.interval(value.shape[a])[0] < 1 for a in axes)

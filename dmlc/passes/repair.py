@@ -65,7 +65,7 @@ def _open_calls(graph: Graph) -> bool:
 
 
 def _has_empty(graph: Graph) -> bool:
-    """Whether a size is known to be 0: few graphs have one, and then every node must be looked at."""
+    """Return whether a size is known to be 0. Few graphs have one, and then every node must be checked."""
     if any(0 in value.shape for value in graph.inputs):
         return True
     return any(0 in value.shape for node in graph for value in node.results)

@@ -32,9 +32,9 @@ _PERMIT = {
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Why a rule that matched must not fire: ``text`` is a format string, filled in when it is read.
+    """A reason why a matched rule does not apply. ``text`` is a format string, filled in when it is read.
 
-    ``arguments`` must not change later (types, names, numbers). ``value`` is the guilty value, if there is one.
+    ``arguments`` must not change later (types, names, numbers). ``value`` is the value that caused it, if there is one.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Miss:
 
 @dataclass(slots=True, eq=False)
 class Match:
-    """What ``match`` found: the root, and the further nodes whose work the new nodes do."""
+    """A match of a rule: the root, and the further nodes whose work the new nodes do."""
 
     root: Node
     consumed: tuple[Node, ...] = ()
@@ -57,7 +57,7 @@ M = TypeVar("M", bound=Match)
 
 
 class Rewriter:
-    """What ``build`` makes nodes with: they stand before the root and keep all places and rules they came from."""
+    """Node factory of ``build``. New nodes stand before the root and keep all source locations and rules."""
 
     __slots__ = ("graph", "made", "root", "rules", "spans")
 
@@ -128,7 +128,7 @@ class Rule(ABC, Generic[M]):
         """The pattern at this root, or None where it is not there. Cheap: it runs on every root."""
 
     def check(self, match: M, graph: Graph) -> Miss | None:
-        """Why the rule must not fire here; None where it may."""
+        """Return the reason why the rule does not apply here; None if it applies."""
         return None
 
     def class_of(self, match: M, graph: Graph, context: PassContext) -> str:
@@ -136,7 +136,7 @@ class Rule(ABC, Generic[M]):
         return self.rewrite_class
 
     def describe(self, match: M) -> str:
-        """What is rewritten, in a few words for the ledger."""
+        """Describe the rewrite in a few words for the ledger."""
         return " of ".join([match.root.op.name, *(node.op.name for node in match.consumed)])
 
     @abstractmethod

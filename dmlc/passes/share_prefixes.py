@@ -62,7 +62,8 @@ class SharePrefixes(Pass):
         return changed
 
     def _share(self, graph: Graph, group: list[Node], context: PassContext) -> bool:
-        """Whether any of the reductions of one value goes on from another. Those stand where the first one stood."""
+        """Compute reductions of one value from others of it, all placed at the first; return whether any was
+        changed."""
         parents: dict[Node, Node] = {}
         for node in group:
             fewer = [n for n in group if set(_axes(n)) < set(_axes(node)) and _leads_to(graph, n, node)]
@@ -93,7 +94,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 
 def _merges(node: Node) -> bool:
-    """Whether partial results lead to the same result: of f16 they are rounded and may overflow, an integer mean
+    """Return whether partial results lead to the same result. f16 is rounded and may overflow; an integer mean
     truncates."""
     dtype = node.result.type.dtype
     if node.op is REDUCE_MAX or node.op is REDUCE_MIN:
@@ -102,7 +103,8 @@ def _merges(node: Node) -> bool:
 
 
 def _leads_to(graph: Graph, fewer: Node, node: Node) -> bool:
-    """Whether one more reduction of the smaller result is the other one, with no move of axes, and reads less."""
+    """Return whether reducing the smaller result once more gives the other one, without a layout operation, and reads
+    less."""
     if all(is_unit(graph, fewer.operand(0).shape[a]) for a in _axes(fewer)):
         return False
     return fit(graph, fewer.result.shape, _rest(fewer, node), node.result.shape) is not None

@@ -54,7 +54,7 @@ class ShareReductions(Pass):
         return changed
 
     def _with_both(self, graph: Graph) -> frozenset[Any]:
-        """What is both summed and averaged, over axes of a known number of elements."""
+        """Return the values and axes that are both summed and averaged, over a known number of elements."""
         found: dict[Any, set[Any]] = {}
         if not (graph.holds((REDUCE_SUM,)) and graph.holds((REDUCE_MEAN,))):
             return frozenset()
@@ -98,7 +98,7 @@ def _key(node: Node, op: Any = None) -> Any:
 
 
 def _count(x: Value, axes: tuple[int, ...]) -> int | None:
-    """How many elements are reduced to one, where that is known, is not 0, and the dtype holds it."""
+    """Return the number of elements reduced to one, if it is known, not 0, and exact in the dtype."""
     count = product([x.shape[a] for a in axes])
     most = 2 ** (1 + int(np.finfo(x.type.dtype.numpy).nmant))
     return count if isinstance(count, int) and 0 < count <= most else None

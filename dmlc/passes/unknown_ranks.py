@@ -33,7 +33,7 @@ _MOST_STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class UnknownRank:
-    """Why the rank of ``value`` is not known, and what makes it known; ``help`` may be empty."""
+    """A reason why the rank of ``value`` is not known, and how to make it known; ``help`` may be empty."""
 
     value: Value
     text: str
@@ -83,7 +83,7 @@ class UnknownRanks:
         return UnknownRank(value, f"nothing tells the shape that {_title(node)} gives")
 
     def _of_length(self, value: Value) -> str:
-        """What makes the number of elements of a shape or of axes known."""
+        """Return the advice that makes the number of elements of a shape or of axes known."""
         if has_unknown_rank(value.type):
             return ""
         names = {name for size in value.shape for name in dim_names(size)}
@@ -129,7 +129,7 @@ def _label(value: Value) -> str:
 
 
 def unknown_ranks(graph: Graph) -> list[UnknownRank]:
-    """Where unknown ranks begin in the graph, in its order; graphs inside nodes are left out."""
+    """List the first values of unknown rank in the graph, in its order; nested graphs are left out."""
     finder = UnknownRanks(graph)
     values = [*graph.inputs, *[value for node in graph for value in node.results if value.uses]]
     found = [finder.of(value) for value in values if has_unknown_rank(value.type)]

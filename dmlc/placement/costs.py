@@ -1,4 +1,4 @@
-"""What one node costs on the device: its dispatches, and the bytes that it reads and writes."""
+"""Cost of one node on the device: its dispatches, and the bytes that it reads and writes."""
 
 from __future__ import annotations
 

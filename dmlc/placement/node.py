@@ -51,8 +51,11 @@ class Finding:
 
 @dataclass(slots=True)
 class Looked:
-    """What the tables say of a node. ``is_of_kind`` says that they say it of every node of its kind: that no name of a
-    value is in it, and that nothing of the scope was changed."""
+    """Result of looking a node up in the tables.
+
+    ``is_of_kind`` is true if the result holds for every node of the same kind: it contains no name of a value, and the
+    scope was not changed.
+    """
 
     where: str
     why: str
@@ -109,7 +112,7 @@ class _Node:
 def look_up(
     proto: NodeProto, scope: Scope, table: Provider, target: Target, level: str, opsets: Mapping[str, int]
 ) -> Looked:
-    """What becomes of a node; what is computed from constants alone joins the constants of the scope."""
+    """Look up the placement of a node. Values computed from constants alone join the constants of the scope."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     opset = opsets.get(domain, 0)
     types = [[scope.of(name) for name in names] for names in (proto.input, proto.output)]
@@ -138,7 +141,7 @@ def _cite(table: Provider, node: _Node) -> str:
 
 
 def _is_folded(node: _Node) -> bool:
-    """Whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
+    """Return whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
     if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
         return False
     if node.op in SHAPES and node.domain == "" and node.operands and node.operands[0].static:
@@ -288,7 +291,7 @@ def _nearest(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> s
 
 
 def _holds(failure: Failure, node: _Node, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, Known]]) -> bool:
-    """Whether all that the failure names is the case."""
+    """Return whether all conditions of the failure hold."""
     if failure.since and kernel.since not in failure.since:
         return False
     if failure.types is not None:
@@ -313,7 +316,7 @@ def _holds(failure: Failure, node: _Node, row: ProviderRow, kernel: Kernel, lett
 
 
 def _shapes_hold(failure: Failure, node: _Node, letters: list[tuple[str, Known]]) -> bool:
-    """Whether the operands and results are there, and have the types and shapes, that the failure names."""
+    """Return whether the operands and results exist and have the types and shapes that the failure names."""
     inputs, outputs = ([i for i, name in enumerate(names) if name] for names in (node.proto.input, node.proto.output))
     if failure.given and failure.given.isdisjoint(inputs):
         return False
@@ -340,7 +343,7 @@ def _shapes_hold(failure: Failure, node: _Node, letters: list[tuple[str, Known]]
 
 
 def _broadcasts(a: Shape, b: Shape) -> bool:
-    """Whether two shapes that go together are not the same: open sizes of which neither is 1 are taken as equal."""
+    """Return whether two compatible shapes differ. Open sizes of which neither is 1 are taken as equal."""
     return len(a) != len(b) or any(m != n and (m == 1 or n == 1) for m, n in zip(a, b, strict=True))
 
 
@@ -415,7 +418,7 @@ def _slot(node: _Node, slot: str) -> Known | None:
 
 
 def _why_alone(node: _Node, row: ProviderRow, kernel: Kernel) -> str:
-    """Why the node joins no fused graph; empty where it does."""
+    """Return the reason why the node joins no fused graph; empty if it joins one."""
     if not row.graph or row.host:
         return f"{node.op} has no graph support"
     for index in sorted(kernel.constant):

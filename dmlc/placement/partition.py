@@ -1,7 +1,7 @@
-"""Which nodes of a graph the DirectML provider compiles together.
+"""Partitions: the nodes of a graph that the DirectML provider compiles together.
 
-As onnxruntime's GraphPartitioner does: neighbours are merged in topological order, and a partition that feeds a node
-outside of it is closed.
+The algorithm is that of onnxruntime's GraphPartitioner: neighbours are merged in topological order, and a partition is
+closed when it feeds a node outside of it.
 """
 
 from __future__ import annotations

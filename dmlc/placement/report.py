@@ -1,4 +1,4 @@
-"""Where each node of an ONNX model runs on a target, and why: looked up in the target's tables, never guessed."""
+"""Placement report: where each node of an ONNX model runs on a target, and why, by the target's tables."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Placement:
 
     @property
     def fails(self) -> bool:
-        """Whether the session is not created, or a result is wrong."""
+        """Return whether the session is not created, or a result is wrong."""
         return any(finding.effect in ("fails", "wrong") for _, finding in self.findings)
 
     @property
@@ -117,9 +117,9 @@ def placement(
     binding: Mapping[str, int] | None = None,
     types: Mapping[str, TensorType] | None = None,
 ) -> Placement:
-    """Where the nodes of a model run on a target that names a provider. The model is not changed.
+    """Report where the nodes of a model run on a target that names a provider. The model is not changed.
 
-    ``binding`` fixes dims by name, ``types`` are those of its values where the caller knows them better than ONNX's
+    ``binding`` fixes dims by name. ``types`` are the types of values that the caller knows better than ONNX's
     inference. Raises ``DmlcError`` E0590 for a broken data file, ``ValueError`` for a target without a provider.
     """
     if target.provider is None:
@@ -136,7 +136,7 @@ def placement(
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was found out about a node."""
+    """Placement and cost found for a node."""
 
     looked: Looked
     bytes: Dim | None
@@ -144,9 +144,9 @@ class _Seen:
 
 
 def _kind(node: NodeProto, scope: Scope) -> Any:
-    """What two nodes share exactly when the tables say the same of them; None for a node that is looked at by itself.
+    """Return a key that two nodes share exactly if the tables hold the same for both; None for a node that has no key.
 
-    What is known of values is one object where it is alike, so these are told apart by identity.
+    Equal facts about values are one object, so they are compared by identity.
     """
     if is_split_gate(node, scope):
         return None

@@ -1,4 +1,4 @@
-"""What a model costs, as far as its text tells: nodes, dispatches on DirectML, bytes moved. Estimates to compare by."""
+"""Statistics of a model without running it: nodes, dispatches on DirectML, bytes moved. Estimates for comparisons."""
 
 from __future__ import annotations
 

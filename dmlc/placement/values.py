@@ -1,4 +1,4 @@
-"""What placement asks about a model's values: their types, and which are constant or lie on the CPU."""
+"""Values of a model as placement sees them: their types, and which are constant or lie on the CPU."""
 
 from __future__ import annotations
 

@@ -36,8 +36,10 @@ class LayoutWriter(SizeWriter):
         return bool(self._layouts) and self._names.get(value) in self._layouts
 
     def before(self, name: str, have: Shape, want: Shape) -> tuple[str, Shape]:
-        """Where to take the elements of a reshape from: of two in a row the first is left out where it is undone, or
-        no size must be computed for the second."""
+        """Return the value whose elements a reshape should take.
+
+        Of two reshapes in a row, the first is left out if it is undone, or if the second then needs no computed size.
+        """
         source, shape = self._layouts.get(name, (name, have))
         if source == name or not (shape == want or all(isinstance(size, int) for size in want)):
             return name, have

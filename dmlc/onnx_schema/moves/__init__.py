@@ -1,1 +1,1 @@
-"""How ONNX operators changed from version to version: one row for each change that is more than an addition."""
+"""Version conversions of ONNX operators: one row for each change that is more than an addition."""

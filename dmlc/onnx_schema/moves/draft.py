@@ -24,11 +24,11 @@ def _nothing(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the values that a node reads and makes, by their names in that node.
+    """Known constants and types of the values that a node reads and makes, by their names in that node.
 
-    ``constant`` gives the data of a constant, ``type`` the type of a value; None where that is not known. A form that
-    depends on what is not known is not used, but for element types: a node without known types is taken to have types
-    that both versions allow.
+    ``constant`` gives the data of a constant, ``type`` the type of a value; None if it is not known. A form that
+    depends on unknown facts is not used. Element types are the exception: a node without known types is assumed to have
+    types that both versions allow.
     """
 
     constant: Callable[[str], Array | None] = _nothing

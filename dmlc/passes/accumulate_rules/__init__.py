@@ -1,4 +1,4 @@
-"""What ``accumulate-f32`` computes in f32, and what is warned of where it does not run."""
+"""Regions that ``accumulate-f32`` computes in f32, and the warnings if it does not run."""
 
 from dmlc.passes.accumulate_rules.region import Region, find_regions
 

@@ -46,7 +46,7 @@ def find_regions(graph: Graph) -> list[Region]:
 
 
 def is_square(node: Node) -> bool:
-    """Whether the node is ``x * x`` or ``x ** 2``."""
+    """Return whether the node is ``x * x`` or ``x ** 2``."""
     if node.op is MUL:
         return node.operand(0) is node.operand(1)
     return node.op is POW and scalar_of(node.operand(1)) == 2
@@ -154,7 +154,7 @@ def _others(user: Node, value: Value) -> Sequence[Value]:
 
 
 def _square_of_mean(value: Value) -> bool:
-    """Whether it is what a variance takes from the mean of squares."""
+    """Return whether the value is the squared mean that a variance subtracts from the mean of squares."""
     node = value.producer
     if node is None or not is_square(node):
         return False

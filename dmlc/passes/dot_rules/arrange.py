@@ -47,7 +47,7 @@ class SummedProduct:
 
 
 def summed_product(graph: Graph, root: Node) -> SummedProduct | None:
-    """What a sum adds up, where that is a product of two different floats."""
+    """Return the product that a sum reduces, if it has two different float factors."""
     node = made_by(root.operand(0), MUL)
     axes = root.attributes_as(ReduceAttributes).axes
     if node is None or node.operand(0) is node.operand(1) or not node.result.type.dtype.is_float or not axes:

@@ -186,7 +186,7 @@ _MANTISSA = {16: 11, 32: 24, 64: 53}
 
 
 def _holds(source: DType, middle: DType) -> bool:
-    """Whether ``middle`` has every value of ``source``."""
+    """Return whether ``middle`` can hold every value of ``source``."""
     if source.kind == "bool":
         return True
     if source.is_float:

@@ -164,7 +164,7 @@ def _folds_too(user: Node) -> bool:
 
 
 def _bytes(node: Node) -> int:
-    """What the results take; their sizes are known."""
+    """Return the bytes of the results; their sizes are known."""
     shapes = [([d for d in value.shape if isinstance(d, int)], value.type.dtype) for value in node.results]
     return sum(prod(sizes) * dtype.numpy.itemsize for sizes, dtype in shapes)
 

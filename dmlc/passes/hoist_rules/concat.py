@@ -1,4 +1,4 @@
-"""What is put together only to be reduced is reduced first."""
+"""Reductions of a concat become reductions of its parts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WORTH = 16384
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):
-    """Whether the parts lie along an axis that is reduced."""
+    """A reduction of a concat. ``along`` is true if the parts lie along a reduced axis."""
 
     along: bool = False
 
@@ -162,6 +162,6 @@ def _why_not_alike(match: _Found, graph: Graph) -> Miss | None:
 
 
 def _count(root: Node) -> int | None:
-    """How many elements are reduced to one, where that is known."""
+    """Return the number of elements reduced to one, if it is known."""
     count = product([root.operand(0).shape[a] for a in root.attributes_as(ReduceAttributes).axes])
     return count if isinstance(count, int) else None

@@ -1,4 +1,4 @@
-"""What keeps or turns the order of numbers commutes with their maximum."""
+"""A monotone elementwise function commutes with max and min."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ def _why_no_factor(match: Split) -> Miss | None:
 
 
 def _keeps_order(source: DType, to: DType) -> bool:
-    """Whether a cast never turns the order of two numbers: what is out of range may do so only where it wraps.
+    """Return whether a cast keeps the order of numbers; out of range, only wrapping integers may break it.
 
-    Floats round to the nearest or toward zero; where they leave the range of an integer the result is unspecified.
+    Floats round to the nearest or toward zero. Floats outside the range of an integer give an unspecified result.
     """
     if to.kind == "bool":
         return source.kind in ("bool", "uint")

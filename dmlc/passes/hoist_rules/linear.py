@@ -1,4 +1,4 @@
-"""What sums carry through: factors that all elements share, and numbers that all elements are moved by."""
+"""Factors and terms common to all elements are applied after a sum instead of before it."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _why_no_shift(match: Split) -> Miss | None:
 
 
 def _shift(match: Split) -> _Numbers | None:
-    """What is added after the reduction; None where that depends on unknown sizes."""
+    """Return the term to add after the reduction; None if it depends on unknown sizes."""
     numbers = match.number
     assert numbers is not None
     if match.root.op is not REDUCE_SUM:

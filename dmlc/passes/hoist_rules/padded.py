@@ -68,7 +68,7 @@ class ReductionOfPad(Rule[Match]):
 
 
 def _neutral(root: Node) -> float | int:
-    """What changes nothing in the reduction, and is the reduction of nothing."""
+    """Return the identity of the reduction, which is also its result for no elements."""
     dtype = root.result.type.dtype
     if root.op is REDUCE_MAX:
         return dtype.lowest

@@ -1,4 +1,4 @@
-"""What a reduction costs as it stands and after a hoist, where the target has a cost model."""
+"""Cost comparison of a reduction before and after a hoist, if the target has a cost model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Scales:
 
     @property
     def known(self) -> bool:
-        """Whether the target has a cost model."""
+        """Return whether the target has a cost model."""
         return self._model is not None
 
     def why_dearer(self, match: Match, graph: Graph, before: Steps, after: Steps) -> Miss | None:

@@ -1,4 +1,4 @@
-"""What is stretched along axes that stay is stretched after the reduction."""
+"""A broadcast along axes that are kept moves behind the reduction."""
 
 from __future__ import annotations
 

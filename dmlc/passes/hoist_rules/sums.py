@@ -1,4 +1,4 @@
-"""What is added only to be summed is summed first."""
+"""A sum of an addition becomes the addition of two sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a normalization is multiplied by or added to, one number for each channel, becomes its scale or bias."""
+"""A factor or term per channel after a normalization becomes its scale or bias."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Found(Match):
 
     @property
     def axis(self) -> int:
-        """Where the channels are in the root's result."""
+        """Return the channel axis of the root's result."""
         return 1 if self.moved is None else self.moved.attributes_as(TransposeAttributes).perm.index(1)
 
 

@@ -65,14 +65,14 @@ class _Statistic:
         return (*self.steps, *inner)
 
     def fits_as_sum(self) -> bool:
-        """Whether the sum is no larger than what was computed on the way, where that may leave the dtype's range."""
+        """Return whether the sum stays below the largest intermediate value, if it may overflow the dtype."""
         if self.reduction.result.type.dtype is not f16 or self.reduction.op is not REDUCE_MEAN:
             return True
         return self.count is not None and self.largest >= self.count * 0.99
 
 
 def _scale_of(node: Node) -> tuple[Value, float] | None:
-    """What a constant multiplies or divides, and by how much."""
+    """Return the value that a constant multiplies or divides, and the factor."""
     pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
     for inner, other in pairs:
         number = scalar_of(other)
@@ -145,7 +145,7 @@ def _is_one(factor: float, dtype: DType) -> bool:
 
 
 def _holds(factor: float, dtype: DType) -> bool:
-    """Whether the factor, and one over it, is a normal number of the dtype."""
+    """Return whether the factor and its reciprocal are normal numbers of the dtype."""
     tiny = float(np.finfo(dtype.numpy).tiny)
     return tiny <= abs(factor) <= 1 / tiny
 
@@ -231,7 +231,7 @@ class ScaledStatistic(_StatisticRule):
 
 
 def _is_scaled_on(node: Node) -> bool:
-    """Whether a further constant scales it, so that the rule starts there."""
+    """Return whether another constant scales the result, so that the rule matches there instead."""
     users = node.result.users if node.result.is_used_once else []
     if not users or users[0].op not in (MUL, DIV):
         return False

@@ -39,7 +39,7 @@ def _grouped(node: Node) -> tuple[Node, Node] | None:
 
 
 def _why_no_groups(match: Match) -> Miss | None:
-    """Why it is no group normalization: groups of neighbouring channels, each for itself in each of the batch."""
+    """Return the reason why the reshape does not make groups of neighbouring channels, per element of the batch."""
     before = match.consumed[1]
     x, grouped = before.operand(0), before.result
     if match.root.result.shape != x.shape:

@@ -60,7 +60,8 @@ def averages_several(graph: Graph, x: Value, channels_each: int = 1) -> bool:
 
 
 def is_reshape(node: Node | None) -> bool:
-    """Whether it is a reshape; one to the computed shape of another value is carried, and its type tells the shape."""
+    """Return whether the node is a reshape. A reshape to another value's computed shape is opaque; its type has the
+    shape."""
     return node is not None and (node.op is RESHAPE or is_opaque(node, "Reshape"))
 
 

@@ -19,7 +19,7 @@ from dmlc.passes.rewrite import Miss, Rewriter
 
 
 class _InstanceNorm(NormRule):
-    """What is found is what ``fuse-layer-norm`` finds; what is made of it is another operator."""
+    """Rule with the matches of ``fuse-layer-norm``, which builds an InstanceNormalization instead."""
 
     def check(self, match: Norm, graph: Graph) -> Miss | None:
         deviation = match.deviation

@@ -1,4 +1,4 @@
-"""What the target has of layer and RMS normalization."""
+"""Support of the target for layer and RMS normalization."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlc.targets import Target, kernel_table
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """Whether a normalization becomes one node there; the lowerings decide alike."""
+    """Support for a normalization as one node on the target; the lowerings use the same conditions."""
 
     target: Target
     opset: int

@@ -1,4 +1,4 @@
-"""What a normalization is multiplied by or added to along its own axes becomes its scale or bias."""
+"""A factor or term along the normalized axes becomes the scale or bias of the normalization."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Affine(Match):
 
 
 class _Absorb(Rule[Affine]):
-    """What both rules share."""
+    """Base of the two rules."""
 
     rewrite_class = REASSOCIATES
     norms: ClassVar[tuple[Operation, ...]]

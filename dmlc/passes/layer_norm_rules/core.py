@@ -61,7 +61,7 @@ _CANCELS = (
 
 
 class NormRule(Rule[Norm]):
-    """What both rules share."""
+    """Base of the two rules."""
 
     op: ClassVar[Operation]
     rewrite_class = REASSOCIATES
@@ -140,7 +140,7 @@ class _FuseProduct(NormRule):
 
     @abstractmethod
     def _is_meant(self, deviation: Deviation) -> bool:
-        """Whether a product without such a factor is a near miss of this rule."""
+        """Return whether a product without such a factor is a near miss of this rule."""
 
 
 class WrittenLayerNorm(_FuseProduct):
@@ -242,13 +242,13 @@ def _geometry(match: Norm) -> Miss | None:
 
 
 def _is_trailing(match: Norm) -> bool:
-    """Whether the axes are the last ones, but for those of size 1 between and after them."""
+    """Return whether the axes are the last ones, ignoring axes of size 1 between and after them."""
     shape = match.shape
     return all(a in match.axes or shape[a] == 1 for a in range(match.axes[0], len(shape)))
 
 
 def _reaches(match: Norm) -> bool:
-    """Whether the normalized value times the other factors has the shape of the root."""
+    """Return whether the normalized value times the other factors has the shape of the root."""
     target = match.root.result.shape
     shapes = [match.shape, *[v.shape for v in (*match.above, *match.below)]]
     if match.plus is not None:

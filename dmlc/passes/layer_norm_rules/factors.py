@@ -26,7 +26,7 @@ class Factors:
     sides: dict[Value, set[int]] = field(default_factory=dict)
 
     def meet_at_root(self, a: Value, b: Value) -> bool:
-        """Whether it is the root that joins two factors, and not a product inside of it."""
+        """Return whether the root itself multiplies the two factors, and not a product inside of it."""
         return len(self.sides[a] | self.sides[b]) > 1
 
 

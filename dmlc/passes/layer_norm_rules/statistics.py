@@ -48,7 +48,7 @@ class Average:
 
     @property
     def stands_in_place(self) -> bool:
-        """Whether its axes line up with those of x: kept, or dropped where nothing stands before them."""
+        """Return whether its axes line up with those of x: kept, or dropped with no axes in front of them."""
         return self.keepdims or self.axes == tuple(range(len(self.axes)))
 
     def why_no_mean(self) -> Miss | None:
@@ -61,7 +61,7 @@ class Average:
 
 
 def bare(value: Value) -> Value:
-    """What casts to a wider float convert: they change no number."""
+    """Return the value before casts to a wider float, which change no number."""
     node = made_by(value, CAST)
     while node is not None:
         inner = node.operand(0)
@@ -93,7 +93,7 @@ def average_of(value: Value, seen: Seen, *, squared: bool) -> Average | None:
 
 
 def _unstretched(value: Value, seen: Seen) -> Value:
-    """What an expand repeats: whoever uses it stretches it anyway, or has another shape, which the rules compare."""
+    """Return the operand of an expand, since the users broadcast it anyway; shapes are compared by the rules."""
     node = made_by(value, EXPAND)
     if node is None or node.result.type.rank != node.operand(0).type.rank:
         return value
@@ -102,12 +102,12 @@ def _unstretched(value: Value, seen: Seen) -> Value:
 
 
 def _narrow(value: Value, seen: Seen) -> Value:
-    """What a cast to a wider float converts."""
+    """Return the operand of a cast to a wider float."""
     return through_cast(value, seen) if bare(value) is not value else value
 
 
 def _scaled(value: Value, seen: Seen) -> tuple[Value, float]:
-    """What a constant multiplies or divides, and the factor."""
+    """Return the value that a constant multiplies or divides, and the factor."""
     node = made_by(value, MUL, DIV)
     if node is None:
         return value, 1.0
@@ -140,7 +140,7 @@ class Centred:
         return tuple([j for j, a in enumerate(self.perm) if a in self.mean.axes])
 
     def is_like(self, other: Centred) -> bool:
-        """Whether both are one thing, but for the sign."""
+        """Return whether both are equal up to the sign."""
         return (bare(self.x), self.mean.axes, self.perm) == (bare(other.x), other.mean.axes, other.perm)
 
 

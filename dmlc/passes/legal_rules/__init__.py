@@ -1,1 +1,1 @@
-"""What ``legalize`` knows: the kernels that each operation needs, and what takes its place where one is missing."""
+"""Rules of ``legalize``: the kernels that each operation needs, and the replacement if one is missing."""

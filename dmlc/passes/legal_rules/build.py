@@ -1,4 +1,4 @@
-"""How the rules of ``legalize`` are shaped, and how they make nodes."""
+"""Base class of the rules of ``legalize``, and the helpers that make nodes."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ class LegalRule(Rule[Match]):
 
     @abstractmethod
     def wants(self, node: Node, graph: Graph) -> bool:
-        """Whether the node is not legal as it stands."""
+        """Return whether the node is not legal as it stands."""
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         return [self.make(match.root, Maker(rewriter))]
 
     def make(self, node: Node, make: Maker) -> Value:
-        """What takes the place of the only result."""
+        """Return the replacement of the only result."""
         raise NotImplementedError
 
 
@@ -86,7 +86,7 @@ _WIDE_OPSET = 20
 
 
 def _is_lowered(node: Node, graph: Graph) -> bool:
-    """Whether a node of a model is said at an older opset, which may not take its type."""
+    """Return whether an imported node has an older opset, whose operator may not take its type."""
     return bool(graph.opset < min(node.origin.version, _WIDE_OPSET))
 
 
@@ -107,5 +107,5 @@ def groups(axes: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def around(shape: Sequence[Dim], first: int, last: int) -> tuple[Dim, Dim, Dim]:
-    """How many elements stand before, within and after the axes ``first`` to before ``last``."""
+    """Return the number of elements before, within and after the axes ``first`` to before ``last``."""
     return product(shape[:first]), product(shape[first:last]), product(shape[last:])

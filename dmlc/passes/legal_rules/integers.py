@@ -128,7 +128,7 @@ class GuardDivision(LegalRule):
 
 
 def _traps(dtype: DType) -> bool:
-    """Whether the lowest number divided by -1 is computed in a register of just that width."""
+    """Return whether dividing the lowest number by -1 may trap: the register has exactly that width."""
     return dtype in (i32, i64)
 
 

@@ -84,7 +84,7 @@ class WrappingSum(LegalRule):
 
 
 def _is_narrow(x: Value) -> bool:
-    """Whether it is an i64 that came from a type of up to 32 bits."""
+    """Return whether the value is an i64 converted from a type of up to 32 bits."""
     producer = x.producer
     return (
         x.type.dtype is i64
@@ -193,9 +193,10 @@ class ExtremeOfNothing(LegalRule):
 
 
 def _may_lack(graph: Graph, x: Value, axis: int) -> bool:
-    """Whether an extreme along the axis may have no element and not be the identity by itself.
+    """Return whether a max or min along the axis may reduce no elements and not give the identity by itself.
 
-    In an imported model it is what the kernel gives, but for what ``ExtremeByIndex`` makes a search, which would fail.
+    An imported model keeps its kernel's result, except where ``ExtremeByIndex`` uses an arg reduction, which would
+    fail.
     """
     size = x.shape[axis]
     return _may_be_empty(graph, size) or (x.type.dtype in (i64, u64) and graph.dims.interval(size)[0] < 1)
@@ -273,7 +274,7 @@ class ExactMean(IntegerReduction):
 
 
 def _count(make: Maker, sizes: Sequence[Dim]) -> Value:
-    """How many elements, as a scalar; of symbolic sizes the sum of as many ones."""
+    """Return the number of elements as a scalar; with symbolic sizes it is the sum of that many ones."""
     size = product(sizes)
     if isinstance(size, int):
         return make.constant(size, i64)

@@ -169,7 +169,7 @@ class Facts:
         return self._answers[key]
 
     def has(self, op: Operation, dtype: DType) -> bool:
-        """Whether the kernels take the dtype as it is."""
+        """Return whether the kernels take the dtype as it is."""
         return self.home(op, dtype) is dtype
 
     def _find(self, op: Operation, dtype: DType) -> DType | None:

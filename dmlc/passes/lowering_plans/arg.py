@@ -179,7 +179,7 @@ class InnerFirst(Plan):
         return home_of(self.facts, node.operand(0).type.dtype, node.op)
 
     def _reduces(self, node: Node, view: View, home: DType) -> bool:
-        """Whether the winners are found by a reduction, not gathered."""
+        """Return whether the selected values are found by a reduction, not by gathering."""
         return len(view.groups) > 2 or self.facts.has(EXTREME[node.op], home)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:

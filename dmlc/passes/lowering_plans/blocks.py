@@ -60,12 +60,13 @@ class Blocks:
 
     @property
     def in_rows(self) -> bool:
-        """Whether a block is one run of elements, so that whole rows can be gathered."""
+        """Return whether a block is contiguous, so that whole rows can be gathered."""
         return self.inner == (len(self.view.sizes) - 1,)
 
     @property
     def in_columns(self) -> bool:
-        """Whether a block is one segment, of which others lie behind: elements are gathered, along what is before."""
+        """Return whether a block is one segment with others behind it: elements are gathered, one per leading
+        position."""
         return len(self.inner) == 1 and not self.in_rows
 
     @property
@@ -233,8 +234,10 @@ def _split(view: View, segment: int, longest: int = _STRIDED_BLOCK) -> Blocks | 
 
 
 def _place(make: Maker, blocks: Blocks, block: Value, behind: int) -> Value:
-    """Where the chosen blocks begin, in the shape of ``block``, counted in blocks; ``block`` counts the outer segments
-    row-major, and has ``behind`` axes after those before the block."""
+    """Return the offsets of the selected blocks, in the shape of ``block``, counted in blocks.
+
+    ``block`` indexes the outer segments row-major, and has ``behind`` axes after those before the block.
+    """
     sizes, end = blocks.view.sizes, blocks.inner[0]
     strides = [product(sizes[i + 1 : end]) for i in range(end)]
     place = row_of(make, block, [sizes[i] for i in blocks.outer], [strides[i] for i in blocks.outer])

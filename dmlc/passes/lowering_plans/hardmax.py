@@ -157,7 +157,8 @@ class ScatterOnes(_FromIndex):
         return [make.reshape(hot, x.shape)]
 
     def _flat(self, node: Node, make: Maker, index: Value) -> tuple[Value, tuple[Dim, ...], int]:
-        """Where the winners are in the flat tensor: their places along the axes and those of their groups."""
+        """Return the positions of the selected elements in the flat tensor, from those along the axes and of their
+        groups."""
         shape, axes = node.operand(0).shape, axes_of(node)
         strides = [product(shape[i + 1 :]) for i in range(len(shape))]
         place = row_of(make, index, [shape[a] for a in axes], [strides[a] for a in axes])

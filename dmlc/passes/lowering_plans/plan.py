@@ -1,7 +1,7 @@
-"""What a lowering plan is: one of several ways to say an operation, of which the cheapest is taken.
+"""Lowering plans: alternative ways to lower an operation, of which the cheapest is chosen.
 
-A plan says where it applies, which nodes it would emit (for the cost), and makes them. How an operation is lowered when
-nothing is chosen is a plan too, ``Standing``: it is costed with the others and builds nothing.
+A plan checks whether it applies, lists the nodes it would emit (for the cost), and makes them. The default lowering is
+a plan too, ``Standing``: it is costed with the others and builds nothing.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Plan(ABC):
 
     @abstractmethod
     def applies(self, node: Node, graph: Graph) -> str | None:
-        """Why the plan is not possible here; None where it is."""
+        """Return the reason why the plan is not possible here; None if it is."""
 
     @abstractmethod
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
@@ -109,7 +109,7 @@ class Standing(Plan):
         return None
 
     def is_written(self, node: Node) -> bool:
-        """Whether a model says the node in this form."""
+        """Return whether an imported model has the node in this form."""
         return node.origin is not None
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:

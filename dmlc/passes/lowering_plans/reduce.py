@@ -59,7 +59,7 @@ def why_not_in_parts(facts: Facts, op: Operation, node: Node, axes: Sequence[int
 
 
 def home_of(node: Node) -> DType:
-    """What a target without f16 computes in."""
+    """Return the compute dtype of a target without f16."""
     dtype = node.operand(0).type.dtype
     return f32 if dtype is f16 else dtype
 
@@ -174,7 +174,7 @@ class ReduceAsItStands(Standing):
 
 
 def _is_pool(node: Node) -> bool:
-    """Whether a model says the reduction as a pooling of everything."""
+    """Return whether an imported model has the reduction as a global pooling."""
     return node.origin is not None and node.origin.proto.op_type in ("GlobalAveragePool", "GlobalMaxPool")
 
 
@@ -184,7 +184,7 @@ def _casts(node: Node, shape: Sequence[int]) -> list[Step]:
 
 
 def _why_not_moved(graph: Graph, node: Node) -> str | None:
-    """Why the operand takes no other shape."""
+    """Return the reason why the operand cannot be reshaped."""
     return "it may be empty" if any(graph.dims.interval(d)[0] < 1 for d in node.operand(0).shape) else None
 
 
@@ -212,7 +212,7 @@ class _Several(Plan):
 
     @abstractmethod
     def why_not(self, node: Node) -> str | None:
-        """Why the plan would do nothing."""
+        """Return the reason why the plan would change nothing."""
 
     def shape(self, node: Node) -> Shape:
         """The shape that the operand takes first."""
@@ -236,7 +236,7 @@ class _Several(Plan):
         return out if shape == node.result.shape else [*out, Step("others", home)]
 
     def _product(self, node: Node, shape: Shape, axes: Sequence[int], sizes: Sizes) -> tuple[Step, ...]:
-        """What ``sum-by-product`` would make of one node over the axes; nothing where it is not possible."""
+        """Return the nodes of ``sum-by-product`` for a reduction over the axes; none if it is not possible."""
         home, graph = home_of(node), node.graph
         merged, kind = _merged([sizes(d) for d in shape], axes)
         known = (

@@ -1,4 +1,4 @@
-"""What the plans of arg searches share: the type to search in, the steps of one search, the arithmetic of places."""
+"""Helpers of the plans for arg reductions: the compute dtype, the steps of one reduction, the index arithmetic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def arg_of(node: Node) -> ArgAttributes:
 
 
 def arg_view(node: Node) -> View:
-    """How an argmax or argmin searches its operand."""
+    """Return the view of the operand that an argmax or argmin reduces."""
     return view_of(node.graph, node, arg_of(node).axes)
 
 

@@ -43,7 +43,7 @@ class View:
 
 
 def view_of(graph: Graph | None, node: Node, axes: Sequence[int]) -> View:
-    """How a node's first operand is searched. At least one segment is searched, of size 1 where all axes are."""
+    """Return a node's first operand as segments. At least one is reduced, of size 1 if all reduced axes are."""
     units = [d == 1 or (graph is not None and is_unit(graph, d)) for d in node.operand(0).shape]
     return _merged([(d, i in axes) for i, d in enumerate(node.operand(0).shape) if not units[i]])
 
@@ -70,7 +70,7 @@ def _merged(segments: Sequence[tuple[Dim, bool]]) -> View:
 
 
 def after(sizes: Sequence[int], segment: int) -> int:
-    """How many elements lie together for each place of the segment."""
+    """Return the number of contiguous elements for each position of the segment."""
     return math.prod(sizes[segment + 1 :])
 
 
@@ -80,7 +80,7 @@ _FACTORS = 1 << 20
 
 @lru_cache(maxsize=256)
 def _divisors(size: int) -> tuple[int, ...]:
-    """Those up to a bound and what they leave; 1 for nothing."""
+    """Return the divisors up to a bound and their quotients; 1 if there are none."""
     lows = [low for low in range(1, min(math.isqrt(size), _FACTORS) + 1) if size % low == 0]
     return tuple([one for low in lows for one in (low, size // low)]) or (1,)
 
@@ -101,8 +101,8 @@ CACHED = 1 << 24
 
 
 def in_pieces(dtype: DType, sizes: Sequence[int], segment: int) -> bool:
-    """Whether a tensor comes from memory, and elements that others lie behind are read from less than a page each
-    time, so that nothing is fetched ahead."""
+    """Return whether a tensor exceeds the cache and is read in pieces of less than a page, which defeats
+    prefetching."""
     behind = after(sizes, segment) * dtype.numpy.itemsize
     return dtype.numpy.itemsize < behind < _PAGE and math.prod(sizes) * dtype.numpy.itemsize > CACHED
 

@@ -57,7 +57,7 @@ class _BeforeSum(_Counted):
 
 
 def _stays_in_range(becomes: Operation, match: Match, graph: Graph) -> bool:
-    """Whether bounds prove that the sum of an integer's squares or magnitudes is what every target computes exactly."""
+    """Return whether bounds prove that every target computes the integer sum of squares or magnitudes exactly."""
     x = match.consumed[0].operand(0)
     axes = match.root.attributes_as(ReduceAttributes).axes
     high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]

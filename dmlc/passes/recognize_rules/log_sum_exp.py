@@ -38,7 +38,7 @@ class _LogSumExp(Rule[_Found]):
         return _Found(node, inside, found.x, found.axes)
 
     def wants(self, x: Value) -> bool:
-        """Whether the pattern of this ``x`` is this rule's."""
+        """Return whether this rule rewrites the pattern of this ``x``."""
         return True
 
     def check(self, match: _Found, graph: Graph) -> Miss | None:

@@ -77,7 +77,7 @@ class DivideByNorm(Rule[_Found]):
 
 
 def _is_of_reduction(value: Value) -> bool:
-    """Whether the value is a reduction, maybe with a constant added, bounded, or its root."""
+    """Return whether the value is a reduction, possibly with a constant added, clipped, or under a root."""
     for _ in range(_MOST_STEPS):
         node = value.producer
         if node is None:

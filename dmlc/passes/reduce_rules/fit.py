@@ -15,15 +15,17 @@ from dmlc.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What makes a reduction give the shape."""
+    """Attributes with which a reduction gives the shape."""
 
     axes: tuple[int, ...]
     keepdims: bool
 
 
 def fit(graph: Graph, shape: Shape, axes: Sequence[int], target: Shape) -> Fit | None:
-    """How a reduction over ``axes``, and where it helps over axes of size 1 too, gives ``target``; None where no
-    ``keepdims`` does. At least one axis is given, so that one of size 1 more changes nothing."""
+    """Find attributes with which a reduction over ``axes`` gives ``target``; None if there are none.
+
+    Axes of size 1 are reduced too if that helps. At least one axis is given, so one more of size 1 changes nothing.
+    """
     if reduced_shape(shape, axes, True) == target:
         return Fit(tuple(axes), True)
     gone = set(axes)

@@ -1,4 +1,4 @@
-"""What the rules know of each reduction: its elementwise part, what it merges with, and of which class that is."""
+"""Properties of each reduction for the rules: its elementwise part, the reductions it merges with, their class."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def order_class(node: Node) -> str:
 
 
 def stays_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> bool:
-    """Whether bounds prove that no partial result of an integer reduction leaves what each target computes exactly."""
+    """Return whether bounds prove that every target computes all partial results of an integer reduction exactly."""
     x = inner.operand(0)
     high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
     if not isfinite(high):

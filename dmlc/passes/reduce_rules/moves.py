@@ -20,12 +20,12 @@ Origin = int | None
 
 
 def is_unit(graph: Graph, dim: Dim) -> bool:
-    """Whether the size is proved to be 1."""
+    """Return whether the size is proved to be 1."""
     return dim == 1 if isinstance(dim, int) else graph.dims.is_one(dim)
 
 
 def follow(graph: Graph, node: Node, origins: Sequence[Origin]) -> list[Origin] | None:
-    """Where the axes of a move's result come from, given those of its operand; None where it does more."""
+    """Return the origins of the axes of a layout operation's result; None if the operation does more."""
     if node.op is SQUEEZE:
         gone = node.attributes_as(AxesAttributes).axes
         if not all(is_unit(graph, node.operand(0).shape[a]) for a in gone):

@@ -31,7 +31,8 @@ def _is_empty(value: Value) -> bool:
 
 
 def _is_told(shape: Sequence[Dim], graph: Graph) -> bool:
-    """Whether inputs tell the sizes. One that only a node tells, as NonZero does, is lost where that node goes away."""
+    """Return whether the inputs determine the sizes. A size that only a node determines, as NonZero, is lost with
+    it."""
     names = {name for size in shape for name in dim_names(size)}
     return names <= {size.name for v in graph.inputs for size in v.shape if not isinstance(size, int)}
 

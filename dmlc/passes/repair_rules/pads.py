@@ -155,13 +155,13 @@ def _counts_of(node: Node, rank: int | None) -> tuple[tuple[int, ...], tuple[int
 
 
 def _cuts(pads: tuple[int, ...]) -> list[tuple[int, int]]:
-    """How many elements are cut off before and after each axis."""
+    """Return the number of elements cut off before and after each axis."""
     rank = len(pads) // 2
     return [(max(-pads[i], 0), max(-pads[i + rank], 0)) for i in range(rank)]
 
 
 def _padded(make: Maker, root: Node, left: Value, pads: tuple[int, ...]) -> Value:
-    """What is left of the operand, in the mode and with the value of the root."""
+    """Pad the rest of the operand, in the mode and with the value of the root."""
     mode, value = str(attribute_of(root, "mode", "constant")), root.operands[2] if len(root.operands) > 2 else None
     number = constant_of(value)
     if mode == "constant" and (value is None or (number is not None and number.size == 1)):

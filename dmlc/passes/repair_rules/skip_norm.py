@@ -49,7 +49,7 @@ class PlainSkipNorm(RepairRule[Match]):
 
 
 def _broadcasts(skip: Value, x: Value) -> bool:
-    """Whether the skip stretches; open sizes of which neither is 1 are equal in every model that runs."""
+    """Return whether the skip broadcasts. Open sizes of which neither is 1 are equal in every model that runs."""
     if skip.type.rank != x.type.rank:
         return True
     return any(m != n and m == 1 for m, n in zip(skip.shape, x.shape, strict=True))

@@ -55,7 +55,7 @@ class TileByExpand(RepairRule[Match]):
 
 
 def _counts(node: Node) -> list[int] | None:
-    """How often each axis is repeated, at least once; None where that is not so."""
+    """Return the repetitions of each axis, each at least one; None if they are unknown or zero."""
     data = constant_of(node.operand(1))
     if data is None or data.array.shape != (node.operand(0).type.rank,):
         return None

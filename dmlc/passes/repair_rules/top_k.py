@@ -29,7 +29,7 @@ _MANY = 1e12
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a way of computing it takes with any number of rows: a dispatch count, and bytes for each row."""
+    """Work of one way to compute it for any number of rows: a dispatch count, and bytes per row."""
 
     dispatches: float
     bytes_a_row: float
@@ -128,7 +128,7 @@ def _top_k(node: Node, size: int) -> _Work:
 
 
 def _searches(node: Node, size: int) -> _Work:
-    """What ``build`` makes, of which each node is one dispatch; indices are of 8 bytes."""
+    """Return the work of the nodes that ``build`` makes, one dispatch each; indices have 8 bytes."""
     a, element = node.attributes_as(TopKAttributes), dtype_of(node).numpy.itemsize
     k = int(str(a.k))
     values, indices = [bool(v.uses) for v in node.results]

@@ -81,7 +81,7 @@ class ArgOfFlattened(Rule[_Found]):
 
 
 def _is_moved_on(root: Node, x: Value, axes: tuple[int, ...]) -> bool:
-    """Whether the only user gives the result the shape that the multi-axis search has by itself."""
+    """Return whether the only user reshapes the result to the shape of the multi-axis arg reduction."""
     users = root.result.users
     if len(users) != 1 or users[0].op not in _MOVES:
         return False
@@ -89,7 +89,7 @@ def _is_moved_on(root: Node, x: Value, axes: tuple[int, ...]) -> bool:
 
 
 def _is_one_move(graph: Graph, x: Value, first: int, last: int) -> bool:
-    """Whether ONNX merges the axes in one node: sizes before them are copied, one size after that is left to -1."""
+    """Return whether one ONNX node merges the axes: sizes before them are copied, and one size may be -1."""
     shape = x.shape
     if last == len(shape) - 1 and first <= 1:
         return True  # Flatten, or a reshape to one axis

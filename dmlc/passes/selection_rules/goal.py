@@ -26,7 +26,7 @@ class Goal:
 
     @property
     def has_kernels(self) -> bool:
-        """Whether nodes become nodes of ONNX, not NumPy code or text."""
+        """Return whether the target emits ONNX nodes, not NumPy code or text."""
         return self.target.kernels is not None
 
     @property
@@ -43,7 +43,10 @@ class Goal:
         return rates.read + rates.run
 
     def takes(self, op_type: str, dtype: DType, *, inserted: bool | None = None) -> bool:
-        """Whether the ONNX operator has a kernel for the dtype; ``inserted`` counts f16 that is computed in f32."""
+        """Return whether the ONNX operator has a kernel for the dtype.
+
+        ``inserted`` includes f16 kernels that ONNX Runtime computes in f32 with inserted casts.
+        """
         table = kernel_table(self.target)
         if table is None:
             return True

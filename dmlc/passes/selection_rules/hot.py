@@ -85,7 +85,7 @@ class HotArgmax(Rule[_Found]):
         return self._why_other(match, graph) or self._why_no_gain(match, graph)
 
     def _why_other(self, match: _Found, graph: Graph) -> Miss | None:
-        """Why the one_hot is no hardmax."""
+        """Return the reason why the one_hot is not a hardmax."""
         assert match.search is not None and match.hot is not None
         a, h = match.search.attributes_as(ArgAttributes), match.hot.attributes_as(OneHotAttributes)
         x = match.search.operand(0)
@@ -111,7 +111,7 @@ class HotArgmax(Rule[_Found]):
         return None
 
     def _why_no_gain(self, match: _Found, graph: Graph) -> Miss | None:
-        """Why a hardmax costs more on the target than what is there."""
+        """Return the reason why a hardmax costs more on the target than the nodes as they are."""
         assert match.search is not None and match.hot is not None
         a, x = match.search.attributes_as(ArgAttributes), match.search.operand(0)
         if match.root is match.hot and not _is_taken_up(match):
@@ -156,7 +156,7 @@ class HotArgmax(Rule[_Found]):
 
 
 def _is_cast_to(hot: Node, x: Value) -> bool:
-    """Whether what the one_hot gives ends in a cast to the dtype of ``x``, through moves perhaps."""
+    """Return whether the result of the one_hot is cast to the dtype of ``x``, possibly after layout operations."""
     user = hot
     while user is hot or user.op in _MOVES:
         if not user.result.is_used_once:
@@ -166,7 +166,8 @@ def _is_cast_to(hot: Node, x: Value) -> bool:
 
 
 def _is_taken_up(match: _Found) -> bool:
-    """Whether the hardmax is the one_hot as it is, or the only user is a move that the missing move goes into."""
+    """Return whether the hardmax replaces the one_hot as it is, or its only user absorbs the missing layout
+    operation."""
     assert match.search is not None
     moved, widened = match.place != match.axis, match.search.attributes_as(ArgAttributes).keepdims
     if not (moved or widened):

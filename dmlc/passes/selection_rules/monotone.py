@@ -1,4 +1,4 @@
-"""What keeps the order of numbers does not move their maximum; most of it rounds, so that new ties arise."""
+"""A monotone elementwise function does not change the position of the max. Most of them round, which makes new ties."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _MANTISSA = {16: 11, 32: 24, 64: 53}
 
 
 def _is_within(narrow: DType, wide: DType) -> bool:
-    """Whether ``wide`` has every number of ``narrow``."""
+    """Return whether ``wide`` can hold every number of ``narrow``."""
     if narrow.kind == "bool":
         return False
     if narrow.is_float:

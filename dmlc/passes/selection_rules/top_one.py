@@ -17,7 +17,7 @@ from dmlc.records import dataclass
 
 @dataclass(slots=True, eq=False)
 class _Found(Match):
-    """Which results are used; ``extreme`` whether the values are made by a reduction."""
+    """A top_k with k = 1, with its used results. ``extreme`` is true if a reduction computes the values."""
 
     values: bool = False
     indices: bool = False

@@ -17,8 +17,8 @@ OTHER_ORDER = {"largest": "smallest", "smallest": "largest"}
 
 
 def through_index_cast(value: Value, seen: Seen) -> Value:
-    """What a cast converts, where it is an index: a search gives one of 32 or 64 bits, and so is one that is taken. It
-    is in range, so none of these types loses it."""
+    """Return the operand of a cast of an index. It is in range of every index type (32 or 64 bits), so no type loses
+    it."""
     node = made_by(value, CAST)
     if node is None:
         return value
@@ -56,7 +56,7 @@ def why_order_may_not_turn(x: Value, graph: Graph) -> Miss | None:
 
 
 def is_search(node: Node) -> bool:
-    """Whether the node only asks where an extreme is: argmax, argmin, or a top_k whose values nobody uses."""
+    """Return whether the node only selects a position: argmax, argmin, or a top_k whose values nobody uses."""
     return node.op in OTHER_END or (node.op is TOP_K and not node.results[0].uses)
 
 

@@ -36,7 +36,7 @@ class _BetweenMoves(Rule[_Between]):
         self.count = count
 
     def moves_on(self, match: _Between) -> bool:
-        """Whether a move is left."""
+        """Return whether a layout operation remains."""
         raise NotImplementedError
 
     def check(self, match: _Between, graph: Graph) -> Miss | None:

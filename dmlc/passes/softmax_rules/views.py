@@ -118,7 +118,7 @@ def _between(condition: Value, x: Value) -> list[Node]:
 
 
 def _if_finite(condition: Value, x: Value, depth: int = 6) -> bool | None:
-    """What a condition is for every finite ``x``; None where it is not known."""
+    """Return the value of a condition for every finite ``x``; None if it is not known."""
     node = condition.producer
     if node is None or not depth:
         return None
@@ -155,8 +155,7 @@ def _is_or_abs(value: Value, x: Value) -> bool:
 
 
 def is_in_place(found: Found, value: Value) -> bool:
-    """Whether the value has each result of the reduction at the place of its axes: in the shape with these kept, or
-    stretched from there at last."""
+    """Return whether the value has each result of the reduction at its axes: kept there, or broadcast from there."""
     stretched = made_by(value, EXPAND)
     return (value if stretched is None else stretched.operand(0)).shape == found.kept
 

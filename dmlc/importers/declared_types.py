@@ -8,7 +8,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto
 
 from dmlc.importers.dim_text import dim_of_text
 from dmlc.importers.types import type_of
-from dmlc.ir import Dim, TensorType, substitute
+from dmlc.ir import Dim, DimExpr, TensorType, dim_names, substitute
 from dmlc.onnx_schema.declared import claims
 from dmlc.onnx_schema.values import tensor_type_proto
 
@@ -25,6 +25,7 @@ class DeclaredTypes:
         self._fresh = fresh
         self._named = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim}
         self._tables: dict[Path, dict[str, TypeProto]] = {}
+        self._meant: dict[str, Dim] = {}
 
     def find(self, path: Path, name: str) -> TensorType:
         """The type that is declared for a value of the graph at ``path``; unknown where none is."""
@@ -34,6 +35,18 @@ class DeclaredTypes:
             found = {} if graph is None else {info.name: info.type for info in claims(graph)}
             table = self._tables[path] = {name: type for name, type in found.items() if type.WhichOneof("value")}
         return type_of(table.get(name), self._binding, self._fresh, self._size)
+
+    def believed(self, claimed: Dim, own: Dim) -> Dim:
+        """The size that is claimed in place of ``own``, an open one, or ``own``.
+
+        A name that no input declares names the first size that is claimed by it. It never makes two sizes equal:
+        exporters give one name to sizes that differ.
+        """
+        made_up = dim_names(claimed) - self._named
+        if not made_up:
+            return claimed
+        is_name = isinstance(claimed, DimExpr) and claimed.name is not None
+        return claimed if is_name and self._meant.setdefault(str(claimed), own) == own else own
 
     def _size(self, name: str) -> Dim:
         return substitute(dim_of_text(name, self._named), self._binding)

@@ -43,7 +43,7 @@ def result_types(
         if is_followed and sources:
             type = _seen_outside(reading, regions, _join(reading, sources))
         if _open_sizes(type):
-            type = _completed(type, scope.types.find(path, name), sources)
+            type = _completed(reading, type, scope.types.find(path, name), sources)
         out.append(type)
     return out
 
@@ -53,16 +53,21 @@ _FOLLOWED = {"If": 1, "Loop": 1, "Scan": 9, "SequenceMap": 17}
 _NEVER = 1 << 62
 
 
-def _completed(own: TensorType, claim: TensorType, sources: Sequence[TensorType]) -> TensorType:
+def _completed(reading: Reading, own: TensorType, claim: TensorType, sources: Sequence[TensorType]) -> TensorType:
     """The type with what only the claim knows of it; the type alone where the claim is wrong."""
     if claim is UNKNOWN or any(differ(type, claim) for type in (own, *sources)):
         return own
+    scope = reading.scope
     if isinstance(own, ForeignType):
-        return claim if type_proto(own).WhichOneof("value") in (None, "tensor_type") else own
+        if type_proto(own).WhichOneof("value") not in (None, "tensor_type"):
+            return own
+        if isinstance(claim, ForeignType):
+            return claim
+        return claim.with_shape(tuple([scope.types.believed(said, scope.fresh()) for said in claim.shape]))
     if isinstance(claim, ForeignType):
         return own
     sizes = [
-        simpler(mine, said) if not _is_open(mine) or _is_open(said) else said
+        simpler(mine, said) if not _is_open(mine) or _is_open(said) else scope.types.believed(said, mine)
         for mine, said in zip(own.shape, claim.shape, strict=True)
     ]
     return own.with_shape(tuple(sizes))

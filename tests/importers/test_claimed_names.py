@@ -1,0 +1,56 @@
+"""A name of a dim that only declarations use names one size: it never makes two sizes equal."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import parser
+
+import dmlc
+
+X = np.array([[1, 0, 3, 4], [0, 6, 0, 8]], np.float32)
+HEAD = '<ir_version: 8, opset_import: ["": 17]> g (float[N, C] x) => '
+#: The places of the numbers that are not 0, and of the positive ones.
+TWO = "a = NonZero(x)  o = Constant <value_float = 3.5> ()  m = Sub(x, o)  r = Relu(m)  b = NonZero(r)  "
+
+#: Models that declare one name for two sizes that differ, or for one size twice.
+MODELS = {
+    "two values": HEAD
+    + "(int64[2, u] a, int64[2, u] b, int64[4] sizes) {"
+    + TWO
+    + "p = Shape(a)  q = Shape(b)  sizes = Concat <axis = 0> (p, q) }",
+    "compared": HEAD
+    + "(int64[2, u] a, int64[2, u] b, bool[2] y) {"
+    + TWO
+    + "p = Shape(a)  q = Shape(b)  y = Equal(p, q) }",
+    "two axes of a value": HEAD
+    + "(int64[2, u] a, int64[2, u] b, int64[u, u] y, int64[2] s) {"
+    + TWO
+    + """f = Constant <value_int = 0> ()  c = Gather(a, f)  d = Gather(b, f)
+        i = Constant <value_ints = [1]> ()  z = Constant <value_ints = [0]> ()
+        e = Unsqueeze(c, i)  h = Unsqueeze(d, z)  y = Mul(e, h)  s = Shape(y) }""",
+    "one value in two ways": HEAD
+    + """(int64[2, u] a, int64[2, u] b, int64[4] sizes) {
+        a = NonZero(x)  b = Neg(a)  p = Shape(a)  q = Shape(b)  sizes = Concat <axis = 0> (p, q) }""",
+}
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize("name", MODELS)
+def test_sizes_of_one_claimed_name_keep_their_values(name: str, target: str) -> None:
+    model = parser.parse_model(MODELS[name])
+    names = [output.name for output in model.graph.output]
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    expected = dict(zip(names, session.run(names, {"x": X}), strict=True))
+    found = dmlc.compile(model, target=target).run({"x": X}, backend="cpu")
+    for output in names:
+        np.testing.assert_array_equal(found[output], expected[output])
+
+
+def test_a_claimed_name_names_the_first_size_that_has_it() -> None:
+    model = parser.parse_model(MODELS["two values"])
+    types = {
+        o.name: o.type.tensor_type.shape.dim[1] for o in dmlc.compile(model, target="onnx").to_onnx().graph.output[:2]
+    }
+    assert types["a"].dim_param == "u"

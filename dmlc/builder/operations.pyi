@@ -298,12 +298,12 @@ def elu(
 def is_nan(
     x: Tensor | Array,
 ) -> Tensor:
-    """Whether x is NaN."""
+    """True where x is NaN."""
 
 def is_inf(
     x: Tensor | Array,
 ) -> Tensor:
-    """Whether x is an infinity, of either sign."""
+    """True where x is an infinity, of either sign."""
 
 def not_(
     x: Tensor | Array,

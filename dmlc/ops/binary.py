@@ -247,7 +247,7 @@ EQUAL = _compare(
     "==",
     DTYPES,
     np.equal,
-    "Whether a equals b.",
+    "True where a equals b.",
     "DML_ELEMENT_WISE_LOGICAL_EQUALS_OPERATOR_DESC; ONNX Equal",
     "NaN equals nothing",
 )
@@ -256,7 +256,7 @@ NOT_EQUAL = _compare(
     "!=",
     DTYPES,
     np.not_equal,
-    "Whether a differs from b.",
+    "True where a differs from b.",
     "ONNX Not of Equal",
     "NaN differs from everything",
 )
@@ -265,20 +265,20 @@ LESS = _compare(
     "<",
     NUMERIC,
     np.less,
-    "Whether a is less than b.",
+    "True where a is less than b.",
     "DML_ELEMENT_WISE_LOGICAL_LESS_THAN_OPERATOR_DESC; ONNX Less",
     "false",
 )
 LESS_EQUAL = _compare(
-    "less_equal", "<=", NUMERIC, np.less_equal, "Whether a is at most b.",
+    "less_equal", "<=", NUMERIC, np.less_equal, "True where a is at most b.",
     "DML_ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL_OPERATOR_DESC; ONNX LessOrEqual", "false",
 )  # fmt: skip
 GREATER = _compare(
-    "greater", ">", NUMERIC, np.greater, "Whether a is greater than b.",
+    "greater", ">", NUMERIC, np.greater, "True where a is greater than b.",
     "DML_ELEMENT_WISE_LOGICAL_GREATER_THAN_OPERATOR_DESC; ONNX Greater", "false",
 )  # fmt: skip
 GREATER_EQUAL = _compare(
-    "greater_equal", ">=", NUMERIC, np.greater_equal, "Whether a is at least b.",
+    "greater_equal", ">=", NUMERIC, np.greater_equal, "True where a is at least b.",
     "DML_ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL_OPERATOR_DESC; ONNX GreaterOrEqual", "false",
 )  # fmt: skip
 

@@ -250,10 +250,10 @@ ELU = _unary(
     attributes=EluAttributes, notes=_NAN,
 )  # fmt: skip
 IS_NAN = _test(
-    "is_nan", np.isnan, "Whether x is NaN.", onnx="IsNaN", directml="ELEMENT_WISE_IS_NAN", numpy="isnan"
+    "is_nan", np.isnan, "True where x is NaN.", onnx="IsNaN", directml="ELEMENT_WISE_IS_NAN", numpy="isnan"
 )  # fmt: skip
 IS_INF = _test(
-    "is_inf", np.isinf, "Whether x is an infinity, of either sign.", onnx="IsInf", numpy="isinf", jumps=True,
+    "is_inf", np.isinf, "True where x is an infinity, of either sign.", onnx="IsInf", numpy="isinf", jumps=True,
     directml="ELEMENT_WISE_IS_INFINITY", directml_fields={"InfinityMode": "DML_IS_INFINITY_MODE_EITHER"},
 )  # fmt: skip
 NOT = _unary(

@@ -41,7 +41,7 @@ def unguarded(cls: type[_Record]) -> type[_Record]:
     return cls
 
 
-class _Later:
+class _LazyMember:
     """An attribute of a class that is made from the class when it is first asked for."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
@@ -59,10 +59,10 @@ class _Later:
 
 def _methods(own: Any, *, frozen: bool, eq: bool, slots: bool) -> dict[str, Any]:
     """Return the methods that a class gets besides its own."""
-    given: dict[str, Any] = {"__init__": _Later(_init), "__repr__": _repr}
+    given: dict[str, Any] = {"__init__": _LazyMember(_init), "__repr__": _repr}
     if eq:
-        given["__eq__"] = _Later(_equal)
-        given["__hash__"] = _Later(_hash) if frozen else None
+        given["__eq__"] = _LazyMember(_equal)
+        given["__hash__"] = _LazyMember(_hash) if frozen else None
     if frozen and slots:  # copying and pickling set attributes otherwise
         given |= {"__getstate__": _state, "__setstate__": _set_state}
     # beside an __eq__ Python puts a __hash__ that is None
@@ -73,7 +73,7 @@ def _methods(own: Any, *, frozen: bool, eq: bool, slots: bool) -> dict[str, Any]
 def _plain(cls: type, given: dict[str, Any], kw_only: bool) -> type:
     for name, value in given.items():
         setattr(cls, name, value)
-        if isinstance(value, _Later):
+        if isinstance(value, _LazyMember):
             value.__set_name__(cls, name)
     return _read(cls, kw_only)
 
@@ -88,7 +88,7 @@ def _slotted(cls: type, given: dict[str, Any], kw_only: bool) -> type:
     namespace["__slots__"] = tuple([name for name in fields if name not in inherited])
     namespace["__dataclass_params__"] = _PARAMETERS
     for name in ("__dataclass_fields__", "__match_args__"):
-        namespace[name] = _Later(_reading(cls, kw_only, name))
+        namespace[name] = _LazyMember(_reading(cls, kw_only, name))
     out = type(cls)(cls.__name__, cls.__bases__, namespace)
     out.__qualname__ = cls.__qualname__
     return out

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CheckResult:
     """A program or a model looked at: the compiled program (None for a model that the target refuses), the placement
     report (None for a target without a provider), and all diagnostics, errors first."""
 
@@ -75,14 +75,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
 # --- looking
 
 
-def _look(args: argparse.Namespace, console: Console) -> _Found:
+def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     """The program compiled, its placement and the diagnostics. Raises ``DmlcError`` for what does not compile."""
     target = _checked_target(args)
     with console.progress(args.source) as progress:
         if target.provider is None:
             program = compile_source(_options(args), progress=progress)
             api.emitted(program, _kind(program))
-            return _Found(program, None, program.problems(strict=args.strict))
+            return _CheckResult(program, None, program.problems(strict=args.strict))
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
     found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
@@ -94,7 +94,7 @@ def _look(args: argparse.Namespace, console: Console) -> _Found:
     if any(d.severity == "error" and d.code in PLACEMENT_CODES for d in diagnostics):
         fix = _fix(args, target, report)
         diagnostics = tuple(with_fix(d, fix) if fix else d for d in diagnostics)
-    return _Found(compiled, report, diagnostics)
+    return _CheckResult(compiled, report, diagnostics)
 
 
 def _of_level(report: Placement) -> list[Diagnostic]:
@@ -187,7 +187,7 @@ def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> st
 # --- saying
 
 
-def _show(args: argparse.Namespace, console: Console, found: _Found) -> int:
+def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> int:
     """The result as text or as the JSON document; the exit code."""
     console.warn(found.diagnostics)
     program, report, code = found.program, found.report, found.code
@@ -220,7 +220,7 @@ def _kind(program: api.Program) -> str:
     return "numpy" if program.target.code == "numpy" else "onnx"
 
 
-def _summary(args: argparse.Namespace, found: _Found) -> str:
+def _summary(args: argparse.Namespace, found: _CheckResult) -> str:
     program, report = found.program, found.report
     if report is not None:
         verdict = report.verdict

@@ -12,7 +12,7 @@ from dmlc.diagnostics import Span
 SCHEMA = 1
 
 
-class LedgerEntry(Protocol):
+class AppliedRewrite(Protocol):
     """An applied rewrite, as the pass manager records it."""
 
     @property
@@ -34,7 +34,7 @@ class LedgerEntry(Protocol):
     def after(self) -> Sequence[str]: ...
 
 
-def ledger_rows(entries: Iterable[LedgerEntry], place: Callable[[Span], str] = str) -> list[dict[str, Any]]:
+def ledger_rows(entries: Iterable[AppliedRewrite], place: Callable[[Span], str] = str) -> list[dict[str, Any]]:
     """Each rewrite: its rule, class, what it did in words, the nodes that went and those that came, source places."""
     return [
         {
@@ -50,14 +50,14 @@ def ledger_rows(entries: Iterable[LedgerEntry], place: Callable[[Span], str] = s
 
 
 def ledger_document(
-    model: str, target: str, opset: int, options: Mapping[str, Any], entries: Iterable[LedgerEntry]
+    model: str, target: str, opset: int, options: Mapping[str, Any], entries: Iterable[AppliedRewrite]
 ) -> dict[str, Any]:
     """Return the document of ``--ledger``: ``options`` as ``compile`` takes them, source locations without folders."""
     head = {"schema": SCHEMA, "model": model, "target": target, "opset": opset}
     return {**head, "options": dict(options), "rewrites": ledger_rows(entries, place=attrgetter("place"))}
 
 
-def ledger_json(entries: Iterable[LedgerEntry]) -> str:
+def ledger_json(entries: Iterable[AppliedRewrite]) -> str:
     """The ledger in one line, for a model's metadata. Source places stay out: they are no business of its readers."""
     rows = [{key: row[key] for key in ("rule", "class", "before", "after")} for row in ledger_rows(entries)]
     return json.dumps({"schema": SCHEMA, "rewrites": rows}, ensure_ascii=False, separators=(",", ":"))

@@ -10,7 +10,7 @@ from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.advice import WRONG_DECLARATION
 from dmlc.importers.registry import Reading
 from dmlc.importers.result_types import carried_count, differ
-from dmlc.importers.scope import Scope
+from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import type_of
 from dmlc.ir import ForeignType, Region, TensorType, symbol
 from dmlc.onnx_schema.declared import claims, contradicts
@@ -26,13 +26,13 @@ class ClaimCheck:
     def __init__(self) -> None:
         self._wrong: dict[tuple[int, str], str] = {}
 
-    def graph(self, scope: Scope, source: GraphProto) -> None:
+    def graph(self, scope: GraphScope, source: GraphProto) -> None:
         """Note the wrong claims of a graph that was read."""
         for info in claims(source):
             if wrong(scope, info):
                 self.note(scope, info, scope.values[info.name].type)  # type: ignore[union-attr]
 
-    def note(self, scope: Scope, info: ValueInfoProto, found: TensorType) -> None:
+    def note(self, scope: GraphScope, info: ValueInfoProto, found: TensorType) -> None:
         self._wrong[id(scope.graph), info.name] = f"{info.name} is declared {_text(info.type)} and is {_text_of(found)}"
 
     def advice(self) -> list[Diagnostic]:
@@ -46,13 +46,13 @@ class ClaimCheck:
         return [Diagnostic(WRONG_DECLARATION, message, help="export the model anew; what its nodes give is used")]
 
 
-def wrong(scope: Scope, info: ValueInfoProto) -> bool:
+def wrong(scope: GraphScope, info: ValueInfoProto) -> bool:
     """True if the value of that name has another type than is declared."""
     value = scope.values.get(info.name)
     return value is not None and contradicts(info.type, type_proto(value.type))
 
 
-def corrected(scope: Scope, info: ValueInfoProto) -> ValueInfoProto:
+def corrected(scope: GraphScope, info: ValueInfoProto) -> ValueInfoProto:
     """The declaration of an output; with the type of the value where the declared one is wrong."""
     value = scope.values.get(info.name)
     if value is None or not wrong(scope, info):

@@ -12,7 +12,7 @@ from dmlc.ir import FOREIGN, Dim, DimTable, Tensor, TensorType, Value
 from dmlc.ops.constant import CONSTANT, constant_of
 
 
-class Facts:
+class InferredFacts:
     """Facts about the values of one graph. A graph inside a node asks for those that it captures.
 
     ``new_dim`` makes a dim for a size that no rule can express.

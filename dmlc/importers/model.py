@@ -19,7 +19,7 @@ from dmlc.importers.faults import FaultCheck
 from dmlc.importers.nodes import NodeReader
 from dmlc.importers.order import check_names, in_order
 from dmlc.importers.registry import Reading
-from dmlc.importers.scope import Scope, fresh_dims
+from dmlc.importers.scope import GraphScope, fresh_dims
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
@@ -130,7 +130,7 @@ class _Importer:
         source = self.model.graph
         graph = Graph(source.name or "model", opset=self.versions.get("", 1))
         graph.dims = self.dims
-        scope = Scope(graph, self.types, (), None, self.fresh, self.folder, source)
+        scope = GraphScope(graph, self.types, (), None, self.fresh, self.folder, source)
         overridable = self._inputs(scope, source)
         self._weights(scope, source, overridable)
         self._nodes(scope, source)
@@ -143,7 +143,7 @@ class _Importer:
         graph.origin = self._origin(scope, source, self.check.unchecked.sentence)
         return graph
 
-    def _inputs(self, scope: Scope, source: GraphProto) -> set[str]:
+    def _inputs(self, scope: GraphScope, source: GraphProto) -> set[str]:
         """Declare the inputs; the names of those that have a default. Before IR version 4 every weight is listed."""
         weights = {t.name for t in source.initializer} | {t.values.name for t in source.sparse_initializer}
         overridable = set()
@@ -159,7 +159,7 @@ class _Importer:
             scope.define(info.name, scope.graph.add_input(info.name, type))
         return overridable
 
-    def _weights(self, scope: Scope, source: GraphProto, overridable: set[str]) -> None:
+    def _weights(self, scope: GraphScope, source: GraphProto, overridable: set[str]) -> None:
         for tensor in source.initializer:
             if tensor.name in overridable:
                 value = scope.values[tensor.name]
@@ -180,14 +180,14 @@ class _Importer:
         if rank > self.limits.rank:
             raise self.limits.passed("rank", f"{name} has", rank)
 
-    def _weight(self, scope: Scope, tensor: TensorProto) -> None:
+    def _weight(self, scope: GraphScope, tensor: TensorProto) -> None:
         self._check_rank(tensor.name, len(tensor.dims))
         if tensor.data_type in DTYPE_OF:
             scope.define_weight(tensor.name, lambda: scope.constant(stored(tensor, self.folder), tensor.name))
         else:
             scope.define_weight(tensor.name, lambda: self._foreign(scope, tensor.name, tensor))
 
-    def _foreign(self, scope: Scope, name: str, data: TensorProto | SparseTensorProto) -> Value:
+    def _foreign(self, scope: GraphScope, name: str, data: TensorProto | SparseTensorProto) -> Value:
         """A weight of a type that the language does not have: a node without operands that holds it."""
         type = ForeignType()
         if isinstance(data, TensorProto):
@@ -197,7 +197,7 @@ class _Importer:
         node.result.name = name
         return node.result
 
-    def _nodes(self, scope: Scope, source: GraphProto) -> None:
+    def _nodes(self, scope: GraphScope, source: GraphProto) -> None:
         self.count += len(source.node)
         if self.count > self.limits.nodes:
             have = sum(1 for _ in all_nodes(self.model.graph.node))
@@ -211,7 +211,7 @@ class _Importer:
         for node in nodes:
             reader.read(node)
 
-    def _output(self, scope: Scope, name: str) -> Value:
+    def _output(self, scope: GraphScope, name: str) -> Value:
         value = scope.find(name)
         if value is None:
             raise fail(codes.BROKEN_MODEL, f"output {name} is made by no node")
@@ -242,12 +242,14 @@ class _Importer:
             captured.append(around)
         return Region(attribute, graph, tuple(range(len(captured)))), captured
 
-    def _inner(self, reading: Reading, path: GraphPath, attribute: str, source: GraphProto, opened: set[int]) -> Scope:
+    def _inner(
+        self, reading: Reading, path: GraphPath, attribute: str, source: GraphProto, opened: set[int]
+    ) -> GraphScope:
         """A graph inside a node, read; its inputs number ``opened`` may have any shape."""
         outer = reading.scope
         graph = Graph(source.name or attribute, opset=outer.graph.opset)
         graph.dims = self.dims
-        scope = Scope(graph, self.types, path, outer, self.fresh, self.folder, source)
+        scope = GraphScope(graph, self.types, path, outer, self.fresh, self.folder, source)
         types = formal_types(reading, attribute, source.input, self.binding, opened)
         for info, type in zip(source.input, types, strict=True):
             value = graph.add_input(info.name, type)
@@ -260,8 +262,8 @@ class _Importer:
             graph.add_output(info.name, self._output(scope, info.name))
         return scope
 
-    def _inline(self, outer: Scope, path: GraphPath, source: GraphProto) -> list[Value]:
-        scope = Scope(outer.graph, self.types, path, outer, self.fresh, self.folder, source)
+    def _inline(self, outer: GraphScope, path: GraphPath, source: GraphProto) -> list[Value]:
+        scope = GraphScope(outer.graph, self.types, path, outer, self.fresh, self.folder, source)
         self._weights(scope, source, set())
         self._nodes(scope, source)
         self.claims.graph(scope, source)
@@ -274,7 +276,7 @@ class _Importer:
                 declared.name = value.name
         return values
 
-    def _origin(self, scope: Scope, source: GraphProto, unchecked: str) -> ModelOrigin:
+    def _origin(self, scope: GraphScope, source: GraphProto, unchecked: str) -> ModelOrigin:
         frame = ModelProto()
         for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string"):
             if self.model.HasField(name):

@@ -22,7 +22,7 @@ from dmlc.importers.opaque import opaque_attributes
 from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
 from dmlc.importers.result_types import result_types
-from dmlc.importers.scope import Scope
+from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import UNKNOWN
 from dmlc.inference import NOTHING, Fact, has_rule
 from dmlc.inference.protos import asked_attributes
@@ -35,7 +35,7 @@ from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 #: Reads a graph inside the node at work: its path, the attribute's name, the graph.
 RegionReader: TypeAlias = Callable[[Reading, GraphPath, str, GraphProto], tuple[Region, list[Value]]]
 #: Reads the nodes of a graph inside a node into the graph around it; gives its outputs.
-BranchReader: TypeAlias = Callable[[Scope, GraphPath, GraphProto], list[Value]]
+BranchReader: TypeAlias = Callable[[GraphScope, GraphPath, GraphProto], list[Value]]
 
 _ONNX_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "com.microsoft.nchwc"))
 _RANDOM = ("Random", "Dropout", "Bernoulli", "Multinomial", "Sampl")
@@ -46,7 +46,7 @@ class NodeReader:
 
     def __init__(
         self,
-        scope: Scope,
+        scope: GraphScope,
         versions: Mapping[str, int],
         region: RegionReader,
         inline: BranchReader,

@@ -10,7 +10,7 @@ from onnx import AttributeProto, NodeProto
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
-from dmlc.importers.scope import Scope
+from dmlc.importers.scope import GraphScope
 from dmlc.importers.weights import attribute_data
 from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Value
 from dmlc.ops.constant import constant_of
@@ -56,7 +56,7 @@ class Reading:
     attributes: dict[str, AttributeProto]
     opset: int
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: GraphScope) -> None:
         self.scope = scope
         self.graph: Graph = scope.graph
         self._ints: dict[Value, tuple[int, ...] | None] = {}

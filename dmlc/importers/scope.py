@@ -11,13 +11,13 @@ from onnx import GraphProto
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.importers.declared_types import DeclaredTypes, Path
-from dmlc.importers.facts import Facts
+from dmlc.importers.facts import InferredFacts
 from dmlc.importers.order import used_names
 from dmlc.ir import Dim, Graph, Tensor, Value, symbol
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 
 
-class Scope:
+class GraphScope:
     """The values of one graph by name. A name of a graph around it becomes a capture when it is first used, or a
     constant of its own where it is one, so that what is folded there can be folded here.
 
@@ -29,7 +29,7 @@ class Scope:
         graph: Graph,
         types: DeclaredTypes,
         path: Path,
-        outer: Scope | None,
+        outer: GraphScope | None,
         fresh: Callable[[], Dim],
         folder: Folder | None,
         source: GraphProto,
@@ -45,7 +45,7 @@ class Scope:
         self.captures: dict[str, Value] = {}
         self._weights: dict[str, Callable[[], Value]] = {}
         is_shared = outer is not None and outer.graph is graph
-        self.facts: Facts = outer.facts if outer is not None and is_shared else Facts(graph.dims, fresh)
+        self.facts: InferredFacts = outer.facts if outer is not None and is_shared else InferredFacts(graph.dims, fresh)
 
     @cached_property
     def used(self) -> set[str]:

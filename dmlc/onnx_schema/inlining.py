@@ -28,7 +28,7 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.ir import Array
 from dmlc.onnx_schema.functions import Key, all_nodes, callable_functions, called_functions, key_of, plain_domain
-from dmlc.onnx_schema.versions import Known, move
+from dmlc.onnx_schema.versions import KnownValues, move
 from dmlc.records import dataclass
 
 #: The names of values in the model by their names in a body; a graph inside a node sees those around it.
@@ -44,7 +44,7 @@ class _CannotConvertError(Exception):
 
 
 @dataclass(slots=True)
-class _Body:
+class _CallBody:
     """A body at one call: the names of its values in the model, the attributes of the call, the opsets it imports."""
 
     names: _Names
@@ -144,7 +144,7 @@ class _Inlining:
             elif wanted:
                 names[name] = wanted
         self._define(function.node, names)
-        body = _Body(names, attributes, self.imports[key_of(call)])
+        body = _CallBody(names, attributes, self.imports[key_of(call)])
         for node in self._nodes(function.node, body):
             self._inner_graphs(node)
             self._put(node, nodes, graph)
@@ -157,7 +157,7 @@ class _Inlining:
                 for dim in made.type.tensor_type.shape.dim:  # the names of dims are the function's own
                     dim.ClearField("dim_param")
 
-    def _nodes(self, protos: Iterable[NodeProto], body: _Body) -> list[NodeProto]:
+    def _nodes(self, protos: Iterable[NodeProto], body: _CallBody) -> list[NodeProto]:
         """Copies of nodes of a body, as they stand in the model."""
         out: list[NodeProto] = []
         for proto in protos:
@@ -175,7 +175,7 @@ class _Inlining:
 
     # --- names and attributes
 
-    def _set_attributes(self, node: NodeProto, proto: NodeProto, body: _Body) -> None:
+    def _set_attributes(self, node: NodeProto, proto: NodeProto, body: _CallBody) -> None:
         """Replace references to the attributes of the call; one that the call does not give is absent."""
         del node.attribute[:]
         for attribute in proto.attribute:
@@ -189,8 +189,8 @@ class _Inlining:
                 for inner in _graphs(made):
                     self._set_graph(inner, body)
 
-    def _set_graph(self, graph: GraphProto, outer: _Body) -> None:
-        body = _Body(outer.names.new_child(), outer.attributes, outer.imports)
+    def _set_graph(self, graph: GraphProto, outer: _CallBody) -> None:
+        body = _CallBody(outer.names.new_child(), outer.attributes, outer.imports)
         declared = [*graph.input, *graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)]
         for info in declared:
             if info.name not in body.names.maps[0]:
@@ -235,7 +235,7 @@ class _Inlining:
             if _version(node.op_type, domain, have) != _version(node.op_type, domain, want):
                 raise _CannotConvertError
             return [node]
-        moved = move(node, have, want, self._fresh, Known(self._constant, _no_type))
+        moved = move(node, have, want, self._fresh, KnownValues(self._constant, _no_type))
         if moved is None:
             raise _CannotConvertError
         made = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in moved.constants]

@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from dmlc.ir import Array, ForeignType, Node, Tensor, Value
 from dmlc.onnx_schema.values import type_proto
-from dmlc.onnx_schema.versions import Known
+from dmlc.onnx_schema.versions import KnownValues
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import attribute_of, is_opaque
 from dmlc.records import dataclass, unguarded
@@ -47,7 +47,7 @@ class ModelOrigin:
     unchecked: str = ""
 
 
-def known_of(node: Node, names: Sequence[str]) -> Known:
+def known_of(node: Node, names: Sequence[str]) -> KnownValues:
     """Return the known facts about the inputs of an opaque node, under the ``names`` that it gives them."""
     origin: NodeOrigin = node.origin
     values: dict[str, Value] = {}
@@ -71,7 +71,7 @@ def known_of(node: Node, names: Sequence[str]) -> Known:
         found = values.get(name) or data.get(name)
         return None if found is None or found.type == ForeignType() else type_proto(found.type)
 
-    return Known(constant, type)
+    return KnownValues(constant, type)
 
 
 def _constant_node(value: Value) -> Tensor | None:

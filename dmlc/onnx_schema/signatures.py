@@ -27,7 +27,7 @@ OperandType: TypeAlias = "int | bytes | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class OperatorSignature:
     """A declared operator at one opset. Formals are (name, type parameter, option, is homogeneous).
 
     ``has_inference`` is False where ONNX infers no shapes, so that none can be wrong when a model is loaded.
@@ -47,7 +47,7 @@ class Signature:
 
 
 @lru_cache(maxsize=1024)
-def find_signature(domain: str, op_type: str, version: int) -> Signature | None:
+def find_signature(domain: str, op_type: str, version: int) -> OperatorSignature | None:
     """The declaration; None where the installed onnx does not know the operator at that version of its domain.
 
     Deprecated operators count as unknown: ONNX Runtime loads some of them.
@@ -59,7 +59,7 @@ def find_signature(domain: str, op_type: str, version: int) -> Signature | None:
     schema = defs.get_schema(op_type, version, domain)
     if schema.deprecated:
         return None
-    return Signature(
+    return OperatorSignature(
         inputs=tuple([(f.name, f.type_str, f.option, f.is_homogeneous) for f in schema.inputs]),
         outputs=tuple([(f.name, f.option) for f in schema.outputs]),
         least_inputs=schema.min_input,
@@ -75,7 +75,7 @@ def find_signature(domain: str, op_type: str, version: int) -> Signature | None:
 
 
 def mismatch(
-    signature: Signature, operands: Sequence[OperandType], outputs: Sequence[bool], attributes: Sequence[str]
+    signature: OperatorSignature, operands: Sequence[OperandType], outputs: Sequence[bool], attributes: Sequence[str]
 ) -> str:
     """The first thing in words that the declaration does not allow; empty for a node that it allows.
 
@@ -90,7 +90,7 @@ def mismatch(
     )
 
 
-def _wrong_attributes(signature: Signature, attributes: Sequence[str]) -> str:
+def _wrong_attributes(signature: OperatorSignature, attributes: Sequence[str]) -> str:
     given = set(attributes)
     if len(given) < len(attributes):
         return "an attribute is given twice"
@@ -108,7 +108,7 @@ def _wrong_count(what: str, count: int, least: int, most: int) -> str:
     return f"it takes {wanted} {what}s, not {count}" if what == "operand" else f"it has {wanted} {what}s, not {count}"
 
 
-def _left_out(signature: Signature, operands: Sequence[OperandType], outputs: Sequence[bool]) -> str:
+def _left_out(signature: OperatorSignature, operands: Sequence[OperandType], outputs: Sequence[bool]) -> str:
     for (name, _, option, _), operand in zip(signature.inputs, operands, strict=False):
         if operand is None and option == _OPTION.Single:
             return f"the operand {name} is left out"
@@ -118,7 +118,7 @@ def _left_out(signature: Signature, operands: Sequence[OperandType], outputs: Se
     return ""
 
 
-def _wrong_types(signature: Signature, operands: Sequence[OperandType]) -> str:
+def _wrong_types(signature: OperatorSignature, operands: Sequence[OperandType]) -> str:
     found: dict[str, str] = {}
     for index, operand in enumerate(operands):
         text = "" if operand is None else type_text(operand)
@@ -158,4 +158,4 @@ def _wrapped(kind: str, text: str) -> str:
     return f"{kind}({text})" if text else ""
 
 
-__all__ = ["OperandType", "Signature", "find_signature", "mismatch", "type_text"]
+__all__ = ["OperandType", "OperatorSignature", "find_signature", "mismatch", "type_text"]

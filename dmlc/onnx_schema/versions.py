@@ -9,7 +9,7 @@ from typing import Any
 from onnx import NodeProto, TensorProto, defs
 
 from dmlc.onnx_schema.moves import normalize, others, pools, resize, to_inputs
-from dmlc.onnx_schema.moves.draft import NOTHING, Draft, Known, Unmovable, element_text, plain
+from dmlc.onnx_schema.moves.draft import NOTHING, Draft, KnownValues, Unmovable, element_text, plain
 from dmlc.onnx_schema.moves.rows import Row, Step, never
 from dmlc.records import dataclass
 
@@ -29,7 +29,7 @@ class Moved:
     constants: list[TensorProto]
 
 
-def fits(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
+def fits(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> bool:
     """Return whether a node of opset ``have`` can be converted to ``want``. Its nested graphs are not checked.
 
     Operators of other domains, and those that onnx does not know, are the same at every opset.
@@ -37,7 +37,7 @@ def fits(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
     return not obstacle(node, have, want, known)
 
 
-def obstacle(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> str:
+def obstacle(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> str:
     """Return the reason why a node cannot be converted to that opset; empty if it can."""
     steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
     if not steps:
@@ -49,7 +49,9 @@ def obstacle(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> s
     return ""
 
 
-def move(node: NodeProto, have: int, want: int, fresh: Callable[[str], str], known: Known = NOTHING) -> Moved | None:
+def move(
+    node: NodeProto, have: int, want: int, fresh: Callable[[str], str], known: KnownValues = NOTHING
+) -> Moved | None:
     """The node as it is said at opset ``want``; None where it does not fit. ``fresh`` makes names of values that
     nobody has. The node given is not changed."""
     steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
@@ -62,7 +64,7 @@ def move(node: NodeProto, have: int, want: int, fresh: Callable[[str], str], kno
     return Moved([*draft.before, draft.node, *draft.after], draft.constants)
 
 
-def unchanged(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> bool:
+def unchanged(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> bool:
     """Return whether the node means the same at that opset without a change."""
     steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
     if not steps:
@@ -74,7 +76,9 @@ def unchanged(node: NodeProto, have: int, want: int, known: Known = NOTHING) -> 
         return False
 
 
-def _walk(node: NodeProto, steps: tuple[Step, ...], want: int, known: Known, fresh: Callable[[str], str]) -> Draft:
+def _walk(
+    node: NodeProto, steps: tuple[Step, ...], want: int, known: KnownValues, fresh: Callable[[str], str]
+) -> Draft:
     copy = NodeProto()
     copy.CopyFrom(node)
     draft = Draft(copy, known, fresh, want, node.op_type)
@@ -215,4 +219,4 @@ def _check_older(newer: Any, older: Any, draft: Draft) -> None:
     _check_types(older, draft)
 
 
-__all__ = ["NOTHING", "ROWS", "Known", "Moved", "fits", "move", "obstacle", "unchanged"]
+__all__ = ["NOTHING", "ROWS", "KnownValues", "Moved", "fits", "move", "obstacle", "unchanged"]

@@ -16,7 +16,7 @@ from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AxesAttributes(Attributes):
+class SoftmaxAttributes(Attributes):
     axes: tuple[int, ...] = attribute(AxesKind(), "the axes to normalize over together", default=-1)
 
 
@@ -24,12 +24,12 @@ def _shifted(x: Array, axes: tuple[int, ...]) -> Any:
     return x - np.max(x, axis=axes, keepdims=True, initial=-np.inf)
 
 
-def _softmax(a: AxesAttributes, x: Array) -> Any:
+def _softmax(a: SoftmaxAttributes, x: Array) -> Any:
     powers = np.exp(_shifted(x, a.axes))
     return powers / np.sum(powers, axis=a.axes, keepdims=True)
 
 
-def _log_softmax(a: AxesAttributes, x: Array) -> Any:
+def _log_softmax(a: SoftmaxAttributes, x: Array) -> Any:
     shifted = _shifted(x, a.axes)
     return shifted - np.log(np.sum(np.exp(shifted), axis=a.axes, keepdims=True))
 
@@ -43,7 +43,7 @@ _SOFTMAX_NOTES = {
 SOFTMAX = Operation(
     name="softmax",
     operands=(Operand("x", FLOATS),),
-    attributes=AxesAttributes,
+    attributes=SoftmaxAttributes,
     infer=same_type,
     reference=quiet(_softmax),
     summary="exp(x) over its sum, over the axes together.",
@@ -54,7 +54,7 @@ SOFTMAX = Operation(
 LOG_SOFTMAX = Operation(
     name="log_softmax",
     operands=(Operand("x", FLOATS),),
-    attributes=AxesAttributes,
+    attributes=SoftmaxAttributes,
     infer=same_type,
     reference=quiet(_log_softmax),
     summary="The logarithm of softmax, over the axes together.",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
-from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.lowering_plans.groups import GROUPS
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, corners, duration
 from dmlc.passes.manager import CLASSES, REASSOCIATES, Pass, PassContext, Remark
@@ -53,7 +53,7 @@ def _groups(context: PassContext) -> list[list[Plan]]:
     table = kernel_table(context.target)
     if table is None or context.target.costs is None:
         return []
-    facts = Facts(table, context.opset, context.target)
+    facts = KernelSupport(table, context.opset, context.target)
     return [[kind(facts) for kind in group] for group in GROUPS]
 
 

@@ -10,7 +10,7 @@ from dmlc.ir.dtype import f16, f64
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
-from dmlc.passes.legal_rules.table import NEEDS, Facts
+from dmlc.passes.legal_rules.table import NEEDS, KernelSupport
 from dmlc.passes.manager import PassContext
 from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets import kernel_table
@@ -36,7 +36,7 @@ class NodeCount:
         self.opset = context.opset
         self._shifted = _SHIFTED + (context.target.costs is not None)
         self._support = ProviderSupport(context.target, context.opset)
-        self._facts = None if table is None else Facts(table, context.opset, context.target)
+        self._facts = None if table is None else KernelSupport(table, context.opset, context.target)
 
     def of(self, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
         """The nodes of a new ``op`` of ``x``; ``axes`` are those that it runs over, () where it has none."""

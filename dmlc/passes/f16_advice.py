@@ -9,7 +9,7 @@ from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue.advice import F16_OVERFLOW
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import POW
-from dmlc.passes.accumulate_rules import Region, find_regions
+from dmlc.passes.accumulate_rules import AccumulationRegion, find_regions
 from dmlc.passes.accumulate_rules.region import is_square
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.patterns import scalar_of
@@ -42,7 +42,7 @@ class F16Advice(Pass):
         return False
 
 
-def _guilty(region: Region, intervals: Intervals) -> Node | None:
+def _guilty(region: AccumulationRegion, intervals: Intervals) -> Node | None:
     """The first product that is not known to stay within f16."""
     for node in region.products:
         if not all(map(math.isfinite, intervals.of(node.result))):
@@ -50,7 +50,7 @@ def _guilty(region: Region, intervals: Intervals) -> Node | None:
     return None
 
 
-def _diagnostic(node: Node, region: Region) -> Diagnostic:
+def _diagnostic(node: Node, region: AccumulationRegion) -> Diagnostic:
     root = region.root
     before = f"before its {root.op.name}"
     if node is root:

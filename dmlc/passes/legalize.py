@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.passes.legal_rules import integers, reductions, selections, widen
 from dmlc.passes.legal_rules.build import LegalRule
-from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.repair_rules import RemainderByDivision, TruthByComparison
 from dmlc.passes.rewrite import Rule, rewrite
@@ -43,7 +43,7 @@ class Legalize(Pass):
         table = kernel_table(context.target)
         if table is None:
             return []
-        facts = Facts(table, context.opset, context.target)
+        facts = KernelSupport(table, context.opset, context.target)
         # The other rules make remainders and casts to bool that the provider may have no kernel for, or a wrong one.
         repairs = (RemainderByDivision, TruthByComparison)
         spelled = [rule(facts.support) for rule in repairs] if facts.support.exists else []

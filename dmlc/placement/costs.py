@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from onnx import NodeProto
 
 from dmlc.ir import Dim
-from dmlc.placement.values import Scope
+from dmlc.placement.values import ValueScope
 from dmlc.targets import dispatches
 
 #: Operators that read no more of their first operand than they write.
@@ -25,13 +25,13 @@ def total(values: Iterable[Dim | None]) -> Dim | None:
     return out
 
 
-def node_dispatches(node: NodeProto, scope: Scope) -> Dim | None:
+def node_dispatches(node: NodeProto, scope: ValueScope) -> Dim | None:
     """The dispatches of a node; None where they depend on sizes that are not known."""
     shape = scope.of(node.input[0]).shape if node.input else None
     return dispatches(node.op_type, shape, _axes(node, shape is None or len(shape), scope))
 
 
-def _axes(node: NodeProto, rank: int | bool, scope: Scope) -> list[int] | None:
+def _axes(node: NodeProto, rank: int | bool, scope: ValueScope) -> list[int] | None:
     """The axes that a node works over; None where they are not known."""
     given = {a.name: a for a in node.attribute}
     if node.op_type == "TopK":
@@ -44,7 +44,7 @@ def _axes(node: NodeProto, rank: int | bool, scope: Scope) -> list[int] | None:
     return None if rank is True else list(range(rank))
 
 
-def node_bytes(node: NodeProto, scope: Scope) -> Dim | None:
+def node_bytes(node: NodeProto, scope: ValueScope) -> Dim | None:
     """The bytes that a node reads and writes; None where a size is not known. An operand that it takes twice is read
     once."""
     operands, results = [[name for name in names if name] for names in (node.input, node.output)]

@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from dmlc.ir import Shape, product
 from dmlc.onnx_schema.functions import graphs_of
-from dmlc.placement.values import Known, Scope, attribute, names_of, parameters, told_names
+from dmlc.placement.values import KnownType, ValueScope, attribute, names_of, parameters, told_names
 from dmlc.records import dataclass
 from dmlc.targets import Target
 from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal
@@ -68,7 +68,7 @@ class Looked:
     is_of_kind: bool = False
 
 
-def is_split_gate(node: NodeProto, scope: Scope) -> bool:
+def is_split_gate(node: NodeProto, scope: ValueScope) -> bool:
     """True if a Mul multiplies a result of a Split by the Sigmoid of a result of the same Split."""
     if node.op_type != "Mul" or len(node.input) != 2:
         return False
@@ -80,15 +80,15 @@ def is_split_gate(node: NodeProto, scope: Scope) -> bool:
 
 
 @dataclass(slots=True)
-class _Node:
+class _TypedNode:
     """A node and the types of its operands and results."""
 
     proto: NodeProto
     domain: str
     opset: int
-    operands: list[Known]
-    results: list[Known]
-    scope: Scope
+    operands: list[KnownType]
+    results: list[KnownType]
+    scope: ValueScope
 
     @property
     def op(self) -> str:
@@ -104,19 +104,19 @@ class _Node:
         return is_split_gate(self.proto, self.scope)
 
     @property
-    def values(self) -> list[Known]:
+    def values(self) -> list[KnownType]:
         given = [v for v, name in zip(self.operands, self.proto.input, strict=True) if name]
         return given + [v for v, name in zip(self.results, self.proto.output, strict=True) if name]
 
 
 def look_up(
-    proto: NodeProto, scope: Scope, table: Provider, target: Target, level: str, opsets: Mapping[str, int]
+    proto: NodeProto, scope: ValueScope, table: Provider, target: Target, level: str, opsets: Mapping[str, int]
 ) -> Looked:
     """Look up the placement of a node. Values computed from constants alone join the constants of the scope."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     opset = opsets.get(domain, 0)
     types = [[scope.of(name) for name in names] for names in (proto.input, proto.output)]
-    node = _Node(proto, domain, opset, types[0], types[1], scope)
+    node = _TypedNode(proto, domain, opset, types[0], types[1], scope)
     if _is_folded(node):
         scope.constant.update(proto.output)
         return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
@@ -135,12 +135,12 @@ def look_up(
     return _on_provider(node, row, kernel, table, target, level)
 
 
-def _cite(table: Provider, node: _Node) -> str:
+def _cite(table: Provider, node: _TypedNode) -> str:
     """The row that an answer comes from."""
     return f"{table.cite}, row {node.label} ({table.date})"
 
 
-def _is_folded(node: _Node) -> bool:
+def _is_folded(node: _TypedNode) -> bool:
     """Return whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
     if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
         return False
@@ -150,7 +150,7 @@ def _is_folded(node: _Node) -> bool:
     return bool(names) and node.scope.constant.issuperset(names)
 
 
-def _prefers_cpu(node: _Node) -> bool:
+def _prefers_cpu(node: _TypedNode) -> bool:
     scope = node.scope
     names = [name for name in node.proto.input if name]
     if not any(name in scope.on_cpu for name in names) or any(v.dtype == "f16" for v in node.values):
@@ -158,7 +158,7 @@ def _prefers_cpu(node: _Node) -> bool:
     return all(name in scope.on_cpu or name in scope.inputs or _is_small(name, scope) for name in names)
 
 
-def _is_small(name: str, scope: Scope) -> bool:
+def _is_small(name: str, scope: ValueScope) -> bool:
     shape = scope.of(name).shape
     return (
         name in scope.constant
@@ -170,7 +170,7 @@ def _is_small(name: str, scope: Scope) -> bool:
 # --- no kernel
 
 
-def _without_row(node: _Node, table: Provider, target: Target) -> Looked:
+def _without_row(node: _TypedNode, table: Provider, target: Target) -> Looked:
     known = node.domain in COVERED_DOMAINS and (node.domain != "" or parameters("", node.op, max(node.opset, 1)))
     if not known:
         limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
@@ -184,11 +184,11 @@ def _without_row(node: _Node, table: Provider, target: Target) -> Looked:
     )
 
 
-def _on_cpu(node: _Node, why: str, source: str, repair: str) -> Looked:
+def _on_cpu(node: _TypedNode, why: str, source: str, repair: str) -> Looked:
     return Looked(CPU, why, source, findings=[Finding("cpu", node.label, why, source, repair)])
 
 
-def _no_kernel(node: _Node, row: ProviderRow, table: Provider, target: Target) -> Looked:
+def _no_kernel(node: _TypedNode, row: ProviderRow, table: Provider, target: Target) -> Looked:
     first, last = table.known_opsets
     if node.domain == "" and not first <= node.opset <= last:
         why = f"the tables cover opsets {first} to {last}, not {node.opset}"
@@ -209,7 +209,9 @@ def _no_kernel(node: _Node, row: ProviderRow, table: Provider, target: Target) -
 # --- with a kernel
 
 
-def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str) -> Looked:
+def _on_provider(
+    node: _TypedNode, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str
+) -> Looked:
     letters = _letters(node, row)
     cause = _types_refused(node, row, kernel, letters, target)
     failures = [
@@ -238,11 +240,11 @@ def _on_provider(node: _Node, row: ProviderRow, kernel: Kernel, table: Provider,
     return out
 
 
-def _letters(node: _Node, row: ProviderRow) -> list[tuple[str, Known]]:
+def _letters(node: _TypedNode, row: ProviderRow) -> list[tuple[str, KnownType]]:
     """(type parameter or type, value) of every operand and result that is there."""
     found = parameters("", node.op, node.opset) if node.domain == "" and node.op in BY_VERSION else None
     inputs, outputs, _ = found or (row.inputs, row.outputs, False)
-    pairs: list[tuple[str, Known]] = []
+    pairs: list[tuple[str, KnownType]] = []
     for letters, values, names in (
         (inputs, node.operands, node.proto.input),
         (outputs, node.results, node.proto.output),
@@ -254,7 +256,7 @@ def _letters(node: _Node, row: ProviderRow) -> list[tuple[str, Known]]:
 
 
 def _types_refused(
-    node: _Node, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, Known]], target: Target
+    node: _TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]], target: Target
 ) -> tuple[str, str] | None:
     unknown = False
     told = {letter for letter, value in letters if value.dtype is not None}
@@ -273,14 +275,14 @@ def _types_refused(
     return None
 
 
-def _other_type(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> str:
+def _other_type(node: _TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
     nearest = _nearest(node, kernel, letters)
     if nearest == "f32" and any(value.dtype == "f64" for _, value in letters):
         return "--f64 f32 computes it in f32"
     return f"cast to {nearest}"
 
 
-def _nearest(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> str:
+def _nearest(node: _TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
     for letter, value in letters:
         types = kernel.types.get(letter)
         if types is not None and value.dtype is not None and value.dtype not in types:
@@ -290,7 +292,9 @@ def _nearest(node: _Node, kernel: Kernel, letters: list[tuple[str, Known]]) -> s
     return "a type that it takes"
 
 
-def _holds(failure: Failure, node: _Node, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, Known]]) -> bool:
+def _holds(
+    failure: Failure, node: _TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]]
+) -> bool:
     """Return whether all conditions of the failure hold."""
     if failure.since and kernel.since not in failure.since:
         return False
@@ -315,7 +319,7 @@ def _holds(failure: Failure, node: _Node, row: ProviderRow, kernel: Kernel, lett
     return _shapes_hold(failure, node, letters) and _attributes_hold(failure, node)
 
 
-def _shapes_hold(failure: Failure, node: _Node, letters: list[tuple[str, Known]]) -> bool:
+def _shapes_hold(failure: Failure, node: _TypedNode, letters: list[tuple[str, KnownType]]) -> bool:
     """Return whether the operands and results exist and have the types and shapes that the failure names."""
     inputs, outputs = ([i for i, name in enumerate(names) if name] for names in (node.proto.input, node.proto.output))
     if failure.given and failure.given.isdisjoint(inputs):
@@ -347,7 +351,7 @@ def _broadcasts(a: Shape, b: Shape) -> bool:
     return len(a) != len(b) or any(m != n and (m == 1 or n == 1) for m, n in zip(a, b, strict=True))
 
 
-def _data(node: _Node, row: ProviderRow, kernel: Kernel) -> list[Known]:
+def _data(node: _TypedNode, row: ProviderRow, kernel: Kernel) -> list[KnownType]:
     """The operands that a DirectML operator reads: not axes, shapes and the like, which the provider reads on the CPU,
     constant or fed, and not what gives a type only."""
     named = enumerate(zip(node.proto.input, node.operands, strict=True))
@@ -360,7 +364,7 @@ def _data(node: _Node, row: ProviderRow, kernel: Kernel) -> list[Known]:
     ]
 
 
-def _attributes_hold(failure: Failure, node: _Node) -> bool:
+def _attributes_hold(failure: Failure, node: _TypedNode) -> bool:
     if any(attribute(node.proto, name) != value for name, value in (failure.attributes or {}).items()):
         return False
     for name, value in (failure.attributes_not or {}).items():
@@ -382,7 +386,7 @@ def _attributes_hold(failure: Failure, node: _Node) -> bool:
     return isinstance(numbers, (list, tuple)) and any(n < 0 for n in numbers)
 
 
-def _against_directml(node: _Node, row: ProviderRow, out: Looked, level: str) -> None:
+def _against_directml(node: _TypedNode, row: ProviderRow, out: Looked, level: str) -> None:
     """Ask DirectML's own tables."""
     least = least_feature_level()
     if not row.directml:
@@ -410,14 +414,14 @@ def _against_directml(node: _Node, row: ProviderRow, out: Looked, level: str) ->
     out.level = found.first_level
 
 
-def _slot(node: _Node, slot: str) -> Known | None:
+def _slot(node: _TypedNode, slot: str) -> KnownType | None:
     values = node.operands if slot[0] == "i" else node.results
     if slot[0] not in "io" or not slot[1:].isdecimal() or int(slot[1:]) > 7:
-        return Known(slot)
+        return KnownType(slot)
     return values[int(slot[1:])] if int(slot[1:]) < len(values) else None
 
 
-def _why_alone(node: _Node, row: ProviderRow, kernel: Kernel) -> str:
+def _why_alone(node: _TypedNode, row: ProviderRow, kernel: Kernel) -> str:
     """Return the reason why the node joins no fused graph; empty if it joins one."""
     if not row.graph or row.host:
         return f"{node.op} has no graph support"

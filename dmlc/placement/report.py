@@ -16,7 +16,7 @@ from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
 from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, is_split_gate, look_up
 from dmlc.placement.partition import Partitions
-from dmlc.placement.values import Scope, told_names
+from dmlc.placement.values import ValueScope, told_names
 from dmlc.records import dataclass
 from dmlc.targets import Target
 from dmlc.targets.directml import least_feature_level, level_key
@@ -127,7 +127,7 @@ def placement(
     known = facts_of_model(model, types, binding)
     opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
     level = feature_level or target.feature_level or least_feature_level()
-    work = _Work(provider(target.provider), target, level, opsets)
+    work = _PlacementRun(provider(target.provider), target, level, opsets)
     work.graph(known.graph, known.facts, None, "")
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
     most = max(levels, key=level_key)
@@ -143,7 +143,7 @@ class _Seen:
     dispatches: Dim | None
 
 
-def _kind(node: NodeProto, scope: Scope) -> Any:
+def _kind(node: NodeProto, scope: ValueScope) -> Any:
     """Return a key that two nodes share exactly if the tables hold the same for both; None for a node that has no key.
 
     Equal facts about values are one object, so they are compared by identity.
@@ -173,7 +173,7 @@ def _kind(node: NodeProto, scope: Scope) -> Any:
 
 
 @dataclass(slots=True)
-class _Work:
+class _PlacementRun:
     table: Provider
     target: Target
     level: str
@@ -183,8 +183,8 @@ class _Work:
     scalars: dict[str, FloatScalar] = field(default_factory=dict)
     seen: dict[Any, _Seen] = field(default_factory=dict)
 
-    def graph(self, graph: GraphProto, facts: GraphFacts, outer: Scope | None, path: str) -> None:
-        scope = Scope.of_graph(facts, outer)
+    def graph(self, graph: GraphProto, facts: GraphFacts, outer: ValueScope | None, path: str) -> None:
+        scope = ValueScope.of_graph(facts, outer)
         scope.made_by = {name: node for node in graph.node for name in node.output if name}
         fused = Partitions(self.partitions, bool(facts.inner))
         for node in graph.node:
@@ -213,7 +213,7 @@ class _Work:
                 row.partition = numbers[row.partition]
         self.partitions = fused.total
 
-    def _row(self, node: NodeProto, name: str, scope: Scope) -> NodePlacement:
+    def _row(self, node: NodeProto, name: str, scope: ValueScope) -> NodePlacement:
         kind = _kind(node, scope)
         seen = None if kind is None else self.seen.get(kind)
         if seen is None:
@@ -229,7 +229,7 @@ class _Work:
             out.dispatches = seen.dispatches
         return out
 
-    def _rewrite(self, row: NodePlacement, site: RewriteSite, scope: Scope, *, last: bool) -> None:
+    def _rewrite(self, row: NodePlacement, site: RewriteSite, scope: ValueScope, *, last: bool) -> None:
         """Place a node where the node runs that ONNX Runtime makes of it and others; ``last`` has the findings."""
         found = look_up(site.made, scope, self.table, self.target, self.level, self.opsets)
         prefix = f"ONNX Runtime's {site.rewrite.name} makes {site.rewrite.makes} of it"
@@ -239,7 +239,7 @@ class _Work:
         if last:
             row.findings += tuple([replace(f, limit=f"{prefix}: {f.limit}") for f in found.findings])
 
-    def _look(self, node: NodeProto, scope: Scope) -> _Seen:
+    def _look(self, node: NodeProto, scope: ValueScope) -> _Seen:
         looked = look_up(node, scope, self.table, self.target, self.level, self.opsets)
         bytes = node_bytes(node, scope) if looked.where in (CPU, PROVIDER) else 0
         dispatches = node_dispatches(node, scope) if looked.where == PROVIDER and not looked.host else 0

@@ -12,7 +12,7 @@ from dmlc.ir import Dim, TensorType, dim_names
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.node_counts import is_constant, node_counts
-from dmlc.placement.values import Scope, element_bits, told_names
+from dmlc.placement.values import ValueScope, element_bits, told_names
 from dmlc.records import dataclass
 from dmlc.targets import dispatch_row
 
@@ -87,8 +87,8 @@ class _Count:
     dispatches: list[Dim | None] = field(default_factory=list)
     bytes_moved: list[Dim | None] = field(default_factory=list)
 
-    def graph(self, graph: GraphProto, facts: GraphFacts, outer: Scope | None) -> None:
-        scope = Scope.of_graph(facts, outer)
+    def graph(self, graph: GraphProto, facts: GraphFacts, outer: ValueScope | None) -> None:
+        scope = ValueScope.of_graph(facts, outer)
         scope.on_cpu -= facts.inputs
         scope.on_cpu |= facts.weights
         for number, node in enumerate(graph.node):
@@ -97,7 +97,7 @@ class _Count:
                 self.graph(body, body_facts, scope)
             self._node(node, scope, has_graphs=bool(inner))
 
-    def _node(self, node: NodeProto, scope: Scope, *, has_graphs: bool) -> None:
+    def _node(self, node: NodeProto, scope: ValueScope, *, has_graphs: bool) -> None:
         operands = [name for name in node.input if name]
         is_on_cpu = operands and not has_graphs and scope.on_cpu.issuperset(operands)
         if is_on_cpu or is_constant(node) or node.op_type in ("Shape", "Size"):

@@ -36,7 +36,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownType:
     """A value: its element type and its shape, None for what is not known. ``other`` is not a tensor of a listed type.
     ``bits`` are those of an element."""
 
@@ -70,7 +70,7 @@ class Known:
 
 
 @dataclass(slots=True)
-class Scope:
+class ValueScope:
     """The values that a graph sees: what is known of them, and which are constant or lie on the CPU.
 
     What is known alike is one object: ``kinds`` holds all that the scopes of one model have.
@@ -80,17 +80,17 @@ class Scope:
     inputs: frozenset[str] = frozenset()
     constant: set[str] = field(default_factory=set)
     on_cpu: set[str] = field(default_factory=set)
-    kinds: dict[tuple[int, Shape | None, bytes], Known] = field(default_factory=dict)
+    kinds: dict[tuple[int, Shape | None, bytes], KnownType] = field(default_factory=dict)
     made_by: dict[str, NodeProto] = field(default_factory=dict)
 
     @classmethod
-    def of_graph(cls, facts: GraphFacts, outer: Scope | None = None) -> Scope:
+    def of_graph(cls, facts: GraphFacts, outer: ValueScope | None = None) -> ValueScope:
         """The scope of a graph, inside a node of the graph ``outer`` where that is given."""
         if outer is None:
             return cls(facts.of, facts.inputs, set(facts.weights))
         return cls(facts.of, facts.inputs, outer.constant | facts.weights, set(outer.on_cpu), outer.kinds)
 
-    def of(self, name: str) -> Known:
+    def of(self, name: str) -> KnownType:
         fact = self.facts.get(name, NO_FACT)
         key = (fact.element, fact.shape, fact.proto)
         found = self.kinds.get(key)
@@ -107,12 +107,12 @@ class Scope:
         return self.facts.get(name, NO_FACT).elements
 
 
-def _known(fact: Fact) -> Known:
+def _known(fact: Fact) -> KnownType:
     if fact.proto:
-        return Known("other")
+        return KnownType("other")
     if not fact.element:
-        return Known(None, fact.shape)
-    return Known(_NAMES.get(fact.element, "other"), fact.shape, element_bits(fact.element))
+        return KnownType(None, fact.shape)
+    return KnownType(_NAMES.get(fact.element, "other"), fact.shape, element_bits(fact.element))
 
 
 @lru_cache
@@ -128,7 +128,7 @@ def element_bits(element: int) -> int | None:
         return None
 
 
-def names_of(values: Iterable[Known]) -> list[str]:
+def names_of(values: Iterable[KnownType]) -> list[str]:
     """The names of the open sizes, sorted."""
     return sorted({n for v in values if v.shape is not None for size in v.shape for n in dim_names(size)})
 

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, shape_inference
 
-from dmlc.onnx_schema.versions import Known, move
+from dmlc.onnx_schema.versions import KnownValues, move
 
 #: Size, kernel, stride, both pads, dilation, auto_pad: of each axis.
 AXES = [
@@ -58,7 +58,7 @@ def test_moved_pools_have_the_declared_shape_and_the_same_numbers(op: str) -> No
     for place in range(len(AXES)):
         node, shape = pool(op, place, int(rng.integers(1000)))
         type = helper.make_tensor_type_proto(TensorProto.FLOAT, shape)
-        there = move(node, 22, 21, str, Known(type={node.input[0]: type}.get))
+        there = move(node, 22, 21, str, KnownValues(type={node.input[0]: type}.get))
         if there is None:  # the padding would be as long as the kernel
             continue
         nodes.append(node)
@@ -81,11 +81,11 @@ def test_what_is_counted_when_padding_counts_stays() -> None:
     )
     for size, fits in ((3, True), (2, False)):
         type = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 1, size])
-        assert (move(node, 22, 21, str, Known(type={"x": type}.get)) is not None) == fits
+        assert (move(node, 22, 21, str, KnownValues(type={"x": type}.get)) is not None) == fits
 
 
 def test_an_open_size_needs_no_other_form() -> None:
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1], strides=[2], ceil_mode=1)
     type = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 1, "W"])
-    moved = move(node, 22, 21, str, Known(type={"x": type}.get))
+    moved = move(node, 22, 21, str, KnownValues(type={"x": type}.get))
     assert moved is not None and moved.nodes == [node]

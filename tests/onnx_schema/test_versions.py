@@ -11,7 +11,7 @@ import pytest
 from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
 
 from dmlc.onnx_schema.moves.rows import as_it_is
-from dmlc.onnx_schema.versions import ROWS, Known, fits, move, obstacle
+from dmlc.onnx_schema.versions import ROWS, KnownValues, fits, move, obstacle
 
 HISTORY: dict[str, list[Any]] = {}
 for _schema in sorted(defs.get_all_schemas_with_history(), key=lambda s: s.since_version):
@@ -124,10 +124,10 @@ def node(op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> NodeProt
     return helper.make_node(op, list(inputs), [f"o{i}" for i in range(outputs)], **attributes)
 
 
-def known(constants: dict[str, Any] | None = None, types: dict[str, tuple[int, Any]] | None = None) -> Known:
+def known(constants: dict[str, Any] | None = None, types: dict[str, tuple[int, Any]] | None = None) -> KnownValues:
     data = {name: np.asarray(value) for name, value in (constants or {}).items()}
     protos = {name: helper.make_tensor_type_proto(*type) for name, type in (types or {}).items()}
-    return Known(constant=data.get, type=protos.get)
+    return KnownValues(constant=data.get, type=protos.get)
 
 
 F = TensorProto.FLOAT
@@ -211,7 +211,7 @@ def test_types_that_came_or_went() -> None:
     erf = node("Erf", "x")
     assert fits(erf, 9, 13, known(types={"x": (F, [2])}))
     assert not fits(erf, 9, 13, known(types={"x": (TensorProto.INT32, [2])}))
-    sequences = Known(type={"s": helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, None))}.get)
+    sequences = KnownValues(type={"s": helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, None))}.get)
     assert fits(node("Identity", "s"), 16, 14, sequences)
     assert not fits(node("Identity", "s"), 14, 13, sequences)
 

@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from dmlc.onnx_schema.versions import ROWS, Known, Moved, move
+from dmlc.onnx_schema.versions import ROWS, KnownValues, Moved, move
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((2, 4, 6, 6)).astype(np.float32)
@@ -47,7 +47,7 @@ class Case:
     def move(self) -> Moved:
         held = {name: self.given[name] for name in self.held}
         types = {name: tensor_type(array) for name, array in self.given.items()}
-        moved = move(self.node, self.have, self.want, fresh(), Known(held.get, types.get))
+        moved = move(self.node, self.have, self.want, fresh(), KnownValues(held.get, types.get))
         assert moved is not None
         return moved
 
@@ -289,7 +289,7 @@ def test_group_normalization_gets_a_scale_per_channel() -> None:
 def test_a_bound_of_f16_stays_infinite() -> None:
     """A bound that was not given was the largest f32, which is no bound in f16; now it would be the largest f16."""
     types = {"x": helper.make_tensor_type_proto(TensorProto.FLOAT16, [2])}
-    moved = move(helper.make_node("Clip", ["x"], ["y"], min=0.0), 7, 21, str, Known(type=types.get))
+    moved = move(helper.make_node("Clip", ["x"], ["y"], min=0.0), 7, 21, str, KnownValues(type=types.get))
     assert moved is not None
     assert [numpy_helper.to_array(t).tolist() for t in moved.constants] == [0.0, np.inf]
     assert {t.data_type for t in moved.constants} == {TensorProto.FLOAT16}
@@ -307,7 +307,7 @@ def test_axes_that_were_one_are_flattened(op: str, want: int, shape: tuple[int, 
     example = Case(op, 11, want, {"x": RNG.standard_normal(shape).astype(np.float32)}, attributes={"axis": axis})
     sizes = {"nothing": None, "rank": [None] * len(shape), "sizes": shape}[known]
     type = helper.make_tensor_type_proto(TensorProto.FLOAT, sizes)
-    moved = move(example.node, 11, want, fresh(), Known(type={"x": type}.get))
+    moved = move(example.node, 11, want, fresh(), KnownValues(type={"x": type}.get))
     assert moved is not None
     (before,), (after,) = example.run([example.node], [], 11), example.run(moved.nodes, moved.constants, want)
     assert before.shape == after.shape
@@ -322,14 +322,16 @@ def test_before_opset_14_a_size_of_0_must_be_the_matrix_s_at_its_place(
     sizes: tuple[Any, ...] | None, axis: int, *, fits: bool
 ) -> None:
     type = helper.make_tensor_type_proto(TensorProto.FLOAT, sizes)
-    moved = move(helper.make_node("Softmax", ["x"], ["y"], axis=axis), 12, 13, fresh(), Known(type={"x": type}.get))
+    moved = move(
+        helper.make_node("Softmax", ["x"], ["y"], axis=axis), 12, 13, fresh(), KnownValues(type={"x": type}.get)
+    )
     assert (moved is not None) == fits
     if moved is None or sizes is None:
         return
     for empty in (0, 2):
         shape = tuple(empty if isinstance(size, str) else size for size in sizes)
         example = Case("Softmax", 12, 13, {"x": np.ones(shape, np.float32)}, attributes={"axis": axis})
-        example_nodes = move(example.node, 12, 13, fresh(), Known(type={"x": type}.get))
+        example_nodes = move(example.node, 12, 13, fresh(), KnownValues(type={"x": type}.get))
         assert example_nodes is not None
         (before,), (after,) = example.run([example.node], [], 12), example.run(example_nodes.nodes, [], 13)
         np.testing.assert_array_equal(before, after)

@@ -19,7 +19,7 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.numpy_helper import to_array
 
 from dmlc.ir import Array
-from dmlc.onnx_schema.versions import Known, move
+from dmlc.onnx_schema.versions import KnownValues, move
 
 #: The opsets that sources are revised to; 0 is their own.
 OPSETS = (0, 7, 8, 9, 10, 11, 12, 13, 15, 17, 18, 20, 21, 22)
@@ -113,7 +113,7 @@ def revised(model: ModelProto, opset: int) -> ModelProto | None:
     return None if model.functions else out
 
 
-def _known(model: ModelProto) -> Known:
+def _known(model: ModelProto) -> KnownValues:
     try:
         inferred = shape_inference.infer_shapes(model)
     except Exception:  # onnx raises what it likes
@@ -125,4 +125,4 @@ def _known(model: ModelProto) -> Known:
     def constant(name: str) -> Array | None:
         return to_array(weights[name]) if name in weights else None
 
-    return Known(constant, types.get)
+    return KnownValues(constant, types.get)

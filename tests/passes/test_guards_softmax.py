@@ -17,7 +17,7 @@ from dmlc.ops.binary import ADD, AND, DIV, GREATER, LESS, LESS_EQUAL, MAX, OR, S
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import EXP, IS_INF, IS_NAN, LOG, NOT, TANH
 from dmlc.ops.move import EXPAND, RESHAPE, TRANSPOSE, UNSQUEEZE
-from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import TOP_K
 from dmlc.passes import Pass
@@ -345,7 +345,7 @@ def test_groups_that_are_no_neighbours_of_the_reshaped(op: Operation) -> None:
 def test_a_softmax_over_no_axis_has_no_groups() -> None:
     b = Building()
     inner = b(RESHAPE, b.input("x", (6, 4)), shape=[2, 3, 4])
-    middle = b.graph.add(SOFTMAX, [inner], AxesAttributes(axes=())).result
+    middle = b.graph.add(SOFTMAX, [inner], SoftmaxAttributes(axes=())).result
     graph = b.done(b(RESHAPE, middle, shape=[6, 4]))
     run(FuseSoftmax(), graph, context("onnx", ALL))
     assert names(graph) == ["reshape", "softmax", "reshape"]

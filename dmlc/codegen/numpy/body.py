@@ -8,8 +8,8 @@ from typing import Any
 from dmlc.codegen.numpy.expr import ATOM, SUM, Expr, expr, method, name, sequence
 from dmlc.codegen.numpy.layout import INDENT, fits, layout, statement
 from dmlc.codegen.numpy.literals import scalar
-from dmlc.codegen.numpy.names import Namespace, identifier
-from dmlc.codegen.numpy.registry import LOWERINGS, Call, Style
+from dmlc.codegen.numpy.names import PythonNames, identifier
+from dmlc.codegen.numpy.registry import LOWERINGS, NumpyCall, Style
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import bugs, targets
 from dmlc.ir import Dim, Graph, Node, Tensor, Value, dim_names, substitute, symbol
@@ -24,8 +24,8 @@ _DEPTH = 4
 _VIEWS = frozenset((move.RESHAPE, move.TRANSPOSE, move.SQUEEZE, move.UNSQUEEZE, move.EXPAND, move.SPLIT, move.SLICE))
 
 
-class Body:
-    """The function under construction; lowerings see it as their ``Scope``.
+class FunctionBody:
+    """The function under construction; lowerings see it as their ``Scope`` protocol.
 
     ``constants`` and ``supports`` are what the file must also hold, by the names they go under. ``used_dims`` are
     the dims that some expression needs.
@@ -37,8 +37,8 @@ class Body:
         self.function = identifier(graph.name)
         self.parameters = _parameters(graph)
         taken = {self.function, *self.parameters.values()}
-        self.numpy = "np" if "np" not in taken else Namespace(taken).add("_np")
-        self.names = Namespace({*taken, self.numpy})
+        self.numpy = "np" if "np" not in taken else PythonNames(taken).add("_np")
+        self.names = PythonNames({*taken, self.numpy})
         self.threads = self.names.add("THREADS")
         dims = [d for v in graph.inputs for size in v.shape for d in sorted(dim_names(size))]
         self.dims = {d: self.names.local(d) for d in dict.fromkeys(dims)}
@@ -156,7 +156,7 @@ class Body:
         lowering = LOWERINGS.get(node.op)
         if lowering is None:
             raise _refusal(node)
-        return lowering.lower(Call(self, node, inline=inline))
+        return lowering.lower(NumpyCall(self, node, inline=inline))
 
     def _may_wait(self, node: Node, lowered: Expr) -> bool:
         """Return whether a result is written inside the one expression that uses it: it is short and has no name."""
@@ -188,7 +188,7 @@ class Body:
 
 def _parameters(graph: Graph) -> dict[Value, str]:
     """The parameters by input; one that can keep its name does."""
-    names = Namespace()
+    names = PythonNames()
     plain = {v: names.add(v.name) for v in graph.inputs if v.name is not None and identifier(v.name) == v.name}
     return {v: plain[v] if v in plain else names.add(identifier(v.name or "x")) for v in graph.inputs}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.numpy import fast_selection, fast_top_k, support
-from dmlc.codegen.numpy.body import Body
+from dmlc.codegen.numpy.body import FunctionBody
 from dmlc.codegen.numpy.interface import Checks, clean, docstring_lines, signature_lines
 from dmlc.codegen.numpy.literals import constant_lines
 from dmlc.codegen.numpy.registry import Style
@@ -35,7 +35,7 @@ def emit(graph: Graph, style: Style = "plain") -> Artifact:
     --line-length 100`` leaves it, and the same graph gives the same text. Raises ``DmlcError`` E0570 for an operation
     without NumPy code.
     """
-    body = Body(graph, style)
+    body = FunctionBody(graph, style)
     statements = body.lines()
     checks = Checks(body).lines()
     function = [*signature_lines(body), *docstring_lines(body), *checks, *statements]
@@ -47,7 +47,7 @@ def emit(graph: Graph, style: Style = "plain") -> Artifact:
     return Artifact(kind="numpy", payload="\n\n\n".join(parts) + "\n", signature=signature_of(graph, checked=True))
 
 
-def _header(body: Body, constants: list[str], saved: list[str]) -> str:
+def _header(body: FunctionBody, constants: list[str], saved: list[str]) -> str:
     title = clean(body.graph.name)
     lines = [f'"""Model `{title}` as NumPy code, written by dmlc; it needs NumPy 1.26 or newer."""']
     lines += ["", f"import numpy as {body.numpy}"]
@@ -57,7 +57,7 @@ def _header(body: Body, constants: list[str], saved: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _constants(body: Body) -> tuple[list[str], list[str]]:
+def _constants(body: FunctionBody) -> tuple[list[str], list[str]]:
     """Split the constants: those of one line stand above the function, longer ones at the end of the file."""
     short: list[str] = []
     long: list[str] = []
@@ -82,7 +82,7 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text))
 
 
-def _sources(body: Body) -> list[str]:
+def _sources(body: FunctionBody) -> list[str]:
     """The source of the functions in use and of those that they call, in the order of their modules."""
     pending = list(body.supports)
     while pending:
@@ -110,12 +110,12 @@ def _rename(source: str, names: dict[str, str]) -> str:
     return _WORD.sub(lambda found: names.get(found[0], found[0]), source)
 
 
-def _hidden_builtin(body: Body) -> dict[str, str]:
+def _hidden_builtin(body: FunctionBody) -> dict[str, str]:
     """A model that is named like a builtin hides it from the rest of the file, which knows it by another name then."""
     return {body.function: f"_{body.function}"} if body.function in vars(builtins) else {}
 
 
-def _saved_builtins(body: Body, texts: Iterable[str]) -> list[str]:
+def _saved_builtins(body: FunctionBody, texts: Iterable[str]) -> list[str]:
     """The statements that give hidden builtins their other names."""
     used = set().union(*map(_words, texts))
     return [f"{other} = {hidden}" for hidden, other in _hidden_builtin(body).items() if other in used]

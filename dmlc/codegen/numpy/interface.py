@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from dmlc.codegen.numpy import support
-from dmlc.codegen.numpy.body import Body
+from dmlc.codegen.numpy.body import FunctionBody
 from dmlc.codegen.numpy.expr import Expr, call, infix, message, name
 from dmlc.codegen.numpy.layout import INDENT, definition, fits, statement
 from dmlc.codegen.numpy.literals import dtype_expr
@@ -24,7 +24,7 @@ def clean(text: str) -> str:
 # --- the signature
 
 
-def signature_lines(body: Body) -> list[str]:
+def signature_lines(body: FunctionBody) -> list[str]:
     """``def model(x: np.ndarray) -> np.ndarray:``, with one parameter a line where it is long."""
     array = f"{body.numpy}.ndarray"
     count = len(body.graph.outputs)
@@ -47,7 +47,7 @@ def _bound_text(dim: str, interval: Interval) -> str:
     return f"{clean(dim)} >= {low}" if high == inf else f"{low} <= {clean(dim)} <= {high}"
 
 
-def docstring_lines(body: Body) -> list[str]:
+def docstring_lines(body: FunctionBody) -> list[str]:
     """Return the docstring of the function: parameters and results in NumPy's form."""
     graph = body.graph
     lines = [f'"""Model `{clean(graph.name)}`.']
@@ -74,7 +74,7 @@ def docstring_lines(body: Body) -> list[str]:
 class Checks:
     """Checks the arguments and binds the dims; written after the body, whose expressions say which dims it needs."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: FunctionBody) -> None:
         self.body = body
         self.places: dict[str, str] = {}  # dim -> "axis 0 of x"
         self._blocks: list[tuple[list[str], Value, dict[str, int]]] = []

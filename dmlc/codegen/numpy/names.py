@@ -27,7 +27,7 @@ def identifier(text: str) -> str:
     return f"{text}_" if keyword.iskeyword(text) or text == "_" else text
 
 
-class Namespace:
+class PythonNames:
     """Names that are taken, and new ones beside them."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:

@@ -1,7 +1,7 @@
 """Registry of lowerings, and the call that a lowering receives.
 
 A lowering returns one expression: the result, or a tuple of the results. It is called again with plainer operands if a
-line gets too long, so it has no side effects except through ``Call``.
+line gets too long, so it has no side effects except through ``NumpyCall``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Scope(Protocol):
         """Return whether a size may be zero: it is not proved to be 1 or more."""
 
 
-class Call:
+class NumpyCall:
     """One node, as its lowering sees it."""
 
     __slots__ = ("attributes", "inline", "node", "scope")
@@ -141,7 +141,7 @@ class Call:
         return name(f"{self.scope.numpy}.{function}")
 
 
-Lower: TypeAlias = Callable[[Call], Expr]
+Lower: TypeAlias = Callable[[NumpyCall], Expr]
 
 
 @dataclass(frozen=True, slots=True)

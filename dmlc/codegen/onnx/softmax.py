@@ -16,7 +16,7 @@ from dmlc.ops import normalize as n
 def softmax(emitter: Emitter, node: Node) -> str:
     """ONNX's operator over one axis, or over neighbours that a reshape makes one. Below opset 13 it takes all axes
     from ``axis`` on together. What it cannot say is computed in parts, without a transpose."""
-    x, axes = node.operand(0), node.attributes_as(n.AxesAttributes).axes
+    x, axes = node.operand(0), node.attributes_as(n.SoftmaxAttributes).axes
     dtype, rank = x.type.dtype, x.type.rank
     if rank == 0:
         axes = ()

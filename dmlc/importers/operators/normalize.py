@@ -11,9 +11,9 @@ from dmlc.ops.normalize import (
     LP_NORM,
     RMS_NORM,
     SOFTMAX,
-    AxesAttributes,
     LpNormAttributes,
     NormAttributes,
+    SoftmaxAttributes,
 )
 
 
@@ -21,7 +21,7 @@ from dmlc.ops.normalize import (
 def softmax(r: Reading) -> Found:
     axes = softmax_axes(r)
     op = SOFTMAX if r.op_type == "Softmax" else LOG_SOFTMAX
-    return None if axes is None else Made(op, [r.x], AxesAttributes(axes=axes))
+    return None if axes is None else Made(op, [r.x], SoftmaxAttributes(axes=axes))
 
 
 @reads("LayerNormalization")

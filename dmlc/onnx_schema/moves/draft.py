@@ -23,7 +23,7 @@ def _nothing(name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownValues:
     """Known constants and types of the values that a node reads and makes, by their names in that node.
 
     ``constant`` gives the data of a constant, ``type`` the type of a value; None if it is not known. A form that
@@ -35,7 +35,7 @@ class Known:
     type: Callable[[str], TypeProto | None] = _nothing
 
 
-NOTHING = Known()
+NOTHING = KnownValues()
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Draft:
     """
 
     node: NodeProto
-    known: Known
+    known: KnownValues
     fresh: Callable[[str], str]
     want: int
     op: str = ""
@@ -243,4 +243,4 @@ def _spell(type: TypeProto) -> str | None:
     return None
 
 
-__all__ = ["NOTHING", "Draft", "Known", "Unmovable", "count", "element_text", "int64", "ints", "plain"]
+__all__ = ["NOTHING", "Draft", "KnownValues", "Unmovable", "count", "element_text", "int64", "ints", "plain"]

@@ -30,7 +30,7 @@ _STEPS = 6
 
 
 @dataclass(slots=True)
-class Region:
+class AccumulationRegion:
     """``products`` are what may overflow before the reduction ``root`` makes it smaller, or before what follows a sum
     of squares does; ``nodes`` is all that is computed together. A norm overflows late, so that it is no product."""
 
@@ -39,7 +39,7 @@ class Region:
     nodes: dict[Node, None] = field(default_factory=dict)
 
 
-def find_regions(graph: Graph) -> list[Region]:
+def find_regions(graph: Graph) -> list[AccumulationRegion]:
     """The regions of a graph, in the order of their reductions; they may share nodes."""
     found = [_region(root) for root in graph.nodes_of(_ROOTS) if root.operand(0).type.dtype is f16]
     return [region for region in found if region is not None]
@@ -52,8 +52,8 @@ def is_square(node: Node) -> bool:
     return node.op is POW and scalar_of(node.operand(1)) == 2
 
 
-def _region(root: Node) -> Region | None:
-    region = Region(root, nodes={root: None})
+def _region(root: Node) -> AccumulationRegion | None:
+    region = AccumulationRegion(root, nodes={root: None})
     if root.op not in _SQUARING:
         if not _before(root.operand(0), region):
             return None
@@ -77,7 +77,7 @@ def _is_product(node: Node) -> bool:
     return power is not None and power > 1
 
 
-def _before(value: Value, region: Region, steps: int = _STEPS) -> bool:
+def _before(value: Value, region: AccumulationRegion, steps: int = _STEPS) -> bool:
     """Take in the products that the reduction sums, and what stands between them and it; whether there are any."""
     node = value.producer
     if node is None or not steps:
@@ -98,7 +98,7 @@ def _before(value: Value, region: Region, steps: int = _STEPS) -> bool:
     return True
 
 
-def _difference(value: Value, region: Region) -> None:
+def _difference(value: Value, region: AccumulationRegion) -> None:
     """Take in ``x - mean(x)`` that is squared, and the mean."""
     node = made_by(value, SUB, ADD)
     if node is None:
@@ -114,7 +114,7 @@ def _difference(value: Value, region: Region) -> None:
 # --- after the reduction
 
 
-def _after(root: Node, region: Region) -> bool:
+def _after(root: Node, region: AccumulationRegion) -> bool:
     """Take in what follows the reduction, up to its last step that is no mere move; whether it makes what would
     overflow smaller."""
     found: list[Node] = []
@@ -161,7 +161,7 @@ def _square_of_mean(value: Value) -> bool:
     return made_by(node.operand(0), REDUCE_MEAN, REDUCE_SUM) is not None
 
 
-def _take_product_beside(user: Node, value: Value, region: Region) -> None:
+def _take_product_beside(user: Node, value: Value, region: AccumulationRegion) -> None:
     for other in _others(user, value):
         node = other.producer
         if node is not None and not _is_number(other):

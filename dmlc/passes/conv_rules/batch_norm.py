@@ -16,12 +16,12 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _BatchNormMatch(Match):
     conv: Conv | None = None
     statistics: tuple[Tensor, ...] = ()
 
 
-class FoldBatchNorm(Rule[_Found]):
+class FoldBatchNorm(Rule[_BatchNormMatch]):
     """BatchNormalization(Conv(x)) becomes a Conv with scaled weights and a bias.
 
     ``reassociates``: the scale is multiplied into the weights instead of the sums. The statistics are constants, as in
@@ -32,7 +32,7 @@ class FoldBatchNorm(Rule[_Found]):
     roots = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _BatchNormMatch | None:
         if not is_opaque(node, "BatchNormalization"):
             return None
         conv = conv_of(node.operand(0))
@@ -42,9 +42,9 @@ class FoldBatchNorm(Rule[_Found]):
         statistics = tuple([t for t in found if t is not None])
         if len(statistics) != 4 or any(isinstance(t, StoredTensor) and t.is_apart for t in statistics):
             return None
-        return _Found(node, (conv.node,), conv, statistics)
+        return _BatchNormMatch(node, (conv.node,), conv, statistics)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _BatchNormMatch, graph: Graph) -> Miss | None:
         assert match.conv is not None
         if any(t.type.shape != (match.conv.channels,) for t in match.statistics):
             return Miss("its statistics are not one for each of the {0} channels", (match.conv.channels,))
@@ -52,7 +52,7 @@ class FoldBatchNorm(Rule[_Found]):
             return Miss("weights and statistics have several dtypes")
         return used_elsewhere(match.conv.node.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _BatchNormMatch, rewriter: Rewriter) -> Sequence[Value]:
         conv = match.conv
         assert conv is not None
         gamma, beta, mean, variance = wide(match.statistics)

@@ -18,12 +18,12 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _BiasMatch(Match):
     conv: Conv | None = None
     bias: Tensor | None = None
 
 
-class FoldBias(Rule[_Found]):
+class FoldBias(Rule[_BiasMatch]):
     """Conv(x) + c with one c for each channel becomes a Conv with a bias.
 
     ``reassociates``: a runtime may add the bias to the sum before its last term.
@@ -34,22 +34,22 @@ class FoldBias(Rule[_Found]):
     fed_by = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _BiasMatch | None:
         for value, other in both_ways(node):
             conv = conv_of(value)
             bias = constant_of(other)
             if conv is not None and bias is not None and not (isinstance(bias, StoredTensor) and bias.is_apart):
-                return _Found(node, (conv.node,), conv, bias)
+                return _BiasMatch(node, (conv.node,), conv, bias)
         return None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _BiasMatch, graph: Graph) -> Miss | None:
         assert match.conv is not None
         assert match.bias is not None
         if channel_values(match.bias, match.conv) is None:
             return Miss("{0} does not vary by channel alone", (match.bias.type,))
         return used_elsewhere(match.conv.node.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _BiasMatch, rewriter: Rewriter) -> Sequence[Value]:
         conv = match.conv
         assert conv is not None
         assert match.bias is not None

@@ -18,12 +18,12 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ScaleMatch(Match):
     conv: Conv | None = None
     scale: Tensor | None = None
 
 
-class FoldScale(Rule[_Found]):
+class FoldScale(Rule[_ScaleMatch]):
     """Conv(x) * c and Conv(x) / c with one c for each channel become a Conv with scaled weights.
 
     ``reassociates``: the scale is multiplied into the weights instead of the sums. The new weights are computed in f64
@@ -35,16 +35,16 @@ class FoldScale(Rule[_Found]):
     fed_by = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ScaleMatch | None:
         pairs = both_ways(node) if node.op is MUL else [(node.operand(0), node.operand(1))]
         for value, other in pairs:
             conv = conv_of(value)
             scale = constant_of(other)
             if conv is not None and scale is not None and not (isinstance(scale, StoredTensor) and scale.is_apart):
-                return _Found(node, (conv.node,), conv, scale)
+                return _ScaleMatch(node, (conv.node,), conv, scale)
         return None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _ScaleMatch, graph: Graph) -> Miss | None:
         conv, scale = match.conv, match.scale
         assert conv is not None
         assert scale is not None
@@ -55,14 +55,14 @@ class FoldScale(Rule[_Found]):
                 return Miss("the scaled weights leave the range of {0}", (data.dtype,))
         return used_elsewhere(conv.node.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ScaleMatch, rewriter: Rewriter) -> Sequence[Value]:
         conv = match.conv
         assert conv is not None
         bias = None if conv.bias is None else _scaled(match, conv.bias)
         return [rebuilt(rewriter, conv, _scaled(match, conv.weight), bias)]
 
 
-def _scaled(match: _Found, data: Tensor) -> Array:
+def _scaled(match: _ScaleMatch, data: Tensor) -> Array:
     """The data, of which the first axis is the channel, times the scale: computed in f64, rounded to its own dtype."""
     assert match.conv is not None
     assert match.scale is not None

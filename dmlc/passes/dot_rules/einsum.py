@@ -16,11 +16,11 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _EinsumMatch(Match):
     shapes: tuple[str, str] = ("", "")
 
 
-class EinsumFromSum(Rule[_Found]):
+class EinsumFromSum(Rule[_EinsumMatch]):
     """reduce_sum(a * b) of two equal shapes becomes Einsum on DirectML, whose provider runs it as just these two.
 
     ``reassociates``, for another provider may add in another order. Nothing is gained but a node: DirectML's operators
@@ -30,13 +30,13 @@ class EinsumFromSum(Rule[_Found]):
 
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _EinsumMatch | None:
         product = summed_product(graph, node)
         if product is None or node.result.type.dtype is not f32:
             return None
-        return _Found(node, (product.node,), product.text)
+        return _EinsumMatch(node, (product.node,), product.text)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _EinsumMatch, graph: Graph) -> Miss | None:
         product = match.consumed[0]
         if product.operand(0).shape != product.operand(1).shape:
             return Miss("the product stretches a factor, {0} or {1}", match.shapes)
@@ -44,7 +44,7 @@ class EinsumFromSum(Rule[_Found]):
             return Miss("the sum keeps its axes, and Einsum makes no axes of size 1")
         return used_elsewhere(product.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _EinsumMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, product = match.root, match.consumed[0]
         axes = root.attributes_as(ReduceAttributes).axes
         names = ascii_lowercase[: product.result.type.rank]

@@ -15,7 +15,7 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _SummedProductMatch(Match):
     """``left`` is the factor that has the rows, of the axes of the product ``rows`` and ``columns`` are those that
     only it and only the other has."""
 
@@ -25,7 +25,7 @@ class _Found(Match):
     columns: int = 0
 
 
-class MatmulFromSum(Rule[_Found]):
+class MatmulFromSum(Rule[_SummedProductMatch]):
     """reduce_sum(a * b) becomes matmul(a, b) where the product stretches both: it holds rows times columns elements.
 
     ``reassociates``. Up to 70 times faster on ONNX Runtime's CPU provider and never slower there, one dispatch less on
@@ -34,11 +34,11 @@ class MatmulFromSum(Rule[_Found]):
 
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _SummedProductMatch | None:
         product = summed_product(graph, node)
         if product is None:
             return None
-        found = _Found(node, (product.node,), product)
+        found = _SummedProductMatch(node, (product.node,), product)
         if product.only[0] and product.only[1]:
             # Further axes of one factor are a batch, along which the other is stretched. The factor whose axis comes
             # first has the rows, so that the result needs no transpose.
@@ -47,7 +47,7 @@ class MatmulFromSum(Rule[_Found]):
             found.rows, found.columns = last[found.left], last[1 - found.left]
         return found
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _SummedProductMatch, graph: Graph) -> Miss | None:
         product = match.product
         assert product is not None
         if product.inner is None:
@@ -56,7 +56,7 @@ class MatmulFromSum(Rule[_Found]):
             return Miss("the product is no larger than its factors, {0} and {1}", product.text)
         return used_elsewhere(product.node.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _SummedProductMatch, rewriter: Rewriter) -> Sequence[Value]:
         product = match.product
         assert product is not None and product.inner is not None
         rank = product.node.result.type.rank

@@ -25,14 +25,14 @@ _MOST_NODES = 24
 
 
 @dataclass(slots=True, eq=False)
-class _Region(Match):
+class _ElementwiseRegionMatch(Match):
     """``inner`` are the elementwise nodes, operands first; ``leaves`` the layout operations that feed them."""
 
     inner: tuple[Node, ...] = ()
     leaves: tuple[Node, ...] = ()
 
 
-class AroundElementwise(Rule[_Region]):
+class AroundElementwise(Rule[_ElementwiseRegionMatch]):
     """Elementwise operations between a reshape or transpose and its inverse are computed in the first shape.
 
     ``exact``. All their operands come from such an inverse, or broadcast alike in both shapes.
@@ -42,7 +42,7 @@ class AroundElementwise(Rule[_Region]):
     roots = (RESHAPE, SQUEEZE, UNSQUEEZE, TRANSPOSE)
     fed_by = (*UNARY, *BINARY, CAST, CLIP, WHERE, OPAQUE)
 
-    def match(self, node: Node, graph: Graph) -> _Region | None:
+    def match(self, node: Node, graph: Graph) -> _ElementwiseRegionMatch | None:
         first = node.operand(0).producer
         if first is None or not _is_elementwise(first) or not first.result.is_used_once:
             return None
@@ -53,12 +53,12 @@ class AroundElementwise(Rule[_Region]):
         ordered = tuple(reversed(inner))
         if any(user not in inner for n in ordered if n is not first for user in n.result.users):
             return None
-        return _Region(node, (*ordered, *leaves), ordered, tuple(leaves))
+        return _ElementwiseRegionMatch(node, (*ordered, *leaves), ordered, tuple(leaves))
 
-    def describe(self, match: _Region) -> str:
+    def describe(self, match: _ElementwiseRegionMatch) -> str:
         return f"{match.root.op.name} after {len(match.inner)} elementwise operations, and its inverse"
 
-    def build(self, match: _Region, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ElementwiseRegionMatch, rewriter: Rewriter) -> Sequence[Value]:
         shape = match.root.result.shape
         made: dict[Value, Value] = {leaf.result: leaf.operand(0) for leaf in match.leaves}
         pending = list(match.inner)

@@ -13,11 +13,11 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ExpandMatch(Match):
     index: int = 0
 
 
-class DropExpand(Rule[_Found]):
+class DropExpand(Rule[_ExpandMatch]):
     """The expand of an operand that the operation stretches anyway goes away.
 
     ``exact``. Only where the result keeps its shape without it; the expand stays for others that use it.
@@ -27,14 +27,14 @@ class DropExpand(Rule[_Found]):
     roots = (*BINARY, WHERE)
     fed_by = (EXPAND,)
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ExpandMatch | None:
         for index, value in enumerate(node.operands):
             producer = None if value is None else value.producer
             if producer is not None and producer.op is EXPAND and _stands_without(node, index, producer, graph):
-                return _Found(node, (producer,), index)
+                return _ExpandMatch(node, (producer,), index)
         return None
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ExpandMatch, rewriter: Rewriter) -> Sequence[Value]:
         node = match.root
         operands = list(node.operands)
         operands[match.index] = match.consumed[0].operand(0)

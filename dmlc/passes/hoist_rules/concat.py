@@ -48,13 +48,13 @@ WORTH = 16384
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ConcatMatch(Match):
     """A reduction of a concat. ``along`` is true if the parts lie along a reduced axis."""
 
     along: bool = False
 
 
-class ReductionOfConcat(Rule[_Found]):
+class ReductionOfConcat(Rule[_ConcatMatch]):
     """reduce_sum(concat(a, b)) becomes reduce_sum(a) + reduce_sum(b), or a concat of the two along an axis that stays.
 
     ``exact`` along an axis that stays and for max and min; joined sums and products reassociate. Only where the parts
@@ -66,14 +66,14 @@ class ReductionOfConcat(Rule[_Found]):
         self.goal = goal
         self.scales = scales
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ConcatMatch | None:
         inner = node.operand(0).producer
         if inner is None or inner.op is not CONCAT:
             return None
         axis = inner.attributes_as(ConcatAttributes).axis
-        return _Found(node, (inner,), axis in node.attributes_as(ReduceAttributes).axes)
+        return _ConcatMatch(node, (inner,), axis in node.attributes_as(ReduceAttributes).axes)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _ConcatMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
         dtype = root.result.type.dtype
         if self.goal.has_kernels and not self.scales.known:
@@ -93,7 +93,7 @@ class ReductionOfConcat(Rule[_Found]):
                 return self.goal.why_no_extreme(root.op, dtype)
         return _why_not_alike(match, graph) or used_elsewhere(inner.result) or self._why_not_worth_it(match, graph)
 
-    def _why_not_worth_it(self, match: _Found, graph: Graph) -> Miss | None:
+    def _why_not_worth_it(self, match: _ConcatMatch, graph: Graph) -> Miss | None:
         """The reason against it, where the copy is cheap."""
         if self.scales.known:
             return self.scales.why_dearer(match, graph, *_forms(match))
@@ -104,14 +104,14 @@ class ReductionOfConcat(Rule[_Found]):
                 return Miss("a part may have only {0} elements, whose copy costs less than more nodes", (least,), part)
         return None
 
-    def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: _ConcatMatch, graph: Graph, context: PassContext) -> str:
         if not match.along or match.root.op in _PICKING:
             return EXACT
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES
         return EXACT if context.target.wraps_integers else RANGE
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ConcatMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
         record = root.attributes_as(ReduceAttributes)
         self.scales.tell(self.name, match, rewriter.graph, *_forms(match))
@@ -130,7 +130,7 @@ class ReductionOfConcat(Rule[_Found]):
         return [total]
 
 
-def _forms(match: _Found) -> tuple[Steps, Steps]:
+def _forms(match: _ConcatMatch) -> tuple[Steps, Steps]:
     """The copy and its reduction, and the reductions of the parts with what joins them."""
     root, inner = match.root, match.consumed[0]
     whole, axes = inner.result, root.attributes_as(ReduceAttributes).axes
@@ -151,7 +151,7 @@ def _forms(match: _Found) -> tuple[Steps, Steps]:
     return before, after
 
 
-def _why_not_alike(match: _Found, graph: Graph) -> Miss | None:
+def _why_not_alike(match: _ConcatMatch, graph: Graph) -> Miss | None:
     """The reason against joining parts that are, as far as is proved, reduced to other shapes."""
     record = match.root.attributes_as(ReduceAttributes)
     for part in match.consumed[0].operands:

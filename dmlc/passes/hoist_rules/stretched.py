@@ -13,20 +13,20 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _BroadcastMatch(Match):
     """``shape`` is what the operand is stretched to before: only the reduced axes."""
 
     shape: Shape = ()
 
 
-class ReductionBeforeExpand(Rule[_Found]):
+class ReductionBeforeExpand(Rule[_BroadcastMatch]):
     """reduce_sum(expand(x)) becomes expand(reduce_sum(x)), where axes are stretched that are not reduced.
 
     ``exact``: equal groups have equal results. What is stretched along reduced axes is so before, and
     ``reduction-of-expand`` takes that away.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _BroadcastMatch | None:
         inner = node.operand(0).producer
         if inner is None or inner.op is not EXPAND:
             return None
@@ -34,9 +34,9 @@ class ReductionBeforeExpand(Rule[_Found]):
         old, new = inner.operand(0).shape, inner.result.shape
         before = (*[1] * (len(new) - len(old)), *old)
         shape = tuple([size if axis in axes else before[axis] for axis, size in enumerate(new)])
-        return None if shape == new else _Found(node, (inner,), shape)
+        return None if shape == new else _BroadcastMatch(node, (inner,), shape)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _BroadcastMatch, graph: Graph) -> Miss | None:
         inner, axes = match.consumed[0], match.root.attributes_as(ReduceAttributes).axes
         x = inner.operand(0)
         offset = len(match.shape) - x.type.rank
@@ -45,7 +45,7 @@ class ReductionBeforeExpand(Rule[_Found]):
             return Miss("axes {0} are reduced beside stretched ones: that would be one node more", (own,))
         return used_elsewhere(inner.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _BroadcastMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, x = match.root, match.consumed[0].operand(0)
         record = root.attributes_as(ReduceAttributes)
         offset = len(match.shape) - x.type.rank

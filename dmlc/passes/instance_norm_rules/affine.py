@@ -27,7 +27,7 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ChannelAffineMatch(Match):
     """``norm`` is what is scaled, perhaps transposed by ``moved``; ``other`` is the root's other operand."""
 
     norm: Node | None = None
@@ -45,19 +45,19 @@ class _Found(Match):
         return 1 if self.moved is None else self.moved.attributes_as(TransposeAttributes).perm.index(1)
 
 
-class _Absorb(Rule[_Found]):
+class _AbsorbChannelAffine(Rule[_ChannelAffineMatch]):
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ChannelAffineMatch | None:
         pairs = both_ways(node) if node.op in (MUL, ADD) else ((node.operand(0), node.operand(1)),)
         for value, other in pairs:
             moved = made_by(value, TRANSPOSE)
             norm = norm_of(value if moved is None else moved.operand(0))
             if norm is not None and constant_of(other) is not None:
-                return _Found(node, (norm,) if moved is None else (moved, norm), norm, moved, other)
+                return _ChannelAffineMatch(node, (norm,) if moved is None else (moved, norm), norm, moved, other)
         return None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _ChannelAffineMatch, graph: Graph) -> Miss | None:
         norm, other = match.parts
         if _numbers(match) is None:
             return Miss("{0} is not one number for each channel of {1}", (other.type, norm.operand(0).type))
@@ -69,7 +69,7 @@ class _Absorb(Rule[_Found]):
             )
         return next((miss for node in match.consumed if (miss := used_elsewhere(node.result))), None)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ChannelAffineMatch, rewriter: Rewriter) -> Sequence[Value]:
         norm, _ = match.parts
         numbers = _numbers(match)
         assert numbers is not None
@@ -85,18 +85,18 @@ class _Absorb(Rule[_Found]):
         return [out if match.moved is None else rewriter.add(TRANSPOSE, [out], match.moved.attributes)]
 
 
-class AbsorbChannelScale(_Absorb):
+class AbsorbChannelScale(_AbsorbChannelAffine):
     """InstanceNormalization(x) * c, or over c, with one c for each channel, becomes its scale. ``reassociates``."""
 
 
-class AbsorbChannelBias(_Absorb):
+class AbsorbChannelBias(_AbsorbChannelAffine):
     """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``.
 
     Not where a plane may be a single element: there the result is c, and kernels round it against the element.
     """
 
 
-def _numbers(match: _Found) -> Array | None:
+def _numbers(match: _ChannelAffineMatch) -> Array | None:
     """The numbers by channel; None where they vary along another axis."""
     norm, other = match.parts
     if norm.operand(1).shape != (channels(norm.operand(0)),):

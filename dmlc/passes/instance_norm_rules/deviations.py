@@ -127,7 +127,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _StatisticMatch(Match):
     """``op`` of ``x`` times ``factor`` is what is made; ``op`` is None where the reduction stays as it is."""
 
     statistic: _Statistic | None = None
@@ -162,7 +162,7 @@ def _scaled(rewriter: Rewriter, value: Value, factor: float) -> Value:
     return rewriter.add(DIV if divides else MUL, [value, constant])
 
 
-class _StatisticRule(Rule[_Found]):
+class _StatisticRule(Rule[_StatisticMatch]):
     """``halves`` says that the target computes f16 as it is: elsewhere a new node would stand between two casts."""
 
     rewrite_class = REASSOCIATES
@@ -183,7 +183,7 @@ class ScaledStatistic(_StatisticRule):
     first, and a mean is the sum that it is made of; in f16 only where a sum as large was computed before, too.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
         if not self.takes(node.result) or _is_scaled_on(node):
             return None
         found = _statistic(node.result, graph, node)
@@ -193,9 +193,9 @@ class ScaledStatistic(_StatisticRule):
         if plan is None:
             return None
         inside = tuple([n for n in found.nodes if n is not node])
-        return _Found(node, inside, found, *plan)
+        return _StatisticMatch(node, inside, found, *plan)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
         found, dtype = match.found, match.root.result.type.dtype
         if not _holds(match.factor, dtype):
             return Miss("the factor {0:g} is out of the range of {1}", (match.factor, dtype))
@@ -203,7 +203,7 @@ class ScaledStatistic(_StatisticRule):
             return Miss("the sum of {0} f16 may overflow where their mean does not", (found.count,), found.x)
         return None
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _StatisticMatch, rewriter: Rewriter) -> Sequence[Value]:
         found = match.found
         value = found.reduction.result
         if match.op is not None:
@@ -245,7 +245,7 @@ class RootOfStatistic(_StatisticRule):
     factor leaves the root. Axes of size 1 that were put back in between are kept instead.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
         under = root_of(node.result, []) if self.takes(node.result) else None
         found = None if under is None else _statistic(under, graph, node)
         if found is None or found.shared or not found.of_squares or found.of_sum is None or found.of_sum <= 0:
@@ -254,9 +254,9 @@ class RootOfStatistic(_StatisticRule):
         # Of a sum of squares as it is, root-of-squares says it.
         if not found.steps and (found.reduction.op is REDUCE_SUM_SQUARE or _is_one(factor, node.result.type.dtype)):
             return None
-        return _Found(node, found.nodes, found, REDUCE_L2, factor)
+        return _StatisticMatch(node, found.nodes, found, REDUCE_L2, factor)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
         found, dtype = match.found, match.root.result.type.dtype
         if not _holds(match.factor, dtype):
             return Miss("the factor {0:g} is out of the range of {1}", (match.factor, dtype))
@@ -264,7 +264,7 @@ class RootOfStatistic(_StatisticRule):
             return Miss("the root of the sum of so many squares may be too large for f16", (), found.x)
         return None
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _StatisticMatch, rewriter: Rewriter) -> Sequence[Value]:
         found = match.found
         record = ReduceAttributes(axes=found.axes, keepdims=True)
         root = reduce_to(rewriter, REDUCE_L2, found.x, record, match.root.result.shape)

@@ -115,7 +115,7 @@ class GroupsOfOne(Rule[Match]):
 
 
 @dataclass(slots=True, eq=False)
-class _Affine(Match):
+class _GroupAffineMatch(Match):
     """``x`` times ``scale`` plus ``bias``, one number for each channel."""
 
     x: Value | None = None
@@ -123,7 +123,7 @@ class _Affine(Match):
     bias: Array | None = None
 
 
-class GroupAffine(Rule[_Affine]):
+class GroupAffine(Rule[_GroupAffineMatch]):
     """A group normalization's scale and bias for each channel, a Mul and an Add, become one BatchNormalization.
 
     Its mean is 0, its variance 1 and its epsilon 0, so that only scale and bias are left of it. ``reassociates``: a
@@ -132,7 +132,7 @@ class GroupAffine(Rule[_Affine]):
 
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Affine | None:
+    def match(self, node: Node, graph: Graph) -> _GroupAffineMatch | None:
         for product, bias in both_ways(node):
             scaled = made_by(product, MUL)
             for x, scale in both_ways(scaled) if scaled is not None else ():
@@ -141,16 +141,18 @@ class GroupAffine(Rule[_Affine]):
                 if not 3 <= x.type.rank <= 5 or x.type.dtype is not f32:
                     return None
                 factors, terms = along(x, 1, scale), along(x, 1, bias)
-                return None if factors is None or terms is None else _Affine(node, (scaled,), x, factors, terms)
+                return (
+                    None if factors is None or terms is None else _GroupAffineMatch(node, (scaled,), x, factors, terms)
+                )
         return None
 
-    def check(self, match: _Affine, graph: Graph) -> Miss | None:
+    def check(self, match: _GroupAffineMatch, graph: Graph) -> Miss | None:
         assert match.x is not None and match.scale is not None and match.bias is not None
         if not (np.isfinite(match.scale).all() and np.isfinite(match.bias).all()):
             return Miss("its scale or bias is not finite", (), match.x)
         return used_elsewhere(match.consumed[0].result)
 
-    def build(self, match: _Affine, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _GroupAffineMatch, rewriter: Rewriter) -> Sequence[Value]:
         x, scale, bias = match.x, match.scale, match.bias
         assert x is not None and scale is not None and bias is not None
         numbers = [number(rewriter, a, f32) for a in (scale, bias, np.zeros(scale.shape), np.ones(scale.shape))]

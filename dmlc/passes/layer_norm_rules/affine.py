@@ -21,7 +21,7 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class Affine(Match):
+class AffineMatch(Match):
     """``path`` are the moves and casts that lead from ``norm`` to the root, ``other`` is the root's other operand."""
 
     norm: Node | None = None
@@ -35,7 +35,7 @@ class Affine(Match):
         return self.norm, self.other
 
 
-class _Absorb(Rule[Affine]):
+class _AbsorbAffine(Rule[AffineMatch]):
     """Base of the two rules."""
 
     rewrite_class = REASSOCIATES
@@ -46,7 +46,7 @@ class _Absorb(Rule[Affine]):
     def __init__(self, ability: Ability) -> None:
         self.ability = ability
 
-    def match(self, node: Node, graph: Graph) -> Affine | None:
+    def match(self, node: Node, graph: Graph) -> AffineMatch | None:
         for i in (0, 1):
             if node.op is SUB and i == 1:
                 break
@@ -61,7 +61,7 @@ class _Absorb(Rule[Affine]):
                 continue
             if self.ability.why_not(norm.op, norm.result.type.dtype) is not None:
                 return None
-            return Affine(node, tuple(path), norm, tuple(moves), other, negated=node.op is SUB)
+            return AffineMatch(node, tuple(path), norm, tuple(moves), other, negated=node.op is SUB)
         return None
 
     def _path(self, value: Value) -> list[Node] | None:
@@ -80,7 +80,7 @@ class _Absorb(Rule[Affine]):
             node = node.operand(0).producer
         return None
 
-    def check(self, match: Affine, graph: Graph) -> Miss | None:
+    def check(self, match: AffineMatch, graph: Graph) -> Miss | None:
         norm, other = match.found
         for node in match.consumed:
             miss = used_elsewhere(node.result)
@@ -106,7 +106,7 @@ class _Absorb(Rule[Affine]):
         tensor = constant_of(value)
         return tensor is not None and bool(np.all(tensor.array == 2 - self.place))
 
-    def build(self, match: Affine, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: AffineMatch, rewriter: Rewriter) -> Sequence[Value]:
         norm, other = match.found
         group = _group(norm)[1]
         dtype = norm.result.type.dtype
@@ -131,7 +131,7 @@ class _Absorb(Rule[Affine]):
         return [out]
 
 
-class AbsorbScale(_Absorb):
+class AbsorbScale(_AbsorbAffine):
     """``layer_norm`` or ``rms_norm`` times a constant along its axes becomes the same with that ``scale``.
 
     Also through a transpose or a cast to f16 behind it: one rounding less.
@@ -140,14 +140,14 @@ class AbsorbScale(_Absorb):
     norms = (LAYER_NORM, RMS_NORM)
     place = 1
 
-    def match(self, node: Node, graph: Graph) -> Affine | None:
+    def match(self, node: Node, graph: Graph) -> AffineMatch | None:
         match = super().match(node, graph)
         if match is not None and len(match.found[0].operands) > 2 and match.found[0].operands[2] is not None:
             return None  # a bias is added in between
         return match
 
 
-class AbsorbBias(_Absorb):
+class AbsorbBias(_AbsorbAffine):
     """``layer_norm`` plus a constant along its axes becomes the same with that ``bias``.
 
     Also through a transpose or a cast to f16 behind it: one rounding less.
@@ -162,7 +162,7 @@ def _group(norm: Node) -> tuple[int, tuple[object, ...]]:
     return axis, norm.operand(0).shape[axis:]
 
 
-def _aligned(match: Affine, graph: Graph) -> Array | None:
+def _aligned(match: AffineMatch, graph: Graph) -> Array | None:
     """The constant as it lies along the normalized axes; None where it varies along others."""
     norm, other = match.found
     tensor = constant_of(other)

@@ -17,7 +17,7 @@ from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class _Difference:
+class _MeanDifference:
     """``product - mean_product + plus``."""
 
     product: Node
@@ -46,20 +46,20 @@ class SplitLayerNorm(NormRule):
         return "the value whose mean is taken out"
 
 
-def _differences(node: Node) -> Iterator[_Difference]:
+def _differences(node: Node) -> Iterator[_MeanDifference]:
     if node.op is SUB:
         a, b = made_by(node.operand(0), MUL, DIV), made_by(node.operand(1), MUL, DIV)
         if a is not None and b is not None:
-            yield _Difference(a, b, None, ())
+            yield _MeanDifference(a, b, None, ())
         return
     for x, rest in both_ways(node):
         a, less = made_by(x, MUL, DIV), made_by(rest, SUB)
         b = None if less is None else made_by(less.operand(1), MUL, DIV)
         if a is not None and b is not None and less is not None:
-            yield _Difference(a, b, less.operand(0), (less,))
+            yield _MeanDifference(a, b, less.operand(0), (less,))
 
 
-def _match(node: Node, parts: _Difference) -> Norm | None:
+def _match(node: Node, parts: _MeanDifference) -> Norm | None:
     left, right = factors_of(parts.product), factors_of(parts.mean_product)
     if left is None or right is None or len(left.above) != len(right.above):
         return None

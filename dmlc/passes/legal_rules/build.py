@@ -12,7 +12,7 @@ from dmlc.ir import Attributes, Dim, DType, Graph, Node, Operation, Tensor, Valu
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
-from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 
@@ -61,7 +61,7 @@ class LegalRule(Rule[Match]):
     optional = False
     keeps_promise: ClassVar[bool] = False
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: KernelSupport) -> None:
         self.facts = facts
 
     def match(self, node: Node, graph: Graph) -> Match | None:

@@ -142,7 +142,7 @@ UNCHECKED: dict[Operation, str] = {
 }
 
 
-class Facts:
+class KernelSupport:
     """The kernel table at one opset, asked by operation and dtype. Answers are kept: each is asked once.
 
     f16 stays f16 for DirectML, which has the kernels. For the others it is computed in f32 by casts that stand in the

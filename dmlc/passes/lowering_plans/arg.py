@@ -50,7 +50,7 @@ class SearchAsItStands(Standing):
         return [*frame, *cast_steps(dtype, home, math.prod(shape)), *search_steps(home, view, shape)]
 
 
-class TopOne(Plan):
+class TopOnePlan(Plan):
     """An arg search along the last axes becomes top_k of one element."""
 
     name: ClassVar[str] = "top-one"
@@ -221,4 +221,4 @@ class InnerFirst(Plan):
         return [make.cast(make.reshape(index, node.result.shape), arg_of(node).dtype)]
 
 
-PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, TopOne, CompareSlices, InnerFirst)
+PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, TopOnePlan, CompareSlices, InnerFirst)

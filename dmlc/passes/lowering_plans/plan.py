@@ -15,7 +15,7 @@ from typing import ClassVar
 from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dim import evaluate
 from dmlc.passes.legal_rules.build import Maker
-from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.manager import EXACT
 from dmlc.targets.cost import Cheapest, Step, Work
 
@@ -80,7 +80,7 @@ class Plan(ABC):
     repeatable: ClassVar[bool] = False
     looks_around: ClassVar[bool] = False
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: KernelSupport) -> None:
         self.facts = facts
 
     @abstractmethod

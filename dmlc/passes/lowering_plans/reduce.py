@@ -17,7 +17,7 @@ from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.legal_rules.build import groups
-from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.lowering_plans.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
 from dmlc.passes.lowering_plans.view import CACHED, View, divisor_near, in_pieces, spread, view_of
 from dmlc.passes.manager import EXACT, REASSOCIATES
@@ -50,7 +50,7 @@ def reduce_view(node: Node) -> View:
     return view_of(node.graph, node, axes_of(node))
 
 
-def why_not_in_parts(facts: Facts, op: Operation, node: Node, axes: Sequence[int]) -> str | None:
+def why_not_in_parts(facts: KernelSupport, op: Operation, node: Node, axes: Sequence[int]) -> str | None:
     """The reason against saying a node by reductions ``op``; none where nothing stands against it."""
     dtype = node.operand(0).type.dtype
     if not axes:
@@ -188,7 +188,7 @@ def _why_not_moved(graph: Graph, node: Node) -> str | None:
     return "it may be empty" if any(graph.dims.interval(d)[0] < 1 for d in node.operand(0).shape) else None
 
 
-class _Several(Plan):
+class _SplitReduction(Plan):
     """One node or several, each over some of the axes, and what the axes of size 1 take at the end."""
 
     roots: ClassVar[tuple[Operation, ...]] = ROOTS
@@ -255,7 +255,7 @@ class _Several(Plan):
         return [make.cast(reshape_ones(make.rewriter, value, node.result.shape), node.result.type.dtype)]
 
 
-class ReduceOnesToo(_Several):
+class ReduceOnesToo(_SplitReduction):
     """A reduction beside axes of size 1 reduces these too, so that its kernel sees fewer groups of axes."""
 
     name: ClassVar[str] = "reduce-ones-too"
@@ -278,7 +278,7 @@ class ReduceForPool(ReduceOnesToo):
         return None if _is_pool(node) else "it is no pooling"
 
 
-class ReduceInnerFirst(_Several):
+class ReduceInnerFirst(_SplitReduction):
     """A reduction over axes that stand apart becomes one node for each group of neighbours, the last group first."""
 
     name: ClassVar[str] = "reduce-inner-first"
@@ -300,7 +300,7 @@ class ReduceOuterFirst(ReduceInnerFirst):
         return super().order(node)[::-1]
 
 
-class ReduceInSteps(_Several):
+class ReduceInSteps(_SplitReduction):
     """A reduction over long axes becomes reductions of parts, and of what they leave, until all is one.
 
     The parts of a sum's row are short enough for its rounding errors to stay those of a pairwise sum.
@@ -385,7 +385,7 @@ def _block(size: int) -> int:
     return divisor_near(size, min(_MOST_BLOCK, max(_LEAST_BLOCK, size / _BLOCKS)))
 
 
-class SumBlocksFirst(_Several):
+class SumBlocksFirst(_SplitReduction):
     """A sum or mean over very long rows adds blocks of a row to each other first, which are many columns at once."""
 
     name: ClassVar[str] = "sum-blocks-first"

@@ -13,7 +13,7 @@ from dmlc.ops.binary import ADD, DIV, MUL
 from dmlc.ops.index import IOTA, IotaAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
-from dmlc.passes.legal_rules.table import VALUE_FLOAT_FIRST, Facts
+from dmlc.passes.legal_rules.table import VALUE_FLOAT_FIRST, KernelSupport
 from dmlc.passes.lowering_plans.plan import Maker, Step
 from dmlc.passes.lowering_plans.view import CACHED, View, after, spread, view_of
 
@@ -34,7 +34,7 @@ def arg_view(node: Node) -> View:
     return view_of(node.graph, node, arg_of(node).axes)
 
 
-def home_of(facts: Facts, dtype: DType, *ops: Operation) -> DType | None:
+def home_of(facts: KernelSupport, dtype: DType, *ops: Operation) -> DType | None:
     """The first type that holds the values in the same order and for which all operations have a kernel."""
     for candidate in (dtype, *VALUE_FLOAT_FIRST.get(dtype, ())):
         if all(facts.has(op, candidate) for op in ops):
@@ -42,7 +42,7 @@ def home_of(facts: Facts, dtype: DType, *ops: Operation) -> DType | None:
     return None
 
 
-def may_be_empty(facts: Facts, graph: Graph, sizes: Sequence[Dim]) -> str | None:
+def may_be_empty(facts: KernelSupport, graph: Graph, sizes: Sequence[Dim]) -> str | None:
     """The reason against reshapes below opset 14, which cannot say a size of 0."""
     if facts.opset >= 14 or all(graph.dims.interval(d)[0] > 0 for d in sizes):
         return None

@@ -13,7 +13,7 @@ from typing import ClassVar
 from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ops.binary import DIV, SUB
 from dmlc.ops.elementwise import EXP, LOG
-from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.legal_rules.build import groups
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
@@ -44,7 +44,7 @@ def broadcast_step(dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> S
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    return node.attributes_as(AxesAttributes).axes
+    return node.attributes_as(SoftmaxAttributes).axes
 
 
 def _parts_steps(node: Node, sizes: Sizes, reduce: Reductions) -> list[Step]:

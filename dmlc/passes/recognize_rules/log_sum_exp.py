@@ -16,44 +16,44 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _LogSumExpMatch(Match):
     """``x`` is what the logarithm of the sum of powers is taken of, over ``axes``."""
 
     x: Value | None = None
     axes: tuple[int, ...] = ()
 
 
-class _LogSumExp(Rule[_Found]):
+class _LogSumExpRule(Rule[_LogSumExpMatch]):
     rewrite_class = REASSOCIATES
 
     def __init__(self, count: NodeCount) -> None:
         self.count = count
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _LogSumExpMatch | None:
         seen: Seen = []
         found = log_sum_exp_of(node.result, seen)
         if found is None or not self.wants(found.x):
             return None
         inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
-        return _Found(node, inside, found.x, found.axes)
+        return _LogSumExpMatch(node, inside, found.x, found.axes)
 
     def wants(self, x: Value) -> bool:
         """Return whether this rule rewrites the pattern of this ``x``."""
         return True
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _LogSumExpMatch, graph: Graph) -> Miss | None:
         assert match.x is not None
         more = int(fit(graph, match.x.shape, match.axes, match.root.result.shape) is None)
         outside = used_outside(match.consumed, match.root)
         return outside or self.count.no_gain(match, REDUCE_LOG_SUM_EXP, match.x, match.axes, graph, more=more)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _LogSumExpMatch, rewriter: Rewriter) -> Sequence[Value]:
         assert match.x is not None
         record = ReduceAttributes(axes=match.axes, keepdims=False)
         return [reduce_to(rewriter, REDUCE_LOG_SUM_EXP, match.x, record, match.root.result.shape)]
 
 
-class LogSumExp(_LogSumExp):
+class LogSumExp(_LogSumExpRule):
     """log(reduce_sum(exp(x))) becomes reduce_log_sum_exp(x).
 
     ``reassociates``: the same function; where exp(x) left its range, the fused one does not.
@@ -64,7 +64,7 @@ class LogSumExp(_LogSumExp):
         return parts is None or made_by(parts[1], REDUCE_MAX) is None  # the shifted form has a rule of its own
 
 
-class ShiftedLogSumExp(_LogSumExp):
+class ShiftedLogSumExp(_LogSumExpRule):
     """m + log(reduce_sum(exp(x - m))) with m = reduce_max(x) becomes reduce_log_sum_exp(x).
 
     ``reassociates``. It is known too where an infinite maximum is taken for 0, and where the rest is a log-sum-exp.

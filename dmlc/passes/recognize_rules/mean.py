@@ -19,25 +19,25 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ScaledReductionMatch(Match):
     """``number`` is the constant: a divisor, a factor near one over a count, or the factor of a mean."""
 
     number: float = 0.0
     scale: Node | None = None
 
 
-class _Scaled(Rule[_Found]):
+class _Scaled(Rule[_ScaledReductionMatch]):
     rewrite_class = REASSOCIATES
     becomes: ClassVar[Operation] = REDUCE_MEAN
 
     def __init__(self, count: NodeCount) -> None:
         self.count = count
 
-    def parts(self, match: _Found) -> tuple[Node, Value]:
+    def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
         """The reduction and what it is of in the end."""
         return match.consumed[0], match.consumed[0].operand(0)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _ScaledReductionMatch, graph: Graph) -> Miss | None:
         reduction, x = self.parts(match)
         axes = reduction.attributes_as(ReduceAttributes).axes
         count: Dim = product([x.shape[a] for a in axes])
@@ -48,7 +48,7 @@ class _Scaled(Rule[_Found]):
             return Miss("there is nothing to reduce")
         return used_elsewhere(match.consumed[0].result) or self.count.no_gain(match, self.becomes, x, axes, graph)
 
-    def _other_number(self, match: _Found, count: Dim, graph: Graph) -> Miss | None:
+    def _other_number(self, match: _ScaledReductionMatch, count: Dim, graph: Graph) -> Miss | None:
         """The reason why the constant does not stand for the number of elements; None where it does."""
         assert match.scale is not None
         dtype, number = match.scale.result.type.dtype, match.number
@@ -66,7 +66,7 @@ class _Scaled(Rule[_Found]):
             text = "{0} is not {1}, {2}"
         return Miss(text, (role, wanted, count))
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ScaledReductionMatch, rewriter: Rewriter) -> Sequence[Value]:
         reduction, x = self.parts(match)
         return [rewriter.add(self.becomes, [x], reduction.attributes)]
 
@@ -77,10 +77,10 @@ class MeanFromSum(_Scaled):
     ``reassociates``: a target may divide before it adds. Floats only: means of integers truncate.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         scaled = _scaled(node)
         inner = made_by(scaled[0], REDUCE_SUM) if scaled is not None else None
-        return None if scaled is None or inner is None else _Found(node, (inner,), scaled[1], node)
+        return None if scaled is None or inner is None else _ScaledReductionMatch(node, (inner,), scaled[1], node)
 
 
 class MeanOfParts(_Scaled):
@@ -89,12 +89,12 @@ class MeanOfParts(_Scaled):
     ``reassociates``: the sum before the division is larger, and may overflow where the parts did not. Floats only.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         inner = made_by(node.operand(0), DIV, MUL)
         scaled = _scaled(inner) if inner is not None else None
-        return None if inner is None or scaled is None else _Found(node, (inner,), scaled[1], inner)
+        return None if inner is None or scaled is None else _ScaledReductionMatch(node, (inner,), scaled[1], inner)
 
-    def parts(self, match: _Found) -> tuple[Node, Value]:
+    def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
         scaled = _scaled(match.consumed[0])
         assert scaled is not None
         return match.root, scaled[0]
@@ -108,13 +108,13 @@ class SumFromMean(_Scaled):
 
     becomes = REDUCE_SUM
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         if not node.result.type.dtype.is_float:
             return None
         for value, other in both_ways(node):
             inner, number = made_by(value, REDUCE_MEAN), scalar_of(other)
             if inner is not None and number is not None and not stretches(other, value):
-                return _Found(node, (inner,), float(number), node)
+                return _ScaledReductionMatch(node, (inner,), float(number), node)
         return None
 
 

@@ -23,7 +23,7 @@ _MOST_STEPS = 4
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _NormDivisionMatch(Match):
     """``a`` is divided by ``below``, or by the root of the sum of squares that is ``squares``."""
 
     a: Value | None = None
@@ -31,7 +31,7 @@ class _Found(Match):
     squares: Node | None = None
 
 
-class DivideByNorm(Rule[_Found]):
+class DivideByNorm(Rule[_NormDivisionMatch]):
     """x * (1 / n) becomes x / n, and x * sum_square ** -0.5 becomes x / reduce_l2, where n is made of a reduction.
 
     ``reassociates``: it rounds once where there were two roundings.
@@ -42,21 +42,21 @@ class DivideByNorm(Rule[_Found]):
     def __init__(self, count: NodeCount) -> None:
         self.count = count
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _NormDivisionMatch | None:
         if not node.result.type.dtype.is_float:
             return None
         for a, b in both_ways(node):
             seen: Seen = []
             squares = made_by(inverse_root_of(b, seen), REDUCE_SUM_SQUARE)
             if squares is not None:
-                return _Found(node, (*seen, squares), a, None, squares)
+                return _NormDivisionMatch(node, (*seen, squares), a, None, squares)
             seen = []
             below = reciprocal_of(b, seen)
             if below is not None and _is_of_reduction(below):
-                return _Found(node, tuple(seen), a, below)
+                return _NormDivisionMatch(node, tuple(seen), a, below)
         return None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _NormDivisionMatch, graph: Graph) -> Miss | None:
         assert match.a is not None
         outside = used_outside(match.consumed, match.root)
         if outside is not None:
@@ -69,7 +69,7 @@ class DivideByNorm(Rule[_Found]):
         more = self.count.of(DIV, match.a, (), graph)
         return self.count.no_gain(match, REDUCE_L2, x, axes, graph, more=more)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _NormDivisionMatch, rewriter: Rewriter) -> Sequence[Value]:
         below = match.below
         if match.squares is not None:
             below = rewriter.add(REDUCE_L2, [match.squares.operand(0)], match.squares.attributes)

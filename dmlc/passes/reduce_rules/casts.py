@@ -12,17 +12,17 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _CastReductionMatch(Match):
     """``consumed`` are the reduction and the cast before it."""
 
 
-class DropCasts(Rule[_Found]):
+class DropCasts(Rule[_CastReductionMatch]):
     """cast(reduce_max(cast(x, to=f32)), to=f16) of an f16 tensor becomes reduce_max(x), and so on for wider floats.
 
     ``exact``: widening keeps every value and the order, and the narrower dtype holds the element that is chosen.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _CastReductionMatch | None:
         reduction = node.operand(0).producer
         if reduction is None or (reduction.op is not REDUCE_MAX and reduction.op is not REDUCE_MIN):
             return None
@@ -31,12 +31,12 @@ class DropCasts(Rule[_Found]):
             return None
         source, wide, to = first.operand(0).type.dtype, first.result.type.dtype, node.result.type.dtype
         widens = source.is_float and wide.is_float and wide.bits > source.bits
-        return _Found(node, (reduction, first)) if widens and to is source else None
+        return _CastReductionMatch(node, (reduction, first)) if widens and to is source else None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _CastReductionMatch, graph: Graph) -> Miss | None:
         reduction, first = match.consumed
         return used_elsewhere(reduction.result) or used_elsewhere(first.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _CastReductionMatch, rewriter: Rewriter) -> Sequence[Value]:
         reduction, first = match.consumed
         return rewriter.add_node(reduction.op, [first.operand(0)], reduction.attributes).results

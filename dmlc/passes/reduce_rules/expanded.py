@@ -30,7 +30,7 @@ _ADDING = frozenset((REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE))
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ReducedExpandMatch(Match):
     """``axes`` of the expand's operand that are reduced, ``stretched`` the sizes that its equal elements had.
 
     ``kept`` is a stretched axis that is not reduced.
@@ -41,21 +41,21 @@ class _Found(Match):
     kept: int | None = None
 
 
-class DropExpanded(Rule[_Found]):
+class DropExpanded(Rule[_ReducedExpandMatch]):
     """A sum of n equal elements becomes their product with n, a max, min or mean of them the element.
 
     Max and min are ``exact``; so are integer sums where the target's wrap, else they are ``range``. Of floats the
     product rounds once where the sum rounds n - 1 times, and a mean's partial sums cannot overflow any more.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ReducedExpandMatch | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes
         if inner is None or inner.op is not EXPAND:
             return None
         old, new = inner.operand(0).shape, inner.result.shape
         offset = len(new) - len(old)
-        found = _Found(node, (inner,), tuple([a - offset for a in axes if a >= offset]))
+        found = _ReducedExpandMatch(node, (inner,), tuple([a - offset for a in axes if a >= offset]))
         stretched = []
         for axis, size in enumerate(new):
             if axis >= offset and old[axis - offset] == size:
@@ -67,7 +67,7 @@ class DropExpanded(Rule[_Found]):
         found.stretched = tuple(stretched)
         return found if stretched else None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _ReducedExpandMatch, graph: Graph) -> Miss | None:
         root = match.root
         dtype = root.result.type.dtype
         if match.kept is not None:
@@ -84,14 +84,14 @@ class DropExpanded(Rule[_Found]):
             return Miss("integer sums may overflow on the way to a mean")
         return used_elsewhere(match.consumed[0].result)
 
-    def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: _ReducedExpandMatch, graph: Graph, context: PassContext) -> str:
         if match.root.op in _PICKING:
             return EXACT
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES
         return EXACT if context.target.wraps_integers else RANGE
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ReducedExpandMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, x = match.root, match.consumed[0].operand(0)
         if match.axes:
             record = ReduceAttributes(axes=match.axes, keepdims=False)

@@ -18,14 +18,14 @@ _MOVES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ReducedReshapeMatch(Match):
     """``axes`` of what was reshaped; ``same_order`` where nothing but axes of size 1 was added or dropped."""
 
     axes: tuple[int, ...] | None = None
     same_order: bool = False
 
 
-class DropFlatten(Rule[_Found]):
+class DropFlatten(Rule[_ReducedReshapeMatch]):
     """A reduction of a reshape becomes one over the axes before it: those that were merged, split or moved.
 
     Sums of floats may be added in another order (``reassociates``), the others are ``exact``.
@@ -34,7 +34,7 @@ class DropFlatten(Rule[_Found]):
     def __init__(self, max_rank: int | None = None) -> None:
         self.max_rank = max_rank
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ReducedReshapeMatch | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes
         if inner is None or inner.op not in _MOVES:
@@ -46,11 +46,11 @@ class DropFlatten(Rule[_Found]):
             return None  # which is no reduction
         found = segments(graph, old, new)
         if found is None:
-            return _Found(node, (inner,))
+            return _ReducedReshapeMatch(node, (inner,))
         same_order = all(len(before) == len(after) == 1 for before, after in found)
-        return _Found(node, (inner,), _before(found, axes), same_order)
+        return _ReducedReshapeMatch(node, (inner,), _before(found, axes), same_order)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _ReducedReshapeMatch, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
         if match.axes is None:
             types = (inner.operand(0).type, inner.result.type)
@@ -61,10 +61,10 @@ class DropFlatten(Rule[_Found]):
             return Miss("an axis of {0} may be empty", (x.type,), x)
         return used_elsewhere(inner.result)
 
-    def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: _ReducedReshapeMatch, graph: Graph, context: PassContext) -> str:
         return EXACT if match.same_order else order_class(match.root)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ReducedReshapeMatch, rewriter: Rewriter) -> Sequence[Value]:
         assert match.axes is not None
         root, x = match.root, match.consumed[0].operand(0)
         return [reduce_to(rewriter, root.op, x, ReduceAttributes(axes=match.axes, keepdims=False), root.result.shape)]

@@ -14,14 +14,14 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class Runs(Match):
+class MergedAxesMatch(Match):
     """``runs`` are the neighbouring axes that become one axis each, ``axes`` the new numbers of the treated ones."""
 
     runs: tuple[tuple[int, ...], ...] = ()
     axes: tuple[int, ...] = ()
 
 
-class LowerRank(Rule[Runs]):
+class LowerRank(Rule[MergedAxesMatch]):
     """``reduce(x)`` of a high rank becomes reshape, reduce over merged axes, reshape.
 
     Row-major order stays, so an index over several axes (``argmax``) counts as before.
@@ -30,7 +30,7 @@ class LowerRank(Rule[Runs]):
     def __init__(self, max_rank: int) -> None:
         self.max_rank = max_rank
 
-    def match(self, node: Node, graph: Graph) -> Runs | None:
+    def match(self, node: Node, graph: Graph) -> MergedAxesMatch | None:
         if node.operand(0).type.rank <= self.max_rank:
             return None
         treated = _axes(node)
@@ -52,15 +52,15 @@ class LowerRank(Rule[Runs]):
                 runs.append([axis])
                 fates.append(fate)
         axes = tuple([i for i, fate in enumerate(fates) if fate])
-        return Runs(node, runs=tuple([tuple(run) for run in runs]), axes=axes)
+        return MergedAxesMatch(node, runs=tuple([tuple(run) for run in runs]), axes=axes)
 
-    def check(self, match: Runs, graph: Graph) -> Miss | None:
+    def check(self, match: MergedAxesMatch, graph: Graph) -> Miss | None:
         if len(match.runs) <= self.max_rank:
             return None
         text = "treated and other axes alternate: merging neighbours leaves {0} axes, the limit is {1}"
         return Miss(text, (len(match.runs), self.max_rank), match.root.operand(0))
 
-    def build(self, match: Runs, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: MergedAxesMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         x = root.operand(0)
         merged = tuple([product([x.shape[a] for a in run]) for run in match.runs])

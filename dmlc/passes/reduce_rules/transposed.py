@@ -20,21 +20,21 @@ _SELECTIONS = (ARGMAX, ARGMIN)
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _ReducedTransposeMatch(Match):
     """``axes`` of the transpose's operand in the order of the reduction, ``kept`` the others in the result's order."""
 
     axes: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
 
 
-class DropTranspose(Rule[_Found]):
+class DropTranspose(Rule[_ReducedTransposeMatch]):
     """A reduction (or argmax, argmin) of a transpose becomes one over the axes before it, where the others keep order.
 
     Sums of floats may be added in another order (``reassociates``); max, min and selections are ``exact``, for an index
     over several axes counts them in the order that they have.
     """
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _ReducedTransposeMatch | None:
         inner = node.operand(0).producer
         if inner is None or inner.op is not TRANSPOSE:
             return None
@@ -44,9 +44,9 @@ class DropTranspose(Rule[_Found]):
             return None
         axes = tuple([perm[a] for a in attributes.axes])
         kept = tuple([p for i, p in enumerate(perm) if i not in attributes.axes])
-        return _Found(node, (inner,), axes, kept)
+        return _ReducedTransposeMatch(node, (inner,), axes, kept)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _ReducedTransposeMatch, graph: Graph) -> Miss | None:
         shape = match.consumed[0].operand(0).shape
         moving = [a for a in match.kept if shape[a] != 1]
         if moving != sorted(moving):
@@ -55,10 +55,10 @@ class DropTranspose(Rule[_Found]):
             return Miss("the index counts the axes in the order {0}", (list(match.axes),))
         return used_elsewhere(match.consumed[0].result)
 
-    def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: _ReducedTransposeMatch, graph: Graph, context: PassContext) -> str:
         return order_class(match.root)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ReducedTransposeMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         attributes: Any = root.attributes
         x = match.consumed[0].operand(0)

@@ -16,19 +16,19 @@ _DOTS = "..."
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _EllipsisMatch(Match):
     """``terms`` are those of the operands, ``result`` is that of the result, which may be missing."""
 
     terms: tuple[str, ...] = ()
     result: str | None = None
 
 
-class SpellEllipsis(RepairRule[_Found]):
+class SpellEllipsis(RepairRule[_EllipsisMatch]):
     """An Einsum's ellipsis becomes letters, where the axes it stands for have the same sizes in all operands."""
 
     repairs = ("einsum-ellipsis",)
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _EllipsisMatch | None:
         (failure,) = self.repairs
         if not is_opaque(node, "Einsum") or self.support.of_kernel(failure, "Einsum") is None:
             return None
@@ -36,9 +36,9 @@ class SpellEllipsis(RepairRule[_Found]):
         terms = tuple(left.split(","))
         if _DOTS not in left or len(terms) != len(node.operands):
             return None
-        return _Found(node, terms=terms, result=right if arrow else None)
+        return _EllipsisMatch(node, terms=terms, result=right if arrow else None)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _EllipsisMatch, graph: Graph) -> Miss | None:
         if any(v is None or v.type.dtype is FOREIGN for v in match.root.operands):
             return Miss("the axes of an operand are not known")
         dotted = _dotted(match)
@@ -48,10 +48,10 @@ class SpellEllipsis(RepairRule[_Found]):
             return Miss("its result has no ellipsis")
         return None if len(_free(match)) >= len(dotted[0]) else Miss("there are not enough letters")
 
-    def describe(self, match: _Found) -> str:
+    def describe(self, match: _EllipsisMatch) -> str:
         return f"Einsum {attribute_of(match.root, 'equation')}"
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _EllipsisMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, letters = match.root, _free(match)[: len(_dotted(match)[0])]
         result = _implied(match.terms) if match.result is None else match.result
         equation = f"{','.join(match.terms)}->{result}".replace(_DOTS, letters)
@@ -59,7 +59,7 @@ class SpellEllipsis(RepairRule[_Found]):
         return [rewriter.add(OPAQUE, root.operands, record)]
 
 
-def _dotted(match: _Found) -> list[Shape]:
+def _dotted(match: _EllipsisMatch) -> list[Shape]:
     """The sizes that the ellipsis stands for in each operand that has one."""
     out = []
     for term, value in zip(match.terms, match.root.operands, strict=True):
@@ -73,7 +73,7 @@ def _text(sizes: Shape) -> str:
     return f"[{', '.join(map(str, sizes))}]"
 
 
-def _free(match: _Found) -> str:
+def _free(match: _EllipsisMatch) -> str:
     """Letters that the equation does not use."""
     used = {*"".join(match.terms), *(match.result or "")}
     return "".join(letter for letter in ascii_lowercase if letter not in used)

@@ -38,11 +38,11 @@ _ROWS = (
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _IdleAttributeMatch(Match):
     row: _Idle = _ROWS[0]
 
 
-class DropIdleAttribute(RepairRule[_Found]):
+class DropIdleAttribute(RepairRule[_IdleAttributeMatch]):
     """A MaxPool's storage order where no indices are used, and a Resize's value for what is not cropped, are left out.
 
     They say nothing there. The node stays in its model's form otherwise.
@@ -50,7 +50,7 @@ class DropIdleAttribute(RepairRule[_Found]):
 
     repairs = tuple(row.failure for row in _ROWS)
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _IdleAttributeMatch | None:
         a = node.attributes_as(OpaqueAttributes)
         row = next((row for row in _ROWS if row.op_type == a.op_type and not a.domain), None)
         if row is None or node.origin is None or attribute_of(node, row.attribute) is None:
@@ -59,15 +59,15 @@ class DropIdleAttribute(RepairRule[_Found]):
         usual = None if failure is None else (failure.attributes_not or {}).get(row.attribute)
         if usual is None or attribute_of(node, row.attribute) == usual:
             return None
-        return _Found(node, row=row)
+        return _IdleAttributeMatch(node, row=row)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _IdleAttributeMatch, graph: Graph) -> Miss | None:
         return None if match.row.holds(match.root) else Miss("{0}", (match.row.else_,))
 
-    def describe(self, match: _Found) -> str:
+    def describe(self, match: _IdleAttributeMatch) -> str:
         return f"{match.row.attribute} of {match.row.op_type}"
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _IdleAttributeMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, name = match.root, match.row.attribute
         a, old = root.attributes_as(OpaqueAttributes), root.origin.proto
         kept = max([1, *(v.index + 1 for v in root.results if v.uses)])

@@ -17,14 +17,14 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _NegativePadsMatch(Match):
     """``pads`` are the counts before each of ``axes``, then those after each: all axes where the rank is known."""
 
     pads: tuple[int, ...] = ()
     axes: tuple[int, ...] = ()
 
 
-class SliceNegativePads(RepairRule[_Found]):
+class SliceNegativePads(RepairRule[_NegativePadsMatch]):
     """A pad of negative counts becomes a slice, and a pad of what is left of the counts.
 
     ONNX Runtime cuts first and then pads what is left, in every mode; so does this.
@@ -32,16 +32,20 @@ class SliceNegativePads(RepairRule[_Found]):
 
     repairs = ("pad-negative", "pad-negative-attribute")
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _NegativePadsMatch | None:
         if not is_opaque(node, "Pad") or all(self.support.of_kernel(f, "Pad") is None for f in self.repairs):
             return None
         x = node.operands[0]
         if x is None or element_dtype(x) is None:
             return None
         found = _counts_of(node, None if x.type.dtype is FOREIGN else x.type.rank)
-        return None if found is None or min(found[0], default=0) >= 0 else _Found(node, pads=found[0], axes=found[1])
+        return (
+            None
+            if found is None or min(found[0], default=0) >= 0
+            else _NegativePadsMatch(node, pads=found[0], axes=found[1])
+        )
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _NegativePadsMatch, graph: Graph) -> Miss | None:
         x = match.root.operand(0)
         if x.type.dtype is FOREIGN:
             return None
@@ -51,10 +55,10 @@ class SliceNegativePads(RepairRule[_Found]):
                 return Miss("axis {0} has {1} elements, {2} are cut off", (axis, size, before + after), x)
         return None
 
-    def describe(self, match: _Found) -> str:
+    def describe(self, match: _NegativePadsMatch) -> str:
         return f"Pad by {list(match.pads)}"
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _NegativePadsMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, x, cuts = match.root, match.root.operand(0), _cuts(match.pads)
         if x.type.dtype is FOREIGN or any(any(cut) and not isinstance(x.shape[a], int) for a, cut in enumerate(cuts)):
             return [_OpenPad(match, OnnxMaker(rewriter, self.support.opset)).build()]
@@ -78,7 +82,7 @@ class _OpenPad:
     there was, and then ONNX Runtime cuts what was padded. Otherwise the slice comes first.
     """
 
-    def __init__(self, match: _Found, make: OnnxMaker) -> None:
+    def __init__(self, match: _NegativePadsMatch, make: OnnxMaker) -> None:
         self.root, self.axes, self.make = match.root, match.axes, make
         self.cuts = _cuts(match.pads)
         self.pads = tuple([max(count, 0) for count in match.pads])

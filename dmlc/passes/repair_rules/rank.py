@@ -23,22 +23,22 @@ _RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
 
 @dataclass(slots=True, eq=False)
-class _Runs(Match):
+class _MergedResultMatch(Match):
     """``runs`` are the neighbouring axes of the result that become one axis each."""
 
     runs: tuple[tuple[int, ...], ...] = ()
 
 
-class MergeAxes(RepairRule[_Runs]):
+class MergeAxes(RepairRule[_MergedResultMatch]):
     """Base of these rules: their operands come from reshapes, which then make the merged axes themselves."""
 
     repairs = ("rank",)
 
-    def match(self, node: Node, graph: Graph) -> _Runs | None:
+    def match(self, node: Node, graph: Graph) -> _MergedResultMatch | None:
         limit = self._limit()
         if limit is None or max([v.type.rank for v in node.results], default=0) <= limit or not self.takes(node):
             return None
-        return _Runs(node, runs=self.runs(node, graph))
+        return _MergedResultMatch(node, runs=self.runs(node, graph))
 
     def takes(self, node: Node) -> bool:
         """True if the rule is about the node."""
@@ -53,7 +53,7 @@ class MergeAxes(RepairRule[_Runs]):
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """The axes of the result that may become one, as few runs as there can be."""
 
-    def check(self, match: _Runs, graph: Graph) -> Miss | None:
+    def check(self, match: _MergedResultMatch, graph: Graph) -> Miss | None:
         limit = self._limit()
         assert limit is not None
         if len(match.runs) > limit:
@@ -67,7 +67,7 @@ class MergeAxes(RepairRule[_Runs]):
                 return Miss("{0} has {1} axes where it comes from", (value.type, rank), value)
         return None
 
-    def describe(self, match: _Runs) -> str:
+    def describe(self, match: _MergedResultMatch) -> str:
         name = getattr(match.root.attributes, "op_type", match.root.op.name)
         return f"{name} of {match.root.results[0].type.rank} axes over {len(match.runs)}"
 
@@ -108,7 +108,7 @@ class MergeElementwise(MergeAxes):
                 fates.append(fate)
         return tuple([tuple(run) for run in runs])
 
-    def build(self, match: _Runs, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
         rank = root.result.type.rank
         operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
@@ -141,7 +141,7 @@ class MergeBeside(MergeAxes):
                 marked.append(is_own)
         return tuple([tuple(run) for run in runs])
 
-    def build(self, match: _Runs, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
         rank = root.operand(0).type.rank
         place = {axis: index for index, run in enumerate(match.runs) for axis in run}
@@ -196,7 +196,7 @@ class MergeTransposed(MergeAxes):
             last = last if is_unit(graph, shape[axis]) else source
         return tuple([tuple(run) for run in runs])
 
-    def build(self, match: _Runs, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
         x, perm = root.operand(0), root.attributes_as(TransposeAttributes).perm
         heads = [_head(rewriter.graph, root, run) for run in match.runs]

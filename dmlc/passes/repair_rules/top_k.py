@@ -12,7 +12,7 @@ from dmlc.ops.index import GATHER_ELEMENTS, IOTA, IndexAttributes, IotaAttribute
 from dmlc.ops.move import CONCAT, SLICE, ConcatAttributes, SliceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes, TopKAttributes
 from dmlc.passes.legal_rules.build import Maker, dtype_of
-from dmlc.passes.legal_rules.table import Facts
+from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
 from dmlc.records import dataclass
@@ -28,7 +28,7 @@ _MANY = 1e12
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _TopKWork:
     """Work of one way to compute it for any number of rows: a dispatch count, and bytes per row."""
 
     dispatches: float
@@ -53,7 +53,7 @@ class TopKBySearch(RepairRule[Match]):
     def __init__(self, support: ProviderSupport) -> None:
         super().__init__(support)
         table = kernel_table(support.target)
-        self.facts = None if table is None else Facts(table, support.opset, support.target)
+        self.facts = None if table is None else KernelSupport(table, support.opset, support.target)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         kernel, a = self.support.kernel("TopK"), node.attributes_as(TopKAttributes)
@@ -118,16 +118,16 @@ def _in_row(make: Maker, index: Value, earlier: Sequence[Value]) -> Value:
 # --- how much work
 
 
-def _top_k(node: Node, size: int) -> _Work:
+def _top_k(node: Node, size: int) -> _TopKWork:
     """One dispatch, and one for each row, in which it is read and the result is written."""
     a = node.attributes_as(TopKAttributes)
     one, two = [dispatches("TopK", (rows, size), [1]) for rows in (1, 2)]
     assert isinstance(one, int) and isinstance(two, int)
     element = dtype_of(node).numpy.itemsize
-    return _Work(2 * one - two, (size + int(str(a.k))) * element + 8 * int(str(a.k)), two - one)
+    return _TopKWork(2 * one - two, (size + int(str(a.k))) * element + 8 * int(str(a.k)), two - one)
 
 
-def _searches(node: Node, size: int) -> _Work:
+def _searches(node: Node, size: int) -> _TopKWork:
     """Return the work of the nodes that ``build`` makes, one dispatch each; indices have 8 bytes."""
     a, element = node.attributes_as(TopKAttributes), dtype_of(node).numpy.itemsize
     k = int(str(a.k))
@@ -140,10 +140,10 @@ def _searches(node: Node, size: int) -> _Work:
         if step:  # a bool of the row, two slices of it, and the choice between them
             moved += 8 + length * (1 + 4 * element + 1 + 3 * element)
         moved += 34 * step  # a comparison, a cast and an addition for each earlier index
-    return _Work(count, moved + k * (16 + 2 * element + 8))
+    return _TopKWork(count, moved + k * (16 + 2 * element + 8))
 
 
-def _no_gain(old: _Work, new: _Work, graph: Graph, rows: Dim) -> Miss | None:
+def _no_gain(old: _TopKWork, new: _TopKWork, graph: Graph, rows: Dim) -> Miss | None:
     """The reason against ``new``, unless it is far less work for every number of rows that there may be."""
     low, high = [min(max(bound, 0), _MANY) for bound in graph.dims.interval(rows)]
     for count in (low, high):

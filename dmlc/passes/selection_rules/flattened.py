@@ -18,7 +18,7 @@ _MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _FlattenedArgMatch(Match):
     """``first`` to ``last`` are the axes that were merged."""
 
     first: int = 0
@@ -29,7 +29,7 @@ class _Found(Match):
         return tuple(range(self.first, self.last + 1))
 
 
-class ArgOfFlattened(Rule[_Found]):
+class ArgOfFlattened(Rule[_FlattenedArgMatch]):
     """argmax (argmin) along an axis that a reshape merged of neighbours becomes a multi-axis argmax of their tensor.
 
     Exact: the index is row-major over the axes, as the reshape lays them out. ONNX has no search over several axes in
@@ -40,7 +40,7 @@ class ArgOfFlattened(Rule[_Found]):
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _FlattenedArgMatch | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ArgAttributes).axes
         if inner is None or inner.op is not RESHAPE or len(axes) != 1:
@@ -56,9 +56,9 @@ class ArgOfFlattened(Rule[_Found]):
         others = [end - start for i, (start, end) in enumerate(groups) if i != axes[0]]
         if first == end or any(size != 1 for size in others):  # an axis that the reshape put in is made of none
             return None
-        return _Found(node, (inner,), first, end - 1)
+        return _FlattenedArgMatch(node, (inner,), first, end - 1)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _FlattenedArgMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
         x = inner.operand(0)
         if root.attributes_as(ArgAttributes).keepdims and not _is_moved_on(root, x, match.axes):
@@ -71,7 +71,7 @@ class ArgOfFlattened(Rule[_Found]):
             return Miss("the merged shape of {0} would have to be computed", (x.type,), x)
         return used_elsewhere(inner.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _FlattenedArgMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, x = match.root, match.consumed[0].operand(0)
         a = root.attributes_as(ArgAttributes)
         made = rewriter.add(root.op, [x], dataclasses.replace(a, axes=match.axes))

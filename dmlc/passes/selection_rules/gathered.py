@@ -20,13 +20,13 @@ _EXTREME = {ARGMAX: REDUCE_MAX, ARGMIN: REDUCE_MIN}
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _GatheredArgMatch(Match):
     """``search`` is the argmax or argmin."""
 
     search: Node | None = None
 
 
-class GatherAtArg(Rule[_Found]):
+class GatherAtArg(Rule[_GatheredArgMatch]):
     """gather_elements(x) at argmax(x) becomes reduce_max(x), at argmin(x) reduce_min(x).
 
     Among equal elements it does not matter which is gathered, but for the sign of a zero, which is unspecified. So is
@@ -39,16 +39,16 @@ class GatherAtArg(Rule[_Found]):
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _GatheredArgMatch | None:
         seen: list[Node] = []
         search = made_by(through_index_cast(node.operand(1), seen), ARGMAX, ARGMIN)
         if search is None:
             return None
         if node.op is GATHER and node.operand(0).type.rank != 1:
             return None
-        return _Found(node, (*seen, search), search)
+        return _GatheredArgMatch(node, (*seen, search), search)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _GatheredArgMatch, graph: Graph) -> Miss | None:
         root, search = match.root, match.search
         assert search is not None
         a, axis = search.attributes_as(ArgAttributes), root.attributes_as(IndexAttributes).axis
@@ -63,7 +63,7 @@ class GatherAtArg(Rule[_Found]):
                 return miss
         return self.goal.why_no_extreme(_EXTREME[search.op], x.type.dtype)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _GatheredArgMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, search = match.root, match.search
         assert search is not None
         a = search.attributes_as(ArgAttributes)

@@ -29,7 +29,7 @@ _MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE, TRANSPOSE)
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _OneHotMatch(Match):
     """``search`` is the argmax, ``hot`` the one_hot, ``moves`` what stands between it and a cast, first to last.
 
     ``axis`` is where the searched axes begin, ``place`` where the hot axis stands without what keepdims left.
@@ -42,7 +42,7 @@ class _Found(Match):
     place: int = 0
 
 
-class HotArgmax(Rule[_Found]):
+class HotArgmax(Rule[_OneHotMatch]):
     """one_hot of argmax becomes hardmax, also through a cast or moves (a transpose, a reshape) after the one_hot.
 
     With a NaN among the elements ONNX Runtime may give all zeros on its CPU, where one_hot has a 1 somewhere: the same
@@ -54,7 +54,7 @@ class HotArgmax(Rule[_Found]):
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _OneHotMatch | None:
         moves: list[Node] = []
         hot: Node | None = node
         if node.op is CAST:
@@ -74,9 +74,9 @@ class HotArgmax(Rule[_Found]):
         if a.keepdims and place > axis:
             place -= len(a.axes)
         inner = [] if hot is node else [hot]
-        return _Found(node, (*reversed(moves), *inner, *between, search), search, hot, tuple(moves), axis, place)
+        return _OneHotMatch(node, (*reversed(moves), *inner, *between, search), search, hot, tuple(moves), axis, place)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
         assert match.search is not None and match.hot is not None
         for node in match.consumed:
             miss = used_elsewhere(node.result)
@@ -84,7 +84,7 @@ class HotArgmax(Rule[_Found]):
                 return miss
         return self._why_other(match, graph) or self._why_no_gain(match, graph)
 
-    def _why_other(self, match: _Found, graph: Graph) -> Miss | None:
+    def _why_other(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
         """Return the reason why the one_hot is not a hardmax."""
         assert match.search is not None and match.hot is not None
         a, h = match.search.attributes_as(ArgAttributes), match.hot.attributes_as(OneHotAttributes)
@@ -110,7 +110,7 @@ class HotArgmax(Rule[_Found]):
             return Miss("it is cast to {0}, and hardmax of {1} gives {1}", (match.root.result.type.dtype, x.type.dtype))
         return None
 
-    def _why_no_gain(self, match: _Found, graph: Graph) -> Miss | None:
+    def _why_no_gain(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
         """Return the reason why a hardmax costs more on the target than the nodes as they are."""
         assert match.search is not None and match.hot is not None
         a, x = match.search.attributes_as(ArgAttributes), match.search.operand(0)
@@ -131,10 +131,10 @@ class HotArgmax(Rule[_Found]):
             return Miss("off the last axis {0} is slower at Hardmax than at ArgMax and OneHot", (name,))
         return None
 
-    def class_of(self, match: _Found, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: _OneHotMatch, graph: Graph, context: PassContext) -> str:
         return REASSOCIATES if self.goal.has_kernels else EXACT
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _OneHotMatch, rewriter: Rewriter) -> Sequence[Value]:
         assert match.search is not None and match.hot is not None
         a, value = match.search.attributes_as(ArgAttributes), match.search.operand(0)
         axis, place = match.axis, match.place
@@ -165,7 +165,7 @@ def _is_cast_to(hot: Node, x: Value) -> bool:
     return user.op is CAST and user.result.type.dtype is x.type.dtype and hot.result.type.dtype is not x.type.dtype
 
 
-def _is_taken_up(match: _Found) -> bool:
+def _is_taken_up(match: _OneHotMatch) -> bool:
     """Return whether the hardmax replaces the one_hot as it is, or its only user absorbs the missing layout
     operation."""
     assert match.search is not None

@@ -23,7 +23,7 @@ _RISING = tuple([op for op in UNARY if op.rises and op.rounding != "exact"])
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _MonotoneMatch(Match):
     """``inner`` is the node before the search."""
 
     inner: Node | None = None
@@ -38,7 +38,7 @@ def _axes(node: Node) -> tuple[int, ...]:
     return axes
 
 
-def _search_anew(match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+def _search_anew(match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
     """The search in what its operand was made from. Of a top_k only the indices are used."""
     assert match.inner is not None
     root = match.root
@@ -46,7 +46,7 @@ def _search_anew(match: _Found, rewriter: Rewriter) -> Sequence[Value]:
     return [root.results[0], made.results[1]] if root.op is TOP_K else made.results
 
 
-class SearchOfRising(Rule[_Found]):
+class SearchOfRising(Rule[_MonotoneMatch]):
     """argmax (or top_k indices) of softmax, log_softmax or a rising function (exp, log, tanh, ...) becomes that of x.
 
     Equal only where no two numbers become one by rounding, overflow or saturation (argmax(exp([100, 200])) is 0) and
@@ -55,11 +55,11 @@ class SearchOfRising(Rule[_Found]):
 
     rewrite_class = RANGE
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
         inner = made_by(node.operand(0), *_GROUPED, *_RISING)
-        return None if inner is None or not is_search(node) else _Found(node, (inner,), inner)
+        return None if inner is None or not is_search(node) else _MonotoneMatch(node, (inner,), inner)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.inner
         assert inner is not None
         if root.op is TOP_K and root.attributes_as(TopKAttributes).order == "smallest":
@@ -69,11 +69,11 @@ class SearchOfRising(Rule[_Found]):
             return Miss(text, (list(_axes(root)), inner.op.name, list(_axes(inner))), inner.result)
         return why_kept_alive(inner.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
         return _search_anew(match, rewriter)
 
 
-class SearchOfWider(Rule[_Found]):
+class SearchOfWider(Rule[_MonotoneMatch]):
     """argmax, argmin or top_k indices of a cast to a wider type become that of what is cast.
 
     Exact: the wider type has every number, in the same order; NaN stays NaN. Where the target compares the narrower
@@ -83,14 +83,14 @@ class SearchOfWider(Rule[_Found]):
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
         inner = made_by(node.operand(0), CAST)
         if inner is None or not is_search(node):
             return None
         narrow = inner.operand(0).type.dtype
-        return _Found(node, (inner,), inner) if _is_within(narrow, inner.result.type.dtype) else None
+        return _MonotoneMatch(node, (inner,), inner) if _is_within(narrow, inner.result.type.dtype) else None
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
         assert match.inner is not None
         dtype, wide = match.inner.operand(0).type.dtype, match.inner.result.type.dtype
         op_type, name = _NAMES[match.root.op.name], self.goal.target.name
@@ -100,7 +100,7 @@ class SearchOfWider(Rule[_Found]):
             return Miss("{0} is searched slower than {1} on {2}", (dtype, wide, name))
         return why_kept_alive(match.inner.result)
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
         return _search_anew(match, rewriter)
 
 

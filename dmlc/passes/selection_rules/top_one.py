@@ -16,7 +16,7 @@ from dmlc.records import dataclass
 
 
 @dataclass(slots=True, eq=False)
-class _Found(Match):
+class _TopOneMatch(Match):
     """A top_k with k = 1, with its used results. ``extreme`` is true if a reduction computes the values."""
 
     values: bool = False
@@ -24,7 +24,7 @@ class _Found(Match):
     extreme: bool = False
 
 
-class TopOne(Rule[_Found]):
+class TopOne(Rule[_TopOneMatch]):
     """top_k with k=1 becomes argmax or reduce_max, or both as argmax and gather_elements (argmin, reduce_min).
 
     Where both results are used two nodes stand for one, so only where top_k is a dispatch per row, of several rows.
@@ -38,14 +38,14 @@ class TopOne(Rule[_Found]):
     def __init__(self, goal: Goal) -> None:
         self.goal = goal
 
-    def match(self, node: Node, graph: Graph) -> _Found | None:
+    def match(self, node: Node, graph: Graph) -> _TopOneMatch | None:
         values, indices = (bool(r.uses) for r in node.results)
         if node.attributes_as(TopKAttributes).k != 1 or not (values or indices):
             return None
         extreme = not indices and self._why_no_extreme(node) is None
-        return _Found(node, values=values, indices=indices, extreme=extreme)
+        return _TopOneMatch(node, values=values, indices=indices, extreme=extreme)
 
-    def check(self, match: _Found, graph: Graph) -> Miss | None:
+    def check(self, match: _TopOneMatch, graph: Graph) -> Miss | None:
         if match.extreme or not match.values:
             return None
         x, axis = match.root.operand(0), match.root.attributes_as(TopKAttributes).axis
@@ -60,10 +60,10 @@ class TopOne(Rule[_Found]):
         largest = node.attributes_as(TopKAttributes).order == "largest"
         return self.goal.why_no_extreme(REDUCE_MAX if largest else REDUCE_MIN, node.operand(0).type.dtype)
 
-    def describe(self, match: _Found) -> str:
+    def describe(self, match: _TopOneMatch) -> str:
         return "top_k with k=1"
 
-    def build(self, match: _Found, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _TopOneMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         a, x = root.attributes_as(TopKAttributes), root.operand(0)
         values, indices = root.results

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, AxesAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_MAX
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.emitted import NodeCount
@@ -25,7 +25,7 @@ class _OfSoftmax(Rule[Match]):
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
-        axes = inner.attributes_as(AxesAttributes).axes
+        axes = inner.attributes_as(SoftmaxAttributes).axes
         op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
         return used_elsewhere(inner.result) or self.count.no_gain(match, op, inner.operand(0), axes, graph)
 
@@ -59,13 +59,13 @@ class PowerOfLogSoftmax(_OfSoftmax):
 
 
 @dataclass(slots=True, eq=False)
-class _Difference(Match):
+class _LogSoftmaxMatch(Match):
     x: Value | None = None
     axes: tuple[int, ...] = ()
     shifted: bool = True
 
 
-class DifferenceFromLogSumExp(Rule[_Difference]):
+class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
     """x - reduce_log_sum_exp(x) becomes log_softmax(x), also where the second is written out.
 
     ``reassociates``; ``range`` where the second is written out without the maximum taken out, for its powers may
@@ -77,16 +77,16 @@ class DifferenceFromLogSumExp(Rule[_Difference]):
     def __init__(self, count: NodeCount) -> None:
         self.count = count
 
-    def match(self, node: Node, graph: Graph) -> _Difference | None:
+    def match(self, node: Node, graph: Graph) -> _LogSoftmaxMatch | None:
         seen: Seen = []
         parts = difference_of(node.result, seen)
         found = log_sum_exp_of(parts[1], seen) if parts is not None else None
         if parts is None or found is None or found.x is not parts[0]:
             return None
         inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
-        return _Difference(node, inside, found.x, found.axes, found.shifted)
+        return _LogSoftmaxMatch(node, inside, found.x, found.axes, found.shifted)
 
-    def check(self, match: _Difference, graph: Graph) -> Miss | None:
+    def check(self, match: _LogSoftmaxMatch, graph: Graph) -> Miss | None:
         assert match.x is not None
         parts = difference_of(match.root.result, [])
         assert parts is not None
@@ -95,11 +95,11 @@ class DifferenceFromLogSumExp(Rule[_Difference]):
         outside = used_outside(match.consumed, match.root)
         return outside or self.count.no_gain(match, LOG_SOFTMAX, match.x, match.axes, graph)
 
-    def class_of(self, match: _Difference, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: _LogSoftmaxMatch, graph: Graph, context: PassContext) -> str:
         return REASSOCIATES if match.shifted else RANGE
 
-    def build(self, match: _Difference, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(LOG_SOFTMAX, [match.x], AxesAttributes(axes=match.axes))]
+    def build(self, match: _LogSoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(LOG_SOFTMAX, [match.x], SoftmaxAttributes(axes=match.axes))]
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +122,7 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
         seen: Seen = []
         parts = difference_of(node.operand(0), seen)
         peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
-        axes: Any = node.attributes_as(AxesAttributes).axes
+        axes: Any = node.attributes_as(SoftmaxAttributes).axes
         if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
             return None
         return _Shifted(node, (*seen, *peak.nodes), parts[0])
@@ -131,7 +131,7 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
         assert match.x is not None
         if match.x.shape != match.root.result.shape:
             return Miss("{0} is stretched", (match.x.type,), match.x)
-        axes = match.root.attributes_as(AxesAttributes).axes
+        axes = match.root.attributes_as(SoftmaxAttributes).axes
         outside = used_outside(match.consumed, match.root)
         return outside or self.count.no_gain(match, match.root.op, match.x, axes, graph)
 

@@ -23,7 +23,7 @@ LEADS_TO_LOG = (LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MatchedReduction:
     """A reduction that was looked for: ``x`` is what it is of, before a cast to a wider float. ``conditions`` are the
     nodes that ask whether its results are finite."""
 
@@ -44,7 +44,7 @@ class Found:
         return reduced_shape(self.x.shape, self.axes, True)
 
 
-def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] = ()) -> Found | None:
+def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] = ()) -> MatchedReduction | None:
     """The reduction whose elements, in their order, are those of the value.
 
     Looked through are moves that keep the order, casts between floats, guards that change no finite number, an expand
@@ -72,7 +72,7 @@ def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] 
         casts -= 1
     if not a.axes or casts or x.type.dtype is not value.type.dtype:
         return None  # a cast to a narrower type on the way rounds
-    return Found(node, x, a.axes, tuple(path), tuple(conditions))
+    return MatchedReduction(node, x, a.axes, tuple(path), tuple(conditions))
 
 
 def _widens(cast: Node) -> bool:
@@ -154,25 +154,25 @@ def _is_or_abs(value: Value, x: Value) -> bool:
     return (value if inner is None else inner.operand(0)) is x
 
 
-def is_in_place(found: Found, value: Value) -> bool:
+def is_in_place(found: MatchedReduction, value: Value) -> bool:
     """Return whether the value has each result of the reduction at its axes: kept there, or broadcast from there."""
     stretched = made_by(value, EXPAND)
     return (value if stretched is None else stretched.operand(0)).shape == found.kept
 
 
-def placed(value: Value, *ops: Operation) -> Found | None:
+def placed(value: Value, *ops: Operation) -> MatchedReduction | None:
     """The reduction that the value is, where it stands at the place of its axes."""
     found = reduction_below(value, *ops)
     return found if found is not None and is_in_place(found, value) else None
 
 
-def placed_log_of_sum(value: Value) -> Found | None:
+def placed_log_of_sum(value: Value) -> MatchedReduction | None:
     """The sum whose logarithm the value is, at the place of its axes."""
     found = _log_of_sum(value)
     return found if found is not None and is_in_place(found, value) else None
 
 
-def _log_of_sum(value: Value) -> Found | None:
+def _log_of_sum(value: Value) -> MatchedReduction | None:
     found = reduction_below(value, REDUCE_SUM, REDUCE_LOG_SUM, through=(LOG,))
     if found is None:
         return None
@@ -181,7 +181,7 @@ def _log_of_sum(value: Value) -> Found | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSumExp:
+class LogSumExpParts:
     """log(sum(exp(x))) over ``axes``, in one operation or written out; with the maximum taken out or not."""
 
     x: Value
@@ -189,7 +189,7 @@ class LogSumExp:
     shifted: bool
 
 
-def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExp | None:
+def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExpParts | None:
     """The log-sum-exp whose elements, in their order, are those of the value."""
     mine: Seen = []
     node = value.producer
@@ -204,25 +204,25 @@ def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExp | None:
     return out
 
 
-def _plain(value: Value, seen: Seen) -> LogSumExp | None:
+def _plain(value: Value, seen: Seen) -> LogSumExpParts | None:
     node = made_by(value, REDUCE_LOG_SUM_EXP)
     if node is not None:
         axes = node.attributes_as(ReduceAttributes).axes
         seen.append(node)
-        return LogSumExp(node.operand(0), axes, True) if axes else None
+        return LogSumExpParts(node.operand(0), axes, True) if axes else None
     total = _log_of_sum(value)
     powers = made_by(total.x, EXP) if total is not None else None
     if total is None or powers is None or _stretches(total):
         return None
     seen.extend((*total.nodes, powers))
-    return LogSumExp(powers.operand(0), total.axes, False)
+    return LogSumExpParts(powers.operand(0), total.axes, False)
 
 
-def _stretches(found: Found) -> bool:
+def _stretches(found: MatchedReduction) -> bool:
     return any(node.op is EXPAND for node in found.path)
 
 
-def _shifted(node: Node, seen: Seen) -> LogSumExp | None:
+def _shifted(node: Node, seen: Seen) -> LogSumExpParts | None:
     """m + log(sum(exp(x - m))): what is added back is the maximum that was taken out."""
     for logarithm, added in both_ways(node):
         mine: Seen = [node]
@@ -239,5 +239,5 @@ def _shifted(node: Node, seen: Seen) -> LogSumExp | None:
             continue
         if logarithm.shape == added.shape == node.result.shape:
             seen.extend((*mine, *peak.nodes, *again.nodes))
-            return LogSumExp(x, inner.axes, True)
+            return LogSumExpParts(x, inner.axes, True)
     return None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy_models import Model, check, function, source
 
-from dmlc.codegen.numpy.names import Namespace, identifier
+from dmlc.codegen.numpy.names import PythonNames, identifier
 from dmlc.diagnostics import DmlcError
 from dmlc.ops.call import CallSite
 
@@ -34,7 +34,7 @@ def test_identifier(text: str, name: str) -> None:
 
 
 def test_namespace_keeps_names_apart() -> None:
-    names = Namespace({"x"})
+    names = PythonNames({"x"})
     assert [names.add("x"), names.add("x"), names.local("sum"), names.local("l"), names.local("class")] == [
         "x_2", "x_3", "sum_", "l_", "class_",
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr, infix, name
-from dmlc.codegen.numpy.registry import Call, Lower, lowers
+from dmlc.codegen.numpy.registry import Lower, NumpyCall, lowers
 from dmlc.ir.dtype import f16
 from dmlc.ops import binary as ops
 from dmlc.ops.constant import constant_of
@@ -14,21 +14,21 @@ _EXACT = 2**11
 
 
 def _infix(sign: str) -> Lower:
-    def lower(call: Call) -> Expr:
+    def lower(call: NumpyCall) -> Expr:
         return infix(sign, *call.pair())
 
     return lower
 
 
 def _function(name: str) -> Lower:
-    def lower(call: Call) -> Expr:
+    def lower(call: NumpyCall) -> Expr:
         return call.np(name, *call.pair())
 
     return lower
 
 
 def _comparison(sign: str, function: str) -> Lower:
-    def lower(call: Call) -> Expr:
+    def lower(call: NumpyCall) -> Expr:
         left, right = call.pair()
         # `x == x` asks for NaN, and linters take it for a slip.
         return call.np(function, left, right) if left == right else infix(sign, left, right)
@@ -48,7 +48,7 @@ lowers(ops.MAX)(_function("maximum"))
 
 
 @lowers(ops.DIV)
-def _div(call: Call) -> Expr:
+def _div(call: NumpyCall) -> Expr:
     dtype = call.dtype_of()
     if dtype.is_float:
         return infix("/", *call.pair())
@@ -58,7 +58,7 @@ def _div(call: Call) -> Expr:
 
 
 @lowers(ops.FLOORDIV)
-def _floordiv(call: Call) -> Expr:
+def _floordiv(call: NumpyCall) -> Expr:
     if not call.dtype_of().is_float:
         return infix("//", *call.pair())
     left, right = call.pair()
@@ -71,7 +71,7 @@ def _floordiv(call: Call) -> Expr:
 
 
 @lowers(ops.POW)
-def _pow(call: Call) -> Expr:
+def _pow(call: NumpyCall) -> Expr:
     left, right = call.pair()
     exponent = constant_of(call.node.operand(1))
     if not call.dtype_of().is_float:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dmlc.codegen.numpy.expr import Expr
-from dmlc.codegen.numpy.registry import Call, lowers
+from dmlc.codegen.numpy.registry import NumpyCall, lowers
 from dmlc.ops import choose as ops
 from dmlc.ops.literals import attribute_array
 
 
 @lowers(ops.WHERE, quiet=True)
-def _where(call: Call) -> Expr:
+def _where(call: NumpyCall) -> Expr:
     return call.np("where", call.operand(0), call.operand(1), call.operand(2))
 
 
 @lowers(ops.CLIP)
-def _clip(call: Call) -> Expr:
+def _clip(call: NumpyCall) -> Expr:
     a: ops.ClipAttributes = call.attributes
     dtype = call.dtype_of()
     low, high = [
@@ -27,5 +27,5 @@ def _clip(call: Call) -> Expr:
 
 
 @lowers(ops.CAST)
-def _cast(call: Call) -> Expr:
+def _cast(call: NumpyCall) -> Expr:
     return call.cast(call.operand(), call.attributes.to)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr, prefix
-from dmlc.codegen.numpy.registry import Call, Lower, lowers
+from dmlc.codegen.numpy.registry import Lower, NumpyCall, lowers
 from dmlc.ops import elementwise as ops
 
 
 def _unary(op: ops.UnaryOperation) -> Lower:
     """A function of NumPy, which computes f16 in f32 by itself, or a copy of the operation's own."""
 
-    def lower(call: Call) -> Expr:
+    def lower(call: NumpyCall) -> Expr:
         if op.numpy:
             return call.np(op.numpy, call.operand())
         return call.narrow(
@@ -27,21 +27,21 @@ for _op in ops.UNARY:
 
 
 @lowers(ops.NEG)
-def _neg(call: Call) -> Expr:
+def _neg(call: NumpyCall) -> Expr:
     return prefix("-", call.operand())
 
 
 @lowers(ops.NOT, quiet=True)
-def _not(call: Call) -> Expr:
+def _not(call: NumpyCall) -> Expr:
     return prefix("~", call.operand())
 
 
 @lowers(ops.RELU)
-def _relu(call: Call) -> Expr:
+def _relu(call: NumpyCall) -> Expr:
     zero = call.dtype_of().numpy.type(0)
     return call.np("maximum", call.operand(), call.literal(zero, beside=0))
 
 
 @lowers(ops.ERF)
-def _erf(call: Call) -> Expr:
+def _erf(call: NumpyCall) -> Expr:
     return call.cast(call.support(support._erf, call.operand()), call.dtype_of())

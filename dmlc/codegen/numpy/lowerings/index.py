@@ -7,29 +7,29 @@ from typing import Any
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr
 from dmlc.codegen.numpy.literals import number
-from dmlc.codegen.numpy.registry import Call, lowers
+from dmlc.codegen.numpy.registry import NumpyCall, lowers
 from dmlc.ops import index as ops
 from dmlc.ops.literals import attribute_array
 
 
 @lowers(ops.GATHER, quiet=True)
-def _gather(call: Call) -> Expr:
+def _gather(call: NumpyCall) -> Expr:
     return call.support(support._gather, call.operand(0), call.operand(1), axis=call.attributes.axis)
 
 
 @lowers(ops.GATHER_ELEMENTS, quiet=True)
-def _gather_elements(call: Call) -> Expr:
+def _gather_elements(call: NumpyCall) -> Expr:
     return call.support(support._gather_along, call.operand(0), call.operand(1), axis=call.attributes.axis)
 
 
 @lowers(ops.SCATTER_ELEMENTS, quiet=True)
-def _scatter_elements(call: Call) -> Expr:
+def _scatter_elements(call: NumpyCall) -> Expr:
     operands = [call.operand(i) for i in range(3)]
     return call.support(support._scatter, *operands, axis=call.attributes.axis)
 
 
 @lowers(ops.ONE_HOT, quiet=True)
-def _one_hot(call: Call) -> Expr:
+def _one_hot(call: NumpyCall) -> Expr:
     a: ops.OneHotAttributes = call.attributes
     hot = call.support(support._one_hot, call.operand(), depth=call.dim(a.depth), axis=a.axis)
     on, off = [attribute_array(v, a.dtype, None)[()] for v in (a.on, a.off)]
@@ -43,7 +43,7 @@ def _is_plain_zero(value: Any) -> bool:
 
 
 @lowers(ops.IOTA)
-def _iota(call: Call) -> Expr:
+def _iota(call: NumpyCall) -> Expr:
     a: ops.IotaAttributes = call.attributes
     # NumPy fills small types wrong or not at all beyond their range.
     if a.dtype.bits < 32 or a.dtype.is_float:
@@ -52,7 +52,7 @@ def _iota(call: Call) -> Expr:
 
 
 @lowers(ops.FULL, quiet=True)
-def _full(call: Call) -> Expr:
+def _full(call: NumpyCall) -> Expr:
     a: ops.FullAttributes = call.attributes
     value = number(attribute_array(a.value, a.dtype, None)[()], call.scope.numpy)
     return call.np("full", call.dims(a.shape), value, dtype=call.dtype(a.dtype))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dmlc.codegen.numpy.expr import Expr, infix
-from dmlc.codegen.numpy.registry import Call, lowers
+from dmlc.codegen.numpy.registry import NumpyCall, lowers
 from dmlc.ir.dtype import f16
 from dmlc.ops import matmul as ops
 
 
 @lowers(ops.MATMUL)
-def _matmul(call: Call) -> Expr:
+def _matmul(call: NumpyCall) -> Expr:
     left, right = call.operand(0), call.operand(1)
     if call.dtype_of() is f16:
         return call.narrow(call.np("matmul", call.wide(left), call.wide(right)))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dmlc.codegen.numpy.expr import Expr, attribute, method, sequence, subscript
-from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
+from dmlc.codegen.numpy.registry import NumpyCall, axis_or_axes, lowers
 from dmlc.ir import Dim
 from dmlc.ops import move as ops
 from dmlc.ops.literals import attribute_array
 
 
 @lowers(ops.RESHAPE, quiet=True)
-def _reshape(call: Call) -> Expr:
+def _reshape(call: NumpyCall) -> Expr:
     return method(call.operand(), "reshape", *(call.dims(call.attributes.shape) or (sequence(()),)))
 
 
 @lowers(ops.TRANSPOSE, quiet=True)
-def _transpose(call: Call) -> Expr:
+def _transpose(call: NumpyCall) -> Expr:
     perm = call.attributes.perm
     if perm == (1, 0):
         return attribute(call.operand(), "T")
@@ -23,28 +23,28 @@ def _transpose(call: Call) -> Expr:
 
 
 @lowers(ops.SQUEEZE, quiet=True)
-def _squeeze(call: Call) -> Expr:
+def _squeeze(call: NumpyCall) -> Expr:
     return call.np("squeeze", call.operand(), axis=axis_or_axes(call.attributes.axes))
 
 
 @lowers(ops.UNSQUEEZE, quiet=True)
-def _unsqueeze(call: Call) -> Expr:
+def _unsqueeze(call: NumpyCall) -> Expr:
     return call.np("expand_dims", call.operand(), axis_or_axes(call.attributes.axes))
 
 
 @lowers(ops.EXPAND, quiet=True)
-def _expand(call: Call) -> Expr:
+def _expand(call: NumpyCall) -> Expr:
     return call.np("broadcast_to", call.operand(), call.dims(call.node.result.shape))
 
 
 @lowers(ops.CONCAT, quiet=True)
-def _concat(call: Call) -> Expr:
+def _concat(call: NumpyCall) -> Expr:
     parts = [call.operand(i) for i in range(len(call.node.operands))]
     return call.np("concatenate", sequence(parts, brackets="[]"), axis=call.attributes.axis)
 
 
 @lowers(ops.SPLIT, quiet=True)
-def _split(call: Call) -> Expr:
+def _split(call: NumpyCall) -> Expr:
     a: ops.SplitAttributes = call.attributes
     cuts: list[Dim] = []
     for size in a.sizes[:-1]:
@@ -54,7 +54,7 @@ def _split(call: Call) -> Expr:
 
 
 @lowers(ops.SLICE, quiet=True)
-def _slice(call: Call) -> Expr:
+def _slice(call: NumpyCall) -> Expr:
     a: ops.SliceAttributes = call.attributes
     rows = {axis: (start, end, step) for axis, start, end, step in a.rows()}
     if not rows:
@@ -67,7 +67,7 @@ def _slice(call: Call) -> Expr:
 _FAR = 2**31 - 1
 
 
-def _range(call: Call, start: Dim, end: Dim, step: int) -> str:
+def _range(call: NumpyCall, start: Dim, end: Dim, step: int) -> str:
     """``start:end:step`` without what NumPy does anyway."""
     forward = step > 0
     first = None if start == 0 and forward else call.dim(start)
@@ -79,7 +79,7 @@ def _range(call: Call, start: Dim, end: Dim, step: int) -> str:
 
 
 @lowers(ops.PAD, quiet=True)
-def _pad(call: Call) -> Expr:
+def _pad(call: NumpyCall) -> Expr:
     a: ops.PadAttributes = call.attributes
     rank = call.node.operand(0).type.rank
     ends = call.dims(a.pads)

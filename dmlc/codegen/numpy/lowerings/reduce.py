@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Argument, Expr, infix
-from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
+from dmlc.codegen.numpy.registry import NumpyCall, axis_or_axes, lowers
 from dmlc.ir import product
 from dmlc.ir.dtype import DType, f16, f32, i64, u64
 from dmlc.ops import reduce as ops
 from dmlc.ops.reduce import ReduceAttributes
 
 
-def _over(call: Call) -> dict[str, Argument]:
+def _over(call: NumpyCall) -> dict[str, Argument]:
     """``axis=`` and, where it is true, ``keepdims=`` of a NumPy reduction."""
     a: ReduceAttributes = call.attributes
     return {"axis": axis_or_axes(a.axes), **({"keepdims": True} if a.keepdims else {})}
 
 
-def _total(call: Call, function: str, x: Expr) -> Expr:
+def _total(call: NumpyCall, function: str, x: Expr) -> Expr:
     """``np.sum`` or ``np.prod``, which would else widen small integers."""
     dtype = call.dtype_of()
     accumulator = f32 if dtype is f16 else dtype
@@ -26,14 +26,14 @@ def _total(call: Call, function: str, x: Expr) -> Expr:
     return call.np(function, x, **_over(call), **kind)
 
 
-def _kept_or_not(call: Call, total: Expr) -> Expr:
+def _kept_or_not(call: NumpyCall, total: Expr) -> Expr:
     """A result whose axes are kept as size 1, as the attribute says."""
     a: ReduceAttributes = call.attributes
     return total if a.keepdims else call.np("squeeze", total, axis=axis_or_axes(a.axes))
 
 
 @lowers(ops.REDUCE_SUM, ops.REDUCE_PROD)
-def _sum(call: Call) -> Expr:
+def _sum(call: NumpyCall) -> Expr:
     x = call.operand()
     if not call.attributes.axes:
         return x
@@ -41,12 +41,12 @@ def _sum(call: Call) -> Expr:
 
 
 @lowers(ops.REDUCE_L1)
-def _l1(call: Call) -> Expr:
+def _l1(call: NumpyCall) -> Expr:
     x = call.np("abs", call.operand())
     return call.narrow(_total(call, "sum", x)) if call.attributes.axes else x
 
 
-def _squares(call: Call) -> Expr:
+def _squares(call: NumpyCall) -> Expr:
     """The sum of squares; of f16 it stays f32."""
     kind = {"dtype": call.dtype(f32)} if call.dtype_of() is f16 else {}
     squares = call.np("square", call.operand(), **kind)
@@ -54,24 +54,24 @@ def _squares(call: Call) -> Expr:
 
 
 @lowers(ops.REDUCE_SUM_SQUARE)
-def _sum_square(call: Call) -> Expr:
+def _sum_square(call: NumpyCall) -> Expr:
     return call.narrow(_squares(call))
 
 
 @lowers(ops.REDUCE_L2)
-def _l2(call: Call) -> Expr:
+def _l2(call: NumpyCall) -> Expr:
     return call.narrow(call.np("sqrt", _squares(call)))
 
 
 @lowers(ops.REDUCE_LOG_SUM)
-def _log_sum(call: Call) -> Expr:
+def _log_sum(call: NumpyCall) -> Expr:
     if not call.attributes.axes:
         return call.np("log", call.operand())
     return call.narrow(call.np("log", _total(call, "sum", call.operand())))
 
 
 @lowers(ops.REDUCE_LOG_SUM_EXP)
-def _log_sum_exp(call: Call) -> Expr:
+def _log_sum_exp(call: NumpyCall) -> Expr:
     a: ReduceAttributes = call.attributes
     if not a.axes:
         return call.operand()  # the logarithm of its own exponential
@@ -80,7 +80,7 @@ def _log_sum_exp(call: Call) -> Expr:
 
 
 @lowers(ops.REDUCE_MAX, ops.REDUCE_MIN)
-def _extreme(call: Call) -> Expr:
+def _extreme(call: NumpyCall) -> Expr:
     a: ReduceAttributes = call.attributes
     x, dtype = call.operand(), call.dtype_of()
     if not a.axes:
@@ -94,12 +94,12 @@ def _extreme(call: Call) -> Expr:
     return call.np("max" if largest else "min", x, **_over(call), **start)
 
 
-def _may_be_empty(call: Call) -> bool:
+def _may_be_empty(call: NumpyCall) -> bool:
     return any(call.scope.may_be_zero(call.shape_of()[axis]) for axis in call.attributes.axes)
 
 
 @lowers(ops.REDUCE_MEAN)
-def _mean(call: Call) -> Expr:
+def _mean(call: NumpyCall) -> Expr:
     a: ReduceAttributes = call.attributes
     dtype = call.dtype_of()
     x = call.operand()
@@ -113,12 +113,12 @@ def _mean(call: Call) -> Expr:
     return call.narrow(infix("/", total, _count(call, f32 if dtype is f16 else dtype)))
 
 
-def _count(call: Call, dtype: DType) -> Expr:
+def _count(call: NumpyCall, dtype: DType) -> Expr:
     size = product([call.shape_of()[axis] for axis in call.attributes.axes])
     return call.np(dtype.long_name, call.dim(size))
 
 
-def _integer_mean(call: Call, x: Expr, dtype: DType) -> Expr:
+def _integer_mean(call: NumpyCall, x: Expr, dtype: DType) -> Expr:
     """Truncated toward zero. A 64-bit sum holds those of the narrower types."""
     a: ReduceAttributes = call.attributes
     if dtype.bits == 64:

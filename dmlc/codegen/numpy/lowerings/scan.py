@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr
-from dmlc.codegen.numpy.registry import Call, lowers
+from dmlc.codegen.numpy.registry import NumpyCall, lowers
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops import scan as ops
 
 
 @lowers(ops.CUMSUM, ops.CUMPROD)
-def _scan(call: Call) -> Expr:
+def _scan(call: NumpyCall) -> Expr:
     a: ops.ScanAttributes = call.attributes
     is_sum = call.node.op is ops.CUMSUM
     if not (a.exclusive or a.reverse):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dmlc.codegen.numpy import fast_selection, fast_top_k, support
 from dmlc.codegen.numpy.expr import Expr, method
-from dmlc.codegen.numpy.registry import Call, axis_or_axes, lowers
+from dmlc.codegen.numpy.registry import NumpyCall, axis_or_axes, lowers
 from dmlc.ir import product
 from dmlc.ir.dtype import f16, i64
 from dmlc.ops import select as ops
 
 
 @lowers(ops.ARGMAX, ops.ARGMIN, quiet=True)
-def _arg(call: Call) -> Expr:
+def _arg(call: NumpyCall) -> Expr:
     a: ops.ArgAttributes = call.attributes
     largest = call.node.op is ops.ARGMAX
     fast = call.is_fast()
@@ -27,14 +27,14 @@ def _arg(call: Call) -> Expr:
     return method(index, "astype", call.dtype(a.dtype), **same)
 
 
-def _is_slow_for_numpy(call: Call) -> bool:
+def _is_slow_for_numpy(call: NumpyCall) -> bool:
     """Return whether NumPy's own function is slow here: it copies the data to reduce one axis, or compares halves."""
     behind = product(call.shape_of()[call.attributes.axes[0] + 1 :])
     return call.dtype_of() is f16 or behind != 1
 
 
 @lowers(ops.TOP_K, quiet=True)
-def _top_k(call: Call) -> Expr:
+def _top_k(call: NumpyCall) -> Expr:
     a: ops.TopKAttributes = call.attributes
     kind = call.dtype(a.dtype)
     function = fast_top_k._top_k if call.is_fast() else support._top_k
@@ -44,6 +44,6 @@ def _top_k(call: Call) -> Expr:
 
 
 @lowers(ops.HARDMAX, quiet=True)
-def _hardmax(call: Call) -> Expr:
+def _hardmax(call: NumpyCall) -> Expr:
     function = fast_selection._hardmax if call.is_fast() else support._hardmax
     return call.support(function, call.operand(), axes=call.attributes.axes)

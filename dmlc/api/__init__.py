@@ -7,7 +7,7 @@ from typing import Any
 
 from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
-from dmlc.api.program import BACKENDS, SUFFIXES, Program, emitted, kind_of
+from dmlc.api.program import BACKENDS, SUFFIXES, Program, emitted, emitted_to, kind_of
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.diagnostics import DmlcError, naming, refuses
 from dmlc.diagnostics.limits import Limits
@@ -79,4 +79,4 @@ def _program(
         return opsets.imported(*proto, bind, options, asked=asked)
 
 
-__all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "emitted", "kind_of"]
+__all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "emitted", "emitted_to", "kind_of"]

@@ -58,6 +58,7 @@ class Program:
         self._lowered: dict[str, _Lowered] = {}
         self._runners: dict[str, Callable[[Mapping[str, Any]], dict[str, Array]]] = {}
         self._placements: dict[str, Report] = {}
+        self._dispatched: dict[str | None, Artifact] = {}
         self._written: Artifact | None = None
         self.source_name = ""  # of the file, for diagnostics; empty for what is no file
         self.source_graph = graph
@@ -167,7 +168,9 @@ class Program:
         if kind == "dml":
             return self._text(None)
         if kind == "dxdispatch":
-            return self._written or self._dispatches(f"{self.signature.name}.dxdispatch")
+            from dmlc.codegen.dxdispatch.file_names import folder_name
+
+            return self._written or self._dispatches(folder_name(self.signature.name) + ".dxdispatch")
         lowered = self._lower(self._target_of(kind))
         key = f"{kind} {style}" if kind == "numpy" else kind
         if key not in lowered.artifacts:
@@ -240,15 +243,17 @@ class Program:
         """DirectML's operators as DxDispatch runs them, which take what ONNX cannot say; data lies in ``folder``."""
         from dmlc.codegen import dxdispatch
 
-        return dxdispatch.emit(self._fused(dxdispatch.MAX_RANK), folder, self.target.feature_level)
+        if folder not in self._dispatched:
+            graph = self._fused(dxdispatch.MAX_RANK)
+            self._dispatched[folder] = dxdispatch.emit(graph, folder, self.target.feature_level)
+        return self._dispatched[folder]
 
     def _save_dispatches(self, path: Path) -> None:
         from dmlc.codegen import dxdispatch
         from dmlc.runtime import dxdispatch_files
 
-        folder = dxdispatch_files.folder_of(path)
-        artifact = self._dispatches(folder)
-        inputs = dxdispatch.input_files(artifact.signature, folder)
+        artifact = emitted_to(self, "dxdispatch", path)
+        inputs = dxdispatch.input_files(artifact.signature, dxdispatch_files.folder_of(path))
         dxdispatch_files.write(artifact, path, inputs, lambda: {**self._defaults(), **self.random_feeds(0)})
         self._written = artifact
 
@@ -399,6 +404,17 @@ def emitted(program: Program, kind: str, style: Style = "plain") -> Artifact:
     """The artifact as ``program.artifact`` gives it, but not a copy, so nobody may change it: for this package's own
     readers. Raises ``DmlcError``."""
     return program._emitted(kind, style)
+
+
+def emitted_to(program: Program, kind: str, path: Path | None, style: Style = "plain") -> Artifact:
+    """The artifact that ``program.save`` writes to a path, or for None the one in ``program.to_bytes``; not a copy.
+
+    Raises ``DmlcError``, also E0421 (exit code 2) for a name that cannot be referred to."""
+    if kind != "dxdispatch":
+        return program._emitted(kind, style)
+    from dmlc.runtime.dxdispatch_files import folder_of
+
+    return program._dispatches(None if path is None else folder_of(path))
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:

@@ -24,6 +24,7 @@ from dmlc.runtime import files
 from dmlc.targets import load_target, target_names
 
 if TYPE_CHECKING:
+    from dmlc.codegen.artifact import Artifact
     from dmlc.verify import Verdict
 
 STDOUT = "-"
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         program = compile_source(args, source=source, for_numpy=kind in ("numpy", "dxdispatch"), progress=progress)
         progress("making code")
         if kind != "dml":  # whose weights go into a file as it is written
-            api.emitted(program, kind, args.style)
+            _artifact(args, program, kind, output)
         if kind == "onnx":
             program.require_sound()
         progress("verifying")
@@ -144,6 +145,11 @@ def _same(a: Path, b: Path) -> bool:
 # --- what is done
 
 
+def _artifact(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> Artifact:
+    """The artifact for OUT, which the notes are about."""
+    return api.emitted_to(program, kind, None if output == STDOUT else Path(output), args.style)
+
+
 def _write(args: argparse.Namespace, program: api.Program, kind: str, output: str) -> int:
     """Write OUT and the ledger; the size of OUT. The ledger comes first, so that where OUT is, all is."""
     if args.ledger is not None and not args.dry_run:
@@ -151,6 +157,8 @@ def _write(args: argparse.Namespace, program: api.Program, kind: str, output: st
         files.write_bytes(Path(args.ledger), _ledger(program))
     if args.dry_run or output == STDOUT:
         data = program.to_bytes(kind, args.style)
+        if kind == "dxdispatch":
+            data = _artifact(args, program, kind, output).payload.encode("utf-8")
         if not args.dry_run:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
@@ -186,7 +194,7 @@ def _report(
 ) -> None:
     kind, output, size, seconds = written
     nodes = (nodes_after(program) if kind == "onnx" else operations(program.graph)).total()
-    notes = () if kind == "dml" else api.emitted(program, kind, args.style).report
+    notes = () if kind == "dml" else _artifact(args, program, kind, output).report
     facts = [count(nodes, "node" if kind == "onnx" else "operation"), f"{size:,} bytes"]
     if kind == "onnx":
         facts.insert(0, f"opset {program.opset}")

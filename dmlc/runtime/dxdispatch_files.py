@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dmlc.codegen.artifact import Artifact
+from dmlc.codegen.dxdispatch.file_names import folder_name
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
@@ -21,12 +22,13 @@ SUFFIX = ".dxdispatch"
 
 
 def folder_of(path: Path) -> str:
-    """The folder beside a file that holds its data: ``head.dxdispatch`` for ``head.dxdispatch.json``.
+    """The folder beside a file that holds its data: ``head.dxdispatch`` for ``head.dxdispatch.json``, of ASCII.
 
     Raises ``DmlcError`` E0421 for a name that the file cannot tell.
     """
     stem = path.name.removesuffix(".json").removesuffix(SUFFIX)
-    return files.referred(path.with_name(stem + SUFFIX))
+    files.referred(path.with_name(stem + SUFFIX))
+    return folder_name(stem) + SUFFIX
 
 
 def write(
@@ -50,9 +52,9 @@ def write(
         help = f"the data is from {old}, which was there: remove what is not for this model, and data is made up"
         raise DmlcError([replace(d, help=help) for d in error.diagnostics]) from None
     for name in missing:
-        _save(path.parent / inputs[name], made[name])
+        _save(path.parent, inputs[name], made[name])
     for relative, array in artifact.arrays.items():
-        _save(path.parent / relative, array)
+        _save(path.parent, relative, array)
     files.write_bytes(path, artifact.payload.encode("utf-8"))
 
 
@@ -68,12 +70,15 @@ def _read(file: Path, name: str, wanted: np.dtype[np.generic]) -> Array:
     return array.astype(bool) if wanted.kind == "b" and array.dtype in (np.int8, np.uint8) else array
 
 
-def _save(file: Path, array: Array) -> None:
-    """One ``.npy`` file; bools as bytes, which is what DxDispatch's reader takes them for."""
+def _save(root: Path, relative: str, array: Array) -> None:
+    """Write one ``.npy`` file below ``root``; bools as bytes, which is what DxDispatch's reader takes them for."""
+    file = root / relative
+    folders = [root.joinpath(*Path(relative).parts[:end]) for end in range(1, len(Path(relative).parts))]
     try:
-        if file.parent.is_symlink():
-            raise files.link_error(file.parent)
-        file.parent.mkdir(parents=False, exist_ok=True)
+        for folder in folders:
+            if folder.is_symlink():
+                raise files.link_error(folder)
+            folder.mkdir(parents=False, exist_ok=True)
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
         raise files.cannot("write", file.parent, error) from None
     buffer = io.BytesIO()

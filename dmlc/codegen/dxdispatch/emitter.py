@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dmlc.codegen.artifact import Artifact, Signature, signature_of
 from dmlc.codegen.dxdispatch.builder import DispatchBuilder, tensor_desc, whole
+from dmlc.codegen.dxdispatch.file_names import file_name, unique
 from dmlc.codegen.dxdispatch.json_text import document, numbers, type_name
 from dmlc.codegen.dxdispatch.lowering import LOWERINGS, DispatchCall, static, view_of
 from dmlc.codegen.dxdispatch.table import newest_level
@@ -20,16 +20,16 @@ from dmlc.ops.constant import CONSTANT
 
 #: Constants up to this many elements are written in the file.
 _WRITTEN = 16
-_ODD = re.compile(r"[^A-Za-z0-9._-]")
-#: Systems take 255 bytes, of which a number and the suffix need some.
-_LONGEST = 100
+#: Results of up to this many elements are printed.
+_PRINTED = 64
 
 
 def emit(graph: Graph, folder: str | None = None, feature_level: str | None = None) -> Artifact:
     """The file's text, for a graph whose sizes are all known.
 
-    ``folder`` is where the data lies beside the file: inputs, larger constants (the artifact's ``arrays``, by path) and
-    what DxDispatch writes; without it all constants are written out. Raises ``DmlcError`` E0580 to E0583, E0503.
+    ``folder`` holds the data beside the file: inputs in it, larger constants (the artifact's ``arrays``, by path) in
+    ``constants``, results in ``out``, so that none of them overwrites another. Without it all constants are written
+    in the file. Raises ``DmlcError`` E0580 to E0583, E0503.
     """
     _check_sizes(graph)
     build = DispatchBuilder(feature_level or newest_level())
@@ -41,15 +41,14 @@ def emit(graph: Graph, folder: str | None = None, feature_level: str | None = No
         if node.op is not CONSTANT:
             _lower(node, build, views)
     build.node = None
-    outputs = [(name, _output(view_of(value, build, views), build)) for name, value in graph.outputs]
-    _name_buffers(outputs)
+    outputs = _outputs([(name, view_of(value, build, views)) for name, value in graph.outputs], build)
     return _artifact(graph, build, [views[value] for value in graph.inputs], outputs, folder)
 
 
 def input_files(signature: Signature, folder: str | None) -> dict[str, str]:
     """The ``.npy`` file of each input, relative to the JSON file."""
-    names = _unique([name for name, _ in signature.inputs], _file_name)
-    return {name: _path(folder, f"{file}.npy") for (name, _), file in zip(signature.inputs, names, strict=True)}
+    names = [name for name, _ in signature.inputs]
+    return {name: _path(folder, f"{file}.npy") for name, file in zip(names, _file_names(names), strict=True)}
 
 
 # --- the graph
@@ -105,24 +104,27 @@ def _lower(node: Node, build: DispatchBuilder, views: dict[Value, BufferView]) -
     made = lower(DispatchCall(build, node, views))
     for result, view in zip(node.results, made if isinstance(made, list) else [made], strict=True):
         views[result] = view
-        if result.name and not view.buffer.name:
+        if result.name and not view.buffer.name and whole(view):
             view.buffer.name = result.name
 
 
-def _output(view: BufferView, build: DispatchBuilder) -> BufferView:
-    """The output as a whole buffer, which may be an input's or another output's too: it is printed and written.
+def _outputs(views: list[tuple[str, BufferView]], build: DispatchBuilder) -> list[tuple[str, BufferView]]:
+    """The outputs, each as a whole buffer with the output's name, by which it is printed, written and verified.
 
-    Not that of a bool input: what type its file has is not known.
+    A view of an input, of another output or of a part of a buffer is copied. So is a bool input that is an output
+    under its own name, since the emitter does not know the type in the input's file.
     """
-    if whole(view) and not (view.buffer.file and view.dtype is bool_):
-        return view
-    return packed(build.copy(view).buffer, view.sizes)
-
-
-def _name_buffers(outputs: list[tuple[str, BufferView]]) -> None:
-    """Outputs are called what they are; what has no name of its own counts."""
-    for name, view in outputs:
-        view.buffer.name = view.buffer.name or name
+    named: set[Buffer] = set()
+    out = []
+    for name, view in views:
+        is_input = bool(view.buffer.file)
+        is_own = view.buffer.name == name if is_input else view.buffer not in named
+        if not whole(view) or not is_own or (is_input and view.dtype is bool_):
+            view = packed(build.copy(view).buffer, view.sizes)
+        view.buffer.name = name
+        named.add(view.buffer)
+        out.append((name, view))
+    return out
 
 
 # --- the file
@@ -136,9 +138,9 @@ def _artifact(
     folder: str | None,
 ) -> Artifact:
     buffers = list(dict.fromkeys([*(view.buffer for view in inputs), *_bound(build), *(v.buffer for _, v in outputs)]))
-    names = dict(zip(buffers, _unique([_wanted(buffer) for buffer in buffers], str), strict=True))
-    arrays: dict[str, Array] = {}
-    resources = {names[buffer]: _resource(buffer, names[buffer], folder, arrays) for buffer in buffers}
+    names = _resource_names(buffers, [view.buffer for view in (*inputs, *(view for _, view in outputs))])
+    files = _data_files(buffers, names, folder)
+    resources = {names[buffer]: _resource(buffer, files) for buffer in buffers}
     dispatchables: dict[str, Any] = {}
     commands: list[dict[str, Any]] = []
     for place, dispatch in enumerate(build.dispatches, 1):
@@ -154,7 +156,7 @@ def _artifact(
         payload=document(resources, dispatchables, commands),
         signature=signature_of(graph),
         report=_report(inputs, commands),
-        arrays=arrays,
+        arrays={path: _stored(buffer) for buffer, path in files.items()},
     )
 
 
@@ -184,32 +186,47 @@ def _wanted(buffer: Buffer) -> str:
     return buffer.name or ("constant" if buffer.iota or buffer.data is not None else "t")
 
 
-def _resource(buffer: Buffer, name: str, folder: str | None, arrays: dict[str, Array]) -> dict[str, Any]:
-    """A buffer. A file of bools may say i1 or u1, so that only the file tells its type."""
-    data = buffer.data
+def _resource_names(buffers: list[Buffer], first: list[Buffer]) -> dict[Buffer, str]:
+    """A name for each buffer. Inputs and outputs keep theirs; others of the same name get a number."""
+    ordered = list(dict.fromkeys([*first, *buffers]))
+    return dict(zip(ordered, unique([_wanted(buffer) for buffer in ordered]), strict=True))
+
+
+def _data_files(buffers: list[Buffer], names: Mapping[Buffer, str], folder: str | None) -> dict[Buffer, str]:
+    """The files of larger constants; none without a folder."""
+    if folder is None:
+        return {}
+    large = [buffer for buffer in buffers if buffer.data is not None and buffer.data.size > _WRITTEN]
+    files = _file_names([names[buffer] for buffer in large])
+    return {buffer: f"{folder}/constants/{file}.npy" for buffer, file in zip(large, files, strict=True)}
+
+
+def _stored(buffer: Buffer) -> Array:
+    assert buffer.data is not None
+    return buffer.data.view("u1") if buffer.data.dtype.kind == "b" else buffer.data
+
+
+def _resource(buffer: Buffer, files: Mapping[Buffer, str]) -> dict[str, Any]:
+    """A buffer. A file of bools may have the type i1 or u1, so the type is left to the file."""
     if buffer.file:
         typed = {} if buffer.dtype is bool_ else {"initialValuesDataType": type_name(buffer.dtype)}
         return {**typed, "initialValues": {"sourcePath": buffer.file}}
     values: Any = {"valueCount": buffer.count, "value": 0}
     if buffer.iota:
         values = {"valueCount": buffer.count, "valueStart": 0, "valueDelta": 1}
-    elif data is not None and (folder is None or data.size <= _WRITTEN):
-        values = numbers(data)
-    elif data is not None:
-        path = _path(folder, f"{_file_name(name)}.npy")
-        while path in arrays:
-            path = path.removesuffix(".npy") + "_.npy"
-        arrays[path] = data.view("u1") if data.dtype.kind == "b" else data
-        values = {"sourcePath": path}
+    elif buffer in files:
+        values = {"sourcePath": files[buffer]}
+    elif buffer.data is not None:
+        values = numbers(buffer.data)
     return {"initialValuesDataType": type_name(buffer.dtype), "initialValues": values}
 
 
 def _results(
     outputs: list[tuple[str, BufferView]], names: dict[Buffer, str], folder: str | None
 ) -> list[dict[str, Any]]:
-    """Print each output and write it to a file."""
-    shown = dict.fromkeys(names[view.buffer] for _, view in outputs)
-    files = _unique([name for name, _ in outputs], _file_name)
+    """Print each small output and write each output to a file."""
+    small = [view.buffer for _, view in outputs if view.count <= _PRINTED]
+    files = _file_names([name for name, _ in outputs])
     written = [
         {
             "type": "writeFile",
@@ -219,7 +236,7 @@ def _results(
         }
         for (_, view), file in zip(outputs, files, strict=True)
     ]
-    return [*[{"type": "print", "resource": name} for name in shown], *written]
+    return [*[{"type": "print", "resource": names[buffer]} for buffer in small], *written]
 
 
 def _report(inputs: list[BufferView], commands: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -237,19 +254,6 @@ def _path(folder: str | None, name: str) -> str:
     return name if folder is None else f"{folder}/{name}"
 
 
-def _file_name(name: str) -> str:
-    return _ODD.sub("_", name)[:_LONGEST] or "_"
-
-
-def _unique(wanted: list[str], spell: Callable[[str], str]) -> list[str]:
-    """Names that differ, also where upper and lower case do not; a bare kind of buffer gets a number."""
-    taken: set[str] = set()
-    out = []
-    for name in map(spell, wanted):
-        found, count = name, 1
-        while found.lower() in taken:
-            count += 1
-            found = f"{name}_{count}"
-        taken.add(found.lower())
-        out.append(found)
-    return out
+def _file_names(names: list[str]) -> list[str]:
+    """File names that differ on every system."""
+    return unique([file_name(name) for name in names], ignoring_case=True)

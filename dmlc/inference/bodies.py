@@ -8,11 +8,12 @@ from typing import Any
 from onnx import GraphProto, TypeProto
 
 from dmlc.inference.fact import NOTHING, Fact
+from dmlc.inference.protos import of_proto, sequence_of, type_proto_of
 from dmlc.inference.query import within
 from dmlc.ir import Dim
-from dmlc.onnx_schema.declared import common
+from dmlc.onnx_schema.declared import common, fixed_sizes
 
-#: Scan has batches before this opset; such a body is not followed.
+#: Before this opset Scan takes lengths first, and all its other operands and results have a leading axis for batches.
 _SCAN_WITHOUT_BATCHES = 9
 
 
@@ -40,11 +41,23 @@ def _of_both(a: bytes, b: bytes) -> Fact:
     return NOTHING if held is None else Fact(proto=held.SerializeToString(deterministic=True))
 
 
+def items(operands: Sequence[Fact], new_dim: Callable[[], Dim]) -> list[Fact]:
+    """The facts about the inputs of the body of a SequenceMap: one item of each sequence, and tensors whole."""
+    protos = [TypeProto.FromString(fact.proto).sequence_type.elem_type if fact.proto else None for fact in operands]
+    return [fact if p is None else of_proto(p, new_dim) for fact, p in zip(operands, protos, strict=True)]
+
+
+def sequences(made: Sequence[Fact]) -> list[Fact]:
+    """The facts about the results of a SequenceMap, whose body gives one item of each."""
+    return [sequence_of(fixed_sizes(type_proto_of(fact))) if fact.element else NOTHING for fact in made]
+
+
 class Body:
     """The body of a Loop or Scan.
 
     ``first`` are the facts about inputs that each run gets anew, ``carried`` those about what one run hands to the
     next, ``last`` those about the slices that a Scan takes. Other outputs are stacked along ``axes``, to ``length``.
+    ``batch`` is the size of an axis in front of all results that a run does not see; None without such an axis.
     """
 
     def __init__(
@@ -54,19 +67,21 @@ class Body:
         last: Sequence[Fact],
         axes: Sequence[int],
         length: Dim | None,
+        batch: Dim | None = None,
     ) -> None:
         self._first = first
         self._carried = [Fact(fact.element, fact.shape, None, fact.proto) for fact in carried]
         self._last = last
         self._axes = axes
         self._length = length
+        self._batch = batch
         self._head = 1 if first else 0
         self._open: set[tuple[int, int]] = set()
 
     def opened(self) -> Body:
         """The body that hands on tensors of any shape."""
         carried = [Fact(fact.element, None, None, fact.proto) for fact in self._carried]
-        return Body(self._first, carried, self._last, self._axes, self._length)
+        return Body(self._first, carried, self._last, self._axes, self._length, self._batch)
 
     def fed(self, new_dim: Callable[[], Dim]) -> list[Fact]:
         """The facts about the inputs of any run."""
@@ -107,7 +122,9 @@ class Body:
             out.append(Fact(element, found.shape, None, found.proto))
         for index, fact in enumerate(made[count:]):
             out.append(self._stacked(index, fact, new_dim))
-        return out
+        if self._batch is None:
+            return out
+        return [fact if fact.shape is None else Fact(fact.element, (self._batch, *fact.shape)) for fact in out]
 
     def _stacked(self, index: int, fact: Fact, new_dim: Callable[[], Dim]) -> Fact:
         if fact.shape is None:
@@ -124,8 +141,14 @@ def body_of(kind: str, opset: int, operands: Sequence[Fact], attributes: Mapping
     if kind == "Loop":
         return Body([NOTHING, NOTHING], operands[2:], (), (), None)  # its own declarations type the counter
     number = attributes.get("num_scan_inputs")
-    if opset < _SCAN_WITHOUT_BATCHES or not isinstance(number, int) or not 0 < number <= len(operands):
+    has_batches = opset < _SCAN_WITHOUT_BATCHES
+    operands = operands[1:] if has_batches else operands
+    batch = _batch(operands) if has_batches else None
+    if not isinstance(number, int) or not 0 < number <= len(operands) or (has_batches and batch is None):
         return Body((), [NOTHING] * len(graph.output), (), (), None)
+    if has_batches:
+        attributes = {}
+        operands = [Fact(fact.element, fact.shape[1:] if fact.shape else None) for fact in operands]
     scanned = operands[len(operands) - number :]
     axes = attributes.get("scan_input_axes") or ()
     length: Dim | None = None
@@ -137,4 +160,11 @@ def body_of(kind: str, opset: int, operands: Sequence[Fact], attributes: Mapping
             continue
         length = fact.shape[axis] if length is None or isinstance(fact.shape[axis], int) else length
         slices.append(Fact(fact.element, (*fact.shape[:axis], *fact.shape[axis + 1 :])))
-    return Body((), operands[: len(operands) - number], slices, attributes.get("scan_output_axes") or (), length)
+    carried = operands[: len(operands) - number]
+    return Body((), carried, slices, attributes.get("scan_output_axes") or (), length, batch)
+
+
+def _batch(operands: Sequence[Fact]) -> Dim | None:
+    """The leading size that all operands share, a number where one is known; None where no shape is known."""
+    sizes = [fact.shape[0] for fact in operands if fact.shape]
+    return next((size for size in sizes if isinstance(size, int)), sizes[0] if sizes else None)

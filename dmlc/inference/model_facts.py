@@ -167,7 +167,7 @@ class _Walk:
         """The facts about a node's results; those of its graphs become part of ``out``."""
         inner = graphs_of(node)
         if inner:
-            out.inner[number], found = self._around(node, inner, out.of)
+            out.inner[number], found = self._around(node, inner, names, out.of)
             return [*found, *[NOTHING] * len(names)][: len(names)]
         given = [self._given(name, None) for name in names]
         if all(fact is not None and fact.element in FLOATS for fact in given):
@@ -199,9 +199,9 @@ class _Walk:
         return self.opsets.get("" if node.domain == "ai.onnx" else node.domain, 1)
 
     def _around(
-        self, node: NodeProto, inner: Sequence[GraphProto], facts: Mapping[str, Fact]
+        self, node: NodeProto, inner: Sequence[GraphProto], names: Sequence[str], facts: Mapping[str, Fact]
     ) -> tuple[list[GraphFacts], Sequence[Fact]]:
-        """The facts of the graphs inside a node, and those about its results."""
+        """The facts of the graphs inside a node, and those about its results, which have these names."""
         kind = node.op_type if node.domain in ("", "ai.onnx") else ""
         operands = [facts.get(name, NOTHING) for name in node.input]
         self.depth += 1
@@ -209,12 +209,16 @@ class _Walk:
             if kind == "If":
                 found = [self.graph(graph, facts) for graph in inner]
                 parts = [_outputs(graph, of) for graph, of in zip(inner, found, strict=True)]
-                return found, bodies.joined(parts, self.new_dim)
+                taken = _taken_branch(node, operands)
+                return found, bodies.joined(parts, self.new_dim) if taken is None else parts[taken]
             if kind in ("Loop", "Scan") and len(inner) == 1:
                 attributes = {a.name: a.i if a.type == AttributeProto.INT else a.ints[:] for a in node.attribute}
                 body = bodies.body_of(kind, self._opset(node), operands, attributes, inner[0])
                 return self._repeated(body, inner[0], facts)
-            return [self.graph(graph, facts) for graph in inner], ()
+            if kind == "SequenceMap" and len(inner) == 1:
+                found = [self.graph(inner[0], facts, bodies.items(operands, self.new_dim))]
+                return found, bodies.sequences(_outputs(inner[0], found[0]))
+            return [self.graph(graph, facts) for graph in inner], self._asked(node, names, facts)
         finally:
             self.depth -= 1
 
@@ -250,6 +254,16 @@ def _refined(fact: Fact, claim: Fact) -> Fact:
 
 def _is_made_up(size: Dim) -> bool:
     return not isinstance(size, int) and size.name is not None and size.name.startswith(MADE_UP)
+
+
+def _taken_branch(node: NodeProto, operands: Sequence[Fact]) -> int | None:
+    """The number of the branch that an If takes, in the order of ``graphs_of``; None where its condition is open."""
+    condition = operands[0].numbers if operands else None
+    if condition is None or len(condition) != 1:
+        return None
+    wanted = "then_branch" if condition[0] else "else_branch"
+    branches = [a.name for a in node.attribute if a.type == AttributeProto.GRAPH]
+    return branches.index(wanted) if sorted(branches) == ["else_branch", "then_branch"] else None
 
 
 def _outputs(graph: GraphProto, facts: GraphFacts) -> list[Fact]:

@@ -89,8 +89,17 @@ def type_of(fact: Fact) -> TensorType:
     return ForeignType(proto=type_proto_of(fact).SerializeToString(deterministic=True))
 
 
+def sequence_of(item: TypeProto | None) -> Fact:
+    """The fact about a sequence of items of that type; ``NOTHING`` where the type is empty."""
+    if item is None or item.WhichOneof("value") is None:
+        return NOTHING
+    out = TypeProto()
+    out.sequence_type.elem_type.CopyFrom(item)
+    return Fact(proto=out.SerializeToString(deterministic=True))
+
+
 def asked_attributes(attributes: Iterable[AttributeProto]) -> dict[str, Any]:
-    """Attributes as rules take them. Graphs, types and texts that are not UTF-8 are left out.
+    """Attributes as rules take them, types as facts. Graphs and texts that are not UTF-8 are left out.
 
     Raises ``ValueError`` for a tensor whose data does not fit its shape.
     """
@@ -107,6 +116,8 @@ def _plain(attribute: AttributeProto) -> Any:
         if data.data_type not in DTYPE_OF or data.data_location == TensorProto.EXTERNAL:
             return Fact(data.data_type, tuple(data.dims))
         return Tensor(numpy_helper.to_array(data))
+    if kind == AttributeProto.TYPE_PROTO:
+        return Fact(proto=attribute.tp.SerializeToString(deterministic=True))
     value = helper.get_attribute_value(attribute)
     if kind in (AttributeProto.STRING, AttributeProto.STRINGS):
         texts = [value] if isinstance(value, bytes) else list(value)
@@ -119,6 +130,6 @@ _WITHOUT_VALUE = frozenset(
     (
         *(AttributeProto.UNDEFINED, AttributeProto.GRAPH, AttributeProto.GRAPHS),
         *(AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS, AttributeProto.TENSORS),
-        *(AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS),
+        AttributeProto.TYPE_PROTOS,
     )
 )

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from onnx import TensorProto, TypeProto
 
 from dmlc.inference.fact import Fact
+from dmlc.inference.protos import ELEMENT_OF
 from dmlc.inference.query import Query
 from dmlc.inference.registry import rule
-from dmlc.ir import product
+from dmlc.ir import Tensor, product
 
 _ML = "ai.onnx.ml"
 
@@ -58,6 +59,11 @@ def regressor(q: Query) -> Sequence[Fact]:
 def label_encoder(q: Query) -> Sequence[Fact]:
     results = {"strings": TensorProto.STRING, "int64s": TensorProto.INT64, "floats": TensorProto.FLOAT}
     found = next((results[kind] for kind in results if f"values_{kind}" in q.attributes), 0)
+    table = q.attributes.get("values_tensor")
+    if isinstance(table, Tensor):
+        found = ELEMENT_OF[table.dtype]
+    elif isinstance(table, Fact):
+        found = table.element
     return [Fact(found, q.shape(0))]
 
 

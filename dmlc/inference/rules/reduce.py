@@ -65,12 +65,12 @@ def _joined(q: Query) -> Element:
 
 
 def _of_unknown_axes(q: Query, shape: Shape | None, keep: int) -> Shape | None:
-    """Every axis may be reduced where axes are kept. Where they are not, one of them goes, but two may name the same:
-    ONNX Runtime takes an axis that is given twice."""
+    """Every axis may be reduced where axes are kept; a size of 1 stays. Where they are not kept, one of them goes, but
+    two may name the same: ONNX Runtime takes an axis that is given twice."""
     if shape is None:
         return None
     if keep:
-        return q.fresh_shape(len(shape))
+        return tuple([1 if size == 1 else q.new_dim() for size in shape])
     count = q.shape(1)
     return q.fresh_shape(len(shape) - 1) if count == (1,) and shape else None
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from onnx import TensorProto, TypeProto
 
 from dmlc.inference.fact import Fact
-from dmlc.inference.protos import of_proto
+from dmlc.inference.protos import of_proto, sequence_of
 from dmlc.inference.query import Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Shape
@@ -23,14 +23,6 @@ def _item(fact: Fact, element: int = 0) -> TypeProto:
     """The type of a tensor as an item, of ``element`` where its own is unknown; empty where that is too."""
     element = fact.element or element
     return fixed_sizes(tensor_type_proto(element, fact.shape)) if element else TypeProto()
-
-
-def _sequence(item: TypeProto | None) -> Fact:
-    if item is None or item.WhichOneof("value") is None:
-        return Fact()
-    out = TypeProto()
-    out.sequence_type.elem_type.CopyFrom(item)
-    return Fact(proto=out.SerializeToString(deterministic=True))
 
 
 def _proto(q: Query) -> TypeProto:
@@ -49,28 +41,28 @@ def construct(q: Query) -> Sequence[Fact]:
     item: TypeProto | None = _item(q.fact(0), element)
     for fact in facts[1:]:
         item = None if item is None else common(item, _item(fact, element))
-    return [_sequence(item)]
+    return [sequence_of(item)]
 
 
 @rule("SequenceEmpty")
 def empty(q: Query) -> Sequence[Fact]:
-    return [_sequence(tensor_type_proto(q.integer("dtype", TensorProto.FLOAT), None))]
+    return [sequence_of(tensor_type_proto(q.integer("dtype", TensorProto.FLOAT), None))]
 
 
 @rule("SequenceInsert")
 def inserted(q: Query) -> Sequence[Fact]:
     item = _proto(q).sequence_type.elem_type
-    return [_sequence(common(item, _item(q.fact(1), item.tensor_type.elem_type)))]
+    return [sequence_of(common(item, _item(q.fact(1), item.tensor_type.elem_type)))]
 
 
 @rule("SequenceErase")
 def erased(q: Query) -> Sequence[Fact]:
-    return [_sequence(_proto(q).sequence_type.elem_type)]
+    return [sequence_of(_proto(q).sequence_type.elem_type)]
 
 
 @rule("SplitToSequence")
 def split(q: Query) -> Sequence[Fact]:
-    return [_sequence(fixed_sizes(tensor_type_proto(q.element(0), _part(q))) if q.element(0) else None)]
+    return [sequence_of(fixed_sizes(tensor_type_proto(q.element(0), _part(q))) if q.element(0) else None)]
 
 
 def _part(q: Query) -> Shape | None:
@@ -105,7 +97,9 @@ def element(q: Query) -> Sequence[Fact]:
 
 @rule("Optional")
 def optional(q: Query) -> Sequence[Fact]:
-    fact = q.fact(0)
+    fact, declared = q.fact(0), q.attributes.get("type")
+    if isinstance(declared, Fact) and not q.has(0):
+        fact = declared
     if not fact.element and not fact.proto:
         return [Fact()]
     out = TypeProto()

@@ -13,25 +13,27 @@ from dmlc.ir import Dim, floordiv
 @rule("DFT")
 def transform(q: Query) -> Sequence[Fact]:
     x, element = q.shape(0), q.element(0)
-    if x is None:
+    if not x:
         return [Fact(element)]
     if q.opset < 20:
         axis: int | None = q.axis(1, len(x))
     else:
         given = q.numbers(2) if q.has(2) else (-2,)
         axis = place(given[0], len(x)) if given else None
+    is_inverse, is_half = q.integer("inverse"), q.integer("onesided")
+    parts = 1 if is_half and is_inverse else 2
     if axis is None:
-        return [Fact(element, q.fresh_shape(len(x)))]
+        keeps_sizes = not is_half and not q.has(1)
+        return [Fact(element, (*(x[:-1] if keeps_sizes else q.fresh_shape(len(x) - 1)), parts))]
     size: Dim = x[axis]
     if q.has(1):
         length = q.sizes(1)
         size = q.size_of(length[0]) if length else q.new_dim()
     out = list(x)
-    is_inverse, is_half = q.integer("inverse"), q.integer("onesided")
     if is_half and is_inverse:
         size = size if q.has(1) else (size - 1) * 2
     out[axis] = floordiv(size, 2) + 1 if is_half and not is_inverse else size
-    out[-1] = 1 if is_half and is_inverse else 2
+    out[-1] = parts
     return [Fact(element, tuple(out))]
 
 

@@ -193,7 +193,7 @@ def columns_to_image(q: Query) -> Sequence[Fact]:
         return [Fact(q.element(0))]
     image = [q.size_of(s) for s in sizes]
     if x is None or block is None:
-        return [Fact(q.element(0), (*q.fresh_shape(2), *image))]
+        return [Fact(q.element(0), (q.new_dim() if x is None else x[0], q.new_dim(), *image))]
     area = 1
     for size in block:
         area *= size

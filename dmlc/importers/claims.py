@@ -85,16 +85,25 @@ def formal_types(
 ) -> list[TensorType]:
     """The types of the inputs of a body, which ``reading`` feeds: as declared, or as they are fed where that differs.
 
-    The inputs number ``opened`` change their shape from one run to the next.
+    The inputs of a Scan keep their shapes from run to run, so they are typed as they are fed. The inputs number
+    ``opened`` change their shape from one run to the next.
     """
     out = []
     for index, info in enumerate(infos):
         type = type_of(info.type, binding, reading.scope.fresh)
         fed = _fed(reading, attribute, index, len(infos))
-        if fed is not None and differ(type, fed):
-            type = fed if reading.op_type == "Scan" else _of_any_shape(fed)
+        if fed is not None and reading.op_type == "Scan":
+            type = fed if isinstance(type, ForeignType) or differ(type, fed) else _narrower(type, fed)
+        elif fed is not None and differ(type, fed):
+            type = _of_any_shape(fed)
         out.append(_of_any_shape(type) if index in opened else type)
     return out
+
+
+def _narrower(declared: TensorType, fed: TensorType) -> TensorType:
+    """The declared type with the sizes of what is fed, but where these are open and the declared ones are not."""
+    sizes = [mine if isinstance(mine, int) else size for mine, size in zip(declared.shape, fed.shape, strict=True)]
+    return fed.with_shape(tuple(sizes))
 
 
 def _fed(reading: Reading, attribute: str, index: int, count: int) -> TensorType | None:

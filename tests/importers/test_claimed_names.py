@@ -54,3 +54,16 @@ def test_a_claimed_name_names_the_first_size_that_has_it() -> None:
         o.name: o.type.tensor_type.shape.dim[1] for o in dmlc.compile(model, target="onnx").to_onnx().graph.output[:2]
     }
     assert types["a"].dim_param == "u"
+
+
+@pytest.mark.parametrize("declared", ["float[] r", "float[a, b] r", "float[1, b] r"])
+def test_the_inputs_of_a_scan_are_typed_as_they_are_fed(declared: str) -> None:
+    """A cast to bool inside of the body is repaired for DirectML only if its operand's type is known."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 12]> g (float[2, 1, 2] x) => (bool[2, 1, 2] y) {{
+            y = Scan <num_scan_inputs = 1, body = b ({declared}) => (bool[] q) {{ q = Cast <to = 9> (r) }}> (x)
+        }}"""
+    )
+    x = np.array([0.25, 0, -3, np.nan], np.float32).reshape(2, 1, 2)
+    found = dmlc.compile(model, target="directml").run({"x": x}, backend="cpu")["y"]
+    np.testing.assert_array_equal(found, x != 0)

@@ -46,7 +46,7 @@ class FoldConstants(Pass):
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         return [
-            Evaluate(self.max_elements, self.max_bytes),
+            Evaluate(self.max_elements, self.max_bytes, context),
             NeutralOperand(),
             KnownTruth(),
             DifferentTruths(),

@@ -54,8 +54,9 @@ class PassContext:
 
     Rules in ``skip_rules`` are left out. If ``only_rules`` is set, all other rules are left out; mandatory passes are
     not rules. ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are those
-    that the passes so far have ensured. ``after_pass`` is called with each pass's name and the graph, to dump its text;
-    ``progress`` with each pass's name before it runs, ``on_record`` with each recorded rewrite.
+    that the passes so far have ensured; ``folded_bytes`` counts their folded constants, of all rounds together.
+    ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress`` with each pass's name
+    before it runs, ``on_record`` with each recorded rewrite.
     """
 
     target: Target
@@ -72,6 +73,7 @@ class PassContext:
     on_record: Callable[[LedgerEntry], None] | None = None
     verify: bool = False
     properties: set[str] = field(default_factory=set)
+    folded_bytes: int = 0
 
     def wants(self, rule: str) -> bool:
         """Return whether the user allows the rule (or the pass that is one rule)."""

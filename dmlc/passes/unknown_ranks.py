@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dmlc.ir import Graph, Node, Value, dim_names
-from dmlc.onnx_schema.values import has_unknown_rank
+from dmlc.ir import ForeignType, Graph, Node, TensorType, Value, dim_names
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 from dmlc.passes.manager import PassContext
@@ -84,7 +83,7 @@ class UnknownRanks:
 
     def _of_length(self, value: Value) -> str:
         """Return the advice that makes the number of elements of a shape or of axes known."""
-        if has_unknown_rank(value.type):
+        if _has_unknown_rank(value.type):
             return ""
         names = {name for size in value.shape for name in dim_names(size)}
         return self._bind(names) or f"make {_label(value)} a constant"
@@ -104,8 +103,16 @@ def _first_unknown(value: Value) -> Value | None:
     index, what = _TOLD_BY.get(_kind(node), (-1, ""))
     if what == "shape":  # whatever the rank of the data is
         teller = node.operands[index] if index < len(node.operands) else None
-        return teller if teller is not None and has_unknown_rank(teller.type) else None
-    return next((v for v in node.operands if v is not None and has_unknown_rank(v.type)), None)
+        return teller if teller is not None and _has_unknown_rank(teller.type) else None
+    return next((v for v in node.operands if v is not None and _has_unknown_rank(v.type)), None)
+
+
+def _has_unknown_rank(type: TensorType) -> bool:
+    if not isinstance(type, ForeignType):
+        return False
+    from dmlc.onnx_schema.values import has_unknown_rank  # loads onnx, which a model has loaded already
+
+    return has_unknown_rank(type)
 
 
 def _kind(node: Node | None) -> str:
@@ -132,7 +139,7 @@ def unknown_ranks(graph: Graph) -> list[UnknownRank]:
     """List the first values of unknown rank in the graph, in its order; nested graphs are left out."""
     finder = UnknownRanks(graph)
     values = [*graph.inputs, *[value for node in graph for value in node.results if value.uses]]
-    found = [finder.of(value) for value in values if has_unknown_rank(value.type)]
+    found = [finder.of(value) for value in values if _has_unknown_rank(value.type)]
     return list({cause.value: cause for cause in found}.values())
 
 
@@ -143,7 +150,7 @@ def note_normalizations(graph: Graph, context: PassContext) -> None:
     """Leave a remark for each layer norm, RMS norm or softmax that is written out over a value of unknown rank."""
     finder = UnknownRanks(graph)
     for node in graph:
-        if node.op is OPAQUE and _kind(node) in _DIVISIONS and has_unknown_rank(node.result.type):
+        if node.op is OPAQUE and _kind(node) in _DIVISIONS and _has_unknown_rank(node.result.type):
             for rule, value in _written_out(node):
                 if rule in context.skip_rules:
                     continue

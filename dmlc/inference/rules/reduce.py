@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from dmlc.inference.fact import FLOATS, OPEN, Element, Fact, Open, fitting, of_elements
-from dmlc.inference.query import Query, place
+from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, product
 
@@ -106,6 +106,8 @@ def top_k(q: Query) -> Sequence[Fact]:
 def layer_norm(q: Query) -> Sequence[Fact]:
     shape, element = q.shape(0), q.element(0)
     statistics = q.integer("stash_type", 1) if q.domain == "" else TensorProto.FLOAT
+    if q.results > 1 and statistics not in (TensorProto.FLOAT, TensorProto.BFLOAT16):
+        raise Fault(f"stash_type is {statistics}: Mean and InvStdDev are float or bfloat16")
     first = Fact(element, shape)
     if shape is None:
         return [first, Fact(statistics), Fact(statistics)]

@@ -84,10 +84,10 @@ class Evaluate(Rule[Match]):
     roots = _FOLDABLE
     fed_by = (CONSTANT,)
 
-    def __init__(self, max_elements: int, max_bytes: int) -> None:
+    def __init__(self, max_elements: int, max_bytes: int, context: PassContext) -> None:
         self.max_elements = max_elements
         self.max_bytes = max_bytes
-        self.bytes = 0
+        self.context = context
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         for value in node.operands:
@@ -111,7 +111,7 @@ class Evaluate(Rule[Match]):
             return Miss("{0} would take more space than what it is made from", (node.result.type,))
         if node.attributes.dims():
             return Miss("its attributes hold sizes that are not known while compiling")
-        after = self.bytes + _bytes(node)
+        after = self.context.folded_bytes + _bytes(node)
         if after > self.max_bytes:
             return Miss(_TOO_MANY, (after, self.max_bytes))
         if node.op is OPAQUE and evaluated(node, _arrays(node)) is None:
@@ -131,7 +131,7 @@ class Evaluate(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node = match.root
-        self.bytes += _bytes(node)
+        self.context.folded_bytes += _bytes(node)
         if node.op is OPAQUE:
             out: Any = evaluated(node, _arrays(node))
         else:

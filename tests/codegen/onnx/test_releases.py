@@ -102,7 +102,7 @@ def test_layer_norm_is_the_operator_of_the_release(target: str, operator: str, l
     assert report.level == level
 
 
-BOOLS = "model m(x: i32[4]) -> (y) {\n    return cast(x, to=bool)\n}\n"
+BOOLS = "model m(x: u8[4]) -> (y) {\n    return cast(x, to=bool)\n}\n"
 CLIP = "model m(x: u64[4]) -> (y) {\n    return clip(x, max=3)\n}\n"
 
 
@@ -118,9 +118,9 @@ def test_a_fault_of_older_releases_is_repaired_there(text: str, failure: str, la
         assert not any(finding.limit == known.what for _, finding in program.placement().findings)
         made = [(node.op_type, all(node.input)) for node in program.to_onnx().graph.node]
         assert (made != newest) is known.in_release(load_target(target).release)
-        dtype = np.int32 if "i32" in text else np.uint64
-        x = np.array([0, 1, 5, 256], dtype)
-        want = x.astype(bool) if dtype is np.int32 else np.minimum(x, 3)
+        dtype = np.uint8 if "u8" in text else np.uint64
+        x = np.array([0, 1, 5, 255], dtype)
+        want = x.astype(bool) if dtype is np.uint8 else np.minimum(x, 3)
         np.testing.assert_array_equal(program.run({"x": x}, "cpu")["y"], want)
 
 

@@ -24,7 +24,7 @@ def replay(source: api.ProgramSource, ledger: Ledger, *, limits: Mapping[str, in
 
     ``ledger`` is the file that ``dmlc compile --ledger`` wrote, or ``program.ledger_document()``: it holds the target,
     the opset and the options. Each rewrite must be the next one of the ledger: the same rule, class and nodes.
-    ``limits`` as for ``compile``. Raises ``DmlcError``: E0420 (exit code 2), E0429 for what is no ledger, E0559 where
+    ``limits`` as for ``compile``. Raises ``DmlcError``: E0420 (exit code 2), E0429 if it is not a ledger, E0559 if
     the rewrites are not those of the ledger, and what ``compile`` raises.
     """
     document = _checked(ledger if isinstance(ledger, Mapping) else _read(Path(ledger)))
@@ -109,7 +109,7 @@ def _checked(document: Any) -> Mapping[str, Any]:
 
 def _fields(value: Any, wanted: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise _no_ledger(f"{prefix.rstrip('.')} is no object")
+        raise _no_ledger(f"{prefix.rstrip('.')} is not an object")
     for name, has_form in wanted.items():
         if name not in value or not has_form(value[name]):
             raise _no_ledger(f"{prefix}{name} is missing or no such value")

@@ -60,7 +60,7 @@ class Program:
         self._placements: dict[str, Report] = {}
         self._dispatched: dict[str | None, Artifact] = {}
         self._written: Artifact | None = None
-        self.source_name = ""  # of the file, for diagnostics; empty for what is no file
+        self.source_name = ""  # of the file, for diagnostics; empty for what is not a file
         self.source_graph = graph
         self.source_model = source_model
         self.signature: Signature = signature_of(graph)

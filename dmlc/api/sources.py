@@ -52,7 +52,7 @@ def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, 
 
 
 def name_of(source: ProgramSource) -> str:
-    """The name that diagnostics call the source by: its path or given name, empty for what is no file."""
+    """The name that diagnostics call the source by: its path or given name, empty for what is not a file."""
     if isinstance(source, Source):
         return source.name
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""

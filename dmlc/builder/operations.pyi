@@ -383,7 +383,7 @@ def expand(
     *,
     shape: int | str | DimExpr | Sequence[int | str | DimExpr],
 ) -> Tensor:
-    """x broadcast together with the shape: both stretch, so the shape may be shorter and may hold 1."""
+    """x broadcast with the shape, which may be shorter and may hold 1."""
 
 def concat(
     *x: Tensor | Array,

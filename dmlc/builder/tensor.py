@@ -326,7 +326,7 @@ def _array_argument(home: Home, operand: Array | np.generic[Any], span: PythonSp
 
 def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSpan | None) -> ir.Value:
     """Data as a constant of the graph. Raises ``DmlcError`` E0211 where the language has no such dtype, E0335 where the
-    data is no array, such as lists of different lengths."""
+    data is not an array, such as lists of different lengths."""
     try:
         array = np.asarray(data) if dtype is None else np.asarray(data, dtype=dtype.numpy)
     except (TypeError, ValueError, OverflowError) as error:

@@ -19,7 +19,7 @@ STDIN = "-"
 
 
 def read_source(name: str, limits: Limits = DEFAULTS) -> Source:
-    """The text of SRC. Raises ``DmlcError`` E0420 (exit code 2) where it cannot be opened, E01 where it is no text."""
+    """The text of SRC. Raises ``DmlcError`` E0420 (exit code 2) where it cannot be opened, E01 if it is not text."""
     if name == STDIN:
         if sys.stdin is None:  # closed by the caller, as `<&-` does
             raise fail(CANNOT_READ, "cannot open stdin: it is closed", exit_code=2)

@@ -58,6 +58,6 @@ def ledger_document(
 
 
 def ledger_json(entries: Iterable[AppliedRewrite]) -> str:
-    """The ledger in one line, for a model's metadata. Source places stay out: they are no business of its readers."""
+    """The ledger in one line, for a model's metadata. Source places stay out: its readers do not need them."""
     rows = [{key: row[key] for key in ("rule", "class", "before", "after")} for row in ledger_rows(entries)]
     return json.dumps({"schema": SCHEMA, "rewrites": rows}, ensure_ascii=False, separators=(",", ":"))

@@ -26,7 +26,7 @@ def check_attributes(node: Listed, domain: str, version: int) -> None:
 
 def _check(node: NodeProto, op_type: str, attribute: AttributeProto, declared: dict[str, int]) -> None:
     if not isinstance(attribute.name, str):
-        raise _broken(node, op_type, f"has an attribute whose name is no UTF-8 text: {attribute.name!r}")
+        raise _broken(node, op_type, f"has an attribute whose name is not UTF-8 text: {attribute.name!r}")
     wanted = declared.get(attribute.name, attribute.type)
     if attribute.type != wanted and not attribute.ref_attr_name and attribute.type != AttributeProto.UNDEFINED:
         have, want = (_TYPE_NAMES.get(t, f"type {t}") for t in (attribute.type, wanted))

@@ -70,7 +70,7 @@ def _texts(message: Any, path: str = "model") -> Iterator[str]:
         place = f"{path}.{descriptor.name}"
         if descriptor.type == descriptor.TYPE_STRING:
             values = [value] if isinstance(value, (str, bytes)) else value
-            yield from (f"{place} is no UTF-8 text: {text!r}" for text in values if not isinstance(text, str))
+            yield from (f"{place} is not UTF-8 text: {text!r}" for text in values if not isinstance(text, str))
         elif descriptor.type == descriptor.TYPE_MESSAGE:
             if hasattr(value, "ListFields"):
                 yield from _texts(value, place)

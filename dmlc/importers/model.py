@@ -64,7 +64,7 @@ def import_model(
     With ``opaque`` every node is imported as an opaque one: nothing about it can be rewritten.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
-    where it is no ONNX model, E0431 where its graph is broken, E0555 for a dim that it does not have, and the codes of
+    if it is not an ONNX model, E0431 if its graph is broken, E0555 for a dim that it does not have, and the codes of
     the limits on nodes, axes and names.
     """
     _check(model, limits)

@@ -76,11 +76,11 @@ def in_order(nodes: Sequence[NodeProto], known: Collection[str], limits: Limits)
 
 
 def check_names(names: Collection[str], limits: Limits) -> None:
-    """Raises ``DmlcError``: E0431 for a name that is no UTF-8 text, which protobuf gives as bytes, E0442 for one that
+    """Raises ``DmlcError``: E0431 for a name that is not UTF-8 text, which protobuf gives as bytes, E0442 for one that
     is too long."""
     if not {*map(type, names)} <= {str}:
         name = next(name for name in names if not isinstance(name, str))
-        raise fail(codes.BROKEN_MODEL, f"a name is no UTF-8 text: {name[:40]!r}")
+        raise fail(codes.BROKEN_MODEL, f"a name is not UTF-8 text: {name[:40]!r}")
     if max(map(len, names), default=0) > limits.name_length:
         name = max(names, key=len)
         raise limits.passed("name_length", f"the name {name[:40]}... has", len(name), instead="name it otherwise")

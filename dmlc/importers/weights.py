@@ -198,7 +198,7 @@ def _number(tensor: TensorProto, entries: dict[str, str], key: str, default: int
     if text is None:
         raise _misfit(tensor, f"refers to data without a {key}")
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise _misfit(tensor, f"refers to data with the {key} {text!r}, which is no number of bytes")
+        raise _misfit(tensor, f"refers to data with the {key} {text!r}, which is not a number of bytes")
     return int(text)
 
 

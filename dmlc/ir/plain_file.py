@@ -19,7 +19,7 @@ class NotPlain(OSError):
 
 
 def open_plain(path: Path, *, links: bool = True) -> BinaryIO:
-    """The file, opened without waiting for anything. Without ``links`` it is no symbolic and no hard link.
+    """The file, opened without waiting for anything. Without ``links`` it is neither a symbolic nor a hard link.
 
     Raises ``OSError``, of which ``NotPlain`` is one, and ``ValueError`` for a name that no file can have.
     """

@@ -233,7 +233,7 @@ EXPAND = Operation(
     attributes=ExpandAttributes,
     infer=_infer_expand,
     reference=_expand_reference,
-    summary="x broadcast together with the shape: both stretch, so the shape may be shorter and may hold 1.",
+    summary="x broadcast with the shape, which may be shorter and may hold 1.",
     source="ONNX Expand",
     notes=_MOVES,
 )

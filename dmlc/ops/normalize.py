@@ -127,7 +127,7 @@ def _check_affine(call: Inference, group: Shape, index: int) -> None:
     if not fits:
         raise OpError(
             codes.DOES_NOT_BROADCAST,
-            f"{call.type(index)} does not stretch to the normalized axes [{', '.join(map(str, group))}]",
+            f"{call.type(index)} does not broadcast to the normalized axes [{', '.join(map(str, group))}]",
             at=index,
             about=0,
             help="it may have the sizes of the normalized axes, or 1",
@@ -157,7 +157,7 @@ LAYER_NORM = Operation(
     reference=quiet(_layer_norm),
     summary="(x - mean) / sqrt(variance + epsilon) * scale + bias, over the axes from `axis` to the last.",
     source="ONNX LayerNormalization-17; DML_MEAN_VARIANCE_NORMALIZATION2_OPERATOR_DESC",
-    notes={**_NORM_NOTES, "operands": "scale and bias stretch to the normalized axes; bias may be left out"},
+    notes={**_NORM_NOTES, "operands": "scale and bias broadcast to the normalized axes; bias may be left out"},
 )
 
 RMS_NORM = Operation(
@@ -171,7 +171,7 @@ RMS_NORM = Operation(
     notes={
         **_NORM_NOTES,
         "nan": "a NaN in a group makes all of it NaN",
-        "operands": "scale stretches to the normalized axes",
+        "operands": "scale broadcasts to the normalized axes",
     },
 )
 

@@ -22,13 +22,13 @@ def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
         for shape in shapes:
             other = shape[axis] if len(shape) >= -axis else 1
             if other != 1 and other != size:
-                size = other if size == 1 else _stretch(call, size, other, shapes, op)
+                size = other if size == 1 else _broadcast(call, size, other, shapes, op)
         out.append(size)
     shape = tuple(out)
     return first if shape == first else shape
 
 
-def _stretch(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str) -> Dim:
+def _broadcast(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str) -> Dim:
     if a == b or b == 1:
         return a
     if a == 1:

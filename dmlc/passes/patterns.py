@@ -27,8 +27,8 @@ def made_by(value: Value | None, *ops: Operation) -> Node | None:
 
 
 def scalar_of(value: Value | None) -> float | int | bool | None:
-    """The number of a constant with one element, whatever its rank. Its rank may still stretch a shape:
-    ask ``stretches``."""
+    """The number of a constant with one element, whatever its rank. Its rank may still broadcast a shape:
+    ask ``broadcasts``."""
     tensor = constant_of(value)
     if tensor is None or tensor.size != 1:
         return None
@@ -36,7 +36,7 @@ def scalar_of(value: Value | None) -> float | int | bool | None:
     return number
 
 
-def stretches(value: Value, other: Value) -> bool:
+def broadcasts(value: Value, other: Value) -> bool:
     """Return whether combining ``value`` elementwise with ``other`` may give another shape than that of ``other``."""
     if value.type.rank > other.type.rank:
         return True

@@ -122,7 +122,7 @@ class _Bound:
 
 
 class _PatternSearch:
-    """Matches patterns in one graph. All values between the nodes of a match are used once, and are no outputs."""
+    """Matches patterns in one graph. All values between the nodes of a match are used once, and are not outputs."""
 
     def __init__(self, graph: GraphProto, constant: Set[str], scalars: Mapping[str, FloatScalar]) -> None:
         self.graph, self.constant, self.scalars = graph, constant, scalars

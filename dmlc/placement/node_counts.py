@@ -53,6 +53,6 @@ class _Counter:
 
     def _body(self, key: tuple[str, str, str]) -> Counter[str]:
         if key not in self._bodies:
-            self._bodies[key] = Counter()  # a function that calls itself is no model; it must not hang this
+            self._bodies[key] = Counter()  # a function that calls itself is not a model; it must not hang this
             self._bodies[key] = self.of(self._functions[key].node)
         return self._bodies[key]

@@ -117,7 +117,7 @@ def _known(fact: Fact) -> KnownType:
 
 @lru_cache
 def element_bits(element: int) -> int | None:
-    """The bits of an element by ONNX's number; None for strings and what is no tensor."""
+    """The bits of an element by ONNX's number; None for strings and what is not a tensor."""
     if element in (TensorProto.UNDEFINED, TensorProto.STRING):
         return None
     if element in (TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1):

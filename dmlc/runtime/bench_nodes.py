@@ -22,7 +22,7 @@ from dmlc.runtime.session import open_session, session_options
 def alone(artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: int, idle: float) -> dict[int, float]:
     """The median microseconds of each node by its place in ``nodes_of``, less the ``idle`` ones of a run of nothing.
 
-    Nodes inside others are timed with them. A node that the provider does not run by itself, or whose operands are no
+    Nodes inside others are timed with them. A node that the provider does not run by itself, or whose operands are not
     tensors, has no time. Values are dropped when nothing reads them any more.
     """
     model = artifact.payload

@@ -30,7 +30,7 @@ def random_feeds(signature: Signature, seed: int, limits: Mapping[str, Dim] | No
         if name in signature.optional:
             continue
         if isinstance(type_, ForeignType):
-            raise fail(codes.NO_RANDOM_SIZES, f"input {name} is no tensor of a dtype that numbers are made up for")
+            raise fail(codes.NO_RANDOM_SIZES, f"input {name} is not a tensor of a dtype that numbers are made up for")
         limit = (limits or {}).get(name)
         shape = tuple([evaluate(size, binding) for size in type_.shape])
         out[name] = _data(type_, shape, None if limit is None else evaluate(limit, binding), rng)

@@ -68,7 +68,7 @@ def wrong_kernels() -> Sequence[WrongKernels]:
 
 
 def wrong_in(version: str) -> frozenset[tuple[str, str]]:
-    """The operators and types that a release of onnxruntime computes wrongly; none of a version that is no number."""
+    """Return the operators and types that a release of onnxruntime computes wrongly; none for an unknown version."""
     if not re.match(r"\d+\.\d+", version):
         return frozenset()
     rows = [row for row in wrong_kernels() if row.holds_for(version)]

@@ -94,8 +94,8 @@ def is_range(value: Any) -> bool:
 
 
 def need_fields(row: Any, checks: Mapping[str, Check], file: str, where: str) -> None:
-    """Raises ``DmlcError`` E0590 for a row that is no object, or has a field of the wrong kind. A field may lack."""
-    need(isinstance(row, dict), file, f"{where} is no object")
+    """Raise ``DmlcError`` E0590 for a row that is not an object, or has a wrong field. Fields may be missing."""
+    need(isinstance(row, dict), file, f"{where} is not an object")
     wrong = [name for name, check in checks.items() if name in row and not check(row[name])]
     need(not wrong, file, f"{where}: {', '.join(wrong)} cannot be that")
 

@@ -86,7 +86,7 @@ class DataFile(Protocol):
 
 
 def read_data(file: DataFile) -> dict[str, Any]:
-    """Read a data file. Raises ``DmlcError`` E0590 if it is not a JSON document of schema 1."""
+    """Read a data file. Raises ``DmlcError`` E0590 if it is not JSON document of schema 1."""
     try:
         data = json.loads(
             file.read_text("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_number
@@ -96,7 +96,7 @@ def read_data(file: DataFile) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise bad_data(file.name, str(error)) from None
     fine = isinstance(data, dict) and data.get("schema") == 1 and isinstance(data["schema"], int)
-    need(fine and not isinstance(data["schema"], bool), file.name, "it is no document of schema 1")
+    need(fine and not isinstance(data["schema"], bool), file.name, "it is not a document of schema 1")
     out: dict[str, Any] = data
     return out
 
@@ -110,7 +110,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _number(text: str) -> float:

@@ -364,7 +364,7 @@ class _Case:
         check.failures.append(f"the result fails on input {self.number} ({self.pattern}): {message}")
 
     def judge(self, comparison: Comparison, b: Any) -> tuple[str, str]:
-        """The status of an output that differs, and why it is no failure."""
+        """The status of an output that differs, and why it is not a failure."""
         name, a = comparison.name, self.a.get(comparison.name)
         if self._is_random(name, a):
             return RANDOM, "the original gives other numbers each time it runs"

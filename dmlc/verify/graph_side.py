@@ -60,7 +60,7 @@ class GraphSide:
             if value in graph.defaults:
                 continue
             if isinstance(value.type, ForeignType):
-                raise NoInputs(f"input {value.name} is no tensor of a dtype that numbers are made up for")
+                raise NoInputs(f"input {value.name} is not a tensor of a dtype that numbers are made up for")
             kind, name = value.type.dtype.long_name, value.name or ""
             uses = {"nonzero": value in divisors, "wraps": value in wrapping}
             specs.append(InputSpec(name, kind, value.shape, limits.get(value), **uses))

@@ -117,7 +117,7 @@ def interface_of(signature: Any, limits: Mapping[str, Dim] | None = None) -> Int
         if name in getattr(signature, "optional", ()):
             continue
         if isinstance(type_, ForeignType):
-            raise NoInputs(f"input {name} is no tensor of a dtype that numbers are made up for")
+            raise NoInputs(f"input {name} is not a tensor of a dtype that numbers are made up for")
         specs.append(InputSpec(name, type_.dtype.long_name, tuple(type_.shape), (limits or {}).get(name)))
     bounds = dict(getattr(signature, "bounds", {}))
     return Interface(tuple(specs), bounds, tuple(getattr(signature, "conditions", ())))

@@ -14,7 +14,7 @@ from dmlc.verify.onnx_interface import integer_uses, is_exotic, kind_of, nodes_o
 
 #: Defaults of more bytes are data, whatever they are used for.
 _MOST_BYTES = 1 << 16
-#: The operands of ONNX's operators that are no data: shapes, axes, counts, conditions. None is all of them.
+#: The operands of ONNX's operators that are not data: shapes, axes, counts, conditions. None is all of them.
 _COUNTS: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(("Reshape", "Expand", "Upsample", "OneHot", "TopK", "Split", "SplitToSequence"), (1,)),
     **dict.fromkeys(("Squeeze", "Unsqueeze", "CumSum", "Trilu", "SequenceAt", "SequenceErase"), (1,)),
@@ -87,7 +87,7 @@ def _is_free(info: ValueInfoProto) -> bool:
 
 
 def _counts(model: ModelProto) -> set[str]:
-    """The values whose elements reach an operand that is no data, by names of all graphs together."""
+    """The values whose elements reach an operand that is not data, by names of all graphs together."""
     nodes = list(nodes_of(model.graph))
     makers: dict[str, list[NodeProto]] = {}
     for node in nodes:

@@ -38,8 +38,8 @@ class NoEvidence(Exception):
 @dataclass(frozen=True, slots=True)
 class TraceStep:
     """One node that ran: ``op`` in lower case without underscores, so that ``ReduceMax`` of ONNX and ``reduce_max`` of
-    the language are one; ``inner`` are the operators of graphs that it runs. What is no number is None. ``reads`` and
-    ``writes`` name the values; a fed one has the name of its input."""
+    the language are one; ``inner`` are the operators of graphs that it runs. Operands that are not numbers are None.
+    ``reads`` and ``writes`` name the values; a fed one has the name of its input."""
 
     op: str
     operands: tuple[Array | None, ...]
@@ -78,7 +78,7 @@ class Side(Protocol):
     output_names: tuple[str, ...]
     #: The dtypes of outputs that are handed over in a wider one.
     kinds: dict[str, str]
-    #: The types of outputs that are no tensors, as ONNX Runtime writes them, where they are known.
+    #: The types of outputs that are not tensors, as ONNX Runtime writes them, where they are known.
     composites: dict[str, str]
     #: How many nodes it has.
     size: int
@@ -89,7 +89,7 @@ class Side(Protocol):
         """Return the inputs to feed; several if the rank of an input is not known. Raises ``NoInputs``."""
 
     def defaults(self) -> list[Default]:
-        """The defaults of inputs that other values must be found for, which are no mere data."""
+        """The defaults of inputs that other values must be found for, which are not mere data."""
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         """The outputs by name. Raises ``RunFailed``, ``NotVerifiable``."""

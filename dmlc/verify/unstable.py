@@ -45,8 +45,7 @@ def jumps(steps: Sequence[TraceStep]) -> bool:
 
 
 def jumped_on(steps: Sequence[TraceStep], feeds: Feeds) -> frozenset[str]:
-    """The inputs and weights that a function that jumps sees as they are: ties and halves among them are no matter of
-    rounding."""
+    """Return the inputs and weights that functions with jumps read directly: their ties do not depend on rounding."""
     written = {name for step in steps for name in step.writes}
     given = {name for step in steps for name in step.reads if name not in written}
     exact: dict[str, frozenset[str]] = {name: frozenset([name]) for name in {*feeds, *given}}

@@ -14,7 +14,7 @@ from dmlc.records import dataclass
 from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors, show
 from dmlc.verify.inputs import Feeds
 
-#: Differences that are reported and are no failure, from the mildest: results that nothing defines, results that
+#: Differences that are reported and are not failures, from the mildest: results that nothing defines, results that
 #: differ because partial results left the dtype's range, results beyond a precondition that the user allowed.
 UNSPECIFIED, OVERFLOWED, BEYOND, RANDOM = "unspecified", "overflowed", "beyond the precondition", "not deterministic"
 STATUSES = (SAME, WITHIN, UNSPECIFIED, OVERFLOWED, RANDOM, BEYOND, DIFFERENT)

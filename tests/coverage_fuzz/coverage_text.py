@@ -100,7 +100,7 @@ def mutate(data: bytes, most: int, rng: random.Random, default: Callable[[bytes]
 
 
 def _place(words: list[str], rng: random.Random) -> int:
-    """A word that is no blank, where there is one."""
+    """A word that is not a blank, where there is one."""
     for _ in range(4):
         at = rng.randrange(len(words)) if words else 0
         if words and words[at].strip():

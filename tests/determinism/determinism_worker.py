@@ -2,7 +2,7 @@
 
 ``python determinism_worker.py [--keep FOLDER]``; stdin is JSON: ``root`` as it is spelled here, ``names`` of sources in
 it, ``targets``, and ``shake``, a seed or null. What a command says of its files, where they lie and how long it took
-are no part of its output.
+are not part of its output.
 """
 
 from __future__ import annotations

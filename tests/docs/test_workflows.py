@@ -62,7 +62,7 @@ def test_a_command_names_what_exists(command: str) -> None:
     if program in checks:
         checks[program](words)
     else:
-        assert os.access(ROOT / program, os.X_OK), f"{program} is no program of the repository"
+        assert os.access(ROOT / program, os.X_OK), f"{program} is not a program of the repository"
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)

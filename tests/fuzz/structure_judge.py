@@ -72,7 +72,7 @@ def original(model: ModelProto, seed: int) -> Original | None:
     """The model's results on drawn inputs; None if it runs on none of them."""
     try:
         found = session(model)
-    except Exception:  # with the sizes that were bound it is no model
+    except Exception:  # with the sizes that were bound it is not a model
         return None
     out = Original(model, found, None)
     with contextlib.suppress(Exception):

@@ -77,7 +77,7 @@ def test_nor_of_a_tensor_that_is_made_one() -> None:
         "product",
         "elements",
         "range",
-        "stretched",
+        "broadcast",
         "flattened",
         "of three axes",
     ],

@@ -32,7 +32,7 @@ def test_a_sparse_output_is_copied() -> None:
 @pytest.mark.parametrize("condition", [True, False])
 @pytest.mark.parametrize(("a", "b"), [([8], [2, 0, 2]), ([2, 0, 2], [8]), (8, [1, 2]), ([1, 2], 8), ([5], 4)])
 def test_one_truth_chooses_of_known_integers(condition: bool, a: Any, b: Any) -> None:
-    """Both sides stretch, the one that is not chosen too."""
+    """Both sides broadcast, the one that is not chosen too."""
     weights = [weight("c", condition, np.bool_), weight("a", a, np.int64), weight("b", b, np.int64)]
     out = [info("y", [None] if np.ndim(a) + np.ndim(b) else [], INT64)]
     made = same(model([node("Where", ["c", "a", "b"], ["y"])], [info("x", [2])], out, weights), {"x": np.zeros(2, "f")})

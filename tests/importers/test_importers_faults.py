@@ -99,7 +99,7 @@ FINE: dict[str, ModelProto] = {
     "blocks": model("y = DepthToSpace<blocksize=2>(x)", "float[1,3,2,2] x"),
     "letters": model("r = Exp(x) y = Einsum<equation=\"ij,jk->ik\">(r, z)", "float[2,3] x, float[4,3] z"),
     "dilations": model("y = MaxPool<kernel_shape=[2,2], dilations=[1,1]>(x)", IMAGE),
-    "stretched": model("y = Add(x, z)", "float[2,3] x, float[1,3] z"),
+    "broadcast": model("y = Add(x, z)", "float[2,3] x, float[1,3] z"),
     "open": model("y = Add(x, z)", "float[N,3] x, float[M,3] z"),
     "negative axis": model("y = Softmax<axis=-2>(x)"),
     "axis at the end": model("y = Flatten<axis=2>(x)"),
@@ -183,7 +183,7 @@ def test_overridable_defaults_are_not_facts() -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("contrib", "not checked: 1 node (com.microsoft.FusedMatMul), which onnx"), ("stretched", "")],
+    [("contrib", "not checked: 1 node (com.microsoft.FusedMatMul), which onnx"), ("broadcast", "")],
 )
 def test_what_is_not_checked_is_said(
     name: str, said: str, tmp_path: object, capsys: pytest.CaptureFixture[str]

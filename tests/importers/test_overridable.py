@@ -1,4 +1,4 @@
-"""The default of an initializer that can be overridden is no fact: the compiled model runs with any other value too."""
+"""The default of an overridable initializer is not a fact: the compiled model runs with any other value too."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ def test_group_normalization_gets_a_scale_per_channel() -> None:
 
 
 def test_a_bound_of_f16_stays_infinite() -> None:
-    """A bound that was not given was the largest f32, which is no bound in f16; now it would be the largest f16."""
+    """A bound that was not given was the largest f32, which is not a bound in f16; now it would be the largest f16."""
     types = {"x": helper.make_tensor_type_proto(TensorProto.FLOAT16, [2])}
     moved = move(helper.make_node("Clip", ["x"], ["y"], min=0.0), 7, 21, str, KnownValues(type=types.get))
     assert moved is not None

@@ -68,7 +68,7 @@ def run(op: Operation, *operands: Any, symbolic: bool = True, **keywords: Any) -
     """The reference's result (a tuple where there are several); NumPy warnings are errors.
 
     The inferred types must be those of the results, once from the sizes and once from symbols that stand for them
-    (unless ``symbolic`` is false: sizes in an attribute may not stretch against a symbol).
+    (unless ``symbolic`` is false: sizes in an attribute may not broadcast against a symbol).
     """
     node = node_of(op, *operands, **keywords)
     given = [_array(v, o) for v, o in zip(node.operands, [*operands, *[None] * len(node.operands)], strict=False)]

@@ -109,7 +109,7 @@ def mean_taken_out_last(b: Building, x: Value) -> Value:
     return b(b2.ADD, b(b2.MUL, x, s), b(b2.SUB, b.constant(BETA), b(b2.MUL, s, m)))
 
 
-def stretched_mean(b: Building, x: Value) -> Value:
+def broadcast_mean(b: Building, x: Value) -> Value:
     c = b(b2.SUB, x, b(EXPAND, mean(b, x), shape=list(x.shape)))
     return affine(b, b(b2.DIV, c, b(EXPAND, deviation(b, c), shape=list(x.shape))))
 

@@ -191,8 +191,8 @@ def test_the_sum_of_equal_elements_is_one_product() -> None:
 @pytest.mark.parametrize(
     ("op", "dtype", "wide", "axes", "words"),
     [
-        (REDUCE_SUM, f32, (2, 7, 4), [2], None),  # what is stretched stays
-        (REDUCE_MAX, f32, (3, 2, 7, 4), [0], "axis 2 is stretched too"),
+        (REDUCE_SUM, f32, (2, 7, 4), [2], None),  # what is broadcast stays
+        (REDUCE_MAX, f32, (3, 2, 7, 4), [0], "axis 2 is broadcast too"),
         (REDUCE_SUM, f32, (2, "n", 4), [1], "not known while compiling: n"),
         (REDUCE_MAX, f32, (2, "z", 4), [1], "may have no element"),
         (REDUCE_SUM, f16, (2, 2049, 4), [1], "f16 does not hold every number up to 2049"),

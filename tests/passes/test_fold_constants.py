@@ -350,7 +350,7 @@ def test_the_left_side_of_what_does_not_commute_stays(op: Operation, number: int
     assert names(graph) == [op.name]
 
 
-def test_a_neutral_operand_that_stretches_the_other_stays() -> None:
+def test_a_neutral_operand_that_broadcasts_the_other_stays() -> None:
     b = Building()
     graph = b.done(b(MUL, b.input("x", (3,)), b.constant(np.ones((2, 3)))))
     run(PASS, graph)

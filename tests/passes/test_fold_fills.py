@@ -1,4 +1,4 @@
-"""Constants that are stretched or filled: folded where they are small or disappear, left where they are large."""
+"""Constants that are broadcast or filled: folded where they are small or disappear, left where they are large."""
 
 from __future__ import annotations
 

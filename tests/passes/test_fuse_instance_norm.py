@@ -153,7 +153,7 @@ def test_an_instance_norm_takes_what_follows() -> None:
 
 @pytest.mark.parametrize("shape", [(4, 5), (2, 3, 1, 1), (5,)])
 def test_a_scale_along_other_axes_stays_outside(shape: tuple[int, ...]) -> None:
-    """Over the last axes it is a layer normalization; for each batch it is no scale of any."""
+    """Over the last axes it is a layer normalization; for each batch it is not a scale of any normalization."""
     m = model(FULL, SHAPE, **{**affine(), "g": np.full(shape, 2, np.float32)})
     found = [n.op_type for n in dmlc.compile(m).to_onnx().graph.node]
     assert found in (["LayerNormalization", "Add"], ["LayerNormalization", "Mul", "Add"])

@@ -119,7 +119,7 @@ def test_sums_and_means() -> None:
     [
         node("Div", ["a", "zero"], ["y"]),  # one element: divided by 0
         node("Div", ["less", "a"], ["y"]),  # one over it
-        node("Div", ["a", "row"], ["y"]),  # stretched
+        node("Div", ["a", "row"], ["y"]),  # broadcast
         node("Add", ["a", "less"], ["y"]),
     ],
 )

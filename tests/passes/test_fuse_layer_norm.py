@@ -13,6 +13,7 @@ from layer_norm_spellings import (
     SPELLINGS,
     affine,
     affine_of_higher_rank,
+    broadcast_mean,
     centred,
     deviation,
     inverse,
@@ -22,7 +23,6 @@ from layer_norm_spellings import (
     powers,
     scalar_affine,
     scale_times_the_inverse,
-    stretched_mean,
     sum_over,
 )
 from pass_helpers import ALL, Building, assert_equal, check_numbers, context, evaluate, ledger, names, remarks, run
@@ -57,8 +57,8 @@ def test_each_spelling_becomes_one_node(spelling: Callable[[Building, Value], Va
     assert names(graph) == ["layer_norm"]
 
 
-def test_a_mean_that_is_stretched_first() -> None:
-    graph = built(stretched_mean)
+def test_a_mean_that_is_broadcast_first() -> None:
+    graph = built(broadcast_mean)
     check_numbers(STEP, graph, exact=False)
     assert names(graph) == ["layer_norm"]
 
@@ -419,7 +419,7 @@ def test_a_scale_along_the_rows_stays() -> None:
     assert any("varies along an axis before 2" in text for text in remarks(ctx))
 
 
-def test_a_scale_that_stretches_stays() -> None:
+def test_a_scale_that_broadcasts_stays() -> None:
     graph = built(lambda b, x: b(b2.MUL, plain(b, x), b.constant(np.ones((1, 1, 1)))), (3, 8))
     check_numbers(STEP, graph, exact=False)
     assert names(graph) == ["layer_norm", "mul"]
@@ -551,10 +551,10 @@ def test_an_existing_scale_that_is_an_input_stays() -> None:
 
 
 def test_constants_only_where_the_kept_ones_fit() -> None:
-    """A scale that the normalization stretches itself would keep it from being one node."""
+    """A scale that the normalization broadcasts itself would keep it from being one node."""
     b = Building()
     y = b(LAYER_NORM, b.input("x", (2, 8)), b.constant([2.0]), None)
-    untouched(b.done(b(b2.ADD, y, b.constant(BETA))), "is stretched by the normalization already")
+    untouched(b.done(b(b2.ADD, y, b.constant(BETA))), "is broadcast by the normalization already")
 
 
 def test_places_of_all_nodes_are_kept() -> None:

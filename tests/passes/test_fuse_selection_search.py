@@ -168,7 +168,7 @@ def test_what_is_no_negation(make: Any) -> None:
     assert h.names(graph) == before
 
 
-def test_a_negation_that_stretches_stays() -> None:
+def test_a_negation_that_broadcasts_stays() -> None:
     b = h.Building()
     graph = b.done(b(ARGMAX, b(MUL, b.input("x", (3,)), b.constant([[[-1]]])), axes=[2], dtype=i64))
     assert s.fired(s.fuse(graph)) == []

@@ -227,7 +227,7 @@ def test_reshapes_that_keep_the_groups(op: str, shape: tuple[int, ...], flat: li
 
 @pytest.mark.parametrize(
     ("flat", "axis", "words"),
-    [([2, 12], 1, "no fewer than"), ([8, 3], 1, "are no axes of"), ([4, 6], 0, "are no axes of")],
+    [([2, 12], 1, "no fewer than"), ([8, 3], 1, "are not axes of"), ([4, 6], 0, "are not axes of")],
 )
 def test_reshapes_that_group_anew_stay(flat: list[int], axis: int, words: str) -> None:
     nodes = [
@@ -318,7 +318,7 @@ def session(m: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 @pytest.mark.parametrize("keeps", [(1, 0), (0, 1), (0, 0)])
-def test_a_dropped_axis_of_a_square_stretches_along_another(keeps: tuple[int, int]) -> None:
+def test_a_dropped_axis_of_a_square_broadcasts_along_another(keeps: tuple[int, int]) -> None:
     nodes = [
         node("ReduceMax", ["x"], ["m"], axes=[1], keepdims=keeps[0]),
         node("Sub", ["x", "m"], ["d"]),

@@ -1,4 +1,4 @@
-"""What is no instance or group normalization: each test fails where one guard of ``fuse-instance-norm`` is dropped."""
+"""Guards of ``fuse-instance-norm``: each test fails if one of them is dropped."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_groups_that_are_not_known() -> None:
         m.graph.node.insert(2, node("Shape", ["x"], ["back"]))
     vector = grouped(to=(2, 2, 30), shape=(120,), back=np.array([120]))
     # half of C * H * W is not known to be a whole number, so that the sizes after it are open
-    whys = ("does not undo the first", "are no groups of the channels", "are no groups of the channels")
+    whys = ("does not undo the first", "are not groups of the channels", "are not groups of the channels")
     for unknown, why in zip((of_channels, of_rows, vector), whys, strict=True):
         program = dmlc.compile(unknown, target="onnx")
         assert why in reasons(program, "fuse-group-norm")
@@ -161,7 +161,7 @@ def scaled(shape: Any, factor: Any, **extra: Any) -> onnx.ModelProto:
 
 def test_scales_that_are_absorbed_and_that_are_not() -> None:
     assert absorbed(scaled(SHAPE, COLUMN))
-    assert not absorbed(scaled(SHAPE, np.ones((1, 1, 4, 1, 1)) * 2))  # stretches to more axes
+    assert not absorbed(scaled(SHAPE, np.ones((1, 1, 4, 1, 1)) * 2))  # broadcasts to more axes
     assert not absorbed(scaled((2, 1, 3), np.ones((1, 5, 1)) * 2, one=flat(1), zero=flat(1, 0)))
 
 
@@ -220,7 +220,7 @@ def only(m: onnx.ModelProto) -> dmlc.Program:
     return dmlc.compile(m, only_rules=["fuse-instance-norm", "dce"])
 
 
-def test_written_out_over_other_axes_or_stretched() -> None:
+def test_written_out_over_other_axes_or_broadcast() -> None:
     fired = "fuse-instance-norm"
     assert fired in classes(only(written((2, 3), SHAPE)))
     for over in ((1, 3), (1, 2, 3), (3,), (0, 2)):
@@ -247,7 +247,7 @@ def test_a_million_channels_get_no_constants() -> None:
         ((1, 3), SHAPE, None, 1),
         ((0, 1, 2), SHAPE, None, 1),
         ((2,), (4, 4, 4), None, 0),  # the deviation stands along another axis
-        ((2, 3), SHAPE, np.ones((3, 1, 1, 1, 1)) * 2, 1),  # stretched
+        ((2, 3), SHAPE, np.ones((3, 1, 1, 1, 1)) * 2, 1),  # broadcast
     ],
 )
 def test_written_out_otherwise(over: Any, shape: Any, factor: Any, keepdims: int) -> None:

@@ -120,9 +120,9 @@ def test_moves_before_what_is_no_reduction() -> None:
     assert only("sink-transpose-between-reductions", between, (3, 4, 5)) == (set(), [])
 
 
-def test_what_is_stretched_elsewhere_is_no_reason() -> None:
-    stretched: Made = lambda b, x: b(REDUCE_MAX, b(EXPAND, x, shape=[4, 3]), axes=[0])  # noqa: E731
-    assert only("reduction-of-expand", stretched, (4, 1)) == (set(), [])
+def test_what_is_broadcast_elsewhere_is_no_reason() -> None:
+    broadcast: Made = lambda b, x: b(REDUCE_MAX, b(EXPAND, x, shape=[4, 3]), axes=[0])  # noqa: E731
+    assert only("reduction-of-expand", broadcast, (4, 1)) == (set(), [])
 
 
 def test_axes_of_one_element_go_with_either_neighbour() -> None:

@@ -73,7 +73,7 @@ def test_products_that_are_and_are_no_einsum() -> None:
         assert not fused(made)[0]
 
 
-def test_a_sum_that_stretches_both_factors_is_no_sum_of_weighted_rows() -> None:
+def test_a_sum_that_broadcasts_both_factors_is_no_sum_of_weighted_rows() -> None:
     def made(b: Building) -> Value:
         return total(b, product(b, (1, 8, 4), (3, 8, 1)), 1)
 

@@ -24,7 +24,7 @@ PASS = FoldConstants()
 
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("number", [np.ones((2, 3)), [1.0, 1.0, 2.0]])
-def test_ones_that_stretch_and_others_beside_a_one(number: Any, swapped: bool) -> None:
+def test_ones_that_broadcast_and_others_beside_a_one(number: Any, swapped: bool) -> None:
     b = Building()
     x, c = b.input("x", (3,)), b.constant(number)
     graph = b.done(b(MUL, c, x) if swapped else b(MUL, x, c))

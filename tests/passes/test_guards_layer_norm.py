@@ -71,7 +71,7 @@ def _normalized(b: Building, x: Value) -> Value:
 
 
 @pytest.mark.parametrize("shape", [(2, 1, 8), (2, 3, 8)])
-def test_a_scale_that_stretches_the_normalized_value_stays(shape: tuple[int, ...]) -> None:
+def test_a_scale_that_broadcasts_the_normalized_value_stays(shape: tuple[int, ...]) -> None:
     b = Building()
     x = b.input("x", (3, 8))
     graph = b.done(b(b2.MUL, _normalized(b, x), b.constant(np.ones(shape) * 2)))

@@ -1,4 +1,4 @@
-"""What is no part of a layer normalization: each test fails where one guard of ``fuse-layer-norm`` is dropped."""
+"""What is not part of a layer normalization: each test fails where one guard of ``fuse-layer-norm`` is dropped."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_a_product_of_many_factors_is_not_taken_apart() -> None:
 # --- scale and bias
 
 
-def test_what_a_scale_stretches_stays() -> None:
+def test_what_a_scale_broadcasts_stays() -> None:
     def made(b: Building, x: Value) -> Value:
         norm = b(LAYER_NORM, x, b.constant(np.ones((1, 4))), axis=1, epsilon=EPS)
         return b(MUL, norm, b.constant(np.linspace(1, 2, 20).reshape(5, 4)))

@@ -35,7 +35,7 @@ def test_a_factor_that_is_one_over_nothing(dtype: Any, factor: float) -> None:
 
 
 @pytest.mark.parametrize("op", [DIV, MUL])
-def test_a_count_of_more_axes_stretches(op: Any) -> None:
+def test_a_count_of_more_axes_broadcasts(op: Any) -> None:
     b = Building()
     total = b(REDUCE_SUM, b.input("x", (4, 8)), axes=[1])
     number = np.full((1, 1, 1), 8.0 if op is DIV else 1 / 8)

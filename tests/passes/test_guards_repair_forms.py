@@ -122,7 +122,7 @@ def between(nodes: r.onnx.NodeProto, shape: Sequence[int], inputs: Shapes = (), 
 
 
 @pytest.mark.parametrize("shape", [[2, 1, 2, 1, 2, 1, 2, 1, 2], [2] * 9])
-def test_axes_of_size_1_and_axes_that_a_number_stretches_over_go_with_others(shape: list[int]) -> None:
+def test_axes_of_size_1_and_axes_that_a_number_broadcasts_over_go_with_others(shape: list[int]) -> None:
     m = between(r.node("Add", ["w", "c"], ["z"]), shape, c=np.float32(3))
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(-1, 2)
     r.repaired(m, "rank", "merge-elementwise-axes", {"x": x})

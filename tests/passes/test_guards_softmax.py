@@ -99,7 +99,7 @@ def test_reductions_over_no_axis() -> None:
     assert not fires(b.done(b(SUB, x, total)))
 
 
-def test_a_sum_that_is_bounded_or_stretched() -> None:
+def test_a_sum_that_is_bounded_or_broadcast() -> None:
     assert not fires(written(total=lambda b, v: b(MAX, v, b.constant(5))))
     wide = np.full((1, 1, 1), -np.inf)
     assert not fires(written(total=lambda b, v: b(MAX, v, b.constant(wide))))
@@ -285,15 +285,15 @@ def test_what_is_and_what_is_no_log_sum_exp() -> None:
         )
     )  # fmt: skip
 
-    def stretched(b: Building, x: Value) -> Value:
+    def broadcast(b: Building, x: Value) -> Value:
         total = total_of(b, x)
         finite = b(OR, b(NOT, b(IS_INF, total)), b.input("mask", (3, 4), bool_))
         return b(LOG, b(WHERE, finite, total, b.constant(0)))
 
-    assert not recognized(stretched)
+    assert not recognized(broadcast)
 
 
-def test_a_shifted_log_sum_exp_that_is_stretched() -> None:
+def test_a_shifted_log_sum_exp_that_is_broadcast() -> None:
     def made(b: Building, x: Value, *, by: Step = same, added: Step = same, last: Step = same) -> Value:
         m = b(REDUCE_MAX, x, axes=[1])
         logarithm = b(LOG, b(REDUCE_SUM, b(EXP, b(SUB, x, by(b, m))), axes=[1]))
@@ -354,7 +354,7 @@ def test_a_softmax_over_no_axis_has_no_groups() -> None:
 # --- where it stands
 
 
-def test_what_stretches_the_values_is_no_softmax_of_them() -> None:
+def test_what_broadcasts_the_values_is_no_softmax_of_them() -> None:
     b = Building()
     x = b.input("x", (1, 4))
     e = b(EXP, x)

@@ -164,7 +164,7 @@ def test_constants_lose_the_axes_that_go() -> None:
     assert reduced_at(graph) == [(2, 3), (1, 3, 4, 5)]
 
 
-def test_what_is_stretched_stays_small() -> None:
+def test_what_is_broadcast_stays_small() -> None:
     b = Building()
     x, c = b.input("x", (1, 4, 5)), b.input("c", (3, 1, 1))
     graph = b.done(b(REDUCE_MAX, b(ADD, x, c), axes=[2]), b(REDUCE_SUM, b(MUL, c, b.input("z", (4, 5))), axes=[1]))
@@ -334,7 +334,7 @@ def test_near_misses() -> None:
     stays("how often the number is added", graph)
     b = Building()
     graph = b.done(b(REDUCE_L2, b(MUL, b.input("x", (3, 4)), b.input("c", (3, 1))), axes=[1]))
-    stays("is no constant", graph)
+    stays("is not a constant", graph)
     b = Building()
     stays("may wrap", b.done(b(REDUCE_MAX, b(ADD, b.input("x", (3, 4), i32), b.constant(2, i32)), axes=[1])))
     b = Building()

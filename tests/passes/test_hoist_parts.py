@@ -193,7 +193,7 @@ def test_a_pad_of_other_axes_is_no_pattern() -> None:
         (REDUCE_MEAN, (1, 3, 5), (4, 3, 5), [1, 2], ["reduce_mean", "expand"]),
     ],
 )
-def test_what_stays_stretched_is_so_afterwards(
+def test_what_stays_broadcast_is_so_afterwards(
     reduction: Operation, shape: Any, wide: Any, axes: list[int], want: list[str], keeps: bool
 ) -> None:
     b = Building(n=(0, 9))
@@ -211,7 +211,7 @@ def test_no_node_more_for_an_expand() -> None:
     graph = b.done(b(REDUCE_SUM, b(EXPAND, b.input("x", (1, 3, 1)), shape=(2, 3, 4)), axes=[1, 2]))
     ctx = check_numbers(PASS, graph)
     assert names(graph) == ["expand", "reduce_sum"]
-    assert remarks(ctx) == ["axes [1] are reduced beside stretched ones: that would be one node more"]
+    assert remarks(ctx) == ["axes [1] are reduced beside broadcast ones: that would be one node more"]
     wide = b(EXPAND, b.input("z", (1, 3)), shape=(2, 3))
     graph = b.done(b(REDUCE_SUM, wide, axes=[1]), wide)
     assert "used 2 times" in remarks(check_numbers(PASS, graph))[-1]

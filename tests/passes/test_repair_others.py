@@ -82,7 +82,7 @@ def test_ellipses(equation: str, shapes: list[list[int]], out: list[int]) -> Non
     r.repaired(m, "einsum-ellipsis", ELLIPSIS, numbers(m), exact=True)
 
 
-def test_ellipses_that_stretch() -> None:
+def test_ellipses_that_broadcast() -> None:
     m = einsum("...ij,...jk->...ik", [2, 3, 4], [1, 4, 2], out=[2, 3, 2])
     program = r.left_alone(m, ELLIPSIS)
     assert "einsum-ellipsis" in r.troubles(program)

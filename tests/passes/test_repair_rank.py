@@ -40,7 +40,7 @@ def test_elementwise() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_operands_that_stretch(seed: int) -> None:
+def test_operands_that_broadcast(seed: int) -> None:
     rng = random.Random(seed)
     shape = [d if rng.random() < 0.6 else 1 for d in LARGE][rng.randint(0, 4) :]
     weight = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)

@@ -161,7 +161,7 @@ CASES: list[tuple[str, str, Callable[[], Any], int | None, str]] = [
     ("gelu", "tanh", lambda: one("Gelu", [[2, 3]], [2, 3], approximate="tanh"), None, REPAIRED),
     ("gelu", "f64", lambda: of_f64(one("Gelu", [[2, 3]], [2, 3])), None, WARNED),
     ("fast-gelu", "FastGelu", lambda: one("com.microsoft.FastGelu", [[2, 3]], [2, 3]), None, REPAIRED),
-    ("einsum-ellipsis", "stretched", lambda: einsum("...ij,...jk->...ik", [2, 3, 4], [1, 4, 2]), None, WARNED),
+    ("einsum-ellipsis", "broadcast", lambda: einsum("...ij,...jk->...ik", [2, 3, 4], [1, 4, 2]), None, WARNED),
 ]  # fmt: skip
 
 

@@ -220,7 +220,7 @@ def test_compressed_arrays_have_a_limit(tmp_path: Path) -> None:
     assert code_of(lambda: dmlc.compile(tmp_path / "m.dml", limits={"unpacked_bytes": 1000})) == "E0443"
 
 
-# --- what is no plain file
+# --- what is not a plain file
 
 
 def make(kind: str, path: Path, target: Path) -> None:

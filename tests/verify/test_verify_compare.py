@@ -218,7 +218,7 @@ LARGEST_ERRORS: list[tuple[Any, Any, tuple[float | None, float | None, float | N
 @pytest.mark.parametrize("allowed", ["exact", "reassociates"])
 @pytest.mark.parametrize(("a", "b", "expected"), LARGEST_ERRORS)
 def test_largest_errors(a: Any, b: Any, expected: tuple[float | None, ...], allowed: str) -> None:
-    """0 where nothing differs, None where what differs is no pair of numbers."""
+    """0 where nothing differs, None where what differs is not a pair of numbers."""
     found = one(a, b, allowed)
     assert found.status == ("exact" if expected == (0, 0, 0) else "different")
     errors = (found.errors.absolute, found.errors.relative, found.errors.ulp)

@@ -171,7 +171,7 @@ OWN_WAYS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         (f"argmax({_SIGMOID % 'x'}, axes=[1])",),
         "the original moves as far",
     ),
-    "logarithm of what is no normal number": (
+    "logarithm of what is not a normal number": (
         "f32",
         "log(softmax(x, axes=[1]))",
         (

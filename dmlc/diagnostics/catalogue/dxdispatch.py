@@ -4,7 +4,7 @@ from dmlc.diagnostics.code import declare
 
 NO_OPERATOR = declare(
     "E0580",
-    "an operation is no operator of DirectML",
+    "an operation is not an operator of DirectML",
     """A DxDispatch file holds DirectML operators and no others. Operators that were carried through from ONNX
     (`onnx.Name(...)`, or nodes of a model that the language has no operation for) are known by their ONNX schema only.
     """,

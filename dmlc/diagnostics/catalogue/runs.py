@@ -5,7 +5,7 @@ from dmlc.diagnostics.code import declare
 CANNOT_READ = declare(
     "E0420",
     "a file cannot be opened",
-    """The file that the command line names is missing, may not be read, or is no plain file: folders, pipes, sockets
+    """The file that the command line names is missing, may not be read, or is not a plain file: folders, pipes, sockets
     and devices are not read (`-` is stdin). Exit code 2.""",
     example="""
 $ dmlc check haed.dml
@@ -165,7 +165,7 @@ $ dmlc compile head.dml --opset 21
 NOT_YET = declare(
     "E0552",
     "not available yet",
-    """What is asked for is no form that this version writes.""",
+    """What is asked for is not a form that this version writes.""",
     example="""
 program.artifact("hlsl")
 """,
@@ -259,7 +259,7 @@ NOT_VERIFIED = declare(
     "E0563",
     "nothing could be verified",
     """There is no input on which both sides ran and had something to compare: the original itself fails on all of them,
-    or the two have other inputs or outputs. That is no evidence for either verdict.""",
+    or the two have other inputs or outputs. That is not evidence for either verdict.""",
     example="""
 $ dmlc verify broken.onnx fused.onnx
 error[E0563]: not verified: the original runs on none of the inputs

@@ -226,7 +226,7 @@ DOES_NOT_BROADCAST = declare(
     "E0313",
     "shapes do not broadcast",
     """Broadcasting follows NumPy: sizes are compared from the last axis; they must be equal or one of
-    them 1. A symbolic size stretches against another only where it is proved equal or 1.""",
+    them 1. A symbolic size broadcasts against another only where it is proved equal or 1.""",
     example="""
 model m(a: f32[4, 3], b: f32[4]) -> (y) {
     y = a + b
@@ -377,7 +377,7 @@ model m(x: i32[4]) -> (y) {
 DIM_AS_TENSOR = declare(
     "E0330",
     "a dim where a tensor is needed",
-    """Dims are sizes: they stand in shapes and in attributes. They are no tensors to compute with; a mean, say, is
+    """Dims are sizes: they stand in shapes and in attributes. They are not tensors to compute with; a mean, say, is
     reduce_mean and needs no division by the size.""",
     example="""
 model m(x: f32[N, 3]) -> (y) {

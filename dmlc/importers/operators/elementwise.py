@@ -95,7 +95,7 @@ def where(r: Reading) -> Found:
 
 @reads("Clip")
 def clip(r: Reading) -> Found:
-    """Bounds that are no constants of one element are carried. Infinity is no bound; one that is not given is the
+    """Bounds that are not constants of one element are carried. Infinity is not a bound; one that is not given is the
     largest finite number (of f32 before opset 11), as ONNX has it."""
     dtype = r.x.type.dtype
     if not dtype.is_float and not dtype.is_integer:
@@ -116,7 +116,7 @@ def clip(r: Reading) -> Found:
 
 
 def _clip_bound(r: Reading, index: int, name: str, outermost: int | float) -> int | float:
-    """NaN where it is no number that is known here."""
+    """NaN where it is not a number that is known here."""
     if r.opset < 11:
         given = r.attribute(name)
         return math.copysign(float(np.finfo(np.float32).max), outermost) if given is None else float(given.f)

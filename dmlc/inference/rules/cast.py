@@ -17,7 +17,7 @@ from dmlc.ir import DimExpr
 def _wanted(q: Query) -> int:
     to = q.integer("to")
     if to not in TensorProto.DataType.values():
-        raise Fault(f"to is {to}, which is no element type")
+        raise Fault(f"to is {to}, which is not an element type")
     return to
 
 

@@ -153,7 +153,7 @@ class Draft:
         return self.known.constant(name)
 
     def constant(self, index: int, what: str) -> Array | None:
-        """The data of an input; None where it is absent. Raises ``Unmovable`` where it is no constant."""
+        """The data of an input; None where it is absent. Raises ``Unmovable`` where it is not a constant."""
         data = self.known_constant(index)
         if data is None and self.input(index):
             raise Unmovable(f"{what} is computed, and has to be a constant there")

@@ -32,7 +32,7 @@ _STEPS = 6
 @dataclass(slots=True)
 class AccumulationRegion:
     """``products`` are what may overflow before the reduction ``root`` makes it smaller, or before what follows a sum
-    of squares does; ``nodes`` is all that is computed together. A norm overflows late, so that it is no product."""
+    of squares does; ``nodes`` is all that is computed together. A norm overflows late, so that it is not a product."""
 
     root: Node
     products: list[Node] = field(default_factory=list)
@@ -115,8 +115,10 @@ def _difference(value: Value, region: AccumulationRegion) -> None:
 
 
 def _after(root: Node, region: AccumulationRegion) -> bool:
-    """Take in what follows the reduction, up to its last step that is no mere move; whether it makes what would
-    overflow smaller."""
+    """Add the nodes after the reduction, up to the last that is not a layout operation.
+
+    Return whether they make a value that would overflow smaller.
+    """
     found: list[Node] = []
     pending: list[Node] = [root]
     while pending:

@@ -39,7 +39,7 @@ class EinsumFromSum(Rule[_EinsumMatch]):
     def check(self, match: _EinsumMatch, graph: Graph) -> Miss | None:
         product = match.consumed[0]
         if product.operand(0).shape != product.operand(1).shape:
-            return Miss("the product stretches a factor, {0} or {1}", match.shapes)
+            return Miss("the product broadcasts a factor, {0} or {1}", match.shapes)
         if match.root.attributes_as(ReduceAttributes).keepdims:
             return Miss("the sum keeps its axes, and Einsum makes no axes of size 1")
         return used_elsewhere(product.result)

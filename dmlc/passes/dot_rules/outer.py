@@ -1,4 +1,4 @@
-"""A sum over products that stretch both factors is a matrix product."""
+"""A sum over products that broadcast both factors is a matrix product."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _SummedProductMatch(Match):
 
 
 class MatmulFromSum(Rule[_SummedProductMatch]):
-    """reduce_sum(a * b) becomes matmul(a, b) where the product stretches both: it holds rows times columns elements.
+    """reduce_sum(a * b) becomes matmul(a, b) where the product broadcasts both: it holds rows times columns elements.
 
     ``reassociates``. Up to 70 times faster on ONNX Runtime's CPU provider and never slower there, one dispatch less on
     DirectML where no factor needs a transpose; the product is never written.
@@ -40,7 +40,7 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
             return None
         found = _SummedProductMatch(node, (product.node,), product)
         if product.only[0] and product.only[1]:
-            # Further axes of one factor are a batch, along which the other is stretched. The factor whose axis comes
+            # Further axes of one factor are a batch, along which the other is broadcast. The factor whose axis comes
             # first has the rows, so that the result needs no transpose.
             last = (product.only[0][-1], product.only[1][-1])
             found.left = int(last[1] < last[0])

@@ -18,7 +18,7 @@ class _ExpandMatch(Match):
 
 
 class DropExpand(Rule[_ExpandMatch]):
-    """The expand of an operand that the operation stretches anyway goes away.
+    """The expand of an operand that the operation broadcasts anyway goes away.
 
     ``exact``. Only where the result keeps its shape without it; the expand stays for others that use it.
     """

@@ -15,7 +15,7 @@ from dmlc.ops.reduce import (
 from dmlc.passes.later import Later
 
 ReductionBeforeExpand = Later(
-    "dmlc.passes.hoist_rules.stretched:ReductionBeforeExpand", "reduction-before-expand", REDUCTIONS
+    "dmlc.passes.hoist_rules.broadcast:ReductionBeforeExpand", "reduction-before-expand", REDUCTIONS
 )
 ReductionOfConcat = Later("dmlc.passes.hoist_rules.concat:ReductionOfConcat", "reduction-of-concat", REDUCTIONS)
 ReductionOfPad = Later(

@@ -63,7 +63,7 @@ class RisingAfterExtreme(Rule[Split]):
 
     def check(self, match: Split, graph: Graph) -> Miss | None:
         if may_be_empty(graph, match.root.operand(0), match.root.attributes_as(ReduceAttributes).axes):
-            return Miss("the extreme of no elements is no {0} of anything", (match.node.op.name,))
+            return Miss("the extreme of no elements is not a {0} of anything", (match.node.op.name,))
         return self._why_not_ordered(match, graph) or why_not_hoisted(match)
 
     def _why_not_ordered(self, match: Split, graph: Graph) -> Miss | None:

@@ -94,7 +94,7 @@ def _why_no_scale(match: Split) -> Miss | None:
         return Miss("{0} is divided by what is summed", (name,), match.fixed)
     if numbers is None:
         if match.root.op in _POWER:
-            return Miss("{0} is no constant, and its magnitude would take a node more", (name,), match.fixed)
+            return Miss("{0} is not a constant, and its magnitude would take a node more", (name,), match.fixed)
         if match.root.op in _TOTALS and match.root.result.type.dtype is f16:
             return Miss("without {0} the sum of f16 might overflow", (name,), match.fixed)
         return None

@@ -14,7 +14,7 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import Seen, both_ways, root_of, scalar_of, square_of, stretches
+from dmlc.passes.patterns import Seen, both_ways, broadcasts, root_of, scalar_of, square_of
 from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.moves import ones_between
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -76,7 +76,7 @@ def _scale_of(node: Node) -> tuple[Value, float] | None:
     pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
     for inner, other in pairs:
         number = scalar_of(other)
-        if number is None or stretches(other, inner) or not (isfinite(number) and number):
+        if number is None or broadcasts(other, inner) or not (isfinite(number) and number):
             continue
         return inner, float(number) if node.op is MUL else 1 / float(number)
     return None

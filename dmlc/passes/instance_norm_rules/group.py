@@ -46,7 +46,7 @@ def _why_no_groups(match: Match) -> Miss | None:
         return Miss("the second reshape does not undo the first")
     count, groups = channels(x), channels(grouped)
     if not count or not groups or count % groups:
-        return Miss("{0} are no groups of the channels of {1}", (grouped.type, x.type))
+        return Miss("{0} are not groups of the channels of {1}", (grouped.type, x.type))
     if grouped.shape[0] != x.shape[0]:
         return Miss("the groups of {0} mix the batch of {1}", (grouped.type, x.type))
     return used_outside(match.consumed, match.root)

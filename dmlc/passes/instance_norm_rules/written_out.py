@@ -29,7 +29,7 @@ class _InstanceNorm(NormRule):
         if miss is not None:
             return miss
         if not average.stands_in_place or match.x is None:
-            return Miss("the mean stretches along another axis, or what is divided is something else", (), average.x)
+            return Miss("the mean broadcasts along another axis, or what is divided is something else", (), average.x)
         axis = _channel_axis(match)
         if axis is None:
             text = "it is over axes {0} of {1}, not over all but the first and that of the channels"

@@ -87,13 +87,13 @@ class _AbsorbAffine(Rule[AffineMatch]):
             if miss is not None:
                 return miss
         if match.root.result.shape != (match.path[-1] if match.path else norm).result.shape:
-            return Miss("it stretches {0}", (norm.result.type,), other)
+            return Miss("it broadcasts {0}", (norm.result.type,), other)
         axis, group = _group(norm)
         if not all(isinstance(d, int) for d in group):
             return Miss("the normalized sizes [{0}] are not known", (", ".join(map(str, group)),), norm.operand(0))
         for value in norm.operands[1:]:
             if value is not None and value.shape != group:
-                return Miss("{0} is stretched by the normalization already", (value.type,), value)
+                return Miss("{0} is broadcast by the normalization already", (value.type,), value)
         have = norm.operands[self.place] if len(norm.operands) > self.place else None
         if have is not None and not self._is_neutral(have) and None in (constant_of(have), constant_of(other)):
             return Miss("it has one already, and not both are constants", (), have)

@@ -84,7 +84,7 @@ class NormRule(Rule[Norm]):
         if miss is not None:
             return miss
         if not average.stands_in_place:
-            return Miss("keepdims=false: the deviation stretches along another axis than it was taken", (), average.x)
+            return Miss("keepdims=false: the deviation broadcasts along another axis than it was taken", (), average.x)
         if match.x is None:
             return Miss("what is divided by the deviation is not {0}", (self._wanted(deviation),), average.x)
         assert match.dtype is not None

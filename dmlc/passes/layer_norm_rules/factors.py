@@ -8,7 +8,7 @@ from dataclasses import field
 from dmlc.ir import Node, Value
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.elementwise import RECIPROCAL
-from dmlc.passes.patterns import made_by, scalar_of, stretches
+from dmlc.passes.patterns import broadcasts, made_by, scalar_of
 from dmlc.records import dataclass
 
 #: Products of more factors than these are not of the kind that is looked for.
@@ -50,7 +50,7 @@ def factors_of(root: Node) -> Factors | None:
             inner = made_by(value, MUL, DIV, RECIPROCAL)
             if inner is not None and value.is_used_once and len(set(inner.operands)) == len(inner.operands):
                 pending.append((inner, upper, side))
-            elif not (scalar_of(value) == 1 and not stretches(value, root.result)):
+            elif not (scalar_of(value) == 1 and not broadcasts(value, root.result)):
                 (out.above if upper else out.below).append(value)
                 out.sides.setdefault(value, set()).add(side)
         if len(out.nodes) > _MOST:

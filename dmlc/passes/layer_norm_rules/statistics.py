@@ -13,6 +13,7 @@ from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 from dmlc.passes.patterns import (
     Seen,
     both_ways,
+    broadcasts,
     difference_of,
     inverse_root_of,
     made_by,
@@ -21,7 +22,6 @@ from dmlc.passes.patterns import (
     root_of,
     scalar_of,
     square_of,
-    stretches,
     through_cast,
 )
 from dmlc.passes.rewrite import Miss
@@ -74,7 +74,7 @@ def bare(value: Value) -> Value:
 def average_of(value: Value, seen: Seen, *, squared: bool) -> Average | None:
     """The mean or scaled sum that the value is; with ``squared`` that of squares, and ``x`` is what is squared."""
     mine: Seen = []
-    value, factor = _scaled(_unstretched(through_cast(value, mine), mine), mine)
+    value, factor = _scaled(_without_expand(through_cast(value, mine), mine), mine)
     ops = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE) if squared else (REDUCE_MEAN, REDUCE_SUM)
     found = reduction_of(through_cast(value, mine), mine, *ops)
     if found is None:
@@ -92,7 +92,7 @@ def average_of(value: Value, seen: Seen, *, squared: bool) -> Average | None:
     return Average(x, found.axes, found.keepdims, excess)
 
 
-def _unstretched(value: Value, seen: Seen) -> Value:
+def _without_expand(value: Value, seen: Seen) -> Value:
     """Return the operand of an expand, since the users broadcast it anyway; shapes are compared by the rules."""
     node = made_by(value, EXPAND)
     if node is None or node.result.type.rank != node.operand(0).type.rank:
@@ -114,7 +114,7 @@ def _scaled(value: Value, seen: Seen) -> tuple[Value, float]:
     pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
     for inner, other in pairs:
         number = scalar_of(other)
-        if number is not None and not stretches(other, inner) and (node.op is MUL or number != 0):
+        if number is not None and not broadcasts(other, inner) and (node.op is MUL or number != 0):
             seen.append(node)
             return inner, float(number) if node.op is MUL else 1 / float(number)
     return value, 1.0
@@ -247,7 +247,7 @@ _VARIABLE = Miss("epsilon is not a constant, and the fused operator takes a numb
 def deviation_of(value: Value, seen: Seen, *, inverse: bool) -> Deviation | None:
     """``sqrt(mean of squares + epsilon)``, or one over it, in any spelling."""
     mine: Seen = []
-    inner = through_cast(_unstretched(value, mine), mine)
+    inner = through_cast(_without_expand(value, mine), mine)
     under = inverse_root_of(inner, mine) if inverse else root_of(inner, mine)
     if under is None:
         return None if inverse else _epsilon_outside(inner)

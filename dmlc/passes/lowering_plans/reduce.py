@@ -28,7 +28,7 @@ _PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
 #: A row of a sum is added in parts of four times its root, but of no fewer and no more elements than these; their sums
 #: in parts of about so many.
 _ROW, _MOST_ROW, _FEW = 256, 512, 64
-#: Up to this length a row is no long one.
+#: Up to this length a row is not a long one.
 _LONG = 512
 #: A very long row is taken as this many blocks, of no more and no fewer elements than these.
 _BLOCKS, _LEAST_BLOCK, _MOST_BLOCK = 32, 1024, 16384
@@ -275,7 +275,7 @@ class ReduceForPool(ReduceOnesToo):
     rewrite_class: ClassVar[str] = EXACT
 
     def why_not(self, node: Node) -> str | None:
-        return None if _is_pool(node) else "it is no pooling"
+        return None if _is_pool(node) else "it is not a pooling"
 
 
 class ReduceInnerFirst(_SplitReduction):

@@ -13,7 +13,7 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.patterns import both_ways, made_by, scalar_of, stretches
+from dmlc.passes.patterns import both_ways, broadcasts, made_by, scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
@@ -113,7 +113,7 @@ class SumFromMean(_Scaled):
             return None
         for value, other in both_ways(node):
             inner, number = made_by(value, REDUCE_MEAN), scalar_of(other)
-            if inner is not None and number is not None and not stretches(other, value):
+            if inner is not None and number is not None and not broadcasts(other, value):
                 return _ScaledReductionMatch(node, (inner,), float(number), node)
         return None
 
@@ -121,14 +121,14 @@ class SumFromMean(_Scaled):
 def _scaled(node: Node) -> tuple[Value, float] | None:
     """``(x, n)`` where the node is ``x / n``, ``(x, 1 / n)`` where it is ``x * (1 / n)`` for a whole number n.
 
-    The constant stretches nothing. A sum times another factor is not a mean.
+    The constant broadcasts nothing. A sum times another factor is not a mean.
     """
     if not node.result.type.dtype.is_float:
         return None
     pairs = [(node.operand(0), node.operand(1))] if node.op is DIV else list(both_ways(node))
     for value, other in pairs:
         number, tensor = scalar_of(other), constant_of(other)
-        if not number or tensor is None or constant_of(value) is not None or stretches(other, value):
+        if not number or tensor is None or constant_of(value) is not None or broadcasts(other, value):
             continue
         if node.op is DIV or _count(float(number), tensor.dtype):
             return value, float(number)

@@ -1,4 +1,4 @@
-"""A reduction over axes that an expand stretched does what it does to equal elements."""
+"""A reduction over axes that an expand broadcast does what it does to equal elements."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _ADDING = frozenset((REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE))
 
 @dataclass(slots=True, eq=False)
 class _ReducedExpandMatch(Match):
-    """``axes`` of the expand's operand that are reduced, ``stretched`` the sizes that its equal elements had.
+    """``axes`` of the expand's operand that are reduced, ``broadcast`` the sizes that its equal elements had.
 
-    ``kept`` is a stretched axis that is not reduced.
+    ``kept`` is a broadcast axis that is not reduced.
     """
 
     axes: tuple[int, ...] = ()
-    stretched: Shape = ()
+    broadcast: Shape = ()
     kept: int | None = None
 
 
@@ -56,26 +56,26 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
         old, new = inner.operand(0).shape, inner.result.shape
         offset = len(new) - len(old)
         found = _ReducedExpandMatch(node, (inner,), tuple([a - offset for a in axes if a >= offset]))
-        stretched = []
+        broadcast = []
         for axis, size in enumerate(new):
             if axis >= offset and old[axis - offset] == size:
                 continue
             if axis in axes:
-                stretched.append(size)
+                broadcast.append(size)
             elif not is_unit(graph, size):
                 found.kept = axis
-        found.stretched = tuple(stretched)
-        return found if stretched else None
+        found.broadcast = tuple(broadcast)
+        return found if broadcast else None
 
     def check(self, match: _ReducedExpandMatch, graph: Graph) -> Miss | None:
         root = match.root
         dtype = root.result.type.dtype
         if match.kept is not None:
-            return Miss("axis {0} is stretched too and stays", (match.kept,))
-        if any(graph.dims.interval(d)[0] < 1 for d in match.stretched):
-            return Miss("the stretched axes {0} may have no element", (list(map(str, match.stretched)),))
+            return Miss("axis {0} is broadcast too and stays", (match.kept,))
+        if any(graph.dims.interval(d)[0] < 1 for d in match.broadcast):
+            return Miss("the broadcast axes {0} may have no element", (list(map(str, match.broadcast)),))
         if root.op in _ADDING:
-            count = product(match.stretched)
+            count = product(match.broadcast)
             if not isinstance(count, int):
                 return Miss("how many equal elements are added is not known while compiling: {0}", (count,))
             if count > (int(dtype.highest) if dtype.is_integer else 2 ** (1 + np.finfo(dtype.numpy).nmant)):
@@ -101,5 +101,5 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
             value = reshape_ones(rewriter, value, root.result.shape)
         if root.op not in _ADDING:
             return [value]
-        count = np.asarray(product(match.stretched), value.type.dtype.numpy)
+        count = np.asarray(product(match.broadcast), value.type.dtype.numpy)
         return [rewriter.add(MUL, [value, rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(count)))])]

@@ -43,7 +43,7 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
         if self.max_rank is not None and len(old) > self.max_rank:
             return None
         if all(is_unit(graph, new[a]) for a in axes):
-            return None  # which is no reduction
+            return None  # which is not a reduction
         found = segments(graph, old, new)
         if found is None:
             return _ReducedReshapeMatch(node, (inner,))

@@ -58,7 +58,7 @@ class MergeNested(Rule[Nested]):
             if miss is not None:
                 return miss
         if (outer, inner) not in MERGES:
-            return Miss(_WHY_NOT.get((outer, inner), "{0} of {1} is no single reduction"), (outer.name, inner.name))
+            return Miss(_WHY_NOT.get((outer, inner), "{0} of {1} is not a single reduction"), (outer.name, inner.name))
         if outer is REDUCE_MEAN and match.root.result.type.dtype.is_integer:
             return Miss("integer means truncate, so the mean of means may differ from the mean")
         return None

@@ -93,7 +93,7 @@ class MergeElementwise(MergeAxes):
         return a.op_type in _ELEMENTWISE and not a.domain and not a.unplain and len(node.results) == 1 and typed
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
-        """Neighbours along which each operand has all elements, or stretches over both."""
+        """Neighbours along which each operand has all elements, or broadcasts over both."""
         shape = node.result.shape
         operands = [_aligned(v.shape, len(shape)) for v in node.operands if v is not None]
         runs: list[list[int]] = []
@@ -161,7 +161,7 @@ def _own_axes(node: Node) -> frozenset[int]:
 
 
 def _fate(own: Dim, size: Dim, axis: int) -> int:
-    """0 where an operand stretches, -1 where it has all elements; a size that is only proved equal stands alone."""
+    """0 where an operand broadcasts, -1 where it has all elements; a size that is only proved equal stands alone."""
     return -1 if own == size else 0 if own == 1 else axis + 1
 
 

@@ -32,7 +32,7 @@ def negation_of(value: Value, seen: Seen) -> Value | None:
     if node is None:
         return None
     x = node.operand(0) if node.op is NEG else _negated(node)
-    if x is None or x.type != value.type:  # a constant of many axes would stretch it
+    if x is None or x.type != value.type:  # a constant of many axes would broadcast it
         return None
     seen.append(node)
     return x

@@ -130,7 +130,7 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
     def check(self, match: _Shifted, graph: Graph) -> Miss | None:
         assert match.x is not None
         if match.x.shape != match.root.result.shape:
-            return Miss("{0} is stretched", (match.x.type,), match.x)
+            return Miss("{0} is broadcast", (match.x.type,), match.x)
         axes = match.root.attributes_as(SoftmaxAttributes).axes
         outside = used_outside(match.consumed, match.root)
         return outside or self.count.no_gain(match, match.root.op, match.x, axes, graph)

@@ -42,7 +42,7 @@ class _BetweenMoves(Rule[_Between]):
     def check(self, match: _Between, graph: Graph) -> Miss | None:
         middle, first = match.consumed
         if match.axes is None:
-            return Miss("the groups of {0} are no axes of {1}", (middle.op.name, first.operand(0).type))
+            return Miss("the groups of {0} are not axes of {1}", (middle.op.name, first.operand(0).type))
         if middle.op is HARDMAX and list(match.axes) != sorted(match.axes):
             return Miss("the first maximum is looked for in the order {0} of the axes", (list(match.axes),))
         axes, more = tuple(sorted(match.axes)), int(self.moves_on(match))

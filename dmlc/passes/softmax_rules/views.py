@@ -156,8 +156,8 @@ def _is_or_abs(value: Value, x: Value) -> bool:
 
 def is_in_place(found: MatchedReduction, value: Value) -> bool:
     """Return whether the value has each result of the reduction at its axes: kept there, or broadcast from there."""
-    stretched = made_by(value, EXPAND)
-    return (value if stretched is None else stretched.operand(0)).shape == found.kept
+    broadcast = made_by(value, EXPAND)
+    return (value if broadcast is None else broadcast.operand(0)).shape == found.kept
 
 
 def placed(value: Value, *ops: Operation) -> MatchedReduction | None:
@@ -212,13 +212,13 @@ def _plain(value: Value, seen: Seen) -> LogSumExpParts | None:
         return LogSumExpParts(node.operand(0), axes, True) if axes else None
     total = _log_of_sum(value)
     powers = made_by(total.x, EXP) if total is not None else None
-    if total is None or powers is None or _stretches(total):
+    if total is None or powers is None or _broadcasts(total):
         return None
     seen.extend((*total.nodes, powers))
     return LogSumExpParts(powers.operand(0), total.axes, False)
 
 
-def _stretches(found: MatchedReduction) -> bool:
+def _broadcasts(found: MatchedReduction) -> bool:
     return any(node.op is EXPAND for node in found.path)
 
 
@@ -233,7 +233,7 @@ def _shifted(node: Node, seen: Seen) -> LogSumExpParts | None:
             continue
         x = parts[0]
         peak = placed(parts[1], REDUCE_MAX)
-        if peak is None or _stretches(again):
+        if peak is None or _broadcasts(again):
             continue
         if not (peak.x is again.x is x and peak.axes == again.axes == inner.axes):
             continue

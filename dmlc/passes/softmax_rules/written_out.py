@@ -47,7 +47,7 @@ class WrittenOut(Rule[_SoftmaxMatch]):
             return Miss(match.why_not)
         assert match.x is not None
         if match.x.shape != match.root.result.shape:
-            return Miss("{0} is stretched", (match.x.type,), match.x)
+            return Miss("{0} is broadcast", (match.x.type,), match.x)
         op = _becomes(match.root)
         return used_outside(match.consumed, match.root) or self.count.no_gain(match, op, match.x, match.axes, graph)
 

@@ -127,7 +127,10 @@ class Caller(Evaluator):
         if len(expr.callee) > 1:
             near = f"operators of ONNX are called as onnx.{expr.callee[-1].text}(...)"
         elif name == "load":
-            message, near = "load is no operation", 'it stands alone in a const line: const w: f32[4] = load("w.npy")'
+            message, near = (
+                "load is not an operation",
+                'it stands alone in a const line: const w: f32[4] = load("w.npy")',
+            )
         elif name == "onnx":
             near = "operators of ONNX are called as onnx.Name(...)"
         elif name in _SIGNS:

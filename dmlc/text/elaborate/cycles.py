@@ -68,7 +68,7 @@ def unfolded(model: tree.Model, defs: Mapping[str, tree.Def], cyclic: frozenset[
 
 
 def _node_count(expr: tree.Expr) -> int:
-    """The nodes that an expression makes beside its parts, where it is no arithmetic of numbers."""
+    """The nodes that an expression makes beside its parts, where it is not arithmetic of numbers."""
     if isinstance(expr, tree.Infix):
         return len(expr.rest)
     if isinstance(expr, tree.Power):

@@ -44,7 +44,7 @@ def _size(value: Any, expr: tree.Expr) -> Dim:
         raise fail(codes.WRONG_SIZE, "a size is an integer or a dim", Label(expr.span), help=help)
     if not 0 <= value <= _MAX_SIZE:
         help = "a size is 0 or more, and fits 64 bits"
-        raise fail(codes.WRONG_SIZE, f"{value} is no size", Label(expr.span), help=help)
+        raise fail(codes.WRONG_SIZE, f"{value} is not a size", Label(expr.span), help=help)
     return value
 
 

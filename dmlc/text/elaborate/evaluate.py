@@ -44,7 +44,7 @@ _SPELLED = {
 }
 #: What operators compute while compiling.
 PLAIN = (bool, int, float, DimExpr)
-#: A constant with more elements is no list of an attribute.
+#: A constant with more elements is not a list of an attribute.
 _MAX_LIST = 4096
 
 
@@ -143,7 +143,7 @@ class Evaluator:
 
     def size_name(self, expr: tree.Name) -> DimExpr:
         if not expr.quoted and (expr.text in LITERALS or expr.text == "_"):
-            raise self.frame.fail(codes.WRONG_SIZE, f"{expr.text} is no size", expr.span, help="name a dim")
+            raise self.frame.fail(codes.WRONG_SIZE, f"{expr.text} is not a size", expr.span, help="name a dim")
         return symbol(expr.text)
 
     def unknown(self, expr: tree.Name) -> DmlcError:
@@ -169,7 +169,7 @@ class Evaluator:
 
     def list_of(self, expr: tree.ListOf, asked: Asked) -> Asking:
         if asked is Asked.SIZE:
-            raise self.frame.fail(codes.WRONG_SIZE, "a list is no size", expr.span)
+            raise self.frame.fail(codes.WRONG_SIZE, "a list is not a size", expr.span)
         out: list[Any] = []
         for item in expr.items:
             value = yield self.evaluate(item, Asked.KNOWN if asked is Asked.OPERAND else asked)
@@ -240,7 +240,7 @@ class Evaluator:
         if asked is Asked.FREE:
             return tensor.array
         if tensor.array.size > _MAX_LIST:
-            raise self.frame.fail(codes.NOT_KNOWN, f"a const of {tensor.array.size} elements is no list", place.span)
+            raise self.frame.fail(codes.NOT_KNOWN, f"a const of {tensor.array.size} elements is not a list", place.span)
         return tensor.array.tolist()
 
     def single(self, found: Any, place: Place) -> Any:

@@ -18,7 +18,7 @@ from dmlc.ops.attributes import show
 
 Known: TypeAlias = bool | int | float | DimExpr
 
-#: Integers of more bits than this are no intermediate result of anything.
+#: Integers of more bits than this are not an intermediate result of anything.
 _MAX_BITS = 128
 #: A size with a longer text than this was hardly meant.
 _MAX_DIM_TEXT = 400
@@ -139,7 +139,7 @@ def _dims(sign: str, a: Known, b: Known) -> Known:
     """Sizes: ``+ - * //`` of integers and dims."""
     for place, x in enumerate((a, b)):
         if isinstance(x, bool) or not isinstance(x, (int, DimExpr)):
-            raise _wrong(codes.WRONG_SIZE, f"{show(x)} is no part of a size", place, "sizes are integers and dims")
+            raise _wrong(codes.WRONG_SIZE, f"{show(x)} is not part of a size", place, "sizes are integers and dims")
     assert not isinstance(a, float)
     assert not isinstance(b, float)
     if sign == "//":

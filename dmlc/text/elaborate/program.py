@@ -100,7 +100,7 @@ class _File:
     # --- names
 
     def once(self, what: str, names: Iterable[tree.Name]) -> None:
-        """Each name stands for one thing of its kind. Notes E0204, and E0205 for what is no name."""
+        """Each name stands for one thing of its kind. Notes E0204, and E0205 for what is not a name."""
         seen: dict[str, Span] = {}
         for name in names:
             reserved = RESERVED if what == "def" else {*LITERALS, "_"}

@@ -14,7 +14,7 @@ from dmlc.text.syntax.tokens import Token
 
 
 def format_source(source: Source, limits: Limits = DEFAULTS) -> str:
-    """The program in canonical layout, ending in one newline. Raises ``DmlcError`` E01 where it is no program.
+    """The program in canonical layout, ending in one newline. Raises ``DmlcError`` E01 where it is not a program.
 
     Comments and single blank lines stay; the syntax tree is the same; formatting twice changes nothing.
     """

@@ -23,7 +23,7 @@ _ENDS_OPERAND = frozenset({"NAME", "NUMBER", "STRING", "RPAR", "RSQB"})
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """An item of a bracket, or a stretch of a statement between pipes."""
+    """An item of a bracket, or the part of a statement between pipes."""
 
     nodes: list[Node] = field(default_factory=list)
     before: list[str] = field(default_factory=list)  # comments on lines of their own
@@ -94,7 +94,7 @@ class _Reader:
         self.index = 0
 
     def statement(self) -> list[Part]:
-        """The stretches between the pipes; each but the first begins with its pipe."""
+        """Return the parts between the pipes; each but the first begins with its pipe."""
         stack: list[tuple[Bracket, Part]] = []
         out = [Part()]
         part = out[0]

@@ -92,7 +92,7 @@ def string(token: Token) -> String:
             else:
                 help = "a backslash is written \\\\; in the paths of load, write /"
                 label = Label(token.span)
-                raise SyntaxProblem(Diagnostic(codes.ESCAPE, f"\\{piece[0]} is no escape", (label,), help))
+                raise SyntaxProblem(Diagnostic(codes.ESCAPE, f"\\{piece[0]} is not an escape", (label,), help))
         text = "".join(out)
     return String(text, token.span)
 

@@ -19,7 +19,7 @@ from dmlc.records import dataclass, unguarded
 @unguarded
 @dataclass(frozen=True, slots=True)
 class Token(Span):
-    """``type`` is the terminal's name. As a place it equals any other of the same stretch."""
+    """``type`` is the terminal's name. As a location it equals any other of the same range."""
 
     start_pos: ClassVar[None] = None  # Lark copies both to the end of the text
     end_pos: ClassVar[None] = None

@@ -41,7 +41,7 @@ class Machine:
     """``load`` gives the array of a file beside the JSON; ``run`` gives what ``writeFile`` writes, by path."""
 
     def __init__(self, text: str, load: Callable[[str], Array]) -> None:
-        root = json.loads(text, parse_constant=lambda word: need(False, f"{word} is no JSON"))
+        root = json.loads(text, parse_constant=lambda word: need(False, f"{word} is not JSON"))
         need(set(root) == {"resources", "dispatchables", "commands"}, "members of the root")
         self.types: dict[str, str] = {}
         self.buffers: dict[str, bytearray] = {}

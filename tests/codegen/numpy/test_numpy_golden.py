@@ -38,7 +38,7 @@ def test_detection_head_agrees_with_the_reference() -> None:
 
 def test_nearest_neighbours_agrees_with_the_reference() -> None:
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 12, 30).astype(np.uint32)  # 10 and 11 are no class: they get no vote
+    labels = rng.integers(0, 12, 30).astype(np.uint32)  # 10 and 11 are not classes: they get no vote
     known = rng.integers(0, 17, (30, 64)).astype(np.float32)
     images = rng.integers(0, 17, (4, 64)).astype(np.uint8)
     check(GOLDEN["nearest_neighbours"](), images, known, labels, np.array([3, 2, 2, 1, 1], np.int32))

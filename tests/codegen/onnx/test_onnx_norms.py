@@ -87,7 +87,7 @@ def test_several_axes(op: Any) -> None:
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
-def test_a_scale_that_must_be_stretched_is_written_in_parts(op: Any) -> None:
+def test_a_scale_that_must_be_broadcast_is_written_in_parts(op: Any) -> None:
     """DirectML wants the sizes of the normalized axes, and ONNX Runtime wanted them too before 1.2x."""
     found = compare(build(op, group=(1,)), "directml", 21, feeds(f32, group=(1,)))
     assert "Mul" in found

@@ -14,15 +14,15 @@ from dmlc.records import dataclass
 
 @dataclass(slots=True, eq=False)
 class _BroadcastMatch(Match):
-    """``shape`` is what the operand is stretched to before: only the reduced axes."""
+    """``shape`` is what the operand is broadcast to before: only the reduced axes."""
 
     shape: Shape = ()
 
 
 class ReductionBeforeExpand(Rule[_BroadcastMatch]):
-    """reduce_sum(expand(x)) becomes expand(reduce_sum(x)), where axes are stretched that are not reduced.
+    """reduce_sum(expand(x)) becomes expand(reduce_sum(x)), where axes are broadcast that are not reduced.
 
-    ``exact``: equal groups have equal results. What is stretched along reduced axes is so before, and
+    ``exact``: equal groups have equal results. What is broadcast along reduced axes is so before, and
     ``reduction-of-expand`` takes that away.
     """
 
@@ -42,7 +42,7 @@ class ReductionBeforeExpand(Rule[_BroadcastMatch]):
         offset = len(match.shape) - x.type.rank
         own = [a for a in axes if a >= offset and x.shape[a - offset] == match.shape[a] != 1]
         if own and any(a not in own and match.shape[a] != 1 for a in axes):
-            return Miss("axes {0} are reduced beside stretched ones: that would be one node more", (own,))
+            return Miss("axes {0} are reduced beside broadcast ones: that would be one node more", (own,))
         return used_elsewhere(inner.result)
 
     def build(self, match: _BroadcastMatch, rewriter: Rewriter) -> Sequence[Value]:

@@ -1,0 +1,105 @@
+"""Docstrings start with a noun or a verb, each thing has one word, and each class a name of its own."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import dmlc
+
+PACKAGE = Path(dmlc.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+STUBS = sorted(PACKAGE.rglob("*.pyi"))
+#: A docstring that starts with one of these has to be decoded: its subject or verb comes late.
+LATE_START = re.compile(r"(what|whether|that|those|which|of|where|who|whose|how|why|when)\b", re.IGNORECASE)
+#: Words that must not come back, each with the word to write instead. A quoted word is a name of ONNX.
+REPLACED = {
+    r"(?<![\"`])\bstretch\w*(?![\"`])": "broadcast",
+    r"\b(room|house)s?\b": "layer, package, memory",
+    r"\bdoors?\b": "public function, entry point",
+    r"\bstrangers?\b": "new user, reviewer",
+    r"\b(knowers?|judges?)\b": "provider, comparison",
+    r"(?<!\bthere )\b(is|are) no (?!(long|larg|small|short|dear|round|bett)er\b|more\b|less\b|such\b)[a-z`{]": "is not",
+}
+#: Names that several modules give to a class: public names of the builder or the API beside those of the graph or of
+#: the syntax tree that they stand for.
+SHARED_NAMES = {"Graph", "Program", "Tensor"}
+
+
+def docstrings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the docstring of a module and of each class and function in it."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            found = ast.get_docstring(node)
+            if found:
+                yield getattr(node, "name", "module"), found
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and text of each comment, and of each string with a space: docstrings, messages, help."""
+    strings = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT or (token.type in strings and " " in token.string):
+            yield token.start[0], " ".join(token.string.split())
+
+
+def late_starts(text: str) -> list[str]:
+    return [f"{name}: {found.splitlines()[0]}" for name, found in docstrings(text) if LATE_START.match(found)]
+
+
+def replaced_words(text: str) -> list[str]:
+    return [
+        f"line {line}: {match[0]!r}, write: {instead}"
+        for line, found in prose(text)
+        for pattern, instead in REPLACED.items()
+        for match in re.finditer(pattern, found, re.IGNORECASE)
+    ]
+
+
+@pytest.mark.parametrize("check", [late_starts, replaced_words])
+def test_words_of_the_package(check: Callable[[str], list[str]]) -> None:
+    found = {path: check(path.read_text(encoding="utf-8")) for path in (*MODULES, *STUBS)}
+    assert not {path.relative_to(PACKAGE).as_posix(): wrong for path, wrong in found.items() if wrong}
+
+
+def test_classes_have_names_of_their_own() -> None:
+    defined: dict[str, set[str]] = defaultdict(set)
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name.lstrip("_")].add(path.relative_to(PACKAGE).as_posix())
+    assert {name: sorted(places) for name, places in defined.items() if len(places) > 1}.keys() == SHARED_NAMES
+
+
+@pytest.mark.parametrize("word", ["What", "Whether", "That", "Those", "Which", "Of", "Where", "How", "Why"])
+def test_a_late_start_is_found(word: str) -> None:
+    assert late_starts(f'def f():\n    """{word} comes out."""\n') == [f"f: {word} comes out."]
+    assert not late_starts('class A:\n    """Return whether it is so."""\n\n\nclass B:\n    """Offset of a row."""\n')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# the axis is stretched",
+        'm = "a list is no size"',
+        'm = f"{x} are no axes"',
+        'def f():\n    """The lowest\n    room of all."""',
+    ],
+)
+def test_a_replaced_word_is_found(line: str) -> None:
+    assert len(replaced_words(line)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['m = "there is no axis"', 'm = "the copy is no longer read"', 'policy = "stretch"', "stretched = 1", 'x = "no"'],
+)
+def test_other_uses_are_allowed(line: str) -> None:
+    assert not replaced_words(line)

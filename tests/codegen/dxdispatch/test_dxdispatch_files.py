@@ -222,6 +222,30 @@ def test_feature_levels() -> None:
     assert "feature level 5.0 has it" in refused(sums, feature_level="4.1").diagnostics[0].help
 
 
+@pytest.mark.parametrize("level", ["6.4", "5.2", "5.1", "5.0", "4.1", "4.0", "3.1", "3.0", "2.1"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_scale_and_bias_of_layer_norm_at_each_feature_level(level: str, bias: bool, axis: int) -> None:
+    """Before 5.2 both tensors come together; before 4.0 the channel axis has its whole size in both."""
+    own = f"f32[{', '.join(map(str, (3, 4, 5)[axis - 1 :]))}]"
+    operands = f"s: {own}, b: {own}" if bias else f"s: {own}"
+    names = "s, b" if bias else "s"
+    text = f"model m(x: f32[2, 3, 4, 5], {operands}) -> (y) {{\n    return layer_norm(x, {names}, axis={axis})\n}}"
+    check(text, feature_level=level)
+    (row,) = document(text, feature_level=level)["dispatchables"].values()
+    older = tuple(map(int, level.split(".")))
+    assert ("BiasTensor" in row["desc"]) == (bias or older < (5, 2))
+    for name in ("ScaleTensor", "BiasTensor"):
+        if name in row["desc"] and older < (4, 0):
+            assert row["desc"][name]["Sizes"][1] == 3
+
+
+def test_scales_of_fewer_axes_at_old_feature_levels() -> None:
+    for own in ("5", "1", "1, 5", "4, 1"):
+        text = f"model m(x: f16[2, 3, 4, 5], s: f16[{own}]) -> (y) {{\n    return layer_norm(x, s, axis=2)\n}}"
+        check(text, feature_level="3.0")
+
+
 def test_the_machine_refuses() -> None:
     """The interpreter is not one that takes anything."""
     text = (

@@ -7,6 +7,10 @@ from dmlc.codegen.dxdispatch.lowerings.select import over_axes
 from dmlc.codegen.dxdispatch.view import BufferView
 from dmlc.ir.dtype import bool_
 from dmlc.ops import normalize
+from dmlc.targets.directml import level_key
+
+#: Scale and bias come both or not at all before this feature level (page of DML_MEAN_VARIANCE_NORMALIZATION1).
+_SCALE_ALONE = "5.2"
 
 
 @lowers(normalize.SOFTMAX)
@@ -37,15 +41,20 @@ def _mean_variance_norm(c: DispatchCall) -> BufferView:
 
 @lowers(normalize.LAYER_NORM, normalize.RMS_NORM)
 def _affine_norm(c: DispatchCall) -> BufferView:
-    """Scale and bias keep their sizes of 1. The operator that leaves the mean out is for RMS only."""
+    """Scale and bias are broadcast by strides: before feature level 4.0, a size of 1 does not broadcast on every axis.
+
+    MEAN_VARIANCE_NORMALIZATION2, which can leave the mean out, is for RMS only.
+    """
     x, a = c.view(), c.attributes
     tensors = {"InputTensor": x}
     for i, name in enumerate(("ScaleTensor", "BiasTensor"), 1):
         if i < len(c.node.operands) and c.node.operands[i] is not None:
-            tensors[name] = c.view(i).padded(x.rank)
+            tensors[name] = c.view(i).broadcast(x.sizes)
     out = c.build.new(x.dtype, x.sizes)
     axes = list(range(a.axis, x.rank))
     rms = c.node.op is normalize.RMS_NORM
+    if not rms and level_key(c.build.level) < level_key(_SCALE_ALONE):
+        tensors.setdefault("BiasTensor", c.build.scalar(0, x.dtype).broadcast(x.sizes))
     c.build.call(
         f"MEAN_VARIANCE_NORMALIZATION{2 if rms else 1}",
         **tensors,

@@ -13,7 +13,7 @@ from typing import Any
 from dmlc import __version__, api
 from dmlc.cli.bench_view import Benchmark, BenchRow, benchmark_json, benchmark_text
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.inputs import add_inputs, given_inputs, made_up
+from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source, open_source
 from dmlc.runtime import bench, bench_nodes
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     source = open_source(args)
     with console.progress(args.source) as progress:
         program = compile_source(args, source=source, progress=progress)
-        feeds: dict[str, Any] = {**made_up(args, program), **given}
+        feeds: dict[str, Any] = feeds_of(args, given, program)
         sizes = bench.fed_sizes(api.emitted(program, "onnx"), feeds, program.source_model)
         if sizes:  # with open sizes DirectML fuses nothing
             args.bind = [*args.bind, *sizes.items()]

@@ -11,7 +11,9 @@ from dmlc.cli.console import UsageError
 from dmlc.cli.options import limits_of
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array
+from dmlc.ir.dtype import bool_
 from dmlc.runtime import files
+from dmlc.runtime.feeds import truth_values
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +56,14 @@ def _load(name: str, place: str, limits: Limits) -> Array:
     return files.load_array(Path(place), None, name, limits)
 
 
-def made_up(args: argparse.Namespace, program: api.Program) -> dict[str, Array]:
+def feeds_of(args: argparse.Namespace, given: dict[str, Array], program: api.Program) -> dict[str, Array]:
+    """The arrays of ``--random`` and, before them, of ``--input``; bytes of 0 and 1 as bools where the program takes
+    bools. Raises ``DmlcError`` E0427."""
+    bools = {name for name, type_ in program.signature.inputs if type_.dtype is bool_}
+    read = {name: truth_values(array) if name in bools else array for name, array in given.items()}
+    return {**_made_up(args, program), **read}
+
+
+def _made_up(args: argparse.Namespace, program: api.Program) -> dict[str, Array]:
     """The arrays of ``--random`` by name; none where it is not asked for. Raises ``DmlcError`` E0427."""
     return {} if args.random is None else program.random_feeds(args.random)

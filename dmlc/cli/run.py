@@ -15,7 +15,7 @@ import numpy as np
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError, table
-from dmlc.cli.inputs import add_inputs, given_inputs, made_up
+from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source
 from dmlc.ir import Array, TensorType, as_dtype
@@ -42,10 +42,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
     with console.progress(args.source) as progress:
         program = compile_source(args, for_numpy=args.backend in ("numpy", "reference"), progress=progress)
     console.warn(program.diagnostics)
-    feeds = made_up(args, program)
+    feeds = feeds_of(args, given, program)
     backend = args.backend or program.default_backend()
     start = time.perf_counter()
-    outputs = program.run({**feeds, **given}, backend=backend)
+    outputs = program.run(feeds, backend=backend)
     console.detail(f"first run on {backend}, with loading: {(time.perf_counter() - start) * 1e3:.1f} ms")
     if args.output is not None:
         files.write_bytes(Path(args.output), files.npz_bytes(outputs))

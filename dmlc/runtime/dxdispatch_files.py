@@ -16,7 +16,7 @@ from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.runtime import files
-from dmlc.runtime.feeds import FeedChecker
+from dmlc.runtime.feeds import FeedChecker, truth_values
 
 SUFFIX = ".dxdispatch"
 
@@ -67,7 +67,7 @@ def _read(file: Path, name: str, wanted: np.dtype[np.generic]) -> Array:
     if not array.flags.c_contiguous:
         message = f"{file} is in Fortran order, which DxDispatch does not read"
         raise fail(codes.BAD_ARRAY_FILE, message, help="save np.ascontiguousarray(...) of it")
-    return array.astype(bool) if wanted.kind == "b" and array.dtype in (np.int8, np.uint8) else array
+    return truth_values(array) if wanted.kind == "b" else array
 
 
 def _save(root: Path, relative: str, array: Array) -> None:

@@ -115,6 +115,13 @@ def _fits(numbers: Array, wanted: np.dtype[Any]) -> bool:
     return kind == "f" and wanted.kind == "f"
 
 
+def truth_values(array: Array) -> Array:
+    """Return bytes of 0 and 1 as bools, which is how DxDispatch and files for it hold them; other arrays unchanged."""
+    if array.dtype not in (np.int8, np.uint8) or not np.isin(array, (0, 1)).all():
+        return array
+    return array.astype(bool)
+
+
 # --- dims
 
 

@@ -347,3 +347,33 @@ def test_report_says_what_is_read_and_written() -> None:
     reads, writes = program_of(HEAD, bind={"N": 2}).artifact("dxdispatch").report
     assert reads == "DxDispatch reads head.dxdispatch/x.npy, head.dxdispatch/c.npy, head.dxdispatch/w.npy"
     assert "head.dxdispatch/out/first.npy" in writes
+
+
+@pytest.mark.parametrize(
+    "verb", [["run", "--backend", "reference"], ["run", "--backend", "cpu"], ["bench", "--rounds", "1"]]
+)
+def test_the_command_line_reads_the_files_that_it_wrote(
+    verb: list[str], head: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(COMPILE) == 0
+    inputs = [f"--input={name}=my.dxdispatch/{name}.npy" for name in "xcw"]
+    bind = ["--bind", "N=2"]
+    assert main([*verb, "head.dml", *bind, *inputs]) == 0
+    for dtype in (np.int8, np.bool_):
+        np.save("my.dxdispatch/c.npy", np.array([1, 0, 1], dtype))
+        assert main([*verb, "head.dml", *bind, *inputs]) == 0
+        assert main(COMPILE) == 0
+    for wrong in (np.array([1, 0, 2], np.uint8), np.array([1, 0, -1], np.int8), np.array([1, 0, 1], np.int32)):
+        np.save("my.dxdispatch/c.npy", wrong)
+        capsys.readouterr()
+        for command in ([*verb, "head.dml", *bind, *inputs], COMPILE):
+            assert main(command) == 1
+            assert "E0424" in capsys.readouterr().err
+
+
+def test_bytes_are_not_bools_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only a file for a bool input is read so."""
+    (tmp_path / "m.dml").write_text("model m(x: u8[3]) -> (y) {\n    return x + x\n}")
+    np.save(tmp_path / "x.npy", np.array([1, 0, 1], np.uint8))
+    assert main(["run", str(tmp_path / "m.dml"), "--input", f"x={tmp_path / 'x.npy'}", "--backend", "numpy"]) == 0
+    assert "[2, 0, 2]" in capsys.readouterr().out

@@ -1,7 +1,8 @@
 """Say whether a model computes what another one, or a program, says: both run on inputs built to break rewrites.
 
 A is the original: a .dml program, which is computed by the reference, or an .onnx model, which runs on ONNX Runtime's
-CPU provider without optimizations. B is the result: an .onnx model, or a program, which is compiled for that.
+CPU provider without optimizations. B is the result: an .onnx model, or a program, which is compiled for that; or an
+.dxdispatch.json file of dmlc, whose result files are compared once DxDispatch has run.
 """
 
 from __future__ import annotations
@@ -14,23 +15,32 @@ from dmlc import api, importers, text
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, read_source
+from dmlc.codegen.artifact import signature_of
 from dmlc.diagnostics.limits import Limits
-from dmlc.runtime import files
-from dmlc.verify import DEFAULT_INPUTS, Verdict, verify_graph, verify_models
+from dmlc.ir import Graph
+from dmlc.runtime import dxdispatch_files, files
+from dmlc.verify import DEFAULT_INPUTS, Verdict, verify_graph, verify_models, verify_results
+from dmlc.verify.verdict import NOT_VERIFIED
 
 if TYPE_CHECKING:
     import onnx
 
 _ONNX = ".onnx"
+_DISPATCHES = ".dxdispatch.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("original", metavar="A", help="a .dml program or an .onnx model; - reads a program from stdin")
-    parser.add_argument("result", metavar="B", help="an .onnx model or a .dml program")
+    parser.add_argument(
+        "result", metavar="B", help="an .onnx model, a .dml program, or a .dxdispatch.json file that DxDispatch ran"
+    )
     parser.add_argument(
         "--inputs", type=int, default=DEFAULT_INPUTS, metavar="N", help=f"how many inputs (default: {DEFAULT_INPUTS})"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="SEED", help="other inputs (default: 0)")
+    parser.add_argument(
+        "--output-path", metavar="DIR", help="the folder DxDispatch wrote results below (default: the one B is in)"
+    )
     parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
     classes = parser.add_mutually_exclusive_group()
     classes.add_argument("--exact", action="store_true", help="every bit must be the same")
@@ -63,14 +73,38 @@ def run(args: argparse.Namespace, console: Console) -> int:
 def _verdict(args: argparse.Namespace) -> Verdict:
     allowed = ("exact",) if args.exact else ("exact", "reassociates", *args.allow)
     limits = Limits.of(limits_of(args))
+    if args.result.lower().endswith(_DISPATCHES):
+        return _results_verdict(args, allowed, limits)
+    if args.output_path is not None:
+        raise UsageError("--output-path is for a B that is a .dxdispatch.json file")
     result = _result(args, limits)
     if Path(args.original).suffix.lower() == _ONNX:
         return verify_models(
             _checked(args.original, limits), result, inputs=args.inputs, seed=args.seed, allowed=allowed
         )
+    return verify_graph(_graph(args, limits), result, inputs=args.inputs, seed=args.seed, allowed=allowed)
+
+
+def _graph(args: argparse.Namespace, limits: Limits) -> Graph:
     folder = None if args.original == STDIN else Path(args.original).parent
-    graph = text.load(read_source(args.original, limits), folder=folder, model=args.model, limits=limits)
-    return verify_graph(graph, result, inputs=args.inputs, seed=args.seed, allowed=allowed)
+    return text.load(read_source(args.original, limits), folder=folder, model=args.model, limits=limits)
+
+
+def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits: Limits) -> Verdict:
+    """The verdict on the files that DxDispatch wrote; not verified where some are missing."""
+    original: Graph | Path
+    if Path(args.original).suffix.lower() == _ONNX:
+        original = _checked(args.original, limits)
+        graph = api.compile(original, target="onnx", limits=limits_of(args)).source_graph
+    else:
+        original = graph = _graph(args, limits)
+    folder = None if args.output_path is None else Path(args.output_path)
+    found = dxdispatch_files.read_run(Path(args.result), signature_of(graph), folder)
+    if found.missing:
+        names = ", ".join(map(str, found.missing))
+        reason = f"there is no {names}; run DxDispatch in the folder of B, or name its results' with --output-path"
+        return Verdict(NOT_VERIFIED, allowed, 0, 1, reason=reason)
+    return verify_results(original, found.inputs, found.results, data=f"the files of {args.result}", allowed=allowed)
 
 
 def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:

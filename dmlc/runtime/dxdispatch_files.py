@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dmlc.codegen.artifact import Artifact
+from dmlc.codegen.artifact import Artifact, Signature
 from dmlc.codegen.dxdispatch.file_names import folder_name
 from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics.catalogue import dxdispatch as codes_of_json
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
+from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.runtime.feeds import FeedChecker, truth_values
 
@@ -56,6 +60,49 @@ def write(
     for relative, array in artifact.arrays.items():
         _save(path.parent, relative, array)
     files.write_bytes(path, artifact.payload.encode("utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRun:
+    """A run of DxDispatch: the inputs, the results that it wrote, both by name, and the files that are missing."""
+
+    inputs: dict[str, Array]
+    results: dict[str, Array]
+    missing: tuple[Path, ...]
+
+
+def read_run(path: Path, signature: Signature, results: Path | None = None) -> DispatchRun:
+    """Read what a file of ``write`` fed to DxDispatch and what DxDispatch wrote.
+
+    ``results`` is the folder that DxDispatch wrote below; by default, the folder of the file. Nothing is read where a
+    file is missing. Raises ``DmlcError``: E0420 (exit code 2), E0422 to E0426, E0584.
+    """
+    try:
+        document = json.loads(files.read_bytes(path))
+        sources = {
+            name: row["initialValues"]["sourcePath"] for name, row in document["resources"].items() if _is_read(row)
+        }
+        targets = {row["resource"]: row["targetPath"] for row in document["commands"] if row["type"] == "writeFile"}
+        texts = [*sources.values(), *targets.values()]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("a path is not a text")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise fail(codes_of_json.NO_RESULTS, f"{path} is not a file that dmlc wrote for DxDispatch: {reason}") from None
+    if not targets:
+        raise fail(codes_of_json.NO_RESULTS, f"{path} has no writeFile commands")
+    types = dict(signature.inputs)
+    read = {name: path.parent / sources[name] for name in types if name in sources}
+    written = {name: (results or path.parent) / target for name, target in targets.items()}
+    missing = tuple([file for file in (*read.values(), *written.values()) if not os.path.exists(file)])  # noqa: PTH110
+    if missing:
+        return DispatchRun({}, {}, missing)
+    inputs = FeedChecker(signature).check({n: _read(file, n, types[n].dtype.numpy) for n, file in read.items()})
+    return DispatchRun(inputs, {n: files.load_array(file, None, n) for n, file in written.items()}, ())
+
+
+def _is_read(row: Any) -> bool:
+    return isinstance(row["initialValues"], dict) and "sourcePath" in row["initialValues"]
 
 
 def _read(file: Path, name: str, wanted: np.dtype[np.generic]) -> Array:

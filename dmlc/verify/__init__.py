@@ -2,7 +2,7 @@
 
 from dmlc.verify.compare import Comparison, Difference, Errors, compare
 from dmlc.verify.inputs import InputSpec, Interface, NoInputs, breaking_inputs
-from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, verify_graph, verify_models
+from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, verify_graph, verify_models, verify_results
 from dmlc.verify.verdict import OutputReport, Verdict
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "compare",
     "verify_graph",
     "verify_models",
+    "verify_results",
 ]

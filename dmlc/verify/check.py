@@ -76,6 +76,8 @@ class _FeedPlan:
     bindings: list[Binding]
     overrides: list[Feeds] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    #: The only input, where it is given and not drawn.
+    given: Feeds | None = None
 
     def overrides_of(self, place: int, inputs: int) -> list[Feeds]:
         """Candidates fed with the input at this place: all with the first, each with two more."""
@@ -105,6 +107,22 @@ def verify_sides(
     blank = Verdict(NOT_VERIFIED, tuple([name for name in _ORDER if name in chosen]), seed, inputs)
     try:
         return _verdict(original, result, chosen, blank, first)
+    except NoEvidence as error:
+        return replace(blank, reason=str(error), diagnostic=error.diagnostic)
+
+
+def verify_given(
+    sides: Callable[[], tuple[Side, Side]], feeds: Feeds, *, data: str, allowed: str | Iterable[str]
+) -> Verdict:
+    """The verdict on two sides on one input that is given, which ``data`` names. Raises ``ValueError`` for an unknown
+    class."""
+    chosen = classes(allowed)
+    blank = Verdict(NOT_VERIFIED, tuple([name for name in _ORDER if name in chosen]), 0, 1, data=data)
+    try:
+        plan = _FeedPlan(Interface(()), [], given=feeds)
+        return _Verification(*sides(), plan, chosen, blank, 0).verdict()
+    except NotVerifiable as error:
+        return replace(blank, reason=f"the original: {error}")
     except NoEvidence as error:
         return replace(blank, reason=str(error), diagnostic=error.diagnostic)
 
@@ -249,8 +267,10 @@ class _Verification:
         self.ran = 0
 
     def verdict(self) -> Verdict:
-        first = feeds_of(self.plan.interface, self.plan.bindings, self.numbers[0], self.blank.seed)
-        draws = _DRAWS if _is_small(self.left, first) else 1
+        draws = 1
+        if self.plan.given is None:
+            first = feeds_of(self.plan.interface, self.plan.bindings, self.numbers[0], self.blank.seed)
+            draws = _DRAWS if _is_small(self.left, first) else 1
         for number in self.numbers:
             self._input(number, draws)
         reports = tuple(tally.report(name) for name, tally in self.tallies.items())
@@ -268,6 +288,9 @@ class _Verification:
     def _draws(self, number: int, draws: int) -> Iterator[Feeds]:
         """The data of an input, then the same with other values for shapes and counts, at sizes that go with them."""
         plan, seed = self.plan, self.blank.seed
+        if plan.given is not None:
+            yield plan.given
+            return
         for draw in range(draws):
             yield feeds_of(plan.interface, plan.bindings, number, seed, draw)
         for override in plan.overrides_of(number - self.numbers[0], len(self.numbers)):
@@ -316,7 +339,7 @@ class _Case:
 
     def __init__(self, number: int, feeds: Feeds, check: _Verification) -> None:
         self.number, self.feeds, self._check = number, feeds, check
-        self.pattern = pattern_of(number).name
+        self.pattern = pattern_of(number).name if check.plan.given is None else "from files"
         self.a: dict[str, Any] = {}
         self._again: dict[str, Any] | None = None
         self._instability: dict[frozenset[str], Instability] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.ir import Array, Graph
-from dmlc.verify.check import verify_sides
+from dmlc.verify.check import verify_given, verify_sides
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
 from dmlc.verify.patterns import PATTERNS
@@ -79,6 +79,30 @@ def verify_graph(
     return verify_sides(lambda: _computed_in(kinds, GraphSide(graph)), right, inputs=inputs, seed=seed, allowed=chosen)
 
 
+def verify_results(
+    original: Graph | Path,
+    feeds: Feeds,
+    results: Mapping[str, Array],
+    *,
+    data: str,
+    allowed: str | Iterable[str] = DEFAULT_CLASSES,
+) -> Verdict:
+    """Verify results by output name that something else computed from ``feeds``; ``data`` names them in the verdict.
+
+    ``original`` is a graph or the path of an ONNX model. A bool may be given as a byte of 0 or 1, and a scalar as one
+    axis of size 1, which is how DirectML holds them. Floats are compared within the tolerance for any ``allowed``.
+    Raises ``ValueError`` for an unknown class.
+    """
+    from dmlc.verify.onnx_side import OnnxSide
+
+    def sides() -> tuple[Side, Side]:
+        left: Side = GraphSide(original) if isinstance(original, Graph) else OnnxSide(original)
+        return left, _RecordedSide(left, results)
+
+    chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
+    return verify_given(sides, feeds, data=data, allowed=chosen)
+
+
 def _computed_in(kinds: Mapping[str, str] | None, side: Side) -> Side:
     side.kinds.update(kinds or {})
     return side
@@ -121,3 +145,26 @@ class _CodeSide:
 
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         return None
+
+
+class _RecordedSide(_CodeSide):
+    """Results of one input, in the dtypes and shapes of the side that they are compared with."""
+
+    def __init__(self, like: Side, results: Mapping[str, Array]) -> None:
+        self.input_names, self.output_names = like.input_names, like.output_names
+        self.kinds, self.composites = {}, {}
+        self.size, self.defines_empty = like.size, True
+        self._like, self._results = like, results
+
+    def run(self, feeds: Feeds) -> dict[str, Any]:
+        wanted = self._like.run(feeds)
+        return {name: _alike(array, wanted.get(name)) for name, array in self._results.items()}
+
+
+def _alike(array: Array, wanted: Any) -> Array:
+    """The array as a bool or a scalar where ``wanted`` is one and the array may stand for it."""
+    if not isinstance(wanted, np.ndarray | np.generic):
+        return array
+    if wanted.dtype.kind == "b" and array.dtype == np.uint8 and np.isin(array, (0, 1)).all():
+        array = array.astype(bool)
+    return array.reshape(()) if wanted.shape == () and array.shape == (1,) else array

@@ -114,6 +114,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
     diagnostic: Diagnostic | None = None
     case: Feeds | None = field(default=None, compare=False, repr=False)
+    #: The data that both sides ran on, where it was given and not drawn.
+    data: str = ""
 
     @property
     def ok(self) -> bool:
@@ -153,7 +155,7 @@ class Verdict:
 
     def headline(self) -> str:
         """One line."""
-        ran = f"on {_times(self.ran, 'input')}, seed {self.seed}"
+        ran = f"on {self.data}" if self.data else f"on {_times(self.ran, 'input')}, seed {self.seed}"
         if self.status == NOT_VERIFIED:
             return f"not verified: {self.reason}"
         if self.status == EQUAL:
@@ -165,6 +167,9 @@ class Verdict:
             for output in self.outputs
             if output.status == DIFFERENT
         ]
+        if self.data:
+            names = [output.name for output in self.outputs if output.status == DIFFERENT]
+            return f"different: {'; '.join(filter(None, [self.reason, ', '.join(names)]))} on {self.data}"
         seed = f", seed {self.seed}" if parts else ""
         return f"different: {'; '.join(filter(None, [self.reason, *parts]))}{seed}"
 

@@ -32,6 +32,22 @@ $ dmlc compile head.dml --bind batch=1 -o head.dxdispatch.json
     program=False,
 )
 
+NO_RESULTS = declare(
+    "E0584",
+    "a file is not a DxDispatch file of dmlc",
+    """`dmlc verify` reads the names of inputs and results from the JSON that `dmlc compile` wrote. This file is not
+    JSON, or its resources and `writeFile` commands are not as `dmlc` writes them.""",
+    example="""
+$ dmlc verify head.dml other.dxdispatch.json
+error[E0584]: other.dxdispatch.json has no writeFile commands
+""",
+    fixed="""
+$ dmlc compile head.dml --bind batch=1 -o head.dxdispatch.json
+$ dmlc verify head.dml head.dxdispatch.json     # after DxDispatch has run
+""",
+    program=False,
+)
+
 EMPTY = declare(
     "E0582",
     "a tensor is empty",

@@ -9,7 +9,7 @@ from dmlc.codegen.artifact import Artifact, Signature, signature_of
 from dmlc.codegen.dxdispatch.builder import DispatchBuilder, tensor_desc, whole
 from dmlc.codegen.dxdispatch.file_names import file_name, unique
 from dmlc.codegen.dxdispatch.json_text import document, numbers, type_name
-from dmlc.codegen.dxdispatch.lowering import LOWERINGS, DispatchCall, static, view_of
+from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowering_of, static, view_of
 from dmlc.codegen.dxdispatch.table import newest_level
 from dmlc.codegen.dxdispatch.view import Buffer, BufferView, packed
 from dmlc.diagnostics import Label, fail
@@ -97,7 +97,7 @@ def _input(value: Value, file: str, build: DispatchBuilder) -> BufferView:
 
 def _lower(node: Node, build: DispatchBuilder, views: dict[Value, BufferView]) -> None:
     build.node = node
-    lower = LOWERINGS.get(node.op)
+    lower = lowering_of(node)
     if lower is None:
         message = f"DxDispatch's JSON cannot say {_title(node)}: the language has no operation for it"
         raise build.refuse(codes.NO_OPERATOR, message, "write it with the language's operations, or emit ONNX")

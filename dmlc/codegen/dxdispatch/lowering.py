@@ -53,6 +53,24 @@ def static(value: Value) -> Sizes:
 Lower: TypeAlias = Callable[[DispatchCall], "BufferView | list[BufferView]"]
 
 LOWERINGS: dict[Operation, Lower] = {}
+#: Lowerings of ONNX operators by name, for nodes without an equivalent operation of the language.
+ONNX_LOWERINGS: dict[str, Lower] = {}
+
+
+def lowering_of(node: Node) -> Lower | None:
+    """Return the lowering of a node; None if DirectML's operators cannot express it."""
+    return LOWERINGS.get(node.op) or ONNX_LOWERINGS.get(getattr(node.attributes, "full_name", ""))
+
+
+def lowers_onnx(name: str) -> Callable[[Lower], Lower]:
+    """Register the lowering of an ONNX operator."""
+
+    def register(lower: Lower) -> Lower:
+        assert name not in ONNX_LOWERINGS, f"{name} is lowered twice"
+        ONNX_LOWERINGS[name] = lower
+        return lower
+
+    return register
 
 
 def lowers(*operations: Operation) -> Callable[[Lower], Lower]:

@@ -479,10 +479,14 @@ def choose(a: dict[str, Any], _: Any) -> Array:
 
 
 def gemm(a: dict[str, Any], _: Any) -> Array:
-    need(a["TransA"] == a["TransB"] == "DML_MATRIX_TRANSFORM_NONE" and a["Alpha"] == 1, "GEMM")
+    need(a["TransA"] == a["TransB"] == "DML_MATRIX_TRANSFORM_NONE", "GEMM")
     left, right = a["ATensor"], a["BTensor"]
     need(left.shape[:2] == right.shape[:2] and left.shape[3] == right.shape[2], "sizes of GEMM")
-    return np.matmul(wide(left), wide(right)).astype(left.dtype)
+    out = np.float32(a["Alpha"]) * np.matmul(wide(left), wide(right))
+    if "CTensor" in a:
+        need(a["CTensor"].shape == out.shape, "sizes of CTensor")
+        out = out + np.float32(a["Beta"]) * wide(a["CTensor"])
+    return out.astype(left.dtype)
 
 
 def power(a: dict[str, Any], _: Any) -> Array:
@@ -539,7 +543,9 @@ OPERATORS: dict[str, Operator] = {
         padding1, ONE, "PaddingMode PaddingValueDataType PaddingValue DimensionCount StartPadding EndPadding",
         types=MOVED,
     ),
-    "GEMM": Operator(gemm, "ATensor BTensor", "TransA TransB Alpha Beta", types=FLOAT, ranks=(2, 4)),
+    "GEMM": Operator(
+        gemm, "ATensor BTensor", "TransA TransB Alpha Beta", optional="CTensor", types=FLOAT, ranks=(2, 4)
+    ),
     "ELEMENT_WISE_IF": Operator(choose, "ConditionTensor ATensor BTensor", types={"UINT8"}, same=False),
     "ELEMENT_WISE_CLIP1": Operator(clip1, ONE, "MinMaxDataType Min Max"),
     "ELEMENT_WISE_POW": Operator(power, "InputTensor ExponentTensor", types=ANY - {"INT64", "UINT64"}),

@@ -211,7 +211,7 @@ class Program:
         """Write the program in the form that ``kind`` or else the suffix says, whole or not at all.
 
         ``weights`` says what becomes of an imported model's external data: a ``reference`` to where it is, which is
-        what happens in its own folder where nothing is said; a ``copy`` in PATH.HASH.data, elsewhere; ``inline`` data.
+        what happens in its own folder by default; a ``copy`` in PATH.HASH.data, elsewhere; ``inline`` data.
         Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written, and what
         ``runtime.weights.write_model`` raises.
         """

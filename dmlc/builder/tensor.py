@@ -89,7 +89,7 @@ def _home(graph: ir.Graph, loose: bool) -> Home:
 class Tensor:
     """A value of the graph that is being built.
 
-    Python's operators make nodes; comparisons are elementwise, ``==`` and ``!=`` too, so tensors are told apart and
+    Python's operators make nodes; comparisons are elementwise, ``==`` and ``!=`` too, so tensors are distinguished and
     hashed by identity. ``&``, ``|``, ``^`` and ``~`` are logical on bool and bitwise on integers; ``@`` is ``matmul``.
     Numbers take the tensor's dtype; NumPy arrays keep theirs.
     """

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         raise UsageError(f"at least one round is timed, not {args.rounds}")
     given = given_inputs(args)
     backend = args.provider or ("dml" if has_directml() else "cpu")
-    session_options(backend)  # what is missing is told before the work
+    session_options(backend)  # reports what is missing before the work
     source = open_source(args)
     with console.progress(args.source) as progress:
         program = compile_source(args, source=source, progress=progress)

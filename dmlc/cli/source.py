@@ -45,7 +45,7 @@ def compile_source(
 
     ``source`` is what ``open_source`` gave, where it is compiled twice. ``for_numpy`` compiles for NumPy whatever
     ``--target`` says: what ONNX cannot express does not matter there, nor in DxDispatch's JSON. ``as_written`` lets
-    no rule fire but those that the target cannot do without.
+    no rule fire but the mandatory rules of the target.
     """
     return api.compile(
         open_source(args) if source is None else source,

@@ -17,13 +17,13 @@ from dmlc.diagnostics.diagnostic import DmlcError, Label, fail
 from dmlc.diagnostics.suggest import did_you_mean
 from dmlc.records import dataclass
 
-#: What no machine holds: no override is told for it.
+#: No machine holds this much: the message suggests no override for it.
 _COUNTLESS = 10**12
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit by name: what it is where nothing is said, what it counts, its code, what it guards."""
+    """A limit: its name, default, unit, error code, and the reason for it."""
 
     name: str
     default: int
@@ -95,7 +95,7 @@ def _declared() -> Iterator[Limit]:
 
 #: The limits by name, in the order of their declaration.
 LIMITS: dict[str, Limit] = {limit.name: limit for limit in _declared()}
-#: What holds where nothing is said.
+#: The default limits.
 DEFAULTS = Limits()
 
 __all__ = ["DEFAULTS", "LIMITS", "Limit", "Limits", "way_out"]

@@ -29,8 +29,10 @@ def type_of(
     fresh: Callable[[], Dim],
     named: Callable[[str], Dim] = symbol,
 ) -> TensorType:
-    """The type; ``fresh`` makes a dim for a size that has no name, ``named`` one for a size that has. ``UNKNOWN`` where
-    nothing is said. The shapes of items of a sequence are not believed."""
+    """Return the type; ``UNKNOWN`` if the proto declares none. Shapes of a sequence's items are ignored.
+
+    ``fresh`` makes a dim for a size without a name, ``named`` one for a size with a name.
+    """
     if proto is None or proto.WhichOneof("value") is None:
         return UNKNOWN
     if proto.HasField("tensor_type"):

@@ -73,7 +73,7 @@ class WholeTime:
 
 def nodes_of(graph: GraphProto, *, inside: bool = False) -> Iterator[tuple[NodeProto, bool]]:
     """The nodes in the order of a placement report, constants left out: each before those of the graphs inside it,
-    which are told by True."""
+    which are marked by True."""
     for node in graph.node:
         if is_constant(node):
             continue

@@ -22,7 +22,7 @@ class Target:
     of the installed library comes first: whoever compiles reads it and hands it in as ``table``, which no data file
     says. ``own_schemas`` says whether operators that only ONNX Runtime declares may be emitted, ``native_f16`` whether
     f16 is computed as f16 wherever the schema takes it. ``max_rank`` is the most axes a tensor may have. ``provider``
-    names the table of the execution provider whose placement is told, ``release`` the onnxruntime that brings it,
+    names the table of the execution provider whose placement is reported, ``release`` the onnxruntime that brings it,
     ``feature_level`` what DirectML offers there. ``costs`` names the cost model that lowerings are chosen by (None:
     each node is lowered in one way).
 

@@ -29,7 +29,7 @@ class Process:
     def __init__(self) -> None:
         self._worker = Worker("dmlc.verify.worker")
         self._lock = threading.RLock()
-        #: Sessions that nobody uses any more. They are told with the next request: a finalizer may run at any moment.
+        #: Sessions that nobody uses any more. They are sent with the next request: a finalizer may run at any moment.
         self.gone: list[int] = []
         #: Grows with each process, so that sessions know when theirs is gone.
         self.generation = 0

@@ -82,7 +82,7 @@ def _nested(array: Array, numpy: str) -> Argument:
 
 
 def _listed(target: str, array: Array, kind: Expr, numpy: str) -> list[str]:
-    """A list of numbers, as many a line as fit, which the formatter is told to leave so."""
+    """A list of numbers, as many on a line as fit, marked so that the formatter keeps it."""
     lines = [""]
     for value in array.reshape(-1):
         piece = f"{number(value, numpy).text},"

@@ -71,7 +71,7 @@ PICKLED = declare(
 WHICH_ARRAY = declare(
     "E0405",
     "no such array in the file",
-    """A .npz file holds several arrays, so load is told the key: load("w.npz", "key"). A .npy file holds one and has no
+    """A .npz file holds several arrays, so load needs the key: load("w.npz", "key"). A .npy file holds one and has no
     keys.""",
     example='const w: f32[4] = load("w.npz")\nerror[E0405]: w.npz holds several arrays',
     fixed='const w: f32[4] = load("w.npz", "weight")',

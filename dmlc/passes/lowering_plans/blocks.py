@@ -1,7 +1,7 @@
 """Arg searches in two passes over blocks: a reduction finds the block of the winner, a short search its place inside.
 
 A reduction is vectorised where a search is not, so the one big pass is the reduction. Ties stay right: the first block
-that holds the extreme holds its first place, the last block its last one.
+that holds the max or min holds its first position, the last block its last one.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _block_work(home: DType, blocks: Blocks, sizes: Sequence[int], searching: Se
 
 
 def extreme_of_blocks(make: Maker, op: Operation, x: Value, blocks: Blocks) -> Value:
-    """The extreme of each block; a block of several segments leaves them as size 1, so that the others keep places."""
+    """Return the max or min of each block. Segments inside a block keep size 1, so that axes do not shift."""
     for i in reversed(blocks.inner):
         x = make(op, x, attributes=ReduceAttributes(axes=(i,), keepdims=len(blocks.inner) > 1))
     return x

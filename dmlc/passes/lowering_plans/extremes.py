@@ -43,7 +43,7 @@ class ExtremeOfBlocks(Plan):
         return None if self._blocks(node) else "no argmax over the same axes is made in blocks"
 
     def _blocks(self, node: Node) -> Blocks | None:
-        """The blocks whose extremes are in the graph. They are of the operand as it is, not of a wider type."""
+        """Return the blocks whose max or min is in the graph, computed in the operand's own dtype."""
         x, view = node.operand(0), _view(node)
         for plan in BLOCKED:
             blocks = plan(self.facts).divide(view)

@@ -1,4 +1,4 @@
-"""Extremes of narrow integers, which the provider takes at 12, 13 and 20 and not at 18."""
+"""Max and min of narrow integers, which the provider takes at 12, 13 and 20 and not at 18."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class TopKOfNegation(Rule[Negated]):
 class NegatedExtremeOfNegation(Rule[Negated]):
     """-reduce_max(-x) becomes reduce_min(x), and -reduce_min(-x) reduce_max(x).
 
-    Exact as argmax(-x) is; of a zero that is an extreme the sign is unspecified.
+    Exact as argmax(-x) is; the sign of a zero that is the max or min is unspecified.
     """
 
     def match(self, node: Node, graph: Graph) -> Negated | None:

@@ -1,4 +1,4 @@
-"""``top_k`` with a k of 1 is an extreme or a search; DirectML's own issues a dispatch for each row."""
+"""``top_k`` with k = 1 is a reduction or an arg reduction; DirectML's TopK issues a dispatch for each row."""
 
 from __future__ import annotations
 

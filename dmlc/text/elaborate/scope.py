@@ -17,7 +17,7 @@ from dmlc.text.syntax import tree
 
 @dataclass(frozen=True, slots=True)
 class ConstData:
-    """A const of the file; ``tensor`` is None where it is wrong, which is told already."""
+    """A const of the file; ``tensor`` is None if it is wrong, which is reported already."""
 
     line: tree.Const
     tensor: Tensor | None
@@ -35,7 +35,7 @@ class Problems:
 
 @dataclass(slots=True)
 class Unit:
-    """``dims`` are the dims that an input tells; ``declared`` have a dim line, ``unsolved`` are told to be wrong.
+    """``dims`` are the dims that an input determines; ``declared`` have a dim line, ``unsolved`` are reported as wrong.
 
     ``names_only`` elaborates without the types of inputs, for the names in what the chosen model does not use.
     """

@@ -55,7 +55,7 @@ def _order(terminal: Any) -> tuple[Any, ...]:
 class Lexed:
     """The tokens of a source, its comments, and what is wrong.
 
-    A token of type ``BAD`` is one whose problem is told already; the rest of its statement is of no use.
+    A token of type ``BAD`` is one whose problem is reported already; the rest of its statement is of no use.
     """
 
     __slots__ = ("comments", "problems", "source", "tokens")
@@ -175,7 +175,7 @@ class Lexer:
             self.inserted += 1
 
     def finish(self) -> None:
-        """The end of the file ends the statement; what is still open is told."""
+        """The end of the file ends the statement; brackets still open are reported."""
         if not self.tokens:
             return
         end = self.tokens[-1].after("BAD")

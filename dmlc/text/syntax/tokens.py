@@ -31,7 +31,7 @@ class Token(Span):
         return self
 
     def as_bad(self) -> Token:
-        """The same as a token whose problem is told."""
+        """The same as a token whose problem is reported."""
         return Token(self.source, self.line, self.column, self.end_line, self.end_column, "BAD", self.text)
 
     def after(self, type: str) -> Token:

@@ -14,7 +14,7 @@ from dmlc.codegen.dxdispatch.table import newest_level
 from dmlc.codegen.dxdispatch.view import Buffer, BufferView, packed
 from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import dxdispatch as codes
-from dmlc.ir import FOREIGN, Array, Graph, Node, TensorType, Value, dim_names
+from dmlc.ir import FOREIGN, Array, Graph, Node, TensorType, Value, dim_names, evaluate
 from dmlc.ir.dtype import bool_
 from dmlc.ops.constant import CONSTANT
 
@@ -61,16 +61,40 @@ def _check_sizes(graph: Graph) -> None:
             raise fail(codes.NO_OPERATOR, f"input {value.name} has a type that DirectML does not have")
     names = {name: None for value in graph.inputs for size in value.shape for name in dim_names(size)}
     if names:
-        help = "fix them: " + " ".join(f"--bind {name}={_example(graph, name)}" for name in names)
-        text = ", ".join(names)
-        raise fail(
-            codes.UNBOUND, f"DxDispatch's JSON holds fixed sizes, and these dims are not bound: {text}", help=help
-        )
+        message = f"DxDispatch's JSON holds fixed sizes, and these dims are not bound: {', '.join(names)}"
+        raise fail(codes.UNBOUND, message, help=f"fix them: {_fixes(graph)}")
     for node in graph:
         for result in node.results:
             if not result.type.is_static:
                 message = f"DxDispatch's JSON holds fixed sizes, and {_title(node)} gives {result.type}"
                 raise fail(codes.UNBOUND, message, *map(Label, node.spans[:1]), help="its size depends on data")
+
+
+def _fixes(graph: Graph) -> str:
+    """The commands that fix the open sizes. Sizes without a name are out of reach for ``--bind``."""
+    nameless = [value for value in graph.inputs if _has_nameless_size(graph, value)]
+    fixed = {name for value in nameless for size in value.shape for name in dim_names(size)}
+    names = dict.fromkeys(name for value in graph.inputs for size in value.shape for name in dim_names(size))
+    out = [" ".join(f"--bind {name}={_example(graph, name)}" for name in names if name not in fixed)]
+    for value in nameless:
+        shape = ",".join(str(evaluate(size, {n: _example(graph, n) for n in dim_names(size)})) for size in value.shape)
+        out.append(
+            f"{value.name} has sizes without a name, which ONNX Runtime's tool sets in the model: python -m "
+            f"onnxruntime.tools.make_dynamic_shape_fixed OLD.onnx NEW.onnx --input_name {value.name} "
+            f"--input_shape {shape}"
+        )
+    return "; ".join(filter(None, out))
+
+
+def _has_nameless_size(graph: Graph, value: Value) -> bool:
+    """Return whether the imported model leaves a size of the input open and does not name it."""
+    if graph.origin is None:
+        return False
+    from dmlc.inference.protos import NO_NAMES  # loads onnx, which programs do without
+
+    info = graph.origin.inputs.get(value.name or "")
+    sizes = () if info is None else info.type.tensor_type.shape.dim
+    return any(not size.HasField("dim_value") or size.dim_value < 0 for size in sizes if size.dim_param in NO_NAMES)
 
 
 def _example(graph: Graph, name: str) -> int:

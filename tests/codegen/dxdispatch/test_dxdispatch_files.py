@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +182,40 @@ def test_open_sizes() -> None:
     assert error.diagnostics[0].code.id == "E0581"
     assert "N" in error.diagnostics[0].message
     assert "--bind N=1" in error.diagnostics[0].help
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"x": [None]},
+        {"x": [None, 3, None]},
+        {"x": ["N", None], "w": ["N", 3]},
+        {"x": [None, 2], "w": ["N", "M"]},
+        {"x": ["unk__3", None], "w": ["unknown_7"]},
+        {"x": ["N"], "w": ["N", 3]},
+    ],
+    ids=str,
+)
+def test_the_help_on_open_sizes_mends_the_model(
+    inputs: dict[str, list[int | str | None]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command in the help runs, and then the file is written."""
+    monkeypatch.chdir(tmp_path)
+    helper = onnx.helper
+    nodes = [helper.make_node("Exp", [name], [f"{name}_y"]) for name in inputs]
+    infos = [helper.make_tensor_value_info(name, 1, shape) for name, shape in inputs.items()]
+    results = [helper.make_tensor_value_info(f"{name}_y", 1, [None] * len(shape)) for name, shape in inputs.items()]
+    opset = [helper.make_opsetid("", 17)]
+    model = helper.make_model(helper.make_graph(nodes, "g", infos, results), opset_imports=opset, ir_version=8)
+    onnx.save(model, "OLD.onnx")
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile("OLD.onnx").artifact("dxdispatch")
+    help = caught.value.diagnostics[0].help
+    for command in re.findall(r"python (-m onnxruntime.*?)(?:;|$)", help):
+        subprocess.run([sys.executable, *command.split()], check=True, capture_output=True)
+        Path("NEW.onnx").replace("OLD.onnx")
+    bind = {name: int(size) for name, size in re.findall(r"--bind (\w+)=(\d+)", help)}
+    assert dmlc.compile("OLD.onnx", bind=bind).artifact("dxdispatch").payload
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.ir.providers import record_providers
-from dmlc.onnx_schema.declared import believed
+from dmlc.onnx_schema.declared import believed, declared_dims
 from dmlc.onnx_schema.functions import all_nodes, check_functions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.origin import ModelOrigin
@@ -92,7 +92,7 @@ def _check(model: ModelProto, limits: Limits) -> None:
     uncountable = next(sizes_without_end(model.graph), None)
     if uncountable is not None:
         raise fail(codes.BROKEN_MODEL, uncountable)
-    check_names([*_dim_names(model.graph), model.graph.name], limits)
+    check_names([*declared_dims(model.graph), model.graph.name], limits)
 
 
 def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
@@ -119,7 +119,7 @@ class _Importer:
         self.folder = folder
         self.binding = binding
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
-        self.fresh = fresh_dims(_dim_names(model.graph))
+        self.fresh = fresh_dims(declared_dims(model.graph))
         self.types = DeclaredTypes(model, binding, self.fresh)
         self.claims = ClaimCheck()
         self.check = FaultCheck(model, self.versions)
@@ -311,11 +311,6 @@ class _Importer:
 
 def _nothing() -> None:
     """Data of a type that the language lacks: nobody reads it."""
-
-
-def _dim_names(graph: GraphProto) -> set[str]:
-    infos = [*graph.input, *graph.output, *graph.value_info]
-    return {d.dim_param for info in infos for d in info.type.tensor_type.shape.dim}
 
 
 __all__ = ["import_model", "read_model"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain, count
 
@@ -14,7 +14,7 @@ from dmlc.inference.protos import asked_attributes, of_proto, of_tensor, of_type
 from dmlc.inference.query import Query
 from dmlc.inference.registry import infer
 from dmlc.ir import FOREIGN, Dim, DimTable, Graph, TensorType, dim_names, substitute, symbol
-from dmlc.onnx_schema.declared import without_item_shapes
+from dmlc.onnx_schema.declared import declared_dims, without_item_shapes
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.records import dataclass
@@ -60,6 +60,7 @@ def facts_of_model(
     model = _inlined(model)
     opsets = {("" if e.domain == "ai.onnx" else e.domain): int(e.version) for e in model.opset_import}
     walk = _Walk(opsets, given or {}, binding or {}, lists_weights=model.ir_version < 4)
+    walk.taken = declared_dims(model.graph).union(*_made_up_dims(given or {}))
     facts = walk.graph(model.graph, {})
     named = {name for info in facts.inputs for size in facts.of[info].shape or () for name in dim_names(size)}
     return ModelFacts(model.graph, facts, frozenset(name for name in named if not name.startswith(MADE_UP)))
@@ -90,11 +91,12 @@ class _Walk:
         self.lists_weights = lists_weights
         self.dims = DimTable(least=0)
         self.depth = 0
+        self.taken: set[str] = set()
         self._names = count()
         self._facts: dict[TensorType, Fact] = {}
 
     def new_dim(self) -> Dim:
-        return symbol(f"{MADE_UP}{next(self._names)}")
+        return symbol(next(name for name in map(f"{MADE_UP}{{}}".format, self._names) if name not in self.taken))
 
     def graph(self, graph: GraphProto, outer: Mapping[str, Fact], fed: Sequence[Fact] = ()) -> GraphFacts:
         """The facts about a graph that sees the values of ``outer``; ``fed`` are those about its inputs, where the
@@ -236,6 +238,13 @@ class _Walk:
         body = body.opened()
         found = self.graph(graph, facts, body.fed(self.new_dim))
         return [found], body.results(_outputs(graph, found), self.new_dim)
+
+
+def _made_up_dims(given: Mapping[str, TensorType]) -> Iterator[set[str]]:
+    """The names of dims of these types that look as if they were made up here."""
+    sizes = {size for type in set(given.values()) for size in type.shape if not isinstance(size, int)}
+    for size in sizes:
+        yield {name for name in size.names() if name.startswith(MADE_UP)}
 
 
 def _refined(fact: Fact, claim: Fact) -> Fact:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 
+from dmlc.onnx_schema.functions import graphs_of
+
 #: The dims and element types of a tensor, sparse or dense.
 _TENSORS = ("tensor_type", "sparse_tensor_type")
 #: Types that hold one other type.
@@ -115,10 +117,28 @@ def without_item_shapes(type: TypeProto) -> TypeProto:
     return out
 
 
+def declared_dims(graph: GraphProto) -> set[str]:
+    """The names of the dims that a graph declares, those of graphs inside its nodes too: they mean the same sizes."""
+    graphs = [graph]
+    for each in graphs:
+        graphs += [inner for node in each.node for inner in graphs_of(node)]
+    infos = [info for each in graphs for infos in (each.input, each.output, each.value_info) for info in infos]
+    return {size.dim_param for info in infos for size in info.type.tensor_type.shape.dim}
+
+
 def claims(graph: GraphProto) -> Iterator[ValueInfoProto]:
     """The declarations of a graph that its nodes may contradict: of the values they make, and of its outputs."""
     yield from graph.value_info
     yield from graph.output
 
 
-__all__ = ["believed", "claims", "common", "completed", "contradicts", "fixed_sizes", "without_item_shapes"]
+__all__ = [
+    "believed",
+    "claims",
+    "common",
+    "completed",
+    "contradicts",
+    "declared_dims",
+    "fixed_sizes",
+    "without_item_shapes",
+]

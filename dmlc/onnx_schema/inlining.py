@@ -19,6 +19,7 @@ from onnx import (
     NodeProto,
     TensorProto,
     TypeProto,
+    ValueInfoProto,
     defs,
     helper,
     numpy_helper,
@@ -154,8 +155,7 @@ class _Inlining:
                 made = graph.value_info.add()
                 made.CopyFrom(info)
                 made.name = names[info.name]
-                for dim in made.type.tensor_type.shape.dim:  # the names of dims are the function's own
-                    dim.ClearField("dim_param")
+                _forget_dims(made)
 
     def _nodes(self, protos: Iterable[NodeProto], body: _CallBody) -> list[NodeProto]:
         """Copies of nodes of a body, as they stand in the model."""
@@ -198,6 +198,8 @@ class _Inlining:
         self._define(graph.node, body.names)
         for info in (*declared, *graph.output, *graph.value_info):
             info.name = self._named(info.name, body.names)
+        for info in (*graph.input, *graph.output, *graph.value_info):
+            _forget_dims(info)
         for annotation in graph.quantization_annotation:
             annotation.tensor_name = self._named(annotation.tensor_name, body.names)
         nodes = self._nodes(graph.node, body)
@@ -265,6 +267,12 @@ def _check_call(call: NodeProto, function: FunctionProto) -> None:
         if given > taken:
             message = f"node {call.name or call.op_type} has {given} {kind}, the function {function.name} has {taken}"
             raise fail(codes.BROKEN_MODEL, message, help="export it anew")
+
+
+def _forget_dims(info: ValueInfoProto) -> None:
+    """Drop the names of dims: they are the function's own, and other calls give them other sizes."""
+    for size in info.type.tensor_type.shape.dim:
+        size.ClearField("dim_param")
 
 
 def _version(op_type: str, domain: str, version: int) -> int:

@@ -110,6 +110,22 @@ def test_an_empty_optional_has_its_declared_type() -> None:
     assert type_proto_of(facts_of_model(model).facts.of["y"]) == model.graph.output[0].type
 
 
+def test_a_made_up_size_is_not_a_declared_one() -> None:
+    """Names of dims that the facts make up are names that the model does not use, in its bodies either."""
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[?0, ?2] x, bool[k] m, bool c)
+      => (float[a] y, float[b] z) { y = Compress (x, m) w = Compress (x, m)
+        z = If (c) <then_branch = t () => (float[?1] p) { p = Compress (x, m) },
+                    else_branch = e () => (float[?3] q) { q = Compress (x, m) }> }"""
+    model = parser.parse_model(text.replace("?", "NUMBER"))
+    for infos in (model.graph.input, *[a.g.output for a in model.graph.node[2].attribute]):
+        for size in [size for info in infos for size in info.type.tensor_type.shape.dim]:
+            size.dim_param = size.dim_param.replace("NUMBER", "?")
+    known = facts_of_model(model).facts
+    made = {str(size) for name in ("y", "w", "z") for size in known.of[name].shape or ()}
+    assert made
+    assert not made & {"?0", "?1", "?2", "?3"}
+
+
 def test_a_node_with_graphs_is_typed_by_its_rule() -> None:
     domain = "ai.onnx.preview"
     graph = "s () => (float[] o) { o = Constant <value = float {1}> () }"

@@ -93,7 +93,9 @@ def lost_definition(graph: Graph, opset: int, computes: Callable[[str, DType], b
     if own == opset:
         return None
     for node in _with_origin(graph):
-        dtype = next((v.type.dtype for v in node.operands if v is not None), f32)
+        operands = node.operands
+        first = operands[0] if operands and operands[0] is not None else next(filter(None, operands), None)
+        dtype = f32 if first is None else first.type.dtype
         if dtype in (f16, f32, bool_) or node.origin.proto.domain not in ("", "ai.onnx"):
             continue
 

@@ -8,7 +8,7 @@ that is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from dmlc.ir.dim import dim_names
 from dmlc.ir.graph import Graph, Node, Value
@@ -26,7 +26,7 @@ def _record(graph: Graph, provided: set[str]) -> None:
         for region in node.regions:
             _record(region.graph, provided)
         for value in node.results:
-            found = tuple([(name, axis) for name, axis in alone(value) if name not in provided])
+            found = [(name, axis) for name, axis in alone(value) if name not in provided]
             if found:
                 value.provides = tuple({name: (name, axis) for name, axis in reversed(found)}.values())
                 added += _new((value,), provided)
@@ -42,11 +42,15 @@ def _new(values: Iterable[Value], provided: set[str]) -> Iterator[str]:
                 yield name
 
 
-def alone(value: Value) -> Iterator[tuple[str, int]]:
+def alone(value: Value) -> Sequence[tuple[str, int]]:
     """The dims that are a size of the value, with their axes."""
-    for axis, size in enumerate(value.type.shape):
-        if not isinstance(size, int) and size.name is not None:
-            yield size.name, axis
+    shape = value.type.shape
+    if _NUMBERS.issuperset(map(type, shape)):
+        return ()
+    return [(size.name, axis) for axis, size in enumerate(shape) if not isinstance(size, int) and size.name is not None]
+
+
+_NUMBERS = frozenset((int,))
 
 
 def asked_dims(node: Node) -> set[str]:

@@ -55,6 +55,7 @@ class PassContext:
     Rules in ``skip_rules`` are left out. If ``only_rules`` is set, all other rules are left out; mandatory passes are
     not rules. ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are those
     that the passes so far have ensured; ``folded_bytes`` counts their folded constants, of all rounds together.
+    ``changes`` counts the runs that changed the graph; ``ran`` holds the count after each pass's last run.
     ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress`` with each pass's name
     before it runs, ``on_record`` with each recorded rewrite.
     """
@@ -74,6 +75,8 @@ class PassContext:
     verify: bool = False
     properties: set[str] = field(default_factory=set)
     folded_bytes: int = 0
+    changes: int = 0
+    ran: dict[Pass, int] = field(default_factory=dict)
 
     def wants(self, rule: str) -> bool:
         """Return whether the user allows the rule (or the pass that is one rule)."""
@@ -122,6 +125,7 @@ class Pass(ABC):
 class PassManager(Pass):
     """Runs passes in order. It is a pass itself.
 
+    A pass leaves nothing to do for itself, so it runs again only after another one changed the graph.
     Raises I0901 where a pass runs before what it requires or, with ``context.verify``, breaks the graph or claims
     that it changed nothing when it did.
     """
@@ -146,8 +150,7 @@ MOST_ROUNDS = 16
 class FixedPoint(PassManager):
     """Runs passes in order, again and again, until none of them changes anything.
 
-    A pass leaves nothing to do for itself, so it runs again only after another one changed the graph: where the first
-    round changes nothing, there is no second. A remark stands until its rule fires at its node, or reports it anew.
+    A remark stands until its rule fires at its node, or reports it anew.
     With ``context.verify``, raises I0901 where the passes come to no end.
     """
 
@@ -155,22 +158,21 @@ class FixedPoint(PassManager):
     summary: ClassVar[str] = "Run passes until none of them changes anything."
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        changes, seen = 0, [-1] * len(self.passes)
-        remarks: list[list[Remark]] = [[] for _ in self.passes]
+        before = context.changes
+        remarks: dict[Pass, list[Remark]] = {}
         for _ in range(MOST_ROUNDS):
-            for number, step in enumerate(self.passes):
-                if seen[number] == changes:
-                    continue
+            changes = context.changes
+            for step in self.passes:
                 told, fired = len(context.remarks), len(context.ledger)
-                changes += _take(step, graph, context)
-                seen[number] = changes
-                new = context.remarks[told:]
-                if remarks[number]:
+                _take(step, graph, context)
+                new, own = context.remarks[told:], remarks.get(step)
+                if own:
                     over = _keys(new) | {(e.rule, name) for e in context.ledger[fired:] for name in e.before[:1]}
-                    context.remarks = [*_still_true(context.remarks[:told], remarks[number], over), *new]
-                remarks[number] = [*remarks[number], *new]
-            if all(have == changes for have in seen):
-                return changes > 0
+                    context.remarks = [*_still_true(context.remarks[:told], own, over), *new]
+                if new:
+                    remarks[step] = [*(own or ()), *new]
+            if context.changes == changes:
+                return context.changes > before
         if context.verify:
             raise _bug(f"the passes do not come to an end: {', '.join(step.name for step in self.passes)}")
         return True
@@ -193,6 +195,8 @@ def _take(step: Pass, graph: Graph, context: PassContext) -> bool:
         raise _bug(f"pass {step.name} runs before what it requires: {', '.join(missing)}")
     if isinstance(step, PassManager):
         return step.run(graph, context)
+    if context.ran.get(step) == context.changes:  # a pass leaves nothing to do for itself
+        return False
     before = _text(graph) if context.verify else ""
     if context.progress is not None:
         context.progress(step.name)
@@ -200,6 +204,8 @@ def _take(step: Pass, graph: Graph, context: PassContext) -> bool:
     did = _run(step, graph, context)
     context.timings.append((step.name, time.perf_counter() - start, did))
     context.properties.update(step.ensures)
+    context.changes += did
+    context.ran[step] = context.changes
     if context.verify:
         _check(step, graph, before, did)
     if context.after_pass is not None:

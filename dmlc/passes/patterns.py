@@ -81,11 +81,11 @@ def difference_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
     if node.op is SUB:
         seen.append(node)
         return node.operand(0), node.operand(1)
-    for a, b in both_ways(node):
-        negated = made_by(b, NEG)
+    for place in (1, 0):
+        negated = made_by(node.operand(place), NEG)
         if negated is not None:
             seen.extend((node, negated))
-            return a, negated.operand(0)
+            return node.operand(1 - place), negated.operand(0)
     return None
 
 

@@ -186,7 +186,9 @@ class _Driver:
             for op in rule.roots:
                 index.setdefault(op, []).append(rule)
         self.index = {op: tuple(found) for op, found in index.items()}
-        self.choosy = frozenset([op for op, found in index.items() if any(rule.fed_by for rule in found)])
+        choosy = {op: found for op, found in self.index.items() if any(rule.fed_by for rule in found)}
+        self.feeders = {op: frozenset([fed for rule in found for fed in rule.fed_by]) for op, found in choosy.items()}
+        self.unfed = {op: tuple([rule for rule in found if not rule.fed_by]) for op, found in choosy.items()}
         self.by_kind: dict[_Kind, tuple[Rule[Any], ...]] = {}
         self.missed: set[Node] = set()
         self.pending: deque[Node] = deque()
@@ -214,15 +216,21 @@ class _Driver:
     def _rules(self, node: Node) -> tuple[Rule[Any], ...]:
         """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
         op, operands = node.op, node.operands
-        if op not in self.choosy or len(operands) > _MOST_OPERANDS or node in self.missed:
+        feeders = self.feeders.get(op)
+        if feeders is None or not 0 < len(operands) <= _MOST_OPERANDS or node in self.missed:
             return self.index[op]
-        key: _Kind = (op, *[None if v is None or v.producer is None else v.producer.op for v in operands])
+        for value in operands:
+            if value is not None and value.producer is not None and value.producer.op in feeders:
+                return self._fed_rules(node)
+        return self.unfed[op]
+
+    def _fed_rules(self, node: Node) -> tuple[Rule[Any], ...]:
+        """The rules that may match at a node that some rules are fed by; nodes of one kind share the answer."""
+        key: _Kind = (node.op, *[None if v is None or v.producer is None else v.producer.op for v in node.operands])
         found = self.by_kind.get(key)
         if found is None:
-            rules = self.index[op]
-            if operands:
-                rules = tuple([r for r in rules if not r.fed_by or not {*r.fed_by}.isdisjoint(key[1:])])
-            found = self.by_kind[key] = rules
+            made = [r for r in self.index[node.op] if not r.fed_by or not {*r.fed_by}.isdisjoint(key[1:])]
+            found = self.by_kind[key] = tuple(made)
         return found
 
     def _visit(self, node: Node, rules: Sequence[Rule[Any]]) -> None:

@@ -15,7 +15,7 @@ AbsorbChannelBias = Later(
 AbsorbChannelScale = Later(
     "dmlc.passes.instance_norm_rules.affine:AbsorbChannelScale", "absorb-channel-scale", (MUL, DIV), (OPAQUE, TRANSPOSE)
 )
-GroupAffine = Later("dmlc.passes.instance_norm_rules.group:GroupAffine", "fuse-group-affine", (ADD,))
+GroupAffine = Later("dmlc.passes.instance_norm_rules.group:GroupAffine", "fuse-group-affine", (ADD,), (MUL,))
 GroupNorm = Later("dmlc.passes.instance_norm_rules.group:GroupNorm", "fuse-group-norm", (RESHAPE, OPAQUE))
 GroupsOfOne = Later("dmlc.passes.instance_norm_rules.group:GroupsOfOne", "fuse-groups-of-one", (RESHAPE, OPAQUE))
 LowerGroupNorm = Later("dmlc.passes.instance_norm_rules.lower_group:LowerGroupNorm", "lower-group-norm", (OPAQUE,))

@@ -95,9 +95,10 @@ def _feed(model: ModelProto, node: Node, origin: NodeOrigin, placed: _Placed) ->
 
 
 def _name_results(model: ModelProto, proto: NodeProto, node: Node) -> None:
+    had = node.origin.proto.output[:]
     del proto.output[:]
     for number, value in enumerate(node.results):
-        named = node.origin.results[number] if number < len(node.origin.results) else ""
+        named = had[number] if number < len(had) else ""
         proto.output.append(f"out_{number}" if named or value.uses else "")
         if proto.output[-1]:
             model.graph.output.add(name=proto.output[-1])

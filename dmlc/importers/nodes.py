@@ -251,7 +251,7 @@ class NodeReader:
         node = self.graph.add(op, operands, record, regions=tuple(regions))
         node.name = listed.name
         places = _in_place(len(reading.inputs))
-        node.origin = NodeOrigin(proto, places, reading.opset, listed.inputs, listed.outputs)
+        node.origin = NodeOrigin(proto, places, reading.opset)
         for name, value in zip(reading.outputs, node.results, strict=True):
             self._check_rank(name, value)
             if name:
@@ -304,7 +304,7 @@ def _origin(reading: Reading, listed: Listed, node: Node) -> NodeOrigin | None:
     """The form that the node had; None where it has an input that the operation does not."""
     if tuple(reading.inputs) == node.operands:
         in_place = _in_place(len(node.operands))
-        return NodeOrigin(listed.proto, in_place, reading.opset, listed.inputs, listed.outputs)
+        return NodeOrigin(listed.proto, in_place, reading.opset)
     places = {value: i for i, value in enumerate(node.operands)}
     inputs: list[int | Tensor | None] = []
     for value in reading.inputs:
@@ -316,4 +316,4 @@ def _origin(reading: Reading, listed: Listed, node: Node) -> NodeOrigin | None:
             inputs.append(constant_of(value))
         else:
             return None
-    return NodeOrigin(listed.proto, tuple(inputs), reading.opset, listed.inputs, listed.outputs)
+    return NodeOrigin(listed.proto, tuple(inputs), reading.opset)

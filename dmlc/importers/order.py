@@ -58,18 +58,24 @@ def in_order(nodes: Sequence[NodeProto], known: Collection[str], limits: Limits)
     is too long.
     """
     listed: list[Listed] = []
-    made: set[str] = set()
+    made: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     ahead: set[str] = set()
     for number, proto in enumerate(nodes[:]):
         node = Listed.of(number, proto)
         listed.append(node)
-        for name in needed(proto) if node.attributes and node.may_hold_graphs else node.inputs:
-            if name not in made:
+        node.op_type = kinds.setdefault(node.op_type, node.op_type)
+        for place, name in enumerate(node.inputs):
+            if name in made:
+                node.inputs[place] = made[name]  # each look into a proto makes a new text; one is kept
+            else:
                 ahead.add(name)
+        if node.attributes and node.may_hold_graphs:
+            ahead.update([name for name in needed(proto) if name not in made])
         for name in node.outputs:
             if name and (name in made or name in known):
                 raise fail(codes.BROKEN_MODEL, f"two values are named {name}", help="names must be unique in a graph")
-            made.add(name)
+            made[name] = name
     ahead.discard("")
     check_names((*made, *known), limits)
     return listed if ahead.isdisjoint(made) else _sorted(listed)

@@ -515,7 +515,8 @@ class Graph:
         for new in twin.results:
             old = results[new.index]
             new.name = old.name
-            new.provides = tuple([pair for pair in old.provides if pair[0] not in binding])
+            if old.provides:
+                new.provides = tuple([pair for pair in old.provides if pair[0] not in binding])
             mapping[old] = new
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -20,14 +20,11 @@ from dmlc.records import dataclass, unguarded
 @dataclass(frozen=True, slots=True)
 class NodeOrigin:
     """A node as the model has it. ``inputs`` says for each of its inputs which operand of the IR node that is, or
-    which constant; None where it is absent. ``version`` is that of its domain in the model. ``names`` and ``results``
-    are those of its inputs and outputs: each look into a proto makes new objects."""
+    which constant; None where it is absent. ``version`` is that of its domain in the model."""
 
     proto: NodeProto
     inputs: tuple[int | Tensor | None, ...]
     version: int
-    names: Sequence[str]
-    results: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,12 @@ def _write(emitter: Emitter, node: Node, origin: NodeOrigin, inputs: list[str], 
     made.CopyFrom(origin.proto)
     if node.name or made.name:
         made.name = _name(emitter, node)
-    if inputs != origin.names:
+    if inputs != made.input[:]:
         del made.input[:]
         made.input.extend(inputs)
-    outputs = _outputs(emitter, node, origin.results)
-    if outputs != origin.results:
+    had = made.output[:]
+    outputs = _outputs(emitter, node, had)
+    if outputs != had:
         del made.output[:]
         made.output.extend(outputs)
     if node.regions:
@@ -121,7 +122,7 @@ def _write_moved(
     proto.name = _name(emitter, node)
     del proto.input[:], proto.output[:]
     proto.input.extend(inputs)
-    proto.output.extend(_outputs(emitter, node, origin.results))
+    proto.output.extend(_outputs(emitter, node, origin.proto.output[:]))
     known = known_of(node, inputs[: len(origin.inputs)])
     moved = move(proto, origin.version, emitter.opset, emitter.values.new, known)
     assert moved is not None, f"{proto.op_type} does not fit opset {emitter.opset}"

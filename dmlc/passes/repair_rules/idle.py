@@ -77,5 +77,5 @@ class DropIdleAttribute(RepairRule[_IdleAttributeMatch]):
         proto.CopyFrom(old)
         del proto.attribute[:], proto.output[kept:]
         proto.attribute.extend([attribute for attribute in old.attribute if attribute.name != name])
-        made.name, made.origin = root.name, replace(root.origin, proto=proto, results=root.origin.results[:kept])
+        made.name, made.origin = root.name, replace(root.origin, proto=proto)
         return [*made.results, *root.results[kept:]]

@@ -18,7 +18,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
 from dmlc.inference.protos import ELEMENT_OF
-from dmlc.ir import ForeignType, TensorType, Value
+from dmlc.ir import DType, ForeignType, TensorType, Value
 from dmlc.onnx_schema.signatures import OperandType, find_signature, mismatch
 from dmlc.records import dataclass
 
@@ -75,16 +75,13 @@ class FaultCheck:
         if self.faults:
             raise DmlcError(self.faults[:_MOST])
 
-    def declaration(self, node: Listed, domain: str, operands: Sequence[Value | None]) -> None:
-        """Compare a node with its operator's declaration. Nodes of one kind share the answer."""
-        key = (
-            node.op_type,
-            domain,
-            tuple([None if v is None else v.type.dtype for v in operands]),
-            len(node.outputs),
-            "" in node.outputs,
-            *node.attributes,
-        )
+    def declaration(
+        self, node: Listed, domain: str, operands: Sequence[Value | None], dtypes: Sequence[DType | None]
+    ) -> None:
+        """Compare a node with its operator's declaration. Nodes of one kind, of operands of the same dtypes, share the
+        answer."""
+        outputs = node.outputs
+        key = (node.op_type, domain, tuple(dtypes), len(outputs), "" in outputs, *node.attributes)
         for attribute in node.attributes.values():
             if not attribute.type:
                 self.report(node, domain, f"its attribute {attribute.name} has no type")

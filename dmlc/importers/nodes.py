@@ -76,14 +76,14 @@ class NodeReader:
         version = self.versions.get(domain, 1)
         if listed.attributes:
             check_attributes(listed, domain, version)
-        inputs, is_foreign = self._inputs(listed)
-        self.check.declaration(listed, domain, inputs)
+        inputs, dtypes = self._inputs(listed)
+        self.check.declaration(listed, domain, inputs, dtypes)
         reading = self.reading
         reading.turn_to(listed, inputs, version)
         if self.opaque:
             self._opaque(listed, domain)
             return
-        reader = None if is_foreign else READERS.get((domain, listed.op_type))
+        reader = None if FOREIGN in dtypes else READERS.get((domain, listed.op_type))
         if reader is not None:
             found = _read(reader, reading)
             if isinstance(found, Made):
@@ -121,10 +121,10 @@ class NodeReader:
         if len(value.type.shape) > self.most_axes:
             raise self.limits.passed("rank", f"{name} has", len(value.type.shape))
 
-    def _inputs(self, listed: Listed) -> tuple[list[Value | None], bool]:
-        """The values that a node takes, and whether the language has no type for one of them."""
+    def _inputs(self, listed: Listed) -> tuple[list[Value | None], list[DType | None]]:
+        """The values that a node takes, and their dtypes."""
         values: list[Value | None] = []
-        is_foreign = False
+        dtypes: list[DType | None] = []
         made = self.scope.values
         for name in listed.inputs:
             value = made.get(name)
@@ -133,10 +133,9 @@ class NodeReader:
                 if value is None:
                     label = listed.name or listed.op_type
                     raise fail(codes.BROKEN_MODEL, f"node {label} uses {name}, which nothing makes")
-            if value is not None and value.type.dtype is FOREIGN:
-                is_foreign = True
             values.append(value)
-        return values, is_foreign
+            dtypes.append(None if value is None else value.type.dtype)
+        return values, dtypes
 
     def _known_branch(self, reading: Reading) -> AttributeProto | None:
         """The branch of an If that always runs."""

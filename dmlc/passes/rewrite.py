@@ -215,12 +215,12 @@ class _Driver:
 
     def _rules(self, node: Node) -> tuple[Rule[Any], ...]:
         """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
-        op, operands = node.op, node.operands
+        op = node.op
         feeders = self.feeders.get(op)
-        if feeders is None or not 0 < len(operands) <= _MOST_OPERANDS or node in self.missed:
+        if feeders is None or node in self.missed or not 0 < len(node.operands) <= _MOST_OPERANDS:
             return self.index[op]
-        for value in operands:
-            if value is not None and value.producer is not None and value.producer.op in feeders:
+        for value in node.operands:
+            if value is not None and (producer := value.producer) is not None and producer.op in feeders:
                 return self._fed_rules(node)
         return self.unfed[op]
 

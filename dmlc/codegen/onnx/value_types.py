@@ -12,6 +12,8 @@ from dmlc.inference.protos import asked_attributes, of_tensor, of_type, type_of
 from dmlc.ir import Dim, DimTable, ForeignType, TensorType, dim_names, symbol
 from dmlc.onnx_schema.values import type_proto
 
+_NEW = TypeProto()
+
 
 class ValueTypes:
     """The types of an emitted model by the names of its values; the graphs inside its nodes share them.
@@ -77,9 +79,9 @@ class ValueTypes:
         types, protos, infos = self.types, self._protos, graph.value_info
         for name in names:
             type = types[name]
-            if type not in protos:
-                protos[type] = self._proto(type)
-            proto = protos[type]
+            proto = protos.get(type, _NEW)
+            if proto is _NEW:
+                proto = protos[type] = self._proto(type)
             if proto is not None:
                 info = infos.add()
                 info.name = name

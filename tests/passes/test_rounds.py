@@ -15,7 +15,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
 from dmlc.passes import Pass, PassContext
-from dmlc.passes.manager import MOST_ROUNDS, FixedPoint
+from dmlc.passes.manager import MOST_ROUNDS, FixedPoint, PassManager
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
 from dmlc.records import dataclass
 
@@ -74,6 +74,13 @@ def test_there_is_no_second_round_where_nothing_changed() -> None:
 def test_a_pass_runs_again_only_after_another_one_changed_the_graph() -> None:
     graph, ctx = simple(), context()
     assert FixedPoint((Turns(ABS, NEG), Turns(EXP, SQRT))).run(graph, ctx)
+    assert [changed for _, _, changed in ctx.timings] == [False, True, False]
+
+
+def test_a_pass_after_the_rounds_runs_only_where_something_changed_since() -> None:
+    graph, ctx = simple(), context()
+    still, turning = Turns(ABS, NEG), Turns(EXP, SQRT)
+    PassManager((FixedPoint((still,)), FixedPoint((turning, still)), still, turning)).run(graph, ctx)
     assert [changed for _, _, changed in ctx.timings] == [False, True, False]
 
 

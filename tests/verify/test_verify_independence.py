@@ -12,8 +12,8 @@ import pytest
 import dmlc
 
 PACKAGE = Path(dmlc.__file__).parent
-#: What it may share: what a graph is, what its operations mean, records and errors.
-SHARED = {"verify", "ir", "ops", "diagnostics", "records"}
+#: What it may share: what a graph is, what its operations mean, records, errors, processes with limits.
+SHARED = {"verify", "ir", "ops", "diagnostics", "records", "workers"}
 LOADED = """
 import pkgutil, sys, importlib, dmlc.verify
 for found in pkgutil.iter_modules(dmlc.verify.__path__):

@@ -254,6 +254,8 @@ class _Importer:
         for info, type in zip(source.input, types, strict=True):
             value = graph.add_input(info.name, type)
             scope.define(info.name, value)
+            if type_proto(type) != info.type and not outer.facts.are_certain(reading.inputs):
+                scope.facts.doubt(value)  # it is typed as it is fed
             if believed(info.type, type_proto(type)) is not info.type:
                 self.claims.note(scope, info, type)
         self._weights(scope, source, set())

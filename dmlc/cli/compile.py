@@ -103,12 +103,13 @@ def _form(args: argparse.Namespace) -> tuple[str, str]:
         raise UsageError("SRC is needed")
     default = load_target(args.target).code if args.target in target_names() else "onnx"
     if args.output is None:
-        nameless = args.source == STDIN or Path(args.source).suffix.lower() == ".onnx"
+        source = Path(args.source)
+        nameless = args.source == STDIN or source.suffix.lower() == ".onnx" or not source.name
         if nameless and not args.dry_run:
             raise UsageError("-o is needed: SRC gives no name for OUT")
         kind = args.emit or default
         suffix = next(suffix for suffix, name in api.SUFFIXES.items() if name == kind)
-        return kind, STDOUT if nameless else str(Path(args.source).with_suffix(suffix))
+        return kind, STDOUT if nameless else str(source.with_suffix(suffix))
     output: str = args.output
     return args.emit or (default if output == STDOUT else api.kind_of(output)), output
 

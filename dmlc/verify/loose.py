@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.ir import Array, Operation
-from dmlc.ops.elementwise import SIGMOID, UNARY
+from dmlc.ops.elementwise import ELU, SIGMOID, SOFTPLUS, UNARY
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 
 #: Functions that every kernel approximates in its own way.
@@ -29,7 +29,12 @@ def loose_result(op: Operation, x: Array, operands: Sequence[Array | None]) -> A
     if op not in _APPROXIMATED or operands[0] is None:
         return x
     units, unit = _units(loose(operands[0])), np.finfo(x.dtype).eps
-    x = np.maximum(x - (1 + np.abs(units)) * unit, 0) if op is SIGMOID else x + units * unit * x
+    if op is SIGMOID:
+        x = np.maximum(x - (1 + np.abs(units)) * unit, 0)
+    else:
+        # kernels subtract 1 from an exponential, or add 1 to it before the logarithm
+        size = np.maximum(np.abs(x), 1) if op in (ELU, SOFTPLUS) else x
+        x = x + units * unit * size
     return np.asarray(np.where(np.abs(x) < np.finfo(x.dtype).tiny, 0, x).astype(x.dtype))
 
 

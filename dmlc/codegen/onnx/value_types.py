@@ -13,6 +13,9 @@ from dmlc.ir import Dim, DimTable, ForeignType, TensorType, dim_names, symbol
 from dmlc.onnx_schema.values import type_proto
 
 _NEW = TypeProto()
+#: ONNX Runtime's CPU kernel of it reads the sign of an operand that it has overwritten, if the result takes the
+#: operand's memory, which ONNX Runtime plans where it knows that both have one shape (1.32; ONNX infers none).
+_WRONG_IN_PLACE = ("ai.onnx.ml", "Normalizer")
 
 
 class ValueTypes:
@@ -77,6 +80,7 @@ class ValueTypes:
     def declare(self, graph: GraphProto, names: Iterable[str]) -> None:
         """Write the types of the values of these names into the graph's ``value_info``."""
         types, protos, infos = self.types, self._protos, graph.value_info
+        wrong = {name for n in graph.node if (n.domain, n.op_type) == _WRONG_IN_PLACE for name in n.output}
         for name in names:
             type = types[name]
             proto = protos.get(type, _NEW)
@@ -86,6 +90,8 @@ class ValueTypes:
                 info = infos.add()
                 info.name = name
                 info.type.CopyFrom(proto)
+                if name in wrong:
+                    info.type.tensor_type.ClearField("shape")
 
     def _proto(self, type: TensorType) -> TypeProto | None:
         """The type as ONNX declares it; None where nothing is known.

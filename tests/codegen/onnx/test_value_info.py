@@ -151,3 +151,20 @@ def test_types_that_were_made_wrong_are_claims(name: str) -> None:
     again = program.to_onnx()
     assert bare_types(again) == bare_types(right)
     onnxruntime.InferenceSession(again.SerializeToString(), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("norm", ["L1", "L2", "MAX"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_normalizer_keeps_the_signs_of_its_operand(norm: str, target: str) -> None:
+    """ONNX Runtime's kernel loses them if it knows that its result may take its operand's memory."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 11, "ai.onnx.ml": 2]> g (float[4, 3] x) => (float[4, 3] y) {{
+            a = Neg(x)  n = ai.onnx.ml.Normalizer <norm: string = "{norm}"> (a)  y = Neg(n)
+        }}"""
+    )
+    x = np.array([[1, -2, 3], [-4, 5, -6], [0, 0, -1], [2, 2, 2]], np.float32)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"x": x})
+    found = dmlc.compile(model, target=target).run({"x": x}, backend="cpu")["y"]
+    np.testing.assert_array_equal(found, expected)
+    assert norm == "MAX" or (np.sign(found) == np.sign(x)).all()

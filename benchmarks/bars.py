@@ -1,4 +1,4 @@
-"""What is wanted: each bar as a record, with the figure that a run gives for it.
+"""The bars: each a record, with the figure that a run gives for it.
 
 A bar holds for one number of threads; a figure is None where the suite, or a peer that it needs, was not run.
 """

@@ -1,4 +1,4 @@
-"""Where a run was made."""
+"""The machine of a run."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def race(runs: Mapping[str, Callable[[], object]], rounds: int) -> tuple[dict[st
 
 
 def _certain(least: Mapping[str, Sequence[float]], still: int) -> bool:
-    """Whether more rounds would hardly find less; ``still`` of them have found none."""
+    """True if more rounds would hardly find less; ``still`` of them have found none."""
     return still >= _STILL and all(times[-1] <= times[0] * (1 + _CLOSE) for times in least.values())
 
 
@@ -132,7 +132,7 @@ def contest(
 
 
 def same(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: float | None) -> bool:
-    """Whether arrays hold the same numbers in the same order; axes of size 1 do not count."""
+    """True if arrays hold the same numbers in the same order; axes of size 1 do not count."""
     if len(found) != len(expected):
         return False
     for a, b in zip(found, expected, strict=True):

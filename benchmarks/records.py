@@ -1,4 +1,4 @@
-"""What a suite is asked for and what it gives back."""
+"""The options and the results of a suite."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Case:
     notes: tuple[str, ...] = ()
 
     def ratio(self, other: str) -> float | None:
-        """How many times longer another variant takes than ours."""
+        """The time of another variant, in multiples of ours."""
         if OURS not in self.seconds or other not in self.seconds:
             return None
         return self.seconds[other] / self.seconds[OURS]
 
     def best(self, others: Iterable[str]) -> float | None:
-        """How many times longer the best of others takes than ours."""
+        """The time of the best of others, in multiples of ours."""
         found = [r for r in map(self.ratio, others) if r is not None]
         return min(found) if found else None
 
     def over_bound(self, variant: str) -> float | None:
-        """How many times the bound a variant takes."""
+        """The time of a variant, in multiples of the bound."""
         if self.bound is None or self.bound not in self.seconds or variant not in self.seconds:
             return None
         return self.seconds[variant] / self.seconds[self.bound]

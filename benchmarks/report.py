@@ -39,7 +39,7 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
 
 
 def document(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]) -> dict[str, Any]:
-    """What ``--json`` writes."""
+    """The document of ``--json``."""
     bars = [
         {
             "id": v.bar.id,
@@ -57,7 +57,7 @@ def document(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]
 
 
 def markdown(cases: Sequence[Case], machine: dict[str, str], said: Sequence[str]) -> str:
-    """What ``--markdown`` writes, and what is printed."""
+    """The text of ``--markdown``, and of the terminal."""
     parts = ["# Benchmarks\n", ", ".join(f"{key} {value}" for key, value in machine.items()) + ".\n"]
     parts += [f"- {sentence}" for sentence in said]
     parts += ["", "## Bars\n", _bars(cases)]

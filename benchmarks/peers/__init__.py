@@ -45,7 +45,7 @@ def runners(operation: Operation, arrays: Sequence[np.ndarray], settings: Settin
 
 
 def simplified(model: ModelProto, feeds: Mapping[str, np.ndarray], settings: Settings) -> dict[str, Deferred]:
-    """What the peers that rewrite models make of one, to be run as it is run."""
+    """The models that rewriting peers make of one, to be run as it is run."""
     tools = {"onnxsim": _onnxsim, "onnxslim": _onnxslim}
 
     def run(tool: Callable[[ModelProto], ModelProto]) -> SessionRun:

@@ -1,1 +1,1 @@
-"""What is measured: each suite yields cases."""
+"""The suites: each yields cases."""

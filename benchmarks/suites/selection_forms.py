@@ -123,7 +123,7 @@ def _divisor(size: int, wanted: int) -> int:
 
 
 def argmax_forms(shape: Shape, axes: Shape) -> dict[str, ModelProto]:
-    """What argmax over these axes can be written as, by name."""
+    """The spellings of argmax over these axes, by name."""
     out = {
         "transpose+argmax": transpose_argmax(shape, axes),
         "transpose+topk": transpose_topk(shape, axes),

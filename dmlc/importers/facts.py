@@ -10,6 +10,25 @@ from dmlc.inference.fact import is_size, of_array
 from dmlc.inference.protos import ELEMENT_OF, of_type, takes_part
 from dmlc.ir import FOREIGN, Dim, DimTable, Tensor, TensorType, Value
 from dmlc.ops.constant import CONSTANT, constant_of
+from dmlc.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A node as its operator's rule sees it, but for the facts about its operands."""
+
+    op_type: str
+    domain: str
+    opset: int
+    operands: Sequence[Value | None]
+    attributes: Mapping[str, Any]
+    results: int
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal nodes."""
+        attributes = tuple([(name, self.attributes[name]) for name in sorted(self.attributes)])
+        return (self.op_type, self.domain, self.opset, tuple(self.operands), self.results, attributes)
 
 
 class InferredFacts:
@@ -105,39 +124,20 @@ class InferredFacts:
         found = None if elements is None or elements.size != 1 else elements.ravel()[0]
         return bool(found) if isinstance(found, int) else None
 
-    def ask(
-        self,
-        op_type: str,
-        domain: str,
-        opset: int,
-        operands: Sequence[Value | None],
-        attributes: Mapping[str, Any],
-        results: int,
-    ) -> tuple[list[Fact], list[Fact], str]:
+    def ask(self, node: Question) -> tuple[list[Fact], list[Fact], str]:
         """The facts about the results of a node, those that its operator's rule alone gives, and its fault if there is
         one. Equal nodes have the same new dims, and what was added to the facts of the first."""
         before = self._count
-        facts = [None if v is None else self.of(v) for v in operands]
-        found, fault = self._answer(op_type, domain, opset, facts, attributes, results, self._counted)
+        found, fault = self._answer(node, self.of, self._counted)
         if self._count > before:
-            asked = tuple([(name, attributes[name]) for name in sorted(attributes)])
-            key = (op_type, domain, opset, tuple(operands), results, asked)
-            return self._answers.setdefault(key, list(found)), found, fault
+            return self._answers.setdefault(node.key, list(found)), found, fault
         return found, list(found), fault
 
     def _counted(self) -> Dim:
         self._count += 1
         return self._new_dim()
 
-    def ask_certain(
-        self,
-        op_type: str,
-        domain: str,
-        opset: int,
-        operands: Sequence[Value | None],
-        attributes: Mapping[str, Any],
-        results: int,
-    ) -> tuple[list[Fact], str]:
+    def ask_certain(self, node: Question) -> tuple[list[Fact], str]:
         """The same by what is certain alone. A shape with a size that nothing gives is left out, as ONNX leaves out
         that of a node whose shape is computed."""
         made: list[Dim] = []
@@ -146,27 +146,19 @@ class InferredFacts:
             made.append(self._new_dim())
             return made[-1]
 
-        operand_facts = [None if v is None else self.certain_of(v) for v in operands]
-        facts, fault = self._answer(op_type, domain, opset, operand_facts, attributes, results, new_dim)
+        facts, fault = self._answer(node, self.certain_of, new_dim)
         return [Fact(f.element, None, None, f.proto) for f in facts] if made else facts, fault
 
     def _answer(
-        self,
-        op_type: str,
-        domain: str,
-        opset: int,
-        facts: Sequence[Fact | None],
-        attributes: Mapping[str, Any],
-        results: int,
-        new_dim: Callable[[], Dim],
+        self, node: Question, fact_of: Callable[[Value], Fact], new_dim: Callable[[], Dim]
     ) -> tuple[list[Fact], str]:
         query = Query(
-            op_type,
-            facts,
-            opset=opset,
-            results=results,
-            domain=domain,
-            attributes=attributes,
+            node.op_type,
+            [None if v is None else fact_of(v) for v in node.operands],
+            opset=node.opset,
+            results=node.results,
+            domain=node.domain,
+            attributes=node.attributes,
             dims=self._dims,
             new_dim=new_dim,
         )

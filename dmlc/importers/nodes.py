@@ -17,6 +17,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.importers import operators  # noqa: F401 (registers the readers)
 from dmlc.importers.attributes import check_attributes, check_complete
 from dmlc.importers.declared_types import Path as GraphPath
+from dmlc.importers.facts import Question
 from dmlc.importers.faults import FaultCheck
 from dmlc.importers.opaque import opaque_attributes
 from dmlc.importers.order import Listed
@@ -185,10 +186,12 @@ class NodeReader:
             return None, [NOTHING] * len(reading.outputs)
         facts = self.scope.facts
         attributes = asked_attributes(reading.attributes.values())
-        asked = (reading.op_type, reading.domain, reading.opset, reading.inputs, attributes, len(reading.outputs))
-        found, certain, fault = facts.ask(*asked)
+        asked = Question(
+            reading.op_type, reading.domain, reading.opset, reading.inputs, attributes, len(reading.outputs)
+        )
+        found, certain, fault = facts.ask(asked)
         if not facts.are_certain(reading.inputs):
-            certain, fault = facts.ask_certain(*asked)
+            certain, fault = facts.ask_certain(asked)
         if fault:
             self.check.shapes(listed, reading.domain, fault)
         return found, certain

@@ -1,4 +1,4 @@
-"""Which opset is emitted for a target with a provider: the one that keeps most nodes there."""
+"""The opset emitted for a target with a provider is the one that keeps most nodes there."""
 
 import numpy as np
 import onnx

@@ -39,7 +39,7 @@ def as_file(program: dmlc.Program) -> Document:
 
 
 def assert_replayed(source: Any, **options: Any) -> int:
-    """How many rewrites were replayed."""
+    """The number of rewrites replayed."""
     program = dmlc.compile(source, **options)
     again = dmlc.replay(source, as_file(program))
     assert again.ledger_document() == program.ledger_document()

@@ -1,4 +1,4 @@
-"""What the builder refuses: the code, the user's Python line, the caret, the way out."""
+"""The builder's errors: the code, the user's Python line, the caret, the way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `compile` and `explain` tell: the table, the diff, the ledger, rules by name, near misses, progress."""
+"""The output of `compile` and `explain`: the table, the diff, the ledger, rules by name, near misses, progress."""
 
 from __future__ import annotations
 

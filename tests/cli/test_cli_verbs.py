@@ -348,12 +348,23 @@ def test_run_without_the_provider(dmlc: Run) -> None:
 # --- fmt
 
 
-def test_fmt(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def formatted(dmlc: Run) -> str:
+    """Format ``head.dml`` and return its text."""
     assert dmlc("fmt", "head.dml")[0] == 0
-    clean = Path("head.dml").read_text()
-    assert dmlc("fmt", "--check", "head.dml") == (0, "", "")
+    return Path("head.dml").read_text()
+
+
+def spoil(clean: str) -> str:
+    """Write ``head.dml`` with needless blanks and return its text."""
     messy = clean.replace("axes=[1]", "axes = [ 1 ]")
     Path("head.dml").write_text(messy)
+    return messy
+
+
+def test_fmt(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    clean = formatted(dmlc)
+    assert dmlc("fmt", "--check", "head.dml") == (0, "", "")
+    messy = spoil(clean)
     code, out, err = dmlc("fmt", "--check", "head.dml")
     assert (code, out) == (1, "")
     assert "head.dml" in err
@@ -367,11 +378,9 @@ def test_fmt(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fmt_diff_prints_the_change_and_writes_nothing(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dmlc("fmt", "head.dml")[0] == 0
-    clean = Path("head.dml").read_text()
+    clean = formatted(dmlc)
     assert dmlc("fmt", "--diff", "head.dml") == (0, "", "")
-    messy = clean.replace("axes=[1]", "axes = [ 1 ]")
-    Path("head.dml").write_text(messy)
+    messy = spoil(clean)
     code, out, err = dmlc("fmt", "--diff", "head.dml")
     assert (code, err) == (0, "")
     assert out.startswith("--- head.dml\n+++ head.dml (formatted)\n@@ ")

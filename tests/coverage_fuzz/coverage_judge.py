@@ -29,7 +29,7 @@ Reader = Callable[[bytes], str]
 
 @dataclass(frozen=True)
 class Crash:
-    """What must never come of an input. ``place`` is where in dmlc it happened: crashes of one place are one."""
+    """A failure that no input may cause. ``place`` is where in dmlc it happened: crashes of one place are one."""
 
     kind: str
     place: str
@@ -49,7 +49,7 @@ def judge(read: Reader, data: bytes) -> str | Crash:
 
 
 def _measured(read: Reader, data: bytes, since: float) -> Crash | None:
-    """Whether it is slow on a machine that does nothing else, or large: it is run again."""
+    """True if it is slow on a machine that does nothing else, or large: it is run again."""
     if peak() - _Peak.last > MOST_BYTES:
         grown, _Peak.last = peak() - _Peak.last, peak()
         return Crash("memory", "", f"{grown >> 20} MiB for {len(data)} bytes")
@@ -89,7 +89,7 @@ def _crash(error: Exception) -> Crash:
 
 
 class _Peak:
-    """What ``peak`` said last."""
+    """The last answer of ``peak``."""
 
     last = 1 << 62  # until the first input that takes its time: what was loaded does not count
 

@@ -357,7 +357,7 @@ def _interface(model: ModelProto, rng: random.Random) -> None:
 
 
 def _frame(model: ModelProto, rng: random.Random) -> None:
-    """What is around the graph: versions, functions, names."""
+    """Changes around the graph: versions, functions, names."""
     turn = rng.random()
     if turn < 0.6 and model.opset_import:
         rng.choice(model.opset_import).version = rng.choice(_OPSETS)

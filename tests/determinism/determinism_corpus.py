@@ -1,4 +1,4 @@
-"""What is compiled: the examples, what once failed, random programs and models. All are files of one folder, so that
+"""The sources: the examples, what once failed, random programs and models. All are files of one folder, so that
 every process, whatever its Python, reads the same bytes."""
 
 from __future__ import annotations

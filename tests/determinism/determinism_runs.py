@@ -16,8 +16,8 @@ WORKER = Path(__file__).with_name("determinism_worker.py")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What must not matter: the seed of hashes, where objects lie in memory, the current folder, how the source's path
-    is spelled, the Python, and whether it checks assertions."""
+    """Circumstances that must not matter: the seed of hashes, where objects lie in memory, the current folder, the
+    spelling of the source's path, the Python, and whether it checks assertions."""
 
     seed: str = "0"
     shake: int | None = None

@@ -70,7 +70,7 @@ def outputs(path: str, targets: list[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _saved(target: str, source: Any) -> Iterator[tuple[str, bytes]]:
-    """What a program saves: ONNX, NumPy code in both styles, the language, DxDispatch's files of fixed sizes."""
+    """Files that a program saves: ONNX, NumPy code in both styles, the language, DxDispatch's of fixed sizes."""
     try:
         program = dmlc.compile(source, target=target)
         bound = dmlc.compile(source, target=target, bind=dict.fromkeys(_dims(program), _SIZE))

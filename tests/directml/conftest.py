@@ -1,4 +1,4 @@
-"""Where the tests of this folder run: those marked ``directml`` on a machine with the execution provider.
+"""Selects the machine for the tests of this folder: those marked ``directml`` on a machine with the execution provider.
 
 ``--models FOLDER`` names a folder of ``.onnx`` files to run there too.
 """

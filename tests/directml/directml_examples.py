@@ -13,7 +13,7 @@ EXAMPLES = sorted(path.name for path in _FOLDER.iterdir() if path.is_dir() and p
 
 
 def example(name: str) -> tuple[Any, dict[str, np.ndarray]]:
-    """What ``dmlc.compile`` takes, and the inputs by name."""
+    """The arguments of ``dmlc.compile``, and the inputs by name."""
     if name == "05_builder":
         return _built(), _detection_data()
     source = _FOLDER / name / "model.dml"

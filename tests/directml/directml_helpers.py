@@ -45,7 +45,7 @@ def sized(source: Any, feeds: Feeds) -> dmlc.api.Program:
 
 
 def is_strict(report: Placement) -> bool:
-    """Whether every node is said to run on DirectML, none wrongly."""
+    """True if every node is said to run on DirectML, none wrongly."""
     return not (report.fails or report.count("cpu") or report.count("unknown"))
 
 
@@ -88,7 +88,7 @@ def _wanted(said: NodePlacement, backend: str) -> str:
 
 
 def differences(got: Feeds, want: Feeds) -> list[str]:
-    """What is not the same: integers, indices and bool exactly, floats within the dtype's tolerance."""
+    """The differences: integers, indices and bool exactly, floats within the dtype's tolerance."""
     out = [] if list(got) == list(want) else [f"outputs {list(got)}, expected {list(want)}"]
     for name, expected in want.items():
         found = got.get(name)
@@ -110,7 +110,7 @@ def _same(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def is_refused(model: onnx.ModelProto, feeds: Feeds, backend: str, want: Feeds | None = None) -> bool:
-    """Whether the session is not created or does not run; with ``want`` also whether other numbers come out."""
+    """True if the session is not created or does not run; with ``want`` also whether other numbers come out."""
     try:
         session = open_model(model, backend, strict=False)
         names = [output.name for output in session.get_outputs()]

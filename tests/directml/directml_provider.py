@@ -1,4 +1,4 @@
-"""Whether this machine can run on DirectML."""
+"""Checks that this machine can run on DirectML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def missing_provider() -> str:
-    """What a machine lacks to run on DirectML; empty where it lacks nothing."""
+    """The reason why a machine cannot run on DirectML; empty where it can."""
     try:
         import onnxruntime
     except ImportError:

@@ -1,4 +1,4 @@
-"""What the tests on DirectML do, done everywhere on the CPU provider, so that they work where they are needed."""
+"""The tests for DirectML, run everywhere on the CPU provider, so that they work where they are needed."""
 
 from __future__ import annotations
 

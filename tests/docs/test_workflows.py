@@ -47,7 +47,7 @@ def check_pytest(words: list[str]) -> None:
 
 
 def check_pip(words: list[str]) -> None:
-    """What is installed is this package with extras that it has."""
+    """Workflows install this package with extras that it has."""
     action, what = words
     match = re.fullmatch(r"\.\[(\w+)\]", what)
     assert action == "install"

@@ -121,11 +121,11 @@ class Case:
         )
 
     def expected(self) -> list[Array]:
-        """What the oracle says of the rows, laid like them."""
+        """The oracle's answer for the rows, laid like them."""
         return [self._laid(answer) for answer in _answers(self.op, self.group, self.dtype, self.last)]
 
     def asked(self, x: Array, axes: Sequence[int]) -> list[Array]:
-        """What the oracle says of x, element by element; reduced axes keep size 1."""
+        """The oracle's answer for x, element by element; reduced axes keep size 1."""
         if self.op == "hardmax":
             return [hardmax(x, axes, self.dtype)]
         if self.op == "top_k":
@@ -135,7 +135,7 @@ class Case:
 
 @lru_cache(maxsize=1024)
 def _answers(op: str, group: int, dtype: str, last: bool) -> list[Array]:
-    """What the oracle says of the rows: asked once for all shapes whose groups have so many elements, as it takes
+    """The oracle's answer for the rows: asked once for all shapes whose groups have so many elements, as it takes
     longer than everything else."""
     case = Case(op, (group,), (0,), dtype, last)
     return case.asked(case.table(), (1,))

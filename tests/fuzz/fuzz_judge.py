@@ -1,4 +1,4 @@
-"""Whether a program means the same on every way through the compiler."""
+"""Judges that a program means the same on every way through the compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Options = dict[str, Any]
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong under which options. ``kind`` is what must stay the same while the program is made smaller."""
+    """A failure and its options. ``kind`` is what must stay the same while the program is made smaller."""
 
     options: Options
     kind: str
@@ -70,7 +70,7 @@ def drawn(rng: random.Random, turn: int) -> Options:
 
 
 def judge(text: str, options: Options, *, inputs: int = 3, seed: int = 0) -> Failure | None:
-    """What the program does wrong under the options; None where it does nothing wrong, or is refused with a reason."""
+    """The program's failure under the options; None where it does nothing wrong, or is refused with a reason."""
     try:
         program = dmlc.compile(Source("fuzz.dml", text), **options)
         problem = _passes(program, inputs, seed)
@@ -123,7 +123,7 @@ def _verdict(
 def _wrong(
     kind: str, program: dmlc.Program, verdict: Verdict, run: Callable[[Feeds], dict[str, Any]]
 ) -> tuple[str, str] | None:
-    """What differs, unless roundings inside of the program alone move its results as far."""
+    """The difference, unless roundings inside of the program alone move its results as far."""
     if verdict.status != DIFFERENT:
         return None
     case = None if verdict.reason else verdict.case

@@ -24,7 +24,7 @@ ort.set_default_logger_severity(4)
 
 
 class MisfitError(Exception):
-    """What was drawn does not fit together; something else is drawn."""
+    """Raised where the drawn parts do not fit together; others are drawn."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class FuzzModel:
 
 
 def is_valid(model: ModelProto) -> bool:
-    """Whether ONNX's checker and ONNX Runtime take the model."""
+    """True if ONNX's checker and ONNX Runtime take the model."""
     try:
         onnx.checker.check_model(model, full_check=True)
         options = ort.SessionOptions()
@@ -52,7 +52,7 @@ def is_valid(model: ModelProto) -> bool:
 
 
 def fits(a: Sequence[Size], b: Sequence[Size]) -> bool:
-    """Whether two shapes broadcast for any sizes."""
+    """True if two shapes broadcast for any sizes."""
     return all(x == y or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False))
 
 

@@ -1,4 +1,4 @@
-"""Whether a compiled ONNX model computes what the original does; and what fails, made smaller."""
+"""Compares a compiled ONNX model with the original; and makes what fails smaller."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def choices(seed: int, model: ModelProto, *, ways: int = 1) -> list[Options]:
 def judge(
     model: ModelProto, options: Options, *, inputs: int = 3, seed: int = 0, counts: Counter[str] | None = None
 ) -> Failure | None:
-    """What goes wrong with the model under the options. ``counts`` is told what became of it where nothing does."""
+    """The failure of the model under the options. ``counts`` is told what became of it where nothing does."""
     told: Counter[str] = Counter() if counts is None else counts
     try:
         program = dmlc.compile(model, **options)
@@ -112,13 +112,13 @@ def failures(program: FuzzModel, seed: int, *, inputs: int = 3, counts: Counter[
 
 
 def _runs(model: ModelProto) -> bool:
-    """Whether the original runs on some inputs: one that never does may be refused as early as it is."""
+    """True if the original runs on some inputs: one that never does may be refused as early as it is."""
     sides = (lambda: OnnxSide(model), lambda: OnnxSide(model))
     return verify_sides(*sides, inputs=1, seed=0, allowed=frozenset()).ok
 
 
 def _reduces_nothing(model: ModelProto, feeds: Feeds) -> bool:
-    """Whether the original reduces over nothing, where ONNX Runtime's kernels do not even agree on the shape."""
+    """True if the original reduces over nothing, where ONNX Runtime's kernels do not even agree on the shape."""
     original = OnnxSide(model)
     try:
         return any(causes.reduced_nothing(original.trace(feeds, name) or []) for name in original.output_names)
@@ -130,7 +130,7 @@ def _reduces_nothing(model: ModelProto, feeds: Feeds) -> bool:
 
 
 def _rounding_explains(model: ModelProto, feeds: Feeds, results: dict[str, Array]) -> bool:
-    """Whether the original's results move as far when each of its nodes rounds anew."""
+    """True if the original's results move as far when each of its nodes rounds anew."""
     try:
         plain = OnnxSide(model).run(feeds)
         values = _all_values(model, feeds)
@@ -146,7 +146,7 @@ def _rounding_explains(model: ModelProto, feeds: Feeds, results: dict[str, Array
 
 
 def _all_values(model: ModelProto, feeds: Feeds) -> dict[str, Array]:
-    """What the nodes make of the inputs: the floats."""
+    """The floats that the nodes make of the inputs."""
     out = ModelProto()
     out.CopyFrom(model)
     listed = {info.name for info in out.graph.output}
@@ -157,7 +157,7 @@ def _all_values(model: ModelProto, feeds: Feeds) -> dict[str, Array]:
 
 
 def _factors(array: Array, rng: np.random.Generator) -> Array:
-    """What an element is multiplied by to round it anew: 1 where it needed no rounding."""
+    """The factor of each element that rounds it anew: 1 where it needed no rounding."""
     eps = np.finfo(array.dtype).eps
     with np.errstate(all="ignore"):
         is_exact = (array * _PARTS == np.round(array * _PARTS)) & (np.abs(array) * _PARTS < 1 / eps)
@@ -300,7 +300,7 @@ def _short_cut(program: FuzzModel, number: int, operand: str) -> FuzzModel:
 
 
 def batch(start: int, inputs: int, end: float, count: int = 50) -> tuple[int, list[tuple[int, Failure, str]]]:
-    """How many models ran from that seed on, and the seed, the failure and the smaller text of each that failed."""
+    """Number of models run from that seed on, and the seed, the failure and the smaller text of each that failed."""
     out, ran = [], 0
     for seed in range(start, start + count):
         if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""What random ONNX models are made of: operators in all their forms, and what rewrites look for, or nearly."""
+"""Parts of random ONNX models: operators in all their forms, and what rewrites look for, or nearly."""
 
 from __future__ import annotations
 
@@ -414,7 +414,7 @@ def norm(g: Grower) -> None:
 
 
 def spatial(g: Grower) -> None:
-    """What takes images: instance and batch norms, convolutions, pools."""
+    """Operators over images: instance and batch norms, convolutions, pools."""
     x = g.any((F32,), 3)
     channels = g.shape(x)[1]
     if not isinstance(channels, int) or not channels:

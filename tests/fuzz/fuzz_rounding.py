@@ -1,4 +1,4 @@
-"""How far a program's own roundings move its results: what no other way of computing them can be held to."""
+"""The distance that a program's own roundings move its results: no other way of computing them is held to less."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CENTRED = (MEAN_VARIANCE_NORM, LAYER_NORM)
 
 
 def explains(graph: Graph, feeds: Feeds, results: Mapping[str, Any]) -> bool:
-    """Whether all that differs in ``results`` from the references moves as far when every operation rounds anew."""
+    """True if all that differs in ``results`` from the references moves as far when every operation rounds anew."""
     rng = np.random.default_rng(0)
     plain = _run(graph, feeds, _Plain())
     samples = [_run(graph, feeds, _Moving(rng)) for _ in range(_SAMPLES)]
@@ -67,7 +67,7 @@ def _run(graph: Graph, feeds: Feeds, way: _Plain) -> dict[str, Array]:
 
 
 def _is_exact(x: Array) -> bool:
-    """Whether no element needed rounding."""
+    """True if no element needed rounding."""
     if x.dtype.kind != "f":
         return True
     with np.errstate(all="ignore"):
@@ -173,7 +173,7 @@ class _Moving(_Plain):
         return self._moved(self._approximated(x) if node.op in _ABSOLUTE else x)
 
     def _approximated(self, x: Array) -> Array:
-        """What is smaller than the error may as well be 0."""
+        """A number smaller than the error may as well be 0."""
         steps = self._steps(x)
         gone = (np.abs(x) < _UNITS * np.finfo(x.dtype).eps) & (steps < 0)
         return np.where(gone, 0, np.where(np.isfinite(x), x + steps, x)).astype(x.dtype)
@@ -207,5 +207,5 @@ def _within(a: Array, b: Array, samples: list[Array]) -> bool:
 
 
 def _became_other(a: Array, b: Array) -> Array:
-    """Where a number, an infinity or NaN became another of these."""
+    """Elements where a number, an infinity or NaN became another of these."""
     return ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(a) & np.isfinite(b)))

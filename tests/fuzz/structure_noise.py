@@ -1,4 +1,4 @@
-"""How far a model's own roundings move its results: what no other way of computing them can be held to."""
+"""The distance that a model's own roundings move its results: no other way of computing them is held to less."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGE = {4: 2**30, 8: 2**53, 1: 100, 2: 2**14}
 def explained(
     model: ModelProto, feeds: Mapping[str, Any], expected: Mapping[str, Any], found: Mapping[str, Any]
 ) -> str | None:
-    """Why the results may differ: ``nan``, ``overflow``, ``nothing`` (a reduction over no element), ``rounding``."""
+    """Reason why results differ: ``nan``, ``overflow``, ``nothing`` (a reduction over no element), ``rounding``."""
     values = _trace(model, feeds)
     floats = [np.asarray(v, np.float64) for v in values if v.dtype.kind == "f"]
     if any(not np.isfinite(v).all() for v in floats):

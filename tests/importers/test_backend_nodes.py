@@ -96,7 +96,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_node_case(name: str) -> None:
-    """Where ONNX Runtime does not know the opset of the original, the results that onnx expects are the measure."""
+    """The results that onnx expects are the measure where ONNX Runtime does not know the original's opset."""
     case = _all_cases()[name]
     for number, model in enumerate(_versions(case.model)):
         if number and checker_complaint(model) is not None:

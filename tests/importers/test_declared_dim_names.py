@@ -1,4 +1,4 @@
-"""A size that the importer names is no size that the model names, wherever the model does."""
+"""The importer never names a size as the model does, wherever the model names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What coverage-guided fuzzing found: small models that took gigabytes, or ended in a traceback."""
+"""Models that coverage-guided fuzzing found: small ones that took gigabytes, or ended in a traceback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def listing(nodes: list[NodeProto], sizes: list[int], *, dtype: int = FLOAT, ops
 
 @pytest.fixture(autouse=True, scope="module")
 def _loaded() -> None:
-    """What is loaded once is not what takes the time here."""
+    """Loading the libraries once, so that they do not take the time here."""
     dmlc.compile(listing([node("Relu", ["x"], ["h"])], [3], opset=18), target="onnx").to_onnx()
 
 
@@ -207,7 +207,7 @@ def test_an_attribute_whose_data_does_not_fit_its_shape(op: str) -> None:
 
 
 def test_a_fill_of_nothing() -> None:
-    """What ConstantOfShape fills with is one number; a runtime refuses another count."""
+    """ConstantOfShape fills with one number; a runtime refuses another count."""
     filled = node("ConstantOfShape", ["s"], ["h"], value=helper.make_tensor("v", TensorProto.INT64, [0], []))
     m = model([filled], [info("x", [2])], [info("h", None, TensorProto.INT64)], [weight("s", [2], "int64")])
     dmlc.compile(m, target="onnx").to_onnx()

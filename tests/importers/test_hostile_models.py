@@ -165,7 +165,7 @@ def test_bombs_take_neither_time_nor_memory(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems promise memory that they do not have")
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_what_memory_does_not_hold_is_told_when_it_runs(backend: str, tmp_path: Path) -> None:
-    """2^40 numbers are not an error of the model; there is no room for them."""
+    """2^40 numbers are not an error of the model; they do not fit into memory."""
     command = ["run", str(in_file(BOMBS["input of 2^40 numbers"](), tmp_path)), "--random", "0", "--backend", backend]
     assert main(command) == 1
     assert code_of(in_file(BOMBS["input of 2^40 numbers"](), tmp_path)) is None

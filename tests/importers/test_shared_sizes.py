@@ -41,7 +41,7 @@ def test_a_computed_reshape_becomes_one_node() -> None:
 
 @pytest.mark.parametrize("batch", [0, 1, 5])
 def test_a_multiple_of_the_operands_own_size_may_be_zero(batch: int) -> None:
-    """Where the computed size is 0 the operand's own size is too, so that a copy gives the same."""
+    """A computed size of 0 is the operand's own size too, so that a copy gives the same."""
     body = CONSTANTS + "f = Constant<value_ints = [4]>() s = Shape(x) n = Gather(s, zero) m = Mul(n, f) "
     made = model(body + "l = Concat<axis = 0>(m, rest) a = Reshape(x, l) y = Relu(a)")
     assert operators(made) == ["Relu", "Reshape"]

@@ -15,7 +15,7 @@ import dmlc
 
 @cache
 def came() -> dict[str, str]:
-    """What came of each model, in a process of its own."""
+    """The outcome for each model, in a process of its own."""
     ran = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fragile_models.py"))], capture_output=True, text=True
     )

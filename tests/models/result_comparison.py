@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far floats may be apart: ``absolute + relative * |expected|``."""
+    """The distance that floats may be apart: ``absolute + relative * |expected|``."""
 
     relative: float
     absolute: float

@@ -169,7 +169,7 @@ def _passes(item: pytest.Item) -> bool:
 
 
 def _in_child(work: Callable[[], str], patience: int) -> str:
-    """What the work gives, done in a process of its own; its output is dropped."""
+    """The result of the work, done in a process of its own; its output is dropped."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -90,7 +90,7 @@ def switched(source: str, numbered: Iterable[tuple[int, Mutant]]) -> str:
 
 
 def said(file: Path) -> dict[str, dict[str, str]]:
-    """What ``KILLERS`` or ``HARMLESS`` says of each path and key."""
+    """The entries of ``KILLERS`` or ``HARMLESS`` for each path and key."""
     known: dict[str, dict[str, str]] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     return known
 
@@ -119,7 +119,7 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _of_if(node: ast.If) -> Iterator[_Change]:
-    """What refuses does so without one of its reasons, what goes on does so without one of its conditions."""
+    """A statement that refuses drops one of its reasons, one that goes on drops one of its conditions."""
     if _refuses(node.body):
         yield from (_Change("refusal", part, _NO) for part in _parts(node.test, ast.Or))
     elif isinstance(node.body[-1], ast.Return):
@@ -171,7 +171,7 @@ def _names(node: ast.expr) -> bool:
 
 
 def _refuses(body: list[ast.stmt]) -> bool:
-    """Whether it does nothing but go on to the next, or return nothing or a reason."""
+    """True if it does nothing but go on to the next, or return nothing or a reason."""
     last = body[0]
     if len(body) != 1:
         return False
@@ -191,7 +191,7 @@ def _is_miss(value: ast.expr) -> bool:
 
 
 def _asks(part: ast.expr) -> bool:
-    """Whether it may give a reason: a call, or a name that such a call's result has."""
+    """True if it may give a reason: a call, or a name that such a call's result has."""
     return isinstance(part, ast.Name) or (isinstance(part, ast.Call) and not _is_miss(part))
 
 

@@ -28,7 +28,7 @@ NEWEST = defs.onnx_opset_version()
 
 
 def only_adds(older: Any, newer: Any) -> bool:
-    """Whether every form of the older version is one of the newer, and means the same by what schemas can say."""
+    """True if every form of the older version is one of the newer, and means the same by what schemas can say."""
     if older.deprecated or newer.deprecated:
         return False
     for name, attribute in older.attributes.items():

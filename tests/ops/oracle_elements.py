@@ -1,4 +1,4 @@
-"""What one element of an elementwise operation is, in Python's own arithmetic."""
+"""One element of each elementwise operation, in Python's own arithmetic."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _divide(a: Any, b: Any, dtype: str) -> Any:
 
 
 def _remainder(a: Any, b: Any, dtype: str) -> Any:
-    """What is left by whole divisors; it has the divisor's sign."""
+    """The remainder by whole divisors; it has the divisor's sign."""
     if dtype[0] == "f":
         if math.isnan(a) or math.isnan(b) or math.isinf(a) or b == 0:
             return NAN

@@ -1,4 +1,4 @@
-"""where, clip and cast."""
+"""``where``, ``clip`` and ``cast``."""
 
 from __future__ import annotations
 

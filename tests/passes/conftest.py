@@ -1,4 +1,4 @@
-"""What holds in all tests of passes."""
+"""Set-up of all tests of passes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def fuse(graph: Graph, target: str = "directml", allowed: str = "default", opset
 
 
 def fired(ctx: PassContext) -> list[tuple[str, str]]:
-    """What the rules of the pass did; the moves that they share with other passes are left out."""
+    """The rewrites of the pass's rules; the moves that they share with other passes are left out."""
     others = {"dce", "double-inverse", "reshape-chain", "move-nothing", "transpose-chain"}
     return [(rule, kind) for rule, kind in h.ledger(ctx) if rule not in others]
 
@@ -54,7 +54,7 @@ def operators(graph: Graph, target: str = "directml", opset: int = 21) -> list[s
 
 
 def run_cpu(graph: Graph, feeds: dict[str, np.ndarray], opset: int = 21) -> list[Any]:
-    """What ONNX Runtime's CPU provider makes of the graph as it is."""
+    """The results of ONNX Runtime's CPU provider for the graph as it is."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1

@@ -419,7 +419,7 @@ def extremes(dtype: Any) -> np.ndarray:
 
 
 def defined(source: np.ndarray, to: Any) -> np.ndarray:
-    """Where a cast to that dtype has a defined result."""
+    """The elements of which a cast to that dtype has a defined result."""
     if source.dtype.kind != "f" or not to.is_integer:
         return np.ones(source.shape, bool)
     whole = np.trunc(source.astype(np.float64))

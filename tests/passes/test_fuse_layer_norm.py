@@ -364,7 +364,7 @@ def test_a_mean_that_lies_along_another_axis() -> None:
 
 
 def test_the_mean_of_another_value() -> None:
-    """What is left is an RMS normalization of the difference."""
+    """The rest is an RMS normalization of the difference."""
     b = Building()
     x, z = b.input("x", (2, 8)), b.input("z", (2, 8))
     c = b(b2.SUB, x, mean(b, z))

@@ -1,4 +1,4 @@
-"""What is done with the index of the largest element: a one-hot of it is hardmax, a gather by it the maximum."""
+"""Uses of the index of the largest element: a one-hot of it is hardmax, a gather by it the maximum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``accumulate="f32"`` leaves in f16: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``accumulate="f32"``: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 

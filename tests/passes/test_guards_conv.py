@@ -1,4 +1,4 @@
-"""What ``fold-conv`` leaves as it is: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``fold-conv``: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NORM = node("BatchNormalization", ["c", *STATISTICS], ["y"])
 def model(
     *nodes: onnx.NodeProto, opset: int = 17, dtype: Any = np.float32, outputs: tuple[str, ...] = ("y",), **weights: Any
 ) -> onnx.ModelProto:
-    """Of 3 channels the convolution makes 4, of 8 by 8 places 4 by 4; a weight of None is fed."""
+    """A convolution makes 4 channels of 3, and 4 by 4 places of 8 by 8; a weight of None is fed."""
     ones = {"k": np.ones((4, 3, 3, 3), dtype), **{name: np.ones(4, dtype) for name in STATISTICS}, **weights}
     used = {name for n in nodes for name in n.input}
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -1,4 +1,4 @@
-"""What ``cse`` and ``dce`` leave as it is: each test fails where one of their guards is dropped."""
+"""Near misses of ``cse`` and ``dce``: each test fails where one of their guards is dropped."""
 
 from __future__ import annotations
 

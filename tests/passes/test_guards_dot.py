@@ -1,4 +1,4 @@
-"""What ``fuse-dot`` takes for no matrix product: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``fuse-dot``: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside tensors of no element is computed: each test fails where one guard of those repairs is dropped."""
+"""Values beside tensors of no element are computed: each test fails where one guard of those repairs is dropped."""
 
 from __future__ import annotations
 

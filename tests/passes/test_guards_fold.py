@@ -1,4 +1,4 @@
-"""What ``fold-constants`` leaves as it is: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``fold-constants``: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 

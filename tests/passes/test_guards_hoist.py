@@ -1,4 +1,4 @@
-"""What ``hoist`` leaves as it is, or where: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``hoist``: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fusions of layer normalizations leave as it is: each test fails where one guard of theirs is dropped."""
+"""Near misses of the fusions of layer normalizations: each test fails where one guard of theirs is dropped."""
 
 from __future__ import annotations
 

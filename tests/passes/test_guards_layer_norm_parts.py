@@ -1,4 +1,4 @@
-"""What is not part of a layer normalization: each test fails where one guard of ``fuse-layer-norm`` is dropped."""
+"""Near misses of parts of a layer normalization: each test fails where one guard of ``fuse-layer-norm`` is dropped."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_deviation_is_that_of_another_value() -> None:
 
 
 def of_moments(made: Callable[[Building, Value, Value], Value], shape: Any = (3, 8)) -> set[str]:
-    """What fires for x less its mean over the root of what is made of x and the mean."""
+    """The rules that fire for x less its mean over the root of what is made of x and the mean."""
 
     def whole(b: Building, x: Value) -> Value:
         m = mean(b, x)

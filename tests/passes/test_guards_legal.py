@@ -1,4 +1,4 @@
-"""What ``legalize`` leaves as it is, or spells how: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``legalize``, and its spellings: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_what_two_nodes_of_a_model_became_is_said_where_kernels_refuse_it(op: st
 @pytest.mark.parametrize("target", ["cpu", "onnx", "directml"])
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
 def test_an_open_size_that_is_fed_as_nothing_is_not_searched(op: str, target: str) -> None:
-    """What two nodes over i64 became is found by a search, which fails over nothing; the kernel does not."""
+    """Two nodes over i64 became a search, which fails over nothing; the kernel does not."""
     both = [r.node(op, ["x", "a"], ["s"], keepdims=1), r.node(op, ["s", "b"], ["y"], keepdims=1)]
     inputs, outputs = [("x", r.KINDS["i64"], ["n", "m", 2])], [("y", r.KINDS["i64"], [1, 1, 2])]
     m = r.model(both, inputs, outputs, opset=18, a=np.array([0]), b=np.array([1]))

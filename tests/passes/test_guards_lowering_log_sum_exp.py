@@ -1,4 +1,4 @@
-"""When a log-sum-exp is one node: the test fails where the guard of its cost is dropped."""
+"""A log-sum-exp is one node where that is cheaper: the test fails where the guard of its cost is dropped."""
 
 from __future__ import annotations
 

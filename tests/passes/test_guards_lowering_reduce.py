@@ -1,4 +1,4 @@
-"""Which form of a reduction is taken: each test fails where one guard of the plans or of their costs is dropped."""
+"""The form that a reduction takes: each test fails where one guard of the plans or of their costs is dropped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model(op_type: str, shape: Sequence[int], opset: int = 13, **attributes: Any
 
 
 def test_a_short_group_in_the_middle_is_no_long_row() -> None:
-    """Of [256, 2, 4] with both ends reduced: 1024 numbers lie together, but no row of them is added alone."""
+    """The reduction of both ends of [256, 2, 4]: 1024 numbers lie together, but no row of them is added alone."""
     assert operators(reduced("mean", (2, 256, 4), [0, 2])) == ["ReduceMean"]
     assert chosen(reduced("mean", (2, 256, 4), [0, 2])) == []
 

@@ -1,4 +1,4 @@
-"""Which form of a search is taken: each test fails where one guard of the plans of argmax and hardmax is dropped."""
+"""The form that a search takes: each test fails where one guard of the plans of argmax and hardmax is dropped."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_rows_are_gathered_whole() -> None:
 
 
 def test_the_way_between_blocks_is_asked_for_one_axis_alone() -> None:
-    """Where a block has several axes all its elements are gathered by their places, which are counted at run time."""
+    """All elements of a block of several axes are gathered by their places, which are counted at run time."""
     program = compiled((8, "N", 16384, 3, 3), ("argmin", [0, 2, 4]), dtype="uint8")
     assert "blocked-argmax" in rules(program)
     x = np.random.default_rng(0).integers(0, 255, (8, 2, 16384, 3, 3)).astype(np.uint8)

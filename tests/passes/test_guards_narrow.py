@@ -1,4 +1,4 @@
-"""What stays f64 where f32 is asked for: each test fails where one guard of ``narrow-f64`` is dropped."""
+"""Values that stay f64 where f32 is asked for: each test fails where one guard of ``narrow-f64`` is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fusions of normalizations leave as it is: each test fails where one guard of their rules is dropped."""
+"""Near misses of the fusions of normalizations: each test fails where one guard of their rules is dropped."""
 
 from __future__ import annotations
 

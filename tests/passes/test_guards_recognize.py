@@ -1,4 +1,4 @@
-"""What ``recognize-reduce`` leaves as it is: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``recognize-reduce``: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``canonicalize-reduce`` and ``fuse-selection`` leave as it is: each test fails where one guard is dropped."""
+"""Near misses of ``canonicalize-reduce`` and ``fuse-selection``: each test fails where one guard is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which remainders and searches the repairs spell, and how: each test fails where one guard of theirs is dropped."""
+"""The remainders and searches that the repairs spell: each test fails where one guard of theirs is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the repairs for DirectML leave as it is: each test fails where one guard of theirs is dropped."""
+"""Near misses of the repairs for DirectML: each test fails where one guard of theirs is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is neither shared nor folded: each test fails where one guard of those passes is dropped."""
+"""Nodes that are neither shared nor folded: each test fails where one guard of those passes is dropped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dmlc.passes.share_reductions import ShareReductions
 
 
 def prefixes(shape: Any = (3, 4, 5), dtype: DType = f32, op: Any = REDUCE_SUM, **options: Any) -> bool:
-    """Whether the reduction over two axes goes on from that over the last one."""
+    """True if the reduction over two axes goes on from that over the last one."""
     b = Building(n=(0, 9))
     x = b.input("x", shape, dtype)
     graph = b.done(b(op, x, axes=[2]), b(op, x, axes=[1, 2]))

@@ -1,4 +1,4 @@
-"""What ``fuse-softmax`` takes for no softmax: each test fails where one guard of its rules is dropped."""
+"""Near misses of ``fuse-softmax``: each test fails where one guard of its rules is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which scaled sums and roots ``fuse-instance-norm`` tidies: each test fails where a guard of its rules is dropped."""
+"""Scaled sums and roots that ``fuse-instance-norm`` tidies: each test fails where a guard of its rules is dropped."""
 
 from __future__ import annotations
 

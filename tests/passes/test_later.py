@@ -1,4 +1,4 @@
-"""What families declare of their rules is said nowhere else, and no rule is loaded that no node may be a root of."""
+"""Families alone declare their rules, and no rule is loaded that no node may be a root of."""
 
 from __future__ import annotations
 

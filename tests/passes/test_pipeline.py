@@ -234,7 +234,7 @@ def lines(text: str) -> list[str]:
 
 
 def is_stable(graph: Graph) -> bool:
-    """Whether rounding stays rounding: no index, comparison or cast to an integer takes a small difference apart."""
+    """True if rounding stays rounding: no index, comparison or cast to an integer takes a small difference apart."""
     return not any(n.op in (ARGMAX, ARGMIN, HARDMAX, GREATER, CAST) or _cancels(n) for n in graph)
 
 

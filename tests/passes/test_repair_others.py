@@ -1,4 +1,4 @@
-"""What keeps a node on the CPU and says nothing, or can be said in the provider's way."""
+"""Nodes kept on the CPU that the provider can run in another spelling."""
 
 from typing import Any
 

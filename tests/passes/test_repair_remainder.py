@@ -38,7 +38,7 @@ def test_any_signs(dtype: str, form: str) -> None:
 
 
 def test_columns_of_indices_need_no_correction() -> None:
-    """What decoders of heat maps do: the column of a flat index."""
+    """A decoder of heat maps: the column of a flat index."""
     source = Source("m.dml", "model m(x: f32[4, 30]) -> (y) {\n    return argmax(x, axes=[1], dtype=i64) % 5\n}\n")
     program = dmlc.compile(source)
     assert program.placement().count("cpu") == 0
@@ -49,7 +49,7 @@ def test_columns_of_indices_need_no_correction() -> None:
 
 @pytest.mark.parametrize("picked", ["top_k(x, k=3, axis=1)", "gather_elements"])
 def test_selected_and_gathered_indices_need_no_correction(picked: str) -> None:
-    """What detection decoders do: columns of the flat positions that top-k selects, some of them picked again."""
+    """A detection decoder: columns of the flat positions that top-k selects, some of them picked again."""
     body = "    _, i = top_k(x, k=3, axis=1)\n"
     if picked == "gather_elements":
         body += "    _, j = top_k(cast(i, to=f32), k=2, axis=1)\n    i2 = gather_elements(i, j, axis=1)\n"

@@ -1,4 +1,4 @@
-"""What is written is there whole, or not at all: kills, full disks, two compilations at once, odd outputs."""
+"""Files are written whole, or not at all: kills, full disks, two compilations at once, odd outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be fed to a model, and the messages for what may not."""
+"""Inputs that may be fed to a model, and the messages for those that may not."""
 
 from __future__ import annotations
 

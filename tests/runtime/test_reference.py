@@ -70,7 +70,7 @@ def test_an_operator_without_a_reference() -> None:
 
 @pytest.mark.parametrize("backend", ["reference", "numpy"])
 def test_relations_of_an_imported_model_are_checked_where_onnx_runtime_does_not(backend: str) -> None:
-    """What was fed is wrong, not the compiler; and an empty batch is not wrong."""
+    """The fed arrays are wrong, not the compiler; and an empty batch is not wrong."""
     make = onnx.helper
     x = make.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", "m"])
     outputs = [make.make_tensor_value_info(name, onnx.TensorProto.INT64, None) for name in ("best", "top")]

@@ -86,7 +86,7 @@ MAKERS: list[tuple[int, Made]] = [
 
 
 def seen(act: Callable[[], object]) -> object:
-    """What comes of it; of a failure the kind."""
+    """The result; of a failure the kind."""
     try:
         return act()
     except Exception as error:

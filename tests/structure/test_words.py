@@ -16,6 +16,8 @@ import dmlc
 
 PACKAGE = Path(dmlc.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
+#: Code that does not ship.
+BESIDE = [PACKAGE.parent / name for name in ("tests", "tools", "benchmarks", "examples")]
 STUBS = sorted(PACKAGE.rglob("*.pyi"))
 #: A docstring that starts with one of these has to be decoded: its subject or verb comes late.
 LATE_START = re.compile(r"(what|whether|that|those|which|of|where|who|whose|how|why|when)\b", re.IGNORECASE)
@@ -63,6 +65,11 @@ def replaced_words(text: str) -> list[str]:
         for pattern, instead in REPLACED.items()
         for match in re.finditer(pattern, found, re.IGNORECASE)
     ]
+
+
+def test_docstrings_beside_the_package_start_early() -> None:
+    found = {path: late_starts(path.read_text(encoding="utf-8")) for top in BESIDE for path in top.rglob("*.py")}
+    assert not {path.relative_to(PACKAGE.parent).as_posix(): wrong for path, wrong in found.items() if wrong}
 
 
 @pytest.mark.parametrize("check", [late_starts, replaced_words])

@@ -36,7 +36,7 @@ OPERATORS = [
 
 
 def common(types_of: dict[int, Types], before: list[list[Any]]) -> dict[int, Types]:
-    """What both the installed kernels and the rows of a file have. f64 stays as the file has it: nothing wider can
+    """The intersection of the installed kernels and the rows of a file. f64 stays as the file has it: nothing wider can
     stand in for it, so leaving it out would refuse what a newer version runs."""
     out: dict[int, Types] = {}
     for first, last, types in before:

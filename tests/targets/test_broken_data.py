@@ -132,7 +132,7 @@ def mutate(data: Any, chance: random.Random) -> None:
 
 
 def judged(call: Callable[[Any], None], data: Any) -> bool:
-    """Whether it was accepted; anything but E0590 fails."""
+    """True if it was accepted; anything but E0590 fails."""
     try:
         call(data)
     except DmlcError as error:

@@ -1,4 +1,4 @@
-"""What the tests of the text room share: programs in, graphs or the places of errors out."""
+"""Helpers of the tests of ``dmlc.text``: programs in, graphs or the places of errors out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def source(program: str) -> Source:
 
 
 def diagnostics(program: str, folder: Path | None = None, model: str | None = None) -> tuple[Diagnostic, ...]:
-    """What loading a program has against it; empty where nothing is wrong."""
+    """The errors of loading a program; empty where nothing is wrong."""
     try:
         text.load(source(program), folder=folder, model=model)
     except DmlcError as error:

@@ -261,7 +261,7 @@ def test_constants_alone() -> None:
 
 
 def test_over_nothing_the_original_may_fail() -> None:
-    """Of an axis of size 0 there is no index: where the original fails nothing is compared, nor where it has a number
+    """An axis of size 0 has no index: where the original fails nothing is compared, nor where it has a number
     that nothing defines and the result fails."""
     index = model(node("ArgMax", ["x"], ["y"], axis=1), x=(3, "N"))
     assert verify_models(index, index).status == "equal"
@@ -283,7 +283,7 @@ def test_over_nothing_the_original_may_fail() -> None:
 
 
 def test_a_sequence_may_leave_the_range_too() -> None:
-    """What is excused of a tensor is excused of a sequence's parts, and nothing else is."""
+    """A sequence's parts are excused as tensors are, and nothing else is."""
 
     def parts(*ops: tuple[str, str]) -> onnx.ModelProto:
         nodes = [node(op, ["x" if i == 0 else "h", by], ["h" if i == 0 else "t"]) for i, (op, by) in enumerate(ops)]

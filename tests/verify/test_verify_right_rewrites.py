@@ -190,7 +190,7 @@ def test_random_numbers_are_no_difference() -> None:
 
 
 def test_what_left_the_range_beside_what_rounding_moves() -> None:
-    """Of one output some elements are infinite, and others move as far as the original's own do."""
+    """Some elements of one output are infinite, and others move as far as the original's own do."""
     minus = model(
         node("ReduceLogSumExp", ["x", "a"], ["s"]), node("Sub", ["x", "s"], ["y"]), x=(2, 4), constants={"a": ints(1)}
     )

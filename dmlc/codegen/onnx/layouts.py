@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from onnx import AttributeProto, GraphProto, NodeProto
+from typing import TYPE_CHECKING
+
+from onnx import AttributeProto, NodeProto
 
 from dmlc.codegen.onnx.sizes import SizeWriter
 from dmlc.diagnostics import Span
-from dmlc.ir import Graph, Shape, Value
-from dmlc.targets import Target
+from dmlc.ir import Shape, Value
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 
@@ -15,15 +19,8 @@ _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 class LayoutWriter(SizeWriter):
     """A node writer that knows what each reshape was made of, and the shape that it had there."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        target: Target,
-        opset: int,
-        parent: SizeWriter | None = None,
-        proto: GraphProto | None = None,
-    ) -> None:
-        super().__init__(graph, target, opset, parent, proto)
+    def _begin(self, parent: Self | None) -> None:
+        super()._begin(parent)
         self._layouts: dict[str, tuple[str, Shape]] = {}
         self._bypassed: set[str] = set()
 

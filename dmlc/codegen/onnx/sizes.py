@@ -7,17 +7,18 @@ of one value are read at once. Each size, and each list of sizes, is computed on
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from onnx import GraphProto
+from typing import TYPE_CHECKING
 
 from dmlc.codegen.onnx.writer import NodeWriter
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Dim, DimExpr, ForeignType, Graph, Node, Value, product, symbol
+from dmlc.ir import Dim, DimExpr, ForeignType, Node, Value, product, symbol
 from dmlc.ir.dim import FloorDiv
 from dmlc.ir.dtype import i64
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
-from dmlc.targets import Target
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Sizes = tuple[Dim, ...]
 #: So many values are remembered for two sizes that stand side by side.
@@ -28,15 +29,8 @@ class SizeWriter(NodeWriter):
     """A node writer that computes sizes. ``parent`` is the writer of the graph around this one, which sees no more than
     what was computed there before it."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        target: Target,
-        opset: int,
-        parent: SizeWriter | None = None,
-        proto: GraphProto | None = None,
-    ) -> None:
-        super().__init__(graph, target, opset, parent, proto)
+    def _begin(self, parent: Self | None) -> None:
+        super()._begin(parent)
         self._ones: dict[Dim, str] = {} if parent is None else dict(parent._ones)
         self._vectors: dict[Sizes, str] = {} if parent is None else dict(parent._vectors)
         self._shapes: dict[str, str] = {} if parent is None else dict(parent._shapes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
@@ -24,6 +24,9 @@ from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, kernel_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ELEMENT_TYPE: dict[DType, int] = {
     f16: TensorProto.FLOAT16, f32: TensorProto.FLOAT, f64: TensorProto.DOUBLE,
@@ -84,7 +87,7 @@ class NodeWriter:
         graph: Graph,
         target: Target,
         opset: int,
-        parent: NodeWriter | None = None,
+        parent: Self | None = None,
         proto: GraphProto | None = None,
     ) -> None:
         self.graph = graph
@@ -111,7 +114,11 @@ class NodeWriter:
         self._dropped: set[str] = set()
         self.values = self.shared.names.values
         self.node_names = self.shared.names.nodes
+        self._begin(parent)
         self._name_interface(outermost=parent is None)
+
+    def _begin(self, parent: Self | None) -> None:
+        """Set up what a class below adds, from what ``parent`` knows."""
 
     @property
     def locations(self) -> dict[str, str]:

@@ -42,7 +42,7 @@ model m(logits: f32[4, 3]) -> (y) {
 UNKNOWN_OPERATION = declare(
     "E0203",
     "an operation that does not exist",
-    """What is called is neither an operation (`dmlc ops` lists them) nor a def of this file. Any ONNX operator is
+    """The called name is neither an operation (`dmlc ops` lists them) nor a def of this file. Any ONNX operator is
     called as onnx.Name(...).""",
     example="""
 model m(x: f32[4, 3]) -> (y) {

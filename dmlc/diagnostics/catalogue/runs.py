@@ -165,7 +165,7 @@ $ dmlc compile head.dml --opset 21
 NOT_YET = declare(
     "E0552",
     "not available yet",
-    """What is asked for is not a form that this version writes.""",
+    """This version does not write the form that is asked for.""",
     example="""
 program.artifact("hlsl")
 """,

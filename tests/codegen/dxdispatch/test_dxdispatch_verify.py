@@ -33,7 +33,7 @@ g (float[2, 6] x, bool[6] c) => (float[2, 6] s, bool[6] n) {
 
 
 def dispatch(folder: Path, file: Path) -> None:
-    """What DxDispatch does with ``--output_path folder``."""
+    """Acts as DxDispatch with ``--output_path folder``."""
     machine = Machine(file.read_text("utf-8"), lambda path: np.load(file.parent / path))
     for target, array in machine.run().items():
         place = folder / target

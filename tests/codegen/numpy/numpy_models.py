@@ -1,4 +1,4 @@
-"""What these tests share: small graphs, the reference's answer, and generated code that runs by itself."""
+"""Helpers of these tests: small graphs, the reference's answer, and generated code that runs by itself."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run(graph: Graph, feeds: Sequence[np.ndarray], style: Style = "plain") -> tu
 
 
 def expected(graph: Graph, feeds: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """What the references of the operations say."""
+    """The answers of the operations' references."""
     return tuple(evaluate(graph, {v.name or "": x for v, x in zip(graph.inputs, feeds, strict=True)}).values())
 
 

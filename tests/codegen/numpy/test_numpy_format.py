@@ -47,7 +47,7 @@ def test_random_graphs(tmp_path: Path) -> None:
 
 
 def test_names_of_every_length(tmp_path: Path) -> None:
-    """Where a statement has to be split depends on each column."""
+    """The place to split a statement depends on each column."""
     for length in [*range(1, 60), 70, 80, 90, 95, 100, 120]:
         name = ("n" * length)[:length]
         model = Model("m" * min(length, 60), **{f"d{name}": (2, 9)})

@@ -35,7 +35,7 @@ GRAPHS = {
 
 
 def results(graph: Graph, threads: int, x: np.ndarray) -> tuple[Any, set[str]]:
-    """What the code gives, and the threads that worked on it."""
+    """The code's result, and the threads that worked on it."""
     made = function(source(graph, "fast"), graph.name)
     made.__globals__["THREADS"] = threads
     workers: set[str] = set()

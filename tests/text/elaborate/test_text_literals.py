@@ -11,7 +11,7 @@ from dmlc.ops.constant import constant_of
 
 
 def value_of(expression: str) -> object:
-    """What a compile-time expression is, read off a scalar constant."""
+    """The value of a compile-time expression, read off a scalar constant."""
     value = graph_of(f"model m() -> (y) {{\n    return ({expression}) as f64\n}}\n").outputs[0][1]
     tensor = constant_of(value)
     assert tensor is not None

@@ -48,7 +48,7 @@ def test_our_lexer_gives_the_tokens_of_larks() -> None:
 
 
 def test_lark_reads_what_we_read() -> None:
-    """Where newlines stand only at the ends of statements, the grammar needs nothing of ours to be read."""
+    """A grammar with newlines only at the ends of statements is read by Lark alone."""
     flat = "\n".join(line.strip() for line in PROGRAM.splitlines() if line) + "\n"
     flat = flat.replace("{\n", "{ ")
     assert lark_with_basic_lexer().parse(flat, start="program").data == "program"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from onnx import AttributeProto, NodeProto
 
@@ -10,16 +10,15 @@ from dmlc.codegen.onnx.sizes import SizeWriter
 from dmlc.diagnostics import Span
 from dmlc.ir import Shape, Value
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+_Writer = TypeVar("_Writer", bound="LayoutWriter")
 
 
 class LayoutWriter(SizeWriter):
     """A node writer that knows what each reshape was made of, and the shape that it had there."""
 
-    def _begin(self, parent: Self | None) -> None:
+    def _begin(self: _Writer, parent: _Writer | None) -> None:
         super()._begin(parent)
         self._layouts: dict[str, tuple[str, Shape]] = {}
         self._bypassed: set[str] = set()

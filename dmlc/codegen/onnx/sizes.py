@@ -7,7 +7,7 @@ of one value are read at once. Each size, and each list of sizes, is computed on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from dmlc.codegen.onnx.writer import NodeWriter
 from dmlc.diagnostics import fail
@@ -17,19 +17,18 @@ from dmlc.ir.dim import FloorDiv
 from dmlc.ir.dtype import i64
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 Sizes = tuple[Dim, ...]
 #: So many values are remembered for two sizes that stand side by side.
 _MOST_RUNS = 4
+
+_Writer = TypeVar("_Writer", bound="SizeWriter")
 
 
 class SizeWriter(NodeWriter):
     """A node writer that computes sizes. ``parent`` is the writer of the graph around this one, which sees no more than
     what was computed there before it."""
 
-    def _begin(self, parent: Self | None) -> None:
+    def _begin(self: _Writer, parent: _Writer | None) -> None:
         super()._begin(parent)
         self._ones: dict[Dim, str] = {} if parent is None else dict(parent._ones)
         self._vectors: dict[Sizes, str] = {} if parent is None else dict(parent._vectors)

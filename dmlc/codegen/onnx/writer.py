@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
@@ -24,9 +24,6 @@ from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, kernel_table
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 ELEMENT_TYPE: dict[DType, int] = {
     f16: TensorProto.FLOAT16, f32: TensorProto.FLOAT, f64: TensorProto.DOUBLE,
@@ -75,6 +72,8 @@ def _declared_dims(graph: Graph) -> set[str]:
     infos = graph.origin.inputs.values()
     return {size.dim_param for info in infos for size in info.type.tensor_type.shape.dim}
 
+_Writer = TypeVar("_Writer", bound="NodeWriter")
+
 
 class NodeWriter:
     """The state of one emission: names, constants, and the nodes of the IR node at work.
@@ -83,11 +82,11 @@ class NodeWriter:
     """
 
     def __init__(
-        self,
+        self: _Writer,
         graph: Graph,
         target: Target,
         opset: int,
-        parent: Self | None = None,
+        parent: _Writer | None = None,
         proto: GraphProto | None = None,
     ) -> None:
         self.graph = graph
@@ -117,7 +116,7 @@ class NodeWriter:
         self._begin(parent)
         self._name_interface(outermost=parent is None)
 
-    def _begin(self, parent: Self | None) -> None:
+    def _begin(self: _Writer, parent: _Writer | None) -> None:
         """Set up what a class below adds, from what ``parent`` knows."""
 
     @property

@@ -72,6 +72,7 @@ def _declared_dims(graph: Graph) -> set[str]:
     infos = graph.origin.inputs.values()
     return {size.dim_param for info in infos for size in info.type.tensor_type.shape.dim}
 
+
 _Writer = TypeVar("_Writer", bound="NodeWriter")
 
 

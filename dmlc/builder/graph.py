@@ -160,7 +160,8 @@ def _is_size(size: Any) -> bool:
 def constant(array: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     """Data as a tensor: an array, a number or a nested list. It joins the graph that it is first used in.
 
-    Without ``dtype`` NumPy's own is taken (a list of Python floats is f64). Raises ``DmlcError`` E0211.
+    Without ``dtype`` NumPy's own is taken (a list of Python floats is f64). With it floats are rounded, and
+    an element that does not fit is an error, not wrapped. Raises ``DmlcError`` E0211, E0311, E0335.
     """
     span = caller()
     home = Home(ir.Graph("constants"), loose=True)

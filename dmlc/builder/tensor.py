@@ -325,10 +325,10 @@ def _array_argument(home: Home, operand: Array | np.generic[Any], span: PythonSp
 
 
 def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSpan | None) -> ir.Value:
-    """Data as a constant of the graph. Raises ``DmlcError`` E0211 where the language has no such dtype, E0335 where the
-    data is not an array, such as lists of different lengths."""
+    """Data as a constant of the graph. Raises ``DmlcError`` E0211 where the language has no such dtype, E0311 where an
+    element does not fit ``dtype``, E0335 where the data is not an array, such as lists of different lengths."""
     try:
-        array = np.asarray(data) if dtype is None else np.asarray(data, dtype=dtype.numpy)
+        array = np.asarray(data) if dtype is None else _converted(data, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise mistake(shapes.NOT_A_TENSOR, f"no array can be made of this data: {error}") from None
     try:
@@ -341,6 +341,23 @@ def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSp
         ) from None
     attributes = ConstantAttributes(value=ir.Tensor(array))
     return home.graph.add(CONSTANT, (), attributes, spans=(span,) if span else ()).result
+
+
+def _converted(data: object, dtype: DType) -> Array:
+    """Data as an array of that dtype. Floats are rounded; no element becomes another integer, or infinite. Raises
+    ``DmlcError`` E0311."""
+    given = np.asarray(data)
+    with np.errstate(over="ignore", invalid="ignore"):
+        array: Array = given.astype(dtype.numpy)
+        lost = np.isinf(array) & np.isfinite(given) if dtype.is_float else np.asarray(given != array)
+    if lost.any():
+        first = given[lost].ravel()[0]
+        raise mistake(
+            shapes.LITERAL_DOES_NOT_FIT,
+            f"{first} does not fit {dtype.name}",
+            help=f"round or clip the data, or leave it {given.dtype} and convert with dmlc.cast",
+        )
+    return array
 
 
 def not_a_tensor(value: object, operand: int | None = None) -> DmlcError:

@@ -39,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--style",
         choices=("plain", "fast"),
-        default="plain",
-        help="of NumPy code: plain, as written by hand, or fast arg reductions, hardmax and top_k",
+        help="of NumPy code: plain (default), as written by hand, or fast arg reductions, hardmax and top_k",
     )
     parser.add_argument(
         "--weights",
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
         return list_rules(console)
     kind, output = _form(args)
-    _check_usage(args, console, output)
+    _check_usage(args, console, kind, output)
     start = time.perf_counter()
     source = open_source(args)
     with console.progress(args.source) as progress:
@@ -114,12 +113,15 @@ def _form(args: argparse.Namespace) -> tuple[str, str]:
     return args.emit or (default if output == STDOUT else api.kind_of(output)), output
 
 
-def _check_usage(args: argparse.Namespace, console: Console, output: str) -> None:
+def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: str) -> None:
     if output == STDOUT and not args.dry_run:
         if console.json:
             raise UsageError("-o - and --format json both want stdout")
         if args.diff:
             raise UsageError("-o - and --diff both want stdout")
+    if args.style is not None and kind != "numpy":
+        raise UsageError(f"--style is for NumPy code, and OUT is {kind}")
+    args.style = args.style or "plain"
     if args.verify is not None and args.verify < 1:
         raise UsageError(f"--verify takes a number of inputs, 1 or more, not {args.verify}")
     _check_apart("OUT", output, "SRC", args.source)

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ from dmlc.diagnostics.catalogue.bugs import INTERNAL
 #: The version of every JSON document that is printed.
 SCHEMA = 1
 _BUG = 3
+_CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 class UsageError(Exception):
@@ -39,7 +41,8 @@ class Console:
     def result(self, text: str) -> None:
         """Text that the command was asked for."""
         if not self.json:
-            sys.stdout.write(text if text.endswith("\n") or not text else text + "\n")
+            shown = printable(text) if is_terminal(sys.stdout) else text
+            sys.stdout.write(shown if shown.endswith("\n") or not shown else shown + "\n")
 
     def document(self, fields: Mapping[str, Any], *, ok: bool = True) -> None:
         """The command's one JSON document, where JSON was asked for."""
@@ -53,7 +56,7 @@ class Console:
     def say(self, text: str) -> None:
         """A message about the work; ``-q`` silences it."""
         if not self.quiet:
-            sys.stderr.write(text if text.endswith("\n") else text + "\n")
+            sys.stderr.write(printable(text if text.endswith("\n") else text + "\n"))
 
     def detail(self, text: str) -> None:
         """Print a line that only ``-v`` shows."""
@@ -67,7 +70,7 @@ class Console:
         self._warnings += found
         shown = [d for d in found if not self.quiet or d.severity == "error"]
         if shown and not self.json:
-            sys.stderr.write(render_all(shown, color=self._color()))
+            sys.stderr.write(printable(render_all(shown, color=self._color())))
 
     def fail(self, error: DmlcError) -> int:
         """Show an error; its exit code."""
@@ -75,7 +78,7 @@ class Console:
             found = [to_json(d) for d in (*error.diagnostics, *self._warnings)]
             self.document({"diagnostics": found, "exit_code": error.exit_code}, ok=False)
         else:
-            sys.stderr.write(render_all(error.diagnostics, color=self._color()))
+            sys.stderr.write(printable(render_all(error.diagnostics, color=self._color())))
         if self.verbose and error.exit_code == _BUG:
             traceback.print_exception(error)
         return error.exit_code
@@ -111,6 +114,12 @@ class Console:
 
     def _color(self) -> bool:
         return is_terminal(sys.stderr) and "NO_COLOR" not in os.environ
+
+
+def printable(text: str) -> str:
+    """The text with control characters as escapes, but for newlines, tabs and colors: names in a model may hold any,
+    and a terminal would obey them."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def _plain(value: Any) -> Any:

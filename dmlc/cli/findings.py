@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from dmlc import __version__
 from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span
@@ -61,7 +62,8 @@ def sarif_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:
 
 def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[str, Any]:
     span = diagnostic.span
-    place: dict[str, Any] = {"artifactLocation": {"uri": (diagnostic.source_name or source).replace("\\", "/")}}
+    name = (diagnostic.source_name or source).replace("\\", "/")
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(name, errors="surrogateescape")}}
     if span:
         place["region"] = {"startLine": span.line, "startColumn": span.column}
     return {

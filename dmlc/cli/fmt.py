@@ -11,7 +11,7 @@ from dmlc import text
 from dmlc.cli.console import Console
 from dmlc.cli.options import add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, read_source
-from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue.syntax import LAYOUT
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import files
@@ -31,9 +31,15 @@ def run(args: argparse.Namespace, console: Console) -> int:
     changed: list[str] = []
     fields: dict[str, str] = {}
     diffs: list[str] = []
+    broken = 0
     for name in args.sources:
-        source = read_source(name, limits)
-        before, after = "\n".join(source.lines), text.format_source(source, limits)
+        try:
+            source = read_source(name, limits)
+            before, after = "\n".join(source.lines), text.format_source(source, limits)
+        except DmlcError as error:  # the other files are formatted all the same
+            broken = max(broken, error.exit_code)
+            console.warn(error.diagnostics)
+            continue
         if name == STDIN and not looks_only:
             console.result(after)
             fields["text"] = after
@@ -54,9 +60,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.diff:
         fields["diff"] = "".join(diffs)
         console.result(fields["diff"])
-    fine = not (args.check and changed)
-    console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=fine)
-    return 0 if fine else 1
+    code = max(broken, int(bool(args.check and changed)))
+    console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=code == 0)
+    return code
 
 
 def _diff(before: str, after: str, name: str) -> str:

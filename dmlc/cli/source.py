@@ -16,10 +16,19 @@ from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.runtime import files
 
 STDIN = "-"
+_NOT_SOURCES = {".py", ".json", ".npy", ".npz", ".data"}
+
+
+def check_is_source(name: str) -> None:
+    """Raises ``UsageError`` for a file of data, or of a form that dmlc writes and does not read."""
+    if Path(name).suffix.lower() in _NOT_SOURCES:
+        raise UsageError(f"{name} is not a source, which is a .dml program, an .onnx model or -")
 
 
 def read_source(name: str, limits: Limits = DEFAULTS) -> Source:
-    """The text of SRC. Raises ``DmlcError`` E0420 (exit code 2) where it cannot be opened, E01 if it is not text."""
+    """The text of SRC. Raises ``UsageError``, ``DmlcError`` E0420 (exit code 2) where it cannot be opened, E01 if it is
+    not text."""
+    check_is_source(name)
     if name == STDIN:
         if sys.stdin is None:  # closed by the caller, as `<&-` does
             raise fail(CANNOT_READ, "cannot open stdin: it is closed", exit_code=2)
@@ -30,6 +39,7 @@ def read_source(name: str, limits: Limits = DEFAULTS) -> Source:
 def open_source(args: argparse.Namespace) -> Source | str:
     """Return the input of ``compile_source``: the text of stdin, read once, or the name of a file."""
     name: str = args.source
+    check_is_source(name)
     return read_source(STDIN, Limits.of(limits_of(args))) if name == STDIN else name
 
 

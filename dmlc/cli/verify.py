@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dmlc import api, importers, text
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import add_limits, add_report_options, limits_of
-from dmlc.cli.source import STDIN, read_source
+from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.codegen.artifact import signature_of
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
@@ -110,6 +110,7 @@ def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits:
 def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:
     if args.result == STDIN:
         raise UsageError("B is a file, not stdin")
+    check_is_source(args.result)
     if Path(args.result).suffix.lower() == _ONNX:
         return _checked(args.result, limits)
     return api.emitted(

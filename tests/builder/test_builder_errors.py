@@ -239,9 +239,7 @@ def test_without_columns_the_line_is_marked(g: dmlc.Graph, monkeypatch: pytest.M
     assert marked(error) == "error = refused(lambda: dmlc.argmax(x, axes=3))"
 
 
-@pytest.mark.parametrize(
-    ("data", "dtype"), [([[1], [2, 3]], None), (["a"], "f32"), (300, "i8"), ({1}, "f32"), (10**400, "f32")]
-)
+@pytest.mark.parametrize(("data", "dtype"), [([[1], [2, 3]], None), (["a"], "f32"), ({1}, "f32"), (10**400, "f32")])
 def test_data_that_is_no_array(data: object, dtype: str | None) -> None:
     error = refused(lambda: dmlc.constant(data, dtype=dtype))
     assert error.code.id == "E0335"
@@ -264,3 +262,23 @@ def test_bounds_of_one_size_and_shapes_of_64_axes() -> None:
     with pytest.raises(dmlc.DmlcError) as caught:
         g.input("deeper", "f32", (1,) * 65)
     assert caught.value.diagnostics[0].message == "this shape has 65 axes, the limit is 64"
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [([1.5], "i32"), (np.array([300]), "u8"), ([-1.0], "u16"), ([1e40], "f32"), (np.float32(7e4), "f16"), ([2], "bool"),
+     (300, "i8"), (2.0**63, "i64")],
+)  # fmt: skip
+def test_data_that_does_not_fit_its_dtype(data: Any, dtype: str, recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.raises(dmlc.DmlcError, match=r"E0311.*does not fit " + dtype):
+        dmlc.constant(data, dtype=dtype)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [([1.0], "i32"), (np.array([255]), "u8"), ([0.1], "f16"), ([np.inf, np.nan], "f16"), ([0, 1], "bool"), ([], "u8"),
+     ([2**63], "u64")],
+)  # fmt: skip
+def test_data_that_fits_its_dtype(data: Any, dtype: str) -> None:
+    assert dmlc.constant(data, dtype=dtype).dtype.name == dtype

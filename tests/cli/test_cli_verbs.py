@@ -418,6 +418,52 @@ def test_fmt_leaves_a_broken_program_alone(dmlc: Run) -> None:
     assert Path("bad.dml").read_text() == "model m( {"
 
 
+def test_fmt_formats_the_files_after_a_broken_one(dmlc: Run) -> None:
+    clean = formatted(dmlc)
+    spoil(clean)
+    Path("bad.dml").write_text("model m( {")
+    code, _, err = dmlc("fmt", "bad.dml", "head.dml", "missing.dml")
+    assert code == 2
+    assert Path("head.dml").read_text() == clean
+    assert all(found in err for found in ("bad.dml:1", "head.dml: laid out", "E0420"))
+
+
+@pytest.mark.parametrize(
+    "verb", [("check",), ("compile", "-o", "out.onnx"), ("run",), ("fmt",), ("verify", "head.dml")]
+)
+@pytest.mark.parametrize("suffix", [".py", ".dxdispatch.json", ".npz"])
+def test_a_file_of_another_form_is_not_a_source(verb: tuple[str, ...], suffix: str, dmlc: Run) -> None:
+    Path(f"head{suffix}").write_text("model m(")
+    code, out, err = dmlc(*verb[:1], *verb[1:], f"head{suffix}")
+    if verb[0] == "verify" and suffix == ".dxdispatch.json":
+        assert code == 1
+        return
+    assert (code, out) == (2, "")
+    assert f"head{suffix} is not a source" in err
+
+
+@pytest.mark.parametrize("style", ["plain", "fast"])
+def test_a_style_is_for_numpy_code(style: str, dmlc: Run) -> None:
+    code, _, err = dmlc("compile", "head.dml", "--style", style, "-o", "q.onnx")
+    assert code == 2
+    assert "--style is for NumPy code" in err
+    assert not Path("q.onnx").exists()
+    assert dmlc("compile", "head.dml", "--style", style, "-o", "q.py", "-q")[0] == 0
+
+
+def test_uris_of_sarif_are_encoded(dmlc: Run) -> None:
+    Path("a b#\u00fc.dml").write_text("model m( {")
+    assert '"uri": "a%20b%23%C3%BC.dml"' in dmlc("check", "a b#\u00fc.dml", "--format", "sarif")[1]
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal(dmlc: Run) -> None:
+    name = "x\x1b]0;title\x07\x9b2J.dml"
+    Path(name).write_text("model m( {")
+    err = dmlc("check", name)[2]
+    assert r"x\x1b]0;title\x07\x9b2J.dml" in err
+    assert not {"\x1b", "\x07", "\x9b"} & set(err)
+
+
 # --- explain, inspect, ops, targets, doctor
 
 

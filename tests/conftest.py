@@ -1,13 +1,19 @@
 """Settings of the whole suite: hypothesis draws the same examples each time, and every emitted model is checked."""
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# For ``tools`` and ``benchmarks``; behind the others, so that the dmlc that is tested stays the installed one.
+sys.path.append(str(Path(__file__).parents[1]))
+
 from models.emitted_models import SAMPLE, recorded
 
 # The same examples each time: what fails is due to a change. ``pytest --hypothesis-profile=default`` draws others, and
-# ``python -m tests.fuzz`` looks for what nobody thought of.
+# ``python -m tools.fuzz`` looks for what nobody thought of.
 settings.register_profile("suite", derandomize=True)
 settings.load_profile("suite")
 

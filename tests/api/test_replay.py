@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from onnx import ModelProto, parser
 
 import dmlc
 from dmlc.cli.main import main
+from tools.fuzz import onnx_models
+from tools.fuzz.onnx_patterns import PATTERNS
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
-
-import fuzz_onnx  # noqa: E402
-from fuzz_onnx_patterns import PATTERNS  # noqa: E402
 
 HEAD = ROOT / "examples" / "04_detection_head" / "model.dml"
 OPTIONS: list[dict[str, Any]] = [
@@ -47,14 +44,14 @@ def assert_replayed(source: Any, **options: Any) -> int:
     return len(program.ledger)
 
 
-def pattern_model(pattern: Callable[[fuzz_onnx.Grower], object]) -> ModelProto:
+def pattern_model(pattern: Callable[[onnx_models.Grower], object]) -> ModelProto:
     """A small valid model of a written-out pattern."""
     for attempt in range(200):
         try:
-            program = fuzz_onnx.Grower(f"{pattern.__name__}/{attempt}").model(((1, pattern),))
-        except fuzz_onnx.MisfitError:
+            program = onnx_models.Grower(f"{pattern.__name__}/{attempt}").model(((1, pattern),))
+        except onnx_models.MisfitError:
             continue
-        if program.model.graph.node and fuzz_onnx.is_valid(program.model):
+        if program.model.graph.node and onnx_models.is_valid(program.model):
             return program.model
     raise AssertionError(f"{pattern.__name__} yields no valid model")
 

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-import coverage_model
-import coverage_targets
-import coverage_text
 import pytest
-from coverage_judge import Crash, judge
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.diagnostics.catalogue.syntax import EMPTY
+from tools.coverage_fuzz import model as coverage_model
+from tools.coverage_fuzz import targets as coverage_targets
+from tools.coverage_fuzz import text as coverage_text
+from tools.coverage_fuzz.judge import Crash, judge
 
 SEEDS = {
     "text": coverage_text.seeds(),
@@ -97,7 +97,7 @@ def test_what_a_crash_is() -> None:
 def test_it_says_that_atheris_is_missing(tmp_path: Path) -> None:
     (tmp_path / "atheris.py").write_text("raise ImportError('none here')\n")
     program = f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); sys.argv[1:] = ['text', '--corpus', 'x']; "
-    program += "runpy.run_module('tests.coverage_fuzz', run_name='__main__')"
+    program += "runpy.run_module('tools.coverage_fuzz', run_name='__main__')"
     root = Path(__file__).parents[2]
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root, check=False)
     assert ran.returncode == 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from determinism_corpus import sources, with_crlf, write_corpus
-from determinism_runs import Circumstances, differences, run
+
+from tools.determinism.corpus import sources, with_crlf, write_corpus
+from tools.determinism.runs import Circumstances, differences, run
 
 
 @pytest.fixture(scope="module")

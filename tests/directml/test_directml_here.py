@@ -21,7 +21,6 @@ from directml_helpers import (
     sized,
 )
 from directml_provider import missing_provider
-from models.model_checks import checker_complaint
 from onnx_cases import declared, evaluate
 
 import dmlc
@@ -31,6 +30,7 @@ from dmlc.placement.report import placement
 from dmlc.runtime.session import session_options
 from dmlc.targets import load_target
 from dmlc.targets.provider import provider
+from tools.model_checks import checker_complaint
 
 #: Failures of the newest release; those of older ones are in tests/codegen/onnx/test_releases.py.
 ROWS = [row for row in provider("dml_ep").failures if not row.last_release]

@@ -1,15 +1,11 @@
-"""A part of ``python -m tests.exhaustive``, the same one every time."""
+"""A part of ``python -m tools.exhaustive``, the same one every time."""
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
-
-from selection_cases import Case, cases, problems, rows, weak_orderings, with_dtypes
+from tools.exhaustive.selection_cases import Case, cases, problems, rows, weak_orderings, with_dtypes
 
 OPS = ("argmax", "argmin", "top_k", "hardmax")
 SAMPLE = [case for op in OPS for case in random.Random(7).sample(list(with_dtypes(cases((op,)), 1)), 6)]

@@ -4,11 +4,11 @@ import random
 from pathlib import Path
 
 import pytest
-from fuzz_models import base_models, broken_bytes, broken_fields
 from onnx import ModelProto, TensorProto, helper
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tools.fuzz.broken_models import base_models, broken_bytes, broken_fields
 
 TARGETS = ("directml", "cpu", "onnx")
 

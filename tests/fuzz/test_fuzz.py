@@ -4,11 +4,11 @@ import ast
 from pathlib import Path
 
 import pytest
-from fuzz_judge import failures, judge
-from fuzz_programs import RECIPES, FuzzProgram, Line, generate
-from fuzz_reduce import reduced
 
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
+from tools.fuzz.judge import failures, judge
+from tools.fuzz.programs import RECIPES, FuzzProgram, Line, generate
+from tools.fuzz.reduce import reduced
 
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.dml"))
 

@@ -1,13 +1,13 @@
 """Random models, the same ones every time: compiling what was compiled changes nothing."""
 
 import pytest
-from fuzz_onnx import generate as generate_plain
-from models.canonical_form import canonical_form, operators
 from onnx import ModelProto
-from structure_models import generate as generate_structured
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tools.canonical_form import canonical_form, operators
+from tools.fuzz.onnx_models import generate as generate_plain
+from tools.fuzz.structure_models import generate as generate_structured
 
 TARGETS = ("onnx", "cpu", "directml")
 

@@ -2,16 +2,15 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 from onnx import defs
 
-#: Of each operator; more with ``python tests/fuzz/fuzz_nodes.py SEED COUNT``.
+#: Of each operator; more with ``python -m tools.fuzz.nodes SEED COUNT``.
 COUNT = 12
 
 
 def test_nodes_of_all_operators() -> None:
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("fuzz_nodes.py")), "0", str(COUNT)]
+    command = [sys.executable, "-W", "ignore", "-m", "tools.fuzz.nodes", "0", str(COUNT)]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert not ran.stderr
     last = ran.stdout.splitlines()[-1:]

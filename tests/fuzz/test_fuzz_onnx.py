@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fuzz_onnx import FuzzModel, Grower, MisfitError, generate
-from fuzz_onnx_judge import choices, failures, judge, reduced
-from fuzz_onnx_patterns import PATTERNS
-from fuzz_onnx_recipes import OPERATORS
 from onnx import ModelProto, TensorProto, helper, parser
 
 from dmlc.passes.recognize_rules import mean
+from tools.fuzz.onnx_judge import choices, failures, judge, reduced
+from tools.fuzz.onnx_models import FuzzModel, Grower, MisfitError, generate
+from tools.fuzz.onnx_patterns import PATTERNS
+from tools.fuzz.onnx_recipes import OPERATORS
 
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.onnxtxt"))
 

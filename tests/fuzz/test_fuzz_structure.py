@@ -8,20 +8,20 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from fuzz_onnx import Grower, MisfitError
-from fuzz_refusals import REFUSALS, is_allowed
-from models.model_checks import run, session
 from onnx import parser
-from structure_batch import run_isolated
-from structure_grower import Recipe, StructureGrower, StructureModel
-from structure_judge import choices, judge, original
-from structure_models import generate
-from structure_names import CHANGES
-from structure_noise import explained
-from structure_recipes import STRUCTURES
 
 import dmlc
 from dmlc.passes.recognize_rules import mean
+from tools.fuzz.onnx_models import Grower, MisfitError
+from tools.fuzz.refusals import REFUSALS, is_allowed
+from tools.fuzz.structure_batch import run_isolated
+from tools.fuzz.structure_grower import Recipe, StructureGrower, StructureModel
+from tools.fuzz.structure_judge import choices, judge, original
+from tools.fuzz.structure_models import generate
+from tools.fuzz.structure_names import CHANGES
+from tools.fuzz.structure_noise import explained
+from tools.fuzz.structure_recipes import STRUCTURES
+from tools.model_checks import run, session
 
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions" / "structured").glob("*.onnxtxt"))
 

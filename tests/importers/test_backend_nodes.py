@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from models.model_checks import checker_complaint, session
-from models.result_comparison import NODE_TOLERANCES, Tolerance, differences
 from onnx import ModelProto, TensorProto, defs, version_converter
 from onnx.backend.test.case.node import collect_testcases
 
@@ -25,6 +23,8 @@ import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.importers import import_model
 from dmlc.onnx_schema.origin import ModelOrigin
+from tools.model_checks import checker_complaint, session
+from tools.result_comparison import NODE_TOLERANCES, Tolerance, differences
 
 TARGETS = ("directml", "cpu", "onnx")
 #: One case in so many runs in the suite.

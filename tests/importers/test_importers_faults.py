@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
-from tests.importers.broken_nodes import compared
+from tools.broken_nodes import compared
 
 X = "float[2,3] x"
 

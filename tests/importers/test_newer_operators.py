@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from models.fixture_folder import parameters
-from models.model_checks import run, session
+from models.fixture_parameters import parameters
 from onnx import parser
 from onnx.backend.test.case.node import collect_testcases
 from onnx.reference import ReferenceEvaluator
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tools.model_checks import run, session
 
 #: Operators that came after opset 21 and have a definition.
 NEWER = ("attention_", "rotary_embedding", "rms_normalization", "swish", "tensorscatter", "tensor_scatter")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from onnx import ModelProto
 
-from tests.inference.onnx_comparison import Comparison, fixtures, generated, node_tests
+from tools.onnx_comparison import Comparison, fixtures, generated, node_tests
 
 SOURCES: dict[str, Callable[[], Iterable[tuple[str, ModelProto]]]] = {
     "node tests": node_tests,

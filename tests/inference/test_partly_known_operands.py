@@ -14,7 +14,7 @@ from onnx import parser
 
 from dmlc.inference.model_facts import facts_of_model
 from dmlc.inference.protos import type_proto_of
-from tests.inference.onnx_comparison import sizes_of
+from tools.onnx_comparison import sizes_of
 
 Feeds = Mapping[str, Any]
 

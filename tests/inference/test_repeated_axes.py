@@ -10,7 +10,7 @@ import dmlc
 from dmlc.inference import Fact, Query, infer
 from dmlc.ir import DimTable
 from tests.inference.infer_helpers import new_dims
-from tests.models.model_checks import run, session
+from tools.model_checks import run, session
 
 I64 = 7
 OPERATORS = ("ReduceMax", "ReduceSum", "ReduceMean", "ReduceL2", "Squeeze")

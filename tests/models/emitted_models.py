@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from models.model_checks import new_defects
 from onnx import ModelProto
 
 import dmlc.codegen.onnx
 import dmlc.codegen.onnx.model
 import dmlc.importers.model
+from tools.model_checks import new_defects
 
 #: One model in so many is judged, chosen by its bytes; ``--emitted=all`` judges each.
 SAMPLE = 4

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import onnx
 import pytest
-from models.canonical_form import canonical_form, operators
-from models.fixture_folder import parameters
+from models.fixture_parameters import parameters
 
 import dmlc
+from tools.canonical_form import canonical_form, operators
 
 TARGETS = ("onnx", "cpu", "directml")
 

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import onnx
 import pytest
-from models.fixture_folder import PARTS, cases, fixtures, parameters
-from models.model_checks import added_nodes, new_defects, run, session
-from models.result_comparison import differences
+from models.fixture_parameters import parameters
 
 import dmlc
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tools.fixture_folder import PARTS, cases, fixtures
+from tools.model_checks import added_nodes, new_defects, run, session
+from tools.result_comparison import differences
 
 TARGETS = ("directml", "cpu", "onnx")
 #: How many models there are of each part, at least.

@@ -7,12 +7,13 @@ from pathlib import Path
 import onnx
 import onnxruntime
 import pytest
-from models.fixture_folder import PARTS, parameters
+from models.fixture_parameters import parameters
 
 import dmlc
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
 from dmlc.targets.provider import provider
+from tools.fixture_folder import PARTS
 
 LEVELS = {
     "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutants import HARMLESS, KILLERS, SWITCH, Mutant, mutants, said, switched, without
+
+from tools.mutation.mutants import HARMLESS, KILLERS, SWITCH, Mutant, mutants, said, switched, without
 
 ROOT = Path(__file__).parents[2]
 FOUND = list(mutants(ROOT))
@@ -91,7 +92,7 @@ def _settled(source: str, off: int) -> ast.AST:
 
 
 def test_killers_are_tests_that_exist() -> None:
-    """A guard that is written anew has no killer here until ``python -m tests.mutation --write`` finds it."""
+    """A guard that is written anew has no killer here until ``python -m tools.mutation --write`` finds it."""
     assert len(KNOWN) > len(FOUND) * 3 // 4
     functions: dict[str, set[str]] = {}
     for mutant, killer in KNOWN:

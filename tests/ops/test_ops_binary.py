@@ -6,15 +6,15 @@ import itertools
 import math
 
 import numpy as np
-import oracle_core as core
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_calls import code_of, run, types_of
-from oracle_elements import BINARY, floored
 
 from dmlc.ir import Operation
 from dmlc.ops import FAMILIES, INFIX, OPERATIONS
+from tools.oracles import core
+from tools.oracles.elements import BINARY, floored
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 BY_NAME: dict[str, Operation] = {op.name: op for op in INFIX.values()} | {n: OPERATIONS[n] for n in ("min", "max")}

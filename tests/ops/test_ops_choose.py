@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle_core as core
 import pytest
 from ops_calls import code_of, run, types_of
-from oracle_elements import cast
 
 from dmlc.ops import OPERATIONS
+from tools.oracles import core
+from tools.oracles.elements import cast
 
 WHERE, CLIP, CAST = (OPERATIONS[n] for n in ("where", "clip", "cast"))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle_core as core
 import pytest
 from ops_calls import code_of, run, types_of
-from oracle_elements import UNARY
 
 from dmlc.ops import FAMILIES, OPERATIONS, PREFIX
+from tools.oracles import core
+from tools.oracles.elements import UNARY
 
 SIGNED = (*core.FLOATS, "i8", "i16", "i32", "i64")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle_core as core
-import oracle_places as oracle
 import pytest
 from ops_calls import code_of, conditions_of, run, types_of
 
 from dmlc.ops import OPERATIONS
+from tools.oracles import core
+from tools.oracles import places as oracle
 
 GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS = (OPERATIONS[n] for n in ("gather", "gather_elements", "scatter_elements"))
 ONE_HOT, IOTA, FULL = (OPERATIONS[n] for n in ("one_hot", "iota", "full"))

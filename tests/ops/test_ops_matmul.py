@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import oracle_core as core
-import oracle_groups as oracle
 import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import OPERATIONS
+from tools.oracles import core
+from tools.oracles import groups as oracle
 
 MATMUL = OPERATIONS["matmul"]
 SHAPES = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle_core as core
-import oracle_places as oracle
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -14,6 +12,8 @@ from ops_calls import code_of, conditions_of, node_of, run, types_of
 
 from dmlc.ops import OPERATIONS
 from dmlc.ops.move import NewAxesAttributes, SliceAttributes
+from tools.oracles import core
+from tools.oracles import places as oracle
 
 RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE = (OPERATIONS[n] for n in ("reshape", "transpose", "squeeze", "unsqueeze"))
 EXPAND, CONCAT, SPLIT, SLICE, PAD = (OPERATIONS[n] for n in ("expand", "concat", "split", "slice", "pad"))

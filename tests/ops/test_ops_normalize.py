@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle_core as core
-import oracle_groups as oracle
 import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import FAMILIES, OPERATIONS
+from tools.oracles import core
+from tools.oracles import groups as oracle
 
 SHAPES = [((4,), [0]), ((2, 3), [1]), ((3, 2), [0, 1]), ((2, 1, 3), [1]), ((2, 3, 1, 2), [0, 3])]
 NORMS = ("softmax", "log_softmax", "mean_variance_norm", "layer_norm", "rms_norm", "lp_norm")

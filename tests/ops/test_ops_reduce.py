@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle_core as core
-import oracle_groups as oracle
 import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import OPERATIONS
 from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
+from tools.oracles import core
+from tools.oracles import groups as oracle
 
 FLOAT_ONLY = ("reduce_l2", "reduce_log_sum", "reduce_log_sum_exp")
 SHAPES = [((4,), [0]), ((2, 3), [1]), ((3, 2), [0, 1]), ((2, 1, 3), [1]), ((2, 3, 1, 2), [0, 3])]

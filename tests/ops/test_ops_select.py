@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import oracle_core as core
-import oracle_groups as oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops_calls import code_of, conditions_of, run, types_of
 
 from dmlc.ops import OPERATIONS
+from tools.oracles import core
+from tools.oracles import groups as oracle
 
 ARGS = ("argmax", "argmin")
 #: Rank 1 to 8, with axes of size 1.

@@ -1,10 +1,11 @@
-"""A sample of ``python -m tests.opsets``."""
+"""A sample of ``python -m tools.opsets``."""
 
 from __future__ import annotations
 
 import pytest
-from opset_judge import complaints, number
-from opset_models import Source, node_tests, revised, sources
+
+from tools.opsets.judge import complaints, number
+from tools.opsets.models import Source, node_tests, revised, sources
 
 #: One in so many is judged.
 RATE = 60

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from models.canonical_form import canonical_form
-from models.model_checks import run, session
 from onnx import ModelProto, numpy_helper, parser
 
 import dmlc
+from tools.canonical_form import canonical_form
+from tools.model_checks import run, session
 
 #: Too many elements for the importer to look at: the maximum, 4, is known when it has folded.
 _WEIGHT = np.linspace(0, 4, 3000, dtype=np.float32)

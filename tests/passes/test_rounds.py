@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from models.canonical_form import canonical_form
 from onnx import parser
 from pass_helpers import Building, context, names, remarks
 
@@ -18,6 +17,7 @@ from dmlc.passes import Pass, PassContext
 from dmlc.passes.manager import MOST_ROUNDS, FixedPoint, PassManager
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
 from dmlc.records import dataclass
+from tools.canonical_form import canonical_form
 
 
 class Turn(Rule[Match]):

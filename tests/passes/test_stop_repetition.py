@@ -8,7 +8,7 @@ import pytest
 from onnx.parser import parse_model
 
 import dmlc
-from tests.models.model_checks import run, session
+from tools.model_checks import run, session
 
 TARGETS = ("onnx", "cpu", "directml")
 LAYOUT = {

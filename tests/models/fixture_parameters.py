@@ -1,0 +1,16 @@
+"""The model fixtures as parameters of tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.fixture_folder import VARIABLE, fixtures
+
+
+def parameters(part: str) -> list[object]:
+    """The models of a part, as the parameters of a test that is skipped without a folder."""
+    found = fixtures(part)
+    if found:
+        return [pytest.param(path, id=name) for name, path in found.items()]
+    reason = f"there is no folder of model fixtures: {VARIABLE} names one (CONTRIBUTING.md)"
+    return [pytest.param(None, id=part, marks=pytest.mark.skip(reason=reason))]

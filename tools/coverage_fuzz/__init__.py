@@ -1,0 +1,1 @@
+"""Inputs that reach something new, as libFuzzer finds them."""

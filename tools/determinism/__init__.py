@@ -1,0 +1,1 @@
+"""The same bytes in every process."""

@@ -1,0 +1,1 @@
+"""Every order of a few values, through every way of selecting."""

@@ -1,0 +1,1 @@
+"""Random programs and models, judged by what they compile to."""

@@ -1,0 +1,332 @@
+"""Compares a compiled ONNX model with the original; and makes what fails smaller."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto, helper, load, numpy_helper, printer
+
+import dmlc
+from dmlc.diagnostics import DmlcError
+from dmlc.ir import Array
+from dmlc.verify import causes
+from dmlc.verify.check import verify_sides
+from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.onnx_side import OnnxSide
+from dmlc.verify.trace import NotVerifiable, RunFailed
+from dmlc.verify.verdict import Verdict
+from tools.fuzz.judge import Failure, Options, drawn
+from tools.fuzz.onnx_models import FLOATS, FuzzModel, cleaned, generate, is_valid
+from tools.fuzz.refusals import is_allowed
+from tools.fuzz.rounding import _within as within
+from tools.model_checks import new_defects
+
+#: How often every node's results move, by how many units in the last place at most, and which parts of 1 stay.
+_SAMPLES, _UNITS, _PARTS = 8, 4, 64
+
+
+def choices(seed: int, model: ModelProto, *, ways: int = 1) -> list[Options]:
+    """The ways that the model of that seed goes."""
+    rng = random.Random(f"ways {seed}")
+    dims = {d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param}
+    out: list[Options] = []
+    for target in rng.sample(("directml", "directml", "cpu", "onnx"), ways):
+        turn = rng.randrange(10)
+        options: Options = {"target": target, **drawn(rng, turn)}
+        if turn == 6 and dims:
+            options["bind"] = {name: rng.randint(1, 4) for name in sorted(dims)}
+        elif turn == 7:
+            options["f64"] = "f32"
+        out.append(options)
+    return out
+
+
+def judge(
+    model: ModelProto, options: Options, *, inputs: int = 3, seed: int = 0, counts: Counter[str] | None = None
+) -> Failure | None:
+    """The failure of the model under the options. ``counts`` is told what became of it where nothing does."""
+    told: Counter[str] = Counter() if counts is None else counts
+    try:
+        program = dmlc.compile(model, **options)
+        program.require_sound()
+        bad = new_defects(program.to_onnx(), bound(model, options))
+        if bad:
+            return Failure(options, *sorted(bad.items())[0])
+        verdict = _verdict(model, program, inputs, seed, narrowed="f64" in options)
+        if verdict.status != DIFFERENT:
+            told[verdict.status] += 1
+            return None
+        if verdict.case is not None and _reduces_nothing(model, verdict.case):
+            told["nothing"] += 1
+            return None
+        if not verdict.reason and verdict.case is not None:
+            emitted = OnnxSide(program.to_onnx()).run(verdict.case)
+            if _rounding_explains(model, verdict.case, emitted):
+                told["rounding"] += 1
+                return None
+    except DmlcError as error:
+        code, message = error.diagnostics[0].code.id, error.diagnostics[0].message
+        told[code] += 1
+        return None if is_allowed(code, message, options) else Failure(options, code, message)
+    except Exception as error:  # a bug in the compiler, whatever it is
+        return Failure(options, f"crash {type(error).__name__}", str(error))
+    fed = {name: list(np.shape(array)) for name, array in (verdict.case or {}).items()}
+    if verdict.reason and not _runs(model):
+        told["original fails"] += 1
+        return None
+    if verdict.reason:
+        return Failure(options, "fails", f"{fed}: {verdict.reason}")
+    found = [f"{o.name}: {o.found.difference}" for o in verdict.outputs if o.found is not None]
+    return Failure(options, "different", f"{fed}: {'; '.join(found)}")
+
+
+def bound(model: ModelProto, options: Options) -> ModelProto:
+    """The model with the sizes of its inputs that the options bind."""
+    out = ModelProto.FromString(model.SerializeToString())
+    for info in out.graph.input:
+        for size in info.type.tensor_type.shape.dim:
+            if size.dim_param in options.get("bind", {}):
+                size.dim_value = options["bind"][size.dim_param]
+    return out
+
+
+def _verdict(model: ModelProto, program: dmlc.Program, inputs: int, seed: int, *, narrowed: bool) -> Verdict:
+    """On inputs whose patterns follow the seed, so that many models meet them all."""
+    if narrowed:
+        return program.verify(inputs, seed=seed)  # f64 computed in f32: so is what it is compared with
+    sides = (lambda: OnnxSide(model), lambda: OnnxSide(program.to_onnx()))
+    return verify_sides(*sides, inputs=inputs, seed=seed, allowed=program.allowed, first=inputs * seed)
+
+
+def failures(program: FuzzModel, seed: int, *, inputs: int = 3, counts: Counter[str] | None = None) -> list[Failure]:
+    """All that goes wrong with a model on the ways of that seed."""
+    ways = choices(seed, program.model)
+    found = [judge(program.model, way, inputs=inputs, seed=seed, counts=counts) for way in ways]
+    return [failure for failure in found if failure is not None]
+
+
+def _runs(model: ModelProto) -> bool:
+    """True if the original runs on some inputs: one that never does may be refused as early as it is."""
+    sides = (lambda: OnnxSide(model), lambda: OnnxSide(model))
+    return verify_sides(*sides, inputs=1, seed=0, allowed=frozenset()).ok
+
+
+def _reduces_nothing(model: ModelProto, feeds: Feeds) -> bool:
+    """True if the original reduces over nothing, where ONNX Runtime's kernels do not even agree on the shape."""
+    original = OnnxSide(model)
+    try:
+        return any(causes.reduced_nothing(original.trace(feeds, name) or []) for name in original.output_names)
+    except RunFailed:  # so little do they agree that the original runs only with the outputs it has
+        return any(np.size(array) == 0 for array in feeds.values())
+
+
+# --- rounding
+
+
+def _rounding_explains(model: ModelProto, feeds: Feeds, results: dict[str, Array]) -> bool:
+    """True if the original's results move as far when each of its nodes rounds anew."""
+    try:
+        plain = OnnxSide(model).run(feeds)
+        values = _all_values(model, feeds)
+        moving = OnnxSide(_moving(model, values))
+        rng = np.random.default_rng(0)
+        samples = []
+        for _ in range(_SAMPLES):
+            factors = {f"{name}//by": _factors(array, rng) for name, array in values.items()}
+            samples.append(moving.run({**feeds, **factors}))
+    except (NotVerifiable, RunFailed):
+        return False
+    return all(within(plain[name], results[name], [sample[name] for sample in samples]) for name in plain)
+
+
+def _all_values(model: ModelProto, feeds: Feeds) -> dict[str, Array]:
+    """The floats that the nodes make of the inputs."""
+    out = ModelProto()
+    out.CopyFrom(model)
+    listed = {info.name for info in out.graph.output}
+    names = [name for node in out.graph.node for name in node.output if name]
+    out.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in listed)
+    found = OnnxSide(out).run(feeds)
+    return {name: found[name] for name in names if found[name].dtype.kind == "f"}
+
+
+def _factors(array: Array, rng: np.random.Generator) -> Array:
+    """The factor of each element that rounds it anew: 1 where it needed no rounding."""
+    eps = np.finfo(array.dtype).eps
+    with np.errstate(all="ignore"):
+        is_exact = (array * _PARTS == np.round(array * _PARTS)) & (np.abs(array) * _PARTS < 1 / eps)
+    steps = rng.integers(-_UNITS, _UNITS + 1, array.shape)
+    return np.where(is_exact | ~np.isfinite(array), 1, 1 + steps * eps).astype(array.dtype)
+
+
+def _moving(model: ModelProto, values: dict[str, Array]) -> ModelProto:
+    """The model with each of the values multiplied by an input of its own."""
+    out = ModelProto()
+    out.CopyFrom(model)
+    nodes = list(out.graph.node)
+    out.graph.ClearField("node")
+    for node in nodes:
+        multiplied = []
+        for number, name in enumerate(node.output):
+            if name in values:
+                node.output[number] = f"{name}//raw"
+                multiplied.append(helper.make_node("Mul", [f"{name}//raw", f"{name}//by"], [name]))
+        out.graph.node.extend([node, *multiplied])
+    for name, array in values.items():
+        elem = helper.np_dtype_to_tensor_dtype(array.dtype)
+        out.graph.input.append(helper.make_tensor_value_info(f"{name}//by", elem, array.shape))
+    return out
+
+
+# --- smaller
+
+
+def reduced(program: FuzzModel, fails: Callable[[ModelProto], bool], *, tries: int = 300) -> FuzzModel:
+    """The smallest model found that fails in the same way. Greedy, so not the least."""
+    best, left, progress = program, tries, True
+    while progress and left > 0:
+        progress = False
+        for candidate in _smaller(best):
+            if candidate.model == best.model or not candidate.model.graph.output or not is_valid(candidate.model):
+                continue
+            left -= 1
+            if fails(candidate.model):
+                best, progress = candidate, True
+                break
+            if left <= 0:
+                break
+    return best
+
+
+def _smaller(program: FuzzModel) -> Iterator[FuzzModel]:
+    graph = program.model.graph
+    outputs = [info.name for info in graph.output]
+    if len(outputs) > 1:
+        for name in outputs:
+            yield _with_outputs(program, [name])
+        for name in outputs:
+            yield _with_outputs(program, [other for other in outputs if other != name])
+    for node in reversed(graph.node):
+        if node.op_type != "Constant" and not set(node.output) & set(outputs):
+            yield _with_outputs(program, [name for name in node.output if name][:1])
+    for number, node in enumerate(graph.node):
+        if node.op_type != "Constant" and not set(node.output) & set(outputs):
+            yield _cut(program, number)
+    for number, node in enumerate(graph.node):
+        for name in node.input:
+            if name and len(node.output) == 1 and program.kinds.get(name) == program.kinds.get(node.output[0]):
+                yield _short_cut(program, number, name)
+    for number, node in enumerate(graph.node):
+        for attribute in node.attribute:
+            if not attribute.HasField("g") and node.op_type != "Constant":
+                copy = _copy(program)
+                kept = [a for a in copy.model.graph.node[number].attribute if a.name != attribute.name]
+                del copy.model.graph.node[number].attribute[:]
+                copy.model.graph.node[number].attribute.extend(kept)
+                yield copy
+    yield from _plainer(program)
+
+
+def _plainer(program: FuzzModel) -> Iterator[FuzzModel]:
+    """Without initializers that are inputs, notes of types and named sizes; with weights of ones."""
+    graph = program.model.graph
+    held = {tensor.name for tensor in graph.initializer}
+    copy = _copy(program)
+    copy.model.graph.ClearField("value_info")
+    yield copy
+    for name in held & {info.name for info in graph.input}:
+        copy = _copy(program)
+        kept = [info for info in copy.model.graph.input if info.name != name]
+        del copy.model.graph.input[:]
+        copy.model.graph.input.extend(kept)
+        yield copy
+    for number, tensor in enumerate(graph.initializer):
+        array = numpy_helper.to_array(tensor)
+        if tensor.data_type in FLOATS and array.size > 1 and not (array == 1).all():
+            copy = _copy(program)
+            ones = numpy_helper.from_array(np.ones_like(array), tensor.name)
+            copy.model.graph.initializer[number].CopyFrom(ones)
+            yield copy
+
+
+def _copy(program: FuzzModel) -> FuzzModel:
+    model = ModelProto()
+    model.CopyFrom(program.model)
+    return FuzzModel(model, program.kinds)
+
+
+def _info(program: FuzzModel, name: str):  # type: ignore[no-untyped-def]
+    dtype, shape = program.kinds[name]
+    return helper.make_tensor_value_info(name, dtype, list(shape))
+
+
+def _with_outputs(program: FuzzModel, names: list[str]) -> FuzzModel:
+    copy = _copy(program)
+    del copy.model.graph.output[:]
+    copy.model.graph.output.extend(_info(program, name) for name in names)
+    return cleaned(copy)
+
+
+def _cut(program: FuzzModel, number: int) -> FuzzModel:
+    """The node's results become inputs."""
+    copy = _copy(program)
+    node = program.model.graph.node[number]
+    del copy.model.graph.node[number]
+    copy.model.graph.input.extend(_info(program, name) for name in node.output if name)
+    return cleaned(copy)
+
+
+def _short_cut(program: FuzzModel, number: int, operand: str) -> FuzzModel:
+    """An operand takes the place of the node's result."""
+    copy = _copy(program)
+    old = program.model.graph.node[number].output[0]
+    del copy.model.graph.node[number]
+    for node in copy.model.graph.node:
+        for place, name in enumerate(node.input):
+            if name == old:
+                node.input[place] = operand
+    made = {name for node in copy.model.graph.node for name in node.output}
+    names = [operand if info.name == old else info.name for info in program.model.graph.output]
+    return _with_outputs(copy, [name for name in names if name in made])
+
+
+# --- runs of models
+
+
+def batch(start: int, inputs: int, end: float, count: int = 50) -> tuple[int, list[tuple[int, Failure, str]]]:
+    """Number of models run from that seed on, and the seed, the failure and the smaller text of each that failed."""
+    out, ran = [], 0
+    for seed in range(start, start + count):
+        if time.monotonic() > end:
+            break
+        program = generate(seed)
+        ran += 1
+        found = failures(program, seed, inputs=inputs)
+        out += [(seed, failure, smallest(program, failure, seed, inputs=inputs).text()) for failure in found]
+    return ran, out
+
+
+def batch_of_files(paths: Sequence[Path], start: int, inputs: int) -> tuple[int, list[tuple[int, Failure, str]]]:
+    """As ``batch``, for models that something else made; they are not made smaller."""
+    out = []
+    for seed, path in enumerate(paths, start):
+        model = load(path)
+        found = [judge(model, way, inputs=inputs, seed=seed) for way in choices(seed, model, ways=2)]
+        out += [(seed, failure, printer.to_text(model)) for failure in found if failure is not None]
+    return len(paths), out
+
+
+def smallest(program: FuzzModel, failure: Failure, seed: int, *, inputs: int = 3) -> FuzzModel:
+    """A small model that fails in the same way."""
+
+    def fails(candidate: ModelProto) -> bool:
+        found = judge(candidate, failure.options, inputs=inputs, seed=seed)
+        return found is not None and found.kind == failure.kind
+
+    return reduced(program, fails)

@@ -1,0 +1,1 @@
+"""Guards of rewrites, dropped one at a time."""

@@ -69,8 +69,14 @@ def _is_binding(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(n, str) and _is_number(v) for n, v in value.items())
 
 
+def _are_shapes(value: Any) -> bool:
+    shapes = value.values() if isinstance(value, dict) else [None]
+    return all(isinstance(shape, list) and all(n is None or _is_number(n) for n in shape) for shape in shapes)
+
+
 _OPTIONS = {
     "bind": _is_binding,
+    "shapes": _are_shapes,
     "exact": lambda value: isinstance(value, bool),
     "allow": _texts,
     "lower_hardmax": lambda value: isinstance(value, bool),
@@ -101,7 +107,7 @@ def _checked(document: Any) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
         raise _no_ledger(f"a ledger is an object with schema {SCHEMA}")
     found = _fields(document, _FIELDS, "")
-    found["options"] = _fields(found["options"], _OPTIONS, "options.")
+    found["options"] = _fields({"shapes": {}, **found["options"]}, _OPTIONS, "options.")  # earlier ledgers have none
     rows = enumerate(found["rewrites"])
     found["rewrites"] = [_fields(row, _REWRITE, f"rewrites[{number}].") for number, row in rows]
     return found

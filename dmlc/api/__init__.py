@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dmlc.api import opsets
@@ -12,6 +13,7 @@ from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.diagnostics import DmlcError, naming, refuses
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.collector import collector_paused
+from dmlc.ir.fixed_shapes import checked_shapes
 from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.options import Options, chosen_classes, chosen_numbers, chosen_opset
 
@@ -23,6 +25,7 @@ def compile(
     target: str = "directml",
     opset: int | None = None,
     bind: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
     model: str | None = None,
     exact: bool = False,
     allow: Sequence[str] = (),
@@ -39,15 +42,17 @@ def compile(
 ) -> Program:
     """Compile a ``.dml`` or ``.onnx`` file, a builder's graph or an ONNX model for a target.
 
-    ``bind`` fixes dims; ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
-    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes
-    warnings of the target and the numbers (a node that lands on the CPU) errors, and raises these and what
-    ``require_sound`` finds; advice about the source stays advice. ``lower_hardmax`` lowers hardmax over one axis too.
-    Rules named in ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot
-    do without. ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is
-    f64, inputs and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16
-    before a sum or a mean. ``limits={"nodes": 3_000_000}`` changes how much is read before it is refused; see
-    ``docs/limits.md``. Where rewrites are ``expected``, others are an error: see ``replay``. The source is not changed.
+    ``bind`` fixes dims by name, ``shapes={"x": (1, 3, None)}`` the sizes of inputs, named or not, or their ranks where
+    they are open; None leaves a size as it is. A dim with a name has one size everywhere. ``model`` picks one of
+    several in a file; ``exact`` allows only rewrites that keep every bit, ``allow=("range",)`` also those that are
+    equal under a precondition on values; ``strict`` makes warnings of the target and the numbers (a node that lands on
+    the CPU) errors, and raises these and what ``require_sound`` finds; advice about the source stays advice.
+    ``lower_hardmax`` lowers hardmax over one axis too. Rules named in ``skip_rules`` do not fire; where ``only_rules``
+    is given, only those do, and what the target cannot do without. ``progress`` is called with the name of each pass
+    before it runs. ``f64="f32"`` computes in f32 what is f64, inputs and outputs keep their types; ``accumulate="f32"``
+    computes in f32 what is squared or multiplied in f16 before a sum or a mean. ``limits={"nodes": 3_000_000}`` changes
+    how much is read before it is refused; see ``docs/limits.md``. Where rewrites are ``expected``, others are an error:
+    see ``replay``. The source is not changed.
     Raises ``DmlcError``.
     """
     within = Limits.of(limits)
@@ -55,10 +60,10 @@ def compile(
     chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
     numbers = chosen_numbers(f64, accumulate, classes)
     skipped, only = chosen_rules(skip_rules, only_rules)
-    fixed = dict(bind or {})
-    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, within, fixed, expected)
+    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, within)
+    options = replace(options, binding=dict(bind or {}), shapes=checked_shapes(shapes), expected=expected)
     with naming(name_of(source)):
-        program = _program(source, model, fixed, options, asked=opset is not None)
+        program = _program(source, model, options, asked=opset is not None)
         program.source_name = name_of(source)
         if strict:
             found = program.problems(strict=True)
@@ -67,16 +72,14 @@ def compile(
     return program
 
 
-def _program(
-    source: ProgramSource, model: str | None, bind: Mapping[str, int], options: Options, *, asked: bool
-) -> Program:
+def _program(source: ProgramSource, model: str | None, options: Options, *, asked: bool) -> Program:
     proto = onnx_model(source, options.limits)
     if proto is None:
-        return opsets.written(source, model, bind, options, asked=asked)
+        return opsets.written(source, model, options, asked=asked)
     from dmlc import importers
 
     with importers.blaming(proto[0]):
-        return opsets.imported(*proto, bind, options, asked=asked)
+        return opsets.imported(*proto, options, asked=asked)
 
 
 __all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "emitted", "emitted_to", "kind_of"]

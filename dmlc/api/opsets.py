@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,12 @@ from typing import TYPE_CHECKING
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, load
 from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue import targets as codes
+from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
+from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
 from dmlc.ir import DType, Graph
+from dmlc.ir.fixed_shapes import shape_text
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.passes.quantized_advice import NOT_LOADED_SINCE, label, repeated
@@ -25,13 +30,11 @@ if TYPE_CHECKING:
     from dmlc.importers.opset import LostDefinition
 
 
-def written(
-    source: ProgramSource, model: str | None, binding: Mapping[str, int], options: Options, *, asked: bool
-) -> Program:
+def written(source: ProgramSource, model: str | None, options: Options, *, asked: bool) -> Program:
     """The program of a text or a builder's graph at the opset that suits it."""
 
     def at(opset: int, *notes: str) -> Program:
-        graph = bound(load(source, model, opset, options.limits), binding)
+        graph = bound(load(source, model, opset, options.limits), options.binding, options.shapes)
         graph.notes += notes
         return Program(graph, replace(options, opset=opset))
 
@@ -39,21 +42,24 @@ def written(
     return program if asked else _kept_loadable(_kept_on_provider(program, at), at)
 
 
-def imported(
-    model: onnx.ModelProto, folder: Path | None, binding: Mapping[str, int], options: Options, *, asked: bool
-) -> Program:
-    """The program of an ONNX model at the opset that suits it.
+def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, asked: bool) -> Program:
+    """The program of an ONNX model at the opset that suits it. The shapes that are fixed are declared in the model.
 
     What the model has can always be said, for the model says it: where a rewrite or a lowering has no form at the
     opset, every node is passed on as it stands.
     """
     from dmlc import importers
 
+    declared = copy.deepcopy(model.graph.input)
+    binding = importers.fix_shapes(model, options.shapes, options.binding)
     older = _defined_at(model, options, asked=asked)
 
     def graph_of(*, opaque: bool = False) -> Graph:
         source = model if opaque else older
-        graph = importers.import_model(source, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
+        try:
+            graph = importers.import_model(source, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
+        except DmlcError as error:
+            raise _of_sizes(error, model, declared, folder, options) from None
         graph.reader = None if opaque else importers.read_again
         return graph
 
@@ -61,6 +67,32 @@ def imported(
     if asked:
         _require_kernels(program)
     return program
+
+
+def _of_sizes(
+    error: DmlcError,
+    model: onnx.ModelProto,
+    declared: Iterable[onnx.ValueInfoProto],
+    folder: Path | None,
+    options: Options,
+) -> DmlcError:
+    """The error, which names the given sizes where the model is not broken with its inputs as they are declared."""
+    from dmlc import importers
+
+    given = [f"{name}={size}" for name, size in options.binding.items()]
+    given += [shape_text(name, shape) for name, shape in options.shapes.items()]
+    if not given or error.diagnostics[0].code is not BROKEN_MODEL:
+        return error
+    try:
+        del model.graph.input[:]
+        model.graph.input.extend(declared)
+        importers.import_model(model, folder=folder, limits=options.limits)
+    except DmlcError:
+        return error
+    text = f"the model does not take {', '.join(given)}: {error.diagnostics[0].message}"
+    return fail(
+        SHAPE_DOES_NOT_FIT if options.shapes else runs.BAD_BINDING, text, help="give it sizes that fit together"
+    )
 
 
 def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> onnx.ModelProto:

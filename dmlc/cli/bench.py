@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 from dmlc import __version__, api
@@ -16,6 +17,7 @@ from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source, open_source
+from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.runtime import bench, bench_nodes
 from dmlc.runtime.session import has_directml, onnxruntime, session_options
 
@@ -44,11 +46,13 @@ def run(args: argparse.Namespace, console: Console) -> int:
         program = compile_source(args, source=source, progress=progress)
         feeds: dict[str, Any] = feeds_of(args, given, program)
         sizes = bench.fed_sizes(api.emitted(program, "onnx"), feeds, program.source_model)
-        if sizes:  # with open sizes DirectML fuses nothing
+        shapes = bench.fed_shapes(feeds, program.source_model)
+        if sizes or shapes:  # with open sizes DirectML fuses nothing
             args.bind = [*args.bind, *sizes.items()]
+            args.shape = [*args.shape, *shapes.items()]
             program = compile_source(args, source=source, progress=progress)
         progress("running")
-        found = _measure(program, feeds, backend, args.rounds, sizes)
+        found = _measure(program, feeds, backend, args.rounds, sizes, shapes)
     console.warn(program.diagnostics)
     console.result(benchmark_text(found))
     console.document(benchmark_json(found))
@@ -56,13 +60,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _measure(
-    program: api.Program, feeds: dict[str, Any], backend: str, rounds: int, sizes: dict[str, int]
+    program: api.Program,
+    feeds: dict[str, Any],
+    backend: str,
+    rounds: int,
+    sizes: dict[str, int],
+    shapes: Mapping[str, FixedShape],
 ) -> Benchmark:
     artifact = api.emitted(program, "onnx")
     profile = bench.profile(artifact, feeds, backend, rounds)
     whole = bench.whole(artifact, feeds, backend, rounds)
     alone = bench_nodes.alone(artifact, feeds, backend, rounds, whole.idle_microseconds)
     notes = [f"sizes: {', '.join(f'{name}={size}' for name, size in sizes.items())}"] if sizes else []
+    notes += [f"shape: {shape_text(name, shape)}" for name, shape in shapes.items()]
     report = None if program.target.provider is None else program.placement()
     if report is not None:
         notes.append(f"report: {report.verdict}")

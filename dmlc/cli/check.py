@@ -20,11 +20,12 @@ from dmlc.cli.findings import diagnostics_of, github_text, sarif_text, with_fix
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source, read_source
+from dmlc.cli.source import STDIN, compile_source, read_source, shapes_of
 from dmlc.diagnostics import Diagnostic, DmlcError, Source, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
 from dmlc.inference.model_facts import types_by_name
+from dmlc.ir.fixed_shapes import shape_text
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement, placement
@@ -148,7 +149,8 @@ def _report(args: argparse.Namespace, target: Target, program: api.Program | Non
         limits = Limits.of(limits_of(args))
         model = importers.read_model(path, files.read_bytes(path, limits), limits)
     types = None if program is None else types_by_name(program.source_graph)
-    return placement(model, target, feature_level=level, binding=dict(args.bind), types=types)
+    binding = importers.fix_shapes(model, shapes_of(args), dict(args.bind))
+    return placement(model, target, feature_level=level, binding=binding, types=types)
 
 
 def _fix(args: argparse.Namespace, target: Target, report: Placement) -> str:
@@ -181,6 +183,8 @@ def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> st
     words += ["--accumulate", args.accumulate] if args.accumulate is not None else []
     for name, size in args.bind:
         words += ["--bind", f"{name}={size}"]
+    for name, shape in shapes_of(args).items():
+        words += ["--shape", shape_text(name, shape)]
     return shlex.join(words)
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dmlc.ir.fixed_shapes import FixedShape
 
 TARGETS = "directml, cpu, onnx or numpy"
 
@@ -35,6 +39,8 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--bind", type=_binding, action="append", default=[], metavar="N=4", help="fix a dim; may be repeated"
     )
+    help = "fix the sizes of an input, or its rank where that is open; _ leaves a size open; may be repeated"
+    group.add_argument("--shape", type=_shape, action="append", default=[], metavar="x=1,3,_", help=help)
     group.add_argument("--model", metavar="NAME", help="which model, where the file holds several")
     classes = group.add_mutually_exclusive_group()
     classes.add_argument("--exact", action="store_true", help="only rewrites that keep every bit")
@@ -85,3 +91,11 @@ def _binding(text: str) -> tuple[str, int]:
     except ValueError:
         pass
     raise argparse.ArgumentTypeError(f"{text!r} is not NAME=INTEGER")
+
+
+def _shape(text: str) -> tuple[str, FixedShape]:
+    name, sign, sizes = text.rpartition("=")
+    parts = [part.strip() for part in sizes.split(",")] if sizes.strip() else []
+    if name and sign and all(part == "_" or (part.isascii() and part.isdigit()) for part in parts):
+        return name.strip(), tuple([None if part == "_" else int(part) for part in parts])
+    raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE,SIZE,...; write _ for a size that stays open")

@@ -26,6 +26,9 @@ def placement_text(report: Placement) -> str:
         sums.append(f"{folded} computed while loading")
     if report.dims:
         sums.append(f"open sizes {', '.join(report.dims)}: --bind fixes them")
+    if report.shapes:
+        options = " ".join(f"--shape {name}=..." for name in report.shapes)
+        sums.append(f"open sizes without a name: {options} fixes them")
     return table(rows, "  ") + f"  {'; '.join(sums)}\n"
 
 
@@ -58,6 +61,7 @@ def placement_json(report: Placement) -> dict[str, Any]:
         "dispatches": _plain(report.dispatches),
         "bytes": _plain(report.bytes),
         "open_dims": report.dims,
+        "open_inputs": report.shapes,
         "counts": {where: report.count(where) for where in ("provider", "cpu", "folded", "unknown")},
         "nodes": [_node_json(node) for node in report.nodes],
     }

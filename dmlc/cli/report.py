@@ -82,7 +82,7 @@ def _count_of(name: str) -> Callable[[ModelColumn], int]:
 def _remark(facts: Statistics) -> str:
     if facts.bytes_moved is not None:
         return ""
-    return f"bytes moved: {count(facts.unknown, 'node')} of unknown size; --bind may make them known\n"
+    return f"bytes moved: {count(facts.unknown, 'node')} of unknown size; --bind or --shape may make them known\n"
 
 
 def _row(

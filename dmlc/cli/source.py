@@ -12,7 +12,9 @@ from dmlc.cli.console import UsageError
 from dmlc.cli.options import limits_of
 from dmlc.diagnostics import Source, fail
 from dmlc.diagnostics.catalogue.runs import CANNOT_READ
+from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
 from dmlc.diagnostics.limits import DEFAULTS, Limits
+from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.runtime import files
 
 STDIN = "-"
@@ -62,6 +64,7 @@ def compile_source(
         target="numpy" if for_numpy else args.target,
         opset=args.opset,
         bind=_bindings(args.bind),
+        shapes=shapes_of(args),
         model=args.model,
         exact=args.exact,
         allow=tuple(args.allow),
@@ -83,3 +86,16 @@ def _bindings(given: list[tuple[str, int]]) -> dict[str, int]:
         if names.count(name) > 1:
             raise UsageError(f"--bind {name} is given twice")
     return dict(given)
+
+
+def shapes_of(args: argparse.Namespace) -> dict[str, FixedShape]:
+    """The shapes of the command line by input. Raises ``DmlcError`` E0337 where an input is given two."""
+    out: dict[str, FixedShape] = {}
+    for name, shape in args.shape:
+        before = out.get(name, shape)
+        pairs = list(zip(before, shape, strict=False))
+        if len(before) != len(shape) or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+            message = f"{name} is given two shapes: {shape_text(name, before)} and {shape_text(name, shape)}"
+            raise fail(SHAPE_DOES_NOT_FIT, message, help="give one of them")
+        out[name] = tuple([size if old is None else old for old, size in pairs])
+    return out

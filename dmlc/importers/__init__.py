@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from dmlc.importers.again import read_again
     from dmlc.importers.broken import blaming
     from dmlc.importers.definitions import with_definitions
+    from dmlc.importers.fixed_shapes import fix_shapes
     from dmlc.importers.model import import_model, read_model
     from dmlc.importers.opset import choose_opset, lost_definition, says_flattened, why_to_stay
 
 __all__ = [
     "blaming",
     "choose_opset",
+    "fix_shapes",
     "import_model",
     "lost_definition",
     "read_again",
@@ -30,6 +32,7 @@ __all__ = [
 _HOMES = {
     "blaming": "broken",
     "choose_opset": "opset",
+    "fix_shapes": "fixed_shapes",
     "import_model": "model",
     "lost_definition": "opset",
     "read_again": "again",

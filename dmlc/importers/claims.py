@@ -13,7 +13,7 @@ from dmlc.importers.result_types import carried_count, differ
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import type_of
 from dmlc.ir import ForeignType, Region, TensorType, symbol
-from dmlc.onnx_schema.declared import claims, contradicts
+from dmlc.onnx_schema.declared import claims, contradicts, with_fixed_sizes
 from dmlc.onnx_schema.values import type_proto
 
 #: Of so many wrong declarations the diagnostic names each.
@@ -53,13 +53,17 @@ def wrong(scope: GraphScope, info: ValueInfoProto) -> bool:
 
 
 def corrected(scope: GraphScope, info: ValueInfoProto) -> ValueInfoProto:
-    """The declaration of an output; with the type of the value where the declared one is wrong."""
+    """The declaration of an output, with the sizes that are known; with the type of the value where it is wrong."""
     value = scope.values.get(info.name)
-    if value is None or not wrong(scope, info):
+    if value is None:
+        return info
+    found = type_proto(value.type)
+    type = found if contradicts(info.type, found) else with_fixed_sizes(info.type, found)
+    if type is info.type:
         return info
     out = ValueInfoProto()
     out.CopyFrom(info)
-    out.type.CopyFrom(type_proto(value.type))
+    out.type.CopyFrom(type)
     return out
 
 

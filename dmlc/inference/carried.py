@@ -151,7 +151,7 @@ def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType |
 
 def _unknown_result(a: CarriedAttributes, index: int, what: str) -> OpError:
     which = f"result {index + 1} of {a.full_name}" if a.results > 1 else f"the result of {a.full_name}"
-    help = "fix the sizes it depends on (--bind N=4), or use operations of the language"
+    help = "fix the sizes it depends on (--bind N=4, --shape x=1,3,48), or use operations of the language"
     return OpError(targets.ONNX_RESULT_UNKNOWN, f"{which} {what}", help=help)
 
 

@@ -66,6 +66,21 @@ def completed(declared: TypeProto, found: TypeProto) -> TypeProto:
     return fixed_sizes(found)
 
 
+def with_fixed_sizes(declared: TypeProto, found: TypeProto) -> TypeProto:
+    """``declared`` with the sizes that are numbers in ``found`` and open in it, and with the rank if that is open; as
+    it is where the two contradict each other."""
+    if not found.tensor_type.HasField("shape") or contradicts(declared, found):
+        return declared
+    out = TypeProto()
+    out.CopyFrom(declared)
+    if not declared.tensor_type.HasField("shape"):
+        out.tensor_type.shape.CopyFrom(fixed_sizes(found).tensor_type.shape)
+    for size, known in zip(out.tensor_type.shape.dim, found.tensor_type.shape.dim, strict=True):
+        if _is_fixed(known) and not _is_fixed(size):
+            size.dim_value = known.dim_value
+    return out
+
+
 def fixed_sizes(type: TypeProto) -> TypeProto:
     """A tensor's type with its rank and the sizes that are numbers; all others are open."""
     out = TypeProto()
@@ -140,5 +155,6 @@ __all__ = [
     "contradicts",
     "declared_dims",
     "fixed_sizes",
+    "with_fixed_sizes",
     "without_item_shapes",
 ]

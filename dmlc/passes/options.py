@@ -10,6 +10,7 @@ from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
+from dmlc.ir.fixed_shapes import FixedShape
 from dmlc.passes.expected import Expected
 from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, PassContext, PassManager
 from dmlc.passes.pipeline import default_pipeline, fusions
@@ -22,7 +23,8 @@ class Options:
     """Target and settings of a compilation.
 
     ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16. ``binding`` fixed
-    the dims of the source. If rewrites are ``expected``, as a ledger writes them, no others may be applied.
+    dims of the source, ``shapes`` its inputs. If rewrites are ``expected``, as a ledger writes them, no others may be
+    applied.
     """
 
     target: Target
@@ -37,12 +39,14 @@ class Options:
     limits: Limits = DEFAULTS
     binding: Mapping[str, int] = field(default_factory=dict)
     expected: Sequence[Mapping[str, Any]] | None = None
+    shapes: Mapping[str, FixedShape] = field(default_factory=dict)
 
     def asked(self) -> dict[str, Any]:
         """The options that rewrites depend on, beside the target and the opset, as keywords of ``compile``: plain data,
         which a ledger keeps."""
         return {
             "bind": dict(self.binding),
+            "shapes": {name: list(shape) for name, shape in self.shapes.items()},
             "exact": REASSOCIATES not in self.allowed,
             "allow": [RANGE] if RANGE in self.allowed else [],
             "lower_hardmax": self.lower_hardmax,

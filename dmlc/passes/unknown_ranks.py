@@ -49,6 +49,7 @@ class UnknownRanks:
 
     def __init__(self, graph: Graph) -> None:
         self._dims = {name for value in graph.inputs for size in value.shape for name in dim_names(size)}
+        self._graph = graph
         self._found: dict[Value, UnknownRank] = {}
 
     def of(self, value: Value) -> UnknownRank:
@@ -68,7 +69,8 @@ class UnknownRanks:
     def _begin(self, value: Value) -> UnknownRank:
         node = value.producer
         if node is None:
-            return UnknownRank(value, f"the model declares {_label(value)} without a shape", "export it with its shape")
+            text = f"the model declares {_label(value)} without a shape"
+            return UnknownRank(value, text, f"--shape {value.name}=... makes it known" if value.name else "")
         kind = _kind(node)
         index, what = _TOLD_BY.get(kind, (1, "axes") if kind.startswith("Reduce") else (-1, ""))
         teller = node.operands[index] if 0 <= index < len(node.operands) else None
@@ -89,10 +91,11 @@ class UnknownRanks:
         return self._bind(names) or f"make {_label(value)} a constant"
 
     def _bind(self, names: set[str]) -> str:
-        known = sorted(names & self._dims)
-        if not known or not names <= self._dims:
+        if not names or not names <= self._dims:
             return ""
-        return f"{' '.join(f'--bind {name}=...' for name in known)} makes it known"
+        from dmlc.inference.open_sizes import fixing_options, nameless_dims  # loads onnx, as a model has already
+
+        return f"{fixing_options(names, nameless_dims(self._graph))} makes it known"
 
 
 def _first_unknown(value: Value) -> Value | None:

@@ -10,6 +10,7 @@ from typing import Any
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
+from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
@@ -59,7 +60,10 @@ class NodePlacement:
 
 @dataclass(slots=True)
 class Placement:
-    """The report on a model. ``level`` is the first feature level that suffices for what the tables know."""
+    """The report on a model. ``level`` is the first feature level that suffices for what the tables know.
+
+    ``dims`` are the open dims that have a name, ``shapes`` the inputs with an open rank or an open size without one.
+    """
 
     target: str
     opset: int
@@ -68,6 +72,7 @@ class Placement:
     partitions: int
     level: str
     dims: list[str] = field(default_factory=list)
+    shapes: list[str] = field(default_factory=list)
 
     def count(self, where: str) -> int:
         return sum(node.where == where for node in self.nodes)
@@ -131,7 +136,9 @@ def placement(
     work.graph(known.graph, known.facts, None, "")
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
     most = max(levels, key=level_key)
-    return Placement(target.name, opsets.get("", 0), level, work.nodes, work.partitions, most, told_names(known.named))
+    shapes = open_inputs(info for info in model.graph.input if info.name in known.facts.inputs)
+    out = Placement(target.name, opsets.get("", 0), level, work.nodes, work.partitions, most)
+    return replace(out, dims=told_names(known.named), shapes=shapes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Array, DimExpr
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.node_counts import is_constant
@@ -85,7 +86,7 @@ def nodes_of(graph: GraphProto, *, inside: bool = False) -> Iterator[tuple[NodeP
 def fed_sizes(artifact: Artifact, feeds: Mapping[str, Any], source: ModelProto | None = None) -> dict[str, int]:
     """The open dims of the inputs and the sizes that they have in the feeds.
 
-    Of a program that was imported from the model ``source`` only those that it names: the others cannot be fixed.
+    Of a program that was imported from the model ``source`` only those that it names: ``fed_shapes`` has the others.
     """
     found: dict[str, int] = {}
     for name, type in artifact.signature.inputs:
@@ -98,6 +99,12 @@ def fed_sizes(artifact: Artifact, feeds: Mapping[str, Any], source: ModelProto |
     shapes = [info.type.tensor_type.shape for info in source.graph.input]
     named = {dim.dim_param for shape in shapes for dim in shape.dim}
     return {name: size for name, size in found.items() if name in named}
+
+
+def fed_shapes(feeds: Mapping[str, Any], source: ModelProto | None) -> dict[str, tuple[int, ...]]:
+    """The shapes that feeds give to the inputs of a model whose ranks, or sizes without a name, are open."""
+    names = [] if source is None else open_inputs(source.graph.input)
+    return {name: np.shape(feeds[name]) for name in names if name in feeds}
 
 
 def profile(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dmlc.diagnostics import DmlcError, Label, did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Graph, OpError, dim_names
+from dmlc.ir.fixed_shapes import DeclaredInput, FixedShape, bound_dims
 from dmlc.ops.call import CallSite, diagnose
 from dmlc.runtime.feeds import bounds_text
 
@@ -24,8 +25,13 @@ def _check_binding(graph: Graph, binding: Mapping[str, int]) -> None:
             raise fail(codes.BAD_BINDING, message)
 
 
-def bound(graph: Graph, binding: Mapping[str, int]) -> Graph:
-    """The graph with dims fixed. Raises ``DmlcError`` E0555, or the error of the rule that a size breaks."""
+def bound(graph: Graph, binding: Mapping[str, int], shapes: Mapping[str, FixedShape]) -> Graph:
+    """The graph with dims fixed, by name and by the shapes of inputs.
+
+    Raises ``DmlcError`` E0555, E0337, or the error of the rule that a size breaks.
+    """
+    inputs = {value.name or "": DeclaredInput(value.shape, value.span) for value in graph.inputs}
+    binding = bound_dims(inputs, shapes, binding)
     if not binding:
         return graph
     _check_binding(graph, binding)

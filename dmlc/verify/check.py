@@ -225,12 +225,17 @@ def _working(
 
 
 def _narrowed(interface: Interface, right: Side) -> Interface:
-    """The interface with the sizes that are free in the original and fixed in the result (``--bind``)."""
+    """The interface with the ranks and sizes that are free in the original and fixed in the result (``--bind``,
+    ``--shape``)."""
     try:
         others = {spec.name: spec for spec in right.interfaces()[0].inputs}
     except NoInputs:
         return interface
     fixed: dict[str, Dim] = {}
+    ranked = {name: spec.shape for name, spec in others.items() if not spec.rank_is_open}
+    opened = [replace(s, shape=ranked.get(s.name, s.shape)) if s.rank_is_open else s for s in interface.inputs]
+    if tuple(opened) != interface.inputs:
+        interface = replace(interface, inputs=tuple(opened))
     for spec in interface.inputs:
         other = others.get(spec.name)
         if other is not None and len(other.shape) == len(spec.shape):

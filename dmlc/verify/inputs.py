@@ -31,7 +31,7 @@ class InputSpec:
     """One input: ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``; ``limit`` is set for an index into
     something of that size, from the end too where it ``wraps``; a ``length`` asks for a list of that many tensors. What
     divides has no zeros where it is ``nonzero``; ``value`` is the only integer that works. An ``optional`` input has a
-    default and is fed from time to time."""
+    default and is fed from time to time. The shape is one of many where the ``rank_is_open``."""
 
     name: str
     kind: str
@@ -42,6 +42,7 @@ class InputSpec:
     value: int | None = None
     optional: bool = False
     wraps: bool = False
+    rank_is_open: bool = False
 
     @property
     def is_integer(self) -> bool:

@@ -76,7 +76,7 @@ def _spec(info: ValueInfoProto, ranks: dict[str, int], indices: dict[str, Dim], 
         shape = shape_of(tensor, name)
     length = 2 if info.type.HasField("sequence_type") else None
     kind = kind_of(tensor.elem_type)
-    return InputSpec(name, kind, shape, indices.get(name), length, name in divisors)
+    return InputSpec(name, kind, shape, indices.get(name), length, name in divisors, rank_is_open=name in ranks)
 
 
 def _tensor_type(info: ValueInfoProto) -> TypeProto.Tensor:

@@ -178,7 +178,9 @@ def test_what_is_no_ledger(change: Document) -> None:
     assert refused(HEAD, {**good, **change}).code.id == "E0429"
 
 
-@pytest.mark.parametrize("field", ["bind", "allow", "feature_level", "skip_rules", "only_rules", "f64", "exact"])
+@pytest.mark.parametrize(
+    "field", ["bind", "shapes", "allow", "feature_level", "skip_rules", "only_rules", "f64", "exact"]
+)
 def test_options_of_another_form(field: str) -> None:
     good = as_file(dmlc.compile(HEAD, target="cpu"))
     assert refused(HEAD, {**good, "options": {**good["options"], field: 7}}).code.id == "E0429"

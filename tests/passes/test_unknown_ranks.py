@@ -37,7 +37,7 @@ LOSSES = {
         "--bind N=... makes it known",
     ),
     "an unknown operator": ("r = mine.Odd(x)", "nothing tells the shape that mine.Odd `r` gives", ""),
-    "an input": ("r = Relu(u)", "the model declares `u` without a shape", "export it with its shape"),
+    "an input": ("r = Relu(u)", "the model declares `u` without a shape", "--shape u=... makes it known"),
     "far away": (
         "b = Reshape(x, s) c = Relu(b) r = Neg(c)",
         "Reshape `b` takes its shape from `s`",
@@ -70,6 +70,24 @@ def test_a_normalization_names_what_hides_the_rank(loss: str, norm: str) -> None
 def test_what_the_remark_says_to_bind_makes_the_rank_known(loss: str, binding: dict[str, int], norm: str) -> None:
     program = dmlc.compile(model(loss, norm), bind=binding)
     assert not [r for r in program.remarks if "rank of" in r.reason()]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize(
+    ("loss", "named", "shapes"),
+    [("a fed shape", "s", {"s": (2,)}), ("no axes", "x", {"x": (3, 4)}), ("an input", "u", {"u": (2, 4)})],
+)
+def test_the_remark_names_the_input_whose_shape_makes_the_rank_known(
+    loss: str, named: str, shapes: dict[str, tuple[int, ...]], norm: str
+) -> None:
+    nameless = model(loss, norm)
+    for info in nameless.graph.input:
+        for size in info.type.tensor_type.shape.dim:
+            if size.dim_param:
+                size.Clear()
+    reasons = [r.reason() for r in dmlc.compile(nameless).remarks]
+    assert any(f"(--shape {named}=... makes it known)" in reason for reason in reasons)
+    assert not [r for r in dmlc.compile(nameless, shapes=shapes).remarks if "rank of" in r.reason()]
 
 
 NEAR_MISSES = {

@@ -58,6 +58,9 @@ def _check_sizes(graph: Graph) -> None:
     """Raises ``DmlcError`` E0581 where a size is not known, E0580 for a type that DirectML has not."""
     for value in graph.inputs:
         if value.type.dtype is FOREIGN:
+            if _has_open_rank(graph, value):
+                message = f"DxDispatch's JSON holds fixed sizes, and the model declares {value.name} without a shape"
+                raise fail(codes.UNBOUND, message, help=f"fix it: --shape {value.name}=...")
             raise fail(codes.NO_OPERATOR, f"input {value.name} has a type that DirectML does not have")
     names = {name: None for value in graph.inputs for size in value.shape for name in dim_names(size)}
     if names:
@@ -71,30 +74,27 @@ def _check_sizes(graph: Graph) -> None:
 
 
 def _fixes(graph: Graph) -> str:
-    """The commands that fix the open sizes. Sizes without a name are out of reach for ``--bind``."""
-    nameless = [value for value in graph.inputs if _has_nameless_size(graph, value)]
-    fixed = {name for value in nameless for size in value.shape for name in dim_names(size)}
+    """The options that fix the open sizes: of dims with a name ``--bind``, of inputs with others ``--shape``."""
+    from dmlc.inference.open_sizes import nameless_dims  # loads onnx, which programs do without
+
+    nameless = {} if graph.origin is None else nameless_dims(graph)
+    values = [value for value in graph.inputs if any(dim_names(size) & nameless.keys() for size in value.shape)]
+    fixed = {name for value in values for size in value.shape for name in dim_names(size)}
     names = dict.fromkeys(name for value in graph.inputs for size in value.shape for name in dim_names(size))
-    out = [" ".join(f"--bind {name}={_example(graph, name)}" for name in names if name not in fixed)]
-    for value in nameless:
-        shape = ",".join(str(evaluate(size, {n: _example(graph, n) for n in dim_names(size)})) for size in value.shape)
-        out.append(
-            f"{value.name} has sizes without a name, which ONNX Runtime's tool sets in the model: python -m "
-            f"onnxruntime.tools.make_dynamic_shape_fixed OLD.onnx NEW.onnx --input_name {value.name} "
-            f"--input_shape {shape}"
-        )
-    return "; ".join(filter(None, out))
+    out = [f"--bind {name}={_example(graph, name)}" for name in names if name not in fixed]
+    for value in values:
+        sizes = [evaluate(size, {n: _example(graph, n) for n in dim_names(size)}) for size in value.shape]
+        out.append(f"--shape {value.name}={','.join(map(str, sizes))}")
+    return " ".join(out)
 
 
-def _has_nameless_size(graph: Graph, value: Value) -> bool:
-    """Return whether the imported model leaves a size of the input open and does not name it."""
+def _has_open_rank(graph: Graph, value: Value) -> bool:
     if graph.origin is None:
         return False
-    from dmlc.inference.protos import NO_NAMES  # loads onnx, which programs do without
+    from dmlc.inference.open_sizes import has_open_rank
 
     info = graph.origin.inputs.get(value.name or "")
-    sizes = () if info is None else info.type.tensor_type.shape.dim
-    return any(not size.HasField("dim_value") or size.dim_value < 0 for size in sizes if size.dim_param in NO_NAMES)
+    return info is not None and has_open_rank(info.type)
 
 
 def _example(graph: Graph, name: str) -> int:

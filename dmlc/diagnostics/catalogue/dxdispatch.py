@@ -22,7 +22,7 @@ UNBOUND = declare(
     "E0581",
     "a size is not known",
     """DirectML operators are made for fixed sizes, so every dim is bound when a DxDispatch file is written. Sizes of an
-    ONNX model that have no name cannot be bound: ONNX Runtime's tool sets them in the model, as the help says.""",
+    ONNX model that have no name are fixed by `--shape`, as the help says.""",
     example="""
 $ dmlc compile head.dml -o head.dxdispatch.json
 error[E0581]: DxDispatch's JSON holds fixed sizes, and batch is not bound

@@ -495,3 +495,19 @@ model m(x: f32[3]) -> (y) {
 }
 """,
 )
+
+SHAPE_DOES_NOT_FIT = declare(
+    "E0337",
+    "a given shape does not fit the input",
+    """`--shape x=1,3,48,192` fixes the sizes of an input, or its rank where that is open; `_` leaves a size open. A
+    size that the input fixes stays, and a dim has one size wherever it stands: one given by `--bind`, by another input
+    or by another axis is the same.""",
+    example="""
+$ dmlc compile head.dml --shape image=1,4,48,48
+error[E0337]: image=1,4,48,48 gives axis 1 the size 4, and image has 3 there
+""",
+    fixed="""
+$ dmlc compile head.dml --shape image=1,3,48,48
+""",
+    program=False,
+)

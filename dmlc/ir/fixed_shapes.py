@@ -1,0 +1,196 @@
+"""Shapes that the user fixes: the dims that they bind, and where they contradict what the inputs declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import TypeAlias
+
+from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail
+from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
+from dmlc.records import dataclass
+
+#: The sizes of an input; None leaves a size as it is declared.
+FixedShape: TypeAlias = "tuple[int | None, ...]"
+#: A size that an ONNX model can hold.
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredInput:
+    """An input as it is declared: its sizes, None for one that is open and has no name; no sizes if the rank is open.
+
+    ``default`` is the shape of its default, which stays.
+    """
+
+    sizes: tuple[Dim | None, ...] | None
+    span: Span | None = None
+    default: tuple[int, ...] | None = None
+
+    @property
+    def labels(self) -> list[Label]:
+        return [Label(self.span)] if self.span else []
+
+
+def checked_shapes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[str, FixedShape]:
+    """The shapes as tuples of Python integers and None. Raises ``DmlcError`` E0337 (exit code 2) for
+    anything else."""
+    out = {}
+    for name, shape in (shapes or {}).items():
+        if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+            raise _misuse(f"the shape of {name} is {shape!r}")
+        sizes = [size if size is None or isinstance(size, bool) else _integer(size) for size in shape]
+        if any(isinstance(size, bool) or (size is not None and not 0 <= size <= _LARGEST) for size in sizes):
+            raise _misuse(f"the shape of {name} is {list(shape)}")
+        out[name] = tuple(sizes)
+    return out
+
+
+def _integer(size: object) -> int:
+    return int(size.__index__()) if hasattr(size, "__index__") else -1
+
+
+def _misuse(text: str) -> DmlcError:
+    help = "a shape is a list of sizes of 0 or more; None (_ on the command line) leaves a size open"
+    return fail(codes.SHAPE_DOES_NOT_FIT, text, help=help, exit_code=2)
+
+
+def shape_text(name: str, shape: FixedShape) -> str:
+    """The shape as the command line takes it."""
+    return f"{name}={','.join('_' if size is None else str(size) for size in shape)}"
+
+
+def bound_dims(
+    inputs: Mapping[str, DeclaredInput], shapes: Mapping[str, FixedShape], binding: Mapping[str, int]
+) -> dict[str, int]:
+    """Return ``binding`` with the dims that ``shapes`` fix.
+
+    Raises ``DmlcError`` E0337 where there is no such input, where it has another rank or size, and where a dim would
+    have two sizes.
+    """
+    if not shapes:
+        return dict(binding)
+    found = _BoundDims(dict(binding), {name: f"{name}={size}" for name, size in binding.items()})
+    pairs = [pair for name, shape in shapes.items() for pair in _axes(inputs, name, shape)]
+    waiting = pairs
+    while waiting:  # an expression of several dims has to wait for the others
+        left = [pair for pair in waiting if not found.take(pair)]
+        if len(left) == len(waiting):
+            raise left[0].unsolved(found.sizes)
+        waiting = left
+    for pair in pairs:
+        pair.check(found)
+    return found.sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _FixedAxis:
+    """A size that is given for an axis whose declared size is known, by a number or by names."""
+
+    input: str
+    shape: FixedShape
+    axis: int
+    declared: Dim
+    given: int
+    source: DeclaredInput
+
+    @property
+    def text(self) -> str:
+        return shape_text(self.input, self.shape)
+
+    def unsolved(self, sizes: Mapping[str, int]) -> DmlcError:
+        names = sorted(dim_names(self.declared) - sizes.keys())
+        message = f"{self.text}: no one size of {', '.join(names)} makes {self.declared} {self.given}"
+        help = f"bind {'it' if len(names) == 1 else 'them'}: {' '.join(f'--bind {name}=...' for name in names)}"
+        return fail(codes.SHAPE_DOES_NOT_FIT, message, *self.source.labels, help=help)
+
+    def check(self, found: _BoundDims) -> None:
+        """Raises ``DmlcError`` E0337 where the axis has another size."""
+        size = evaluate(self.declared, found.sizes)
+        if size == self.given:
+            return
+        if isinstance(self.declared, int):
+            message = f"{self.text} gives axis {self.axis} the size {self.given}, and {self.input} has {size} there"
+            raise fail(codes.SHAPE_DOES_NOT_FIT, message, *self.source.labels, help=self._with(size))
+        name = getattr(self.declared, "name", None)
+        first = ", ".join(found.origin[n] for n in sorted(dim_names(self.declared)))
+        wanted = f"{name} is" if name else f"{self.declared} is"
+        message = f"{wanted} {size} by {first}, and {self.given} by axis {self.axis} of {self.text}"
+        raise fail(codes.SHAPE_DOES_NOT_FIT, message, *self.source.labels, help=self._with(size))
+
+    def _with(self, size: int) -> str:
+        open_shape = (*self.shape[: self.axis], None, *self.shape[self.axis + 1 :])
+        return f"write {size} there, or leave it open: --shape {shape_text(self.input, open_shape)}"
+
+
+@dataclass(slots=True)
+class _BoundDims:
+    """Dims with their sizes, and the text that gave each its size."""
+
+    sizes: dict[str, int]
+    origin: dict[str, str] = field(default_factory=dict)
+
+    def take(self, axis: _FixedAxis) -> bool:
+        """Bind the one dim that an axis leaves open; false where it leaves more open, or none makes that size."""
+        rest = substitute(axis.declared, self.sizes)
+        if isinstance(rest, int):
+            return True
+        names = dim_names(rest)
+        if len(names) != 1:
+            return False
+        (name,) = names
+        size = _solution(rest, name, axis.given)
+        if size is None:
+            return False
+        self.sizes[name] = size
+        self.origin[name] = axis.text
+        return True
+
+
+def _solution(size: Dim, name: str, wanted: int) -> int | None:
+    """The one value of the dim that makes a linear ``size`` the wanted one."""
+    try:
+        first, second = evaluate(size, {name: 0}), evaluate(size, {name: 1})
+    except ZeroDivisionError:
+        return None
+    step = second - first
+    if getattr(size, "has_division", False) or step == 0 or (wanted - first) % step:
+        return None
+    found = (wanted - first) // step
+    return found if found >= 0 and evaluate(size, {name: found}) == wanted else None
+
+
+def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> Iterator[_FixedAxis]:
+    source = inputs.get(name)
+    if source is None:
+        has = f"its inputs are {', '.join(inputs)}" if inputs else "it has no inputs"
+        help = "; ".join(filter(None, [did_you_mean(name, inputs), has]))
+        raise fail(codes.SHAPE_DOES_NOT_FIT, f"the model has no input {name}", help=help)
+    declared = source.sizes
+    for known, what in ((declared, name), (source.default, f"the default of {name}")):
+        if known is not None and len(known) != len(shape):
+            sizes = ", ".join("_" if size is None else str(size) for size in known)
+            message = f"{shape_text(name, shape)} has {_count(len(shape), 'size')}, and {what} has "
+            help = f"_ leaves a size open: --shape {shape_text(name, (None,) * len(known))}"
+            message += f"{_count(len(known), 'axis')}: [{sizes}]"
+            raise fail(codes.SHAPE_DOES_NOT_FIT, message, *source.labels, help=help)
+    for axis, given in enumerate(shape):
+        if given is None:
+            continue
+        if source.default is not None and source.default[axis] != given:
+            message = f"{shape_text(name, shape)} gives axis {axis} the size {given}"
+            message += f", and the default of {name} has {source.default[axis]} there"
+            help = "a default stays in the model: write its size, or leave it open with _"
+            raise fail(codes.SHAPE_DOES_NOT_FIT, message, *source.labels, help=help)
+        size = None if declared is None else declared[axis]
+        if size is not None:
+            yield _FixedAxis(name, shape, axis, size, given, source)
+
+
+def _count(number: int, noun: str) -> str:
+    plural = {"axis": "axes"}.get(noun, f"{noun}s")
+    return f"{number} {noun if number == 1 else plural}"
+
+
+__all__ = ["DeclaredInput", "FixedShape", "bound_dims", "checked_shapes", "shape_text"]

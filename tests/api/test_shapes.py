@@ -1,0 +1,215 @@
+"""``dmlc.compile(shapes=...)`` fixes sizes and ranks of inputs before anything is inferred."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import dmlc
+from dmlc.diagnostics import Source
+
+PROGRAM = Source(
+    "m.dml",
+    """dim n in 2..64
+
+model m(x: f32[n, 2 * k], y: f32[n + 1], w: f32[k, 3]) -> (a, b, c) {
+    a = reduce_sum(x, axes=[1])
+    b = y + 1
+    c = w * 2
+    return a, b, c
+}
+""",
+)
+FOLDED = "s = Shape(x) t = Slice(s, one, two) p = Concat <axis = 0> (t, m1)"
+
+
+def model(x: str = "[N, ?, 4]", more: str = "", text: str = "") -> onnx.ModelProto:
+    """A model of one input whose sizes are read by a Shape, with more inputs and nodes."""
+    return parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float{x} x{more}) => (float[] y)
+        <int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] m1 = {{-1}}>
+        {{ {FOLDED} y = Reshape(x, p) {text} }}"""
+    )
+
+
+def sizes_of(info: onnx.ValueInfoProto) -> list[Any]:
+    assert info.type.tensor_type.HasField("shape")
+    return [d.dim_value if d.HasField("dim_value") else d.dim_param for d in info.type.tensor_type.shape.dim]
+
+
+def refused(source: Any, **options: Any) -> dmlc.diagnostics.Diagnostic:
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(source, **options)
+    return caught.value.diagnostics[0]
+
+
+# --- models
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize(
+    ("declared", "shape", "wanted"),
+    [
+        ("[N, ?, 4]", (2, 3, 4), [2, 3, 4]),
+        ("[N, ?, 4]", (None, 3, None), ["N", 3, 4]),
+        ("[?, ?, ?]", (2, 3, 4), [2, 3, 4]),
+        ("[?, ?, ?]", [np.int64(2), 3, None], [2, 3, ""]),
+        ("[N, N, M]", (3, None, 4), [3, 3, 4]),
+        ("", (2, 3, 4), [2, 3, 4]),
+        ("", (None, 3, None), ["", 3, ""]),
+    ],
+)
+def test_sizes_are_declared_and_fold_what_reads_them(declared: str, shape: Any, wanted: list[Any], target: str) -> None:
+    source = model("" if declared == "" else declared)
+    if declared == "":
+        source.graph.input[0].type.tensor_type.ClearField("shape")
+    before = source.SerializeToString()
+    program = dmlc.compile(source, shapes={"x": shape}, target=target)
+    assert source.SerializeToString() == before
+    emitted = program.to_onnx()
+    assert sizes_of(emitted.graph.input[0]) == wanted
+    assert [node.op_type for node in emitted.graph.node if node.op_type != "Constant"] == ["Reshape"]
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    if 3 == wanted[0] == wanted[1]:
+        x = np.arange(36, dtype=np.float32).reshape(3, 3, 4)
+    assert (program.run({"x": x})["y"] == x.reshape(x.shape[1], -1)).all()
+
+
+def test_a_named_dim_is_bound_everywhere() -> None:
+    then, other = "t () => (float[N, 2] r) { r = Identity(z) }", "e () => (float[N, 2] q) { q = Neg(z) }"
+    branches = f"<then_branch = {then}, else_branch = {other}>"
+    source = model(more=", float[N, 2] z, bool c", text=f"v = If (c) {branches}")
+    source.graph.output.append(onnx.helper.make_tensor_value_info("v", 1, ["N", 2]))
+    emitted = dmlc.compile(source, shapes={"x": (5, None, None)}).to_onnx()
+    assert sizes_of(emitted.graph.input[1]) == [5, 2]
+    assert sizes_of(emitted.graph.output[1]) == [5, 2]
+    assert b"N" not in [d.dim_param.encode() for i in emitted.graph.value_info for d in i.type.tensor_type.shape.dim]
+
+
+def test_outputs_are_declared_with_the_sizes_that_follow() -> None:
+    assert sizes_of(dmlc.compile(model(), shapes={"x": (2, 3, 4)}).to_onnx().graph.output[0]) == [3, 8]
+    assert sizes_of(dmlc.compile(model(), shapes={"x": (None, 3, None)}).to_onnx().graph.output[0])[0] == 3
+
+
+def test_a_default_of_that_shape_stays() -> None:
+    source = model(more=", float[?, 4] w", text="")
+    source.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((3, 4), np.float32), "w"))
+    source.graph.node.append(onnx.helper.make_node("Neg", ["w"], ["v"]))
+    source.graph.output.append(onnx.helper.make_tensor_value_info("v", 1, None))
+    program = dmlc.compile(source, shapes={"w": (3, None)})
+    assert sizes_of(program.to_onnx().graph.input[1]) == [3, 4]
+    x = np.zeros((1, 2, 4), np.float32)
+    assert (program.run({"x": x})["v"] == -1).all()
+    assert (program.run({"x": x, "w": np.full((3, 4), 5, np.float32)})["v"] == -5).all()
+    assert "the default of w has 3 there" in refused(source, shapes={"w": (5, 4)}).message
+    source.ir_version = 3
+    assert refused(source, shapes={"w": (3, 4)}).message == "the model has no input w"
+
+
+MODEL_FAULTS = {
+    "a fixed size": ({"x": (None, None, 5)}, {}, "x=_,_,5 gives axis 2 the size 5, and x has 4 there"),
+    "another rank": ({"x": (2, 3)}, {}, "x=2,3 has 2 sizes, and x has 3 axes: [N, _, 4]"),
+    "a dim twice": ({"x": (2, 3, 4), "z": (3, 2)}, {}, "N is 2 by x=2,3,4, and 3 by axis 0 of z=3,2"),
+    "a dim that is bound": ({"x": (2, 3, 4)}, {"N": 3}, "N is 3 by N=3, and 2 by axis 0 of x=2,3,4"),
+    "no such input": ({"X": (2, 3, 4)}, {}, "the model has no input X"),
+    "a weight": ({"one": (1,)}, {}, "the model has no input one"),
+    "a sequence": ({"q": (1,)}, {}, "q=1: q is a sequence, which has no shape"),
+    "a node refuses": ({"z": (7, 2), "u": (2, 2)}, {}, "the model does not take z=7,2, u=2,2: node Add v: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", MODEL_FAULTS)
+def test_what_contradicts_a_model_is_refused(fault: str) -> None:
+    shapes, bind, text = MODEL_FAULTS[fault]
+    source = model(more=", float[N, 2] z, seq(float[2]) q, float[?, 2] u", text="v = Add(z, u)")
+    source.graph.output.append(onnx.helper.make_tensor_value_info("v", 1, None))
+    found = refused(source, shapes=shapes, bind=bind)
+    assert found.code.id == "E0337"
+    assert found.message.startswith(text)
+    assert found.help
+
+
+def test_bound_sizes_that_a_node_refuses_are_not_the_models_fault() -> None:
+    source = model(more=", float[N, 2] z, float[M, 2] u", text="v = Add(z, u)")
+    source.graph.output.append(onnx.helper.make_tensor_value_info("v", 1, None))
+    found = refused(source, bind={"N": 2, "M": 3})
+    assert found.code.id == "E0555"
+    assert found.message.startswith("the model does not take N=2, M=3: node Add v: ")
+
+
+# --- programs
+
+
+@pytest.mark.parametrize(
+    ("shapes", "bind", "signature"),
+    [
+        ({"x": (3, 8)}, {}, ["f32[3, 8]", "f32[4]", "f32[4, 3]"]),
+        ({"y": (5,)}, {}, ["f32[4, 2 * k]", "f32[5]", "f32[k, 3]"]),
+        ({"x": (None, 8), "y": (5,)}, {}, ["f32[4, 8]", "f32[5]", "f32[4, 3]"]),
+        ({"x": (None, None)}, {"k": 2}, ["f32[n, 4]", "f32[n + 1]", "f32[2, 3]"]),
+        ({"x": (3, 8)}, {"n": 3, "k": 4}, ["f32[3, 8]", "f32[4]", "f32[4, 3]"]),
+    ],
+)
+def test_dims_of_a_program_follow_from_the_shapes(shapes: Any, bind: dict[str, int], signature: list[str]) -> None:
+    program = dmlc.compile(PROGRAM, shapes=shapes, bind=bind)
+    assert [str(type) for _, type in program.signature.inputs] == signature
+
+
+PROGRAM_FAULTS = {
+    "a fixed size": ({"w": (4, 5)}, {}, "E0337", "w=4,5 gives axis 1 the size 5, and w has 3 there"),
+    "another rank": ({"x": (3,)}, {}, "E0337", "x=3 has 1 size, and x has 2 axes: [n, 2 * k]"),
+    "a dim twice": ({"x": (3, 8), "y": (5,)}, {}, "E0337", "n + 1 is 4 by x=3,8, and 5 by axis 0 of y=5"),
+    "a dim that is bound": ({"x": (3, 8)}, {"n": 5}, "E0337", "n is 5 by n=5, and 3 by axis 0 of x=3,8"),
+    "no such size": ({"x": (3, 7)}, {}, "E0337", "x=3,7: no one size of k makes 2 * k 7"),
+    "out of bounds": ({"x": (99, 8)}, {}, "E0555", "n=99 is out of bounds: n is 2 to 64"),
+    "no such input": ({"X": (3, 8)}, {}, "E0337", "the model has no input X"),
+}
+
+
+@pytest.mark.parametrize("fault", PROGRAM_FAULTS)
+def test_what_contradicts_a_program_is_shown_on_its_line(fault: str) -> None:
+    shapes, bind, code, text = PROGRAM_FAULTS[fault]
+    found = refused(PROGRAM, shapes=shapes, bind=bind)
+    assert (found.code.id, found.message) == (code, text)
+    if code == "E0337" and fault != "no such input":
+        assert found.span is not None
+        assert found.span.line == 3
+
+
+def test_a_builder_graph() -> None:
+    g = dmlc.Graph("g")
+    x = g.input("x", dtype="float32", shape=("N", 3))
+    g.output("y", dmlc.softmax(x, axes=(1,)))
+    assert str(dmlc.compile(g, shapes={"x": (2, 3)}).signature.inputs[0][1]) == "f32[2, 3]"
+
+
+# --- both
+
+
+@pytest.mark.parametrize("shape", ["2,3", 5, (1.5, 2), (-1, 2), (True, 2), (2**63, 2), ("N", 2), None])
+@pytest.mark.parametrize("source", [PROGRAM, model()], ids=["program", "model"])
+def test_what_is_no_shape_is_wrong_usage(source: Any, shape: Any) -> None:
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(source, shapes={"x": shape})
+    assert caught.value.exit_code == 2
+    assert caught.value.diagnostics[0].code.id == "E0337"
+
+
+@pytest.mark.parametrize(("source", "shapes"), [(PROGRAM, {"x": (3, 8)}), (model(), {"x": (None, 3, 4)})])
+def test_a_ledger_keeps_the_shapes(source: Any, shapes: Any) -> None:
+    program = dmlc.compile(source, shapes=shapes)
+    ledger = json.loads(json.dumps(program.ledger_document()))
+    assert ledger["options"]["shapes"] == {"x": list(shapes["x"])}
+    assert dmlc.replay(source, ledger).to_onnx() == program.to_onnx()
+
+
+def test_an_earlier_ledger_has_no_shapes() -> None:
+    program = dmlc.compile(PROGRAM)
+    ledger = program.ledger_document()
+    del ledger["options"]["shapes"]
+    assert dmlc.replay(PROGRAM, ledger).to_onnx() == program.to_onnx()

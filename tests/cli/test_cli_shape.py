@@ -1,0 +1,168 @@
+"""``--shape`` in every verb that compiles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from dmlc.cli.main import main
+
+PROGRAM = """model m(x: f32[N, 3]) -> (y) {
+    y = softmax(x, axes=[1])
+    return y
+}
+"""
+#: An input with a name for a size, one without, and one of open rank.
+MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x, float[?, 2] v, float[] u)
+=> (float[] y, float[] w, float[] z)
+{ y = Softmax(x) w = Neg(v) z = Exp(u) }"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("m.dml").write_text(PROGRAM, encoding="utf-8")
+    model = parser.parse_model(MODEL)
+    model.graph.input[2].type.tensor_type.ClearField("shape")
+    onnx.save(model, "m.onnx")
+    return tmp_path
+
+
+def run(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    capsys.readouterr()
+    try:
+        code = main(list(words))
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+ALL = ["--shape", "x=2,3", "--shape", "v=4,2", "--shape", "u=5,6"]
+
+
+def sizes(name: str) -> list[list[Any]]:
+    graph = onnx.load(name).graph
+    shapes = [info.type.tensor_type.shape for info in (*graph.input, *graph.output)]
+    return [[d.dim_value for d in shape.dim] for shape in shapes]
+
+
+def test_compile(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "m.onnx", "-o", "out.onnx", *ALL, capsys=capsys)[0] == 0
+    assert sizes("out.onnx") == [[2, 3], [4, 2], [5, 6]] * 2
+    assert run("compile", "m.dml", "-o", "out.onnx", "--shape", "x=2,3", capsys=capsys)[0] == 0
+    assert sizes("out.onnx") == [[2, 3], [2, 3]]
+
+
+def test_every_size_of_one_input_may_come_from_several_options(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--shape", "x=2,_", "--shape", "x=_,3", "--bind", "N=2", "--shape", "u=", "--shape", "v= 4, 2"]
+    assert run("compile", "m.onnx", "-o", "out.onnx", *words, capsys=capsys)[0] == 0
+    assert sizes("out.onnx") == [[2, 3], [4, 2], []] * 2
+
+
+@pytest.mark.parametrize("source", ["m.onnx", "m.dml"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["compile", "-o", "-"],
+        ["check"],
+        ["check", "--format", "json"],
+        ["check", "--format", "sarif"],
+        ["check", "--target", "cpu"],
+        ["explain"],
+        ["inspect"],
+        ["run", "--random", "1"],
+        ["run", "--random", "1", "--backend", "numpy"],
+        ["bench", "--random", "1", "--rounds", "1", "--provider", "cpu"],
+        ["compile", "-o", "out.dxdispatch.json"],
+    ],
+    ids=" ".join,
+)
+def test_every_verb_that_compiles(
+    source: str, verb: list[str], folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    shapes = ALL if source == "m.onnx" else ALL[:2]
+    if source == "m.onnx" and "numpy" in verb:
+        shapes = [*shapes, "-q"]
+    assert main([verb[0], source, *verb[1:], *shapes]) == 0
+    wrong = ["--shape", "x=2,4"]
+    expected = 0 if [verb[0], source] == ["inspect", "m.onnx"] else 1  # it shows the file as it stands
+    assert main([verb[0], source, *verb[1:], *wrong]) == expected
+
+
+def test_check_places_the_model_with_the_shapes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(run("check", "m.onnx", "--format", "json", capsys=capsys)[1])
+    assert document["open_inputs"] == ["v", "u"]
+    assert "--shape v=... --shape u=... fixes them" in run("check", "m.onnx", capsys=capsys)[1]
+    fixed = json.loads(run("check", "m.onnx", *ALL, "--format", "json", capsys=capsys)[1])
+    assert (fixed["open_inputs"], fixed["open_dims"]) == ([], [])
+    assert fixed["partitions"] == 3
+
+
+def test_the_fix_that_check_gives_keeps_the_shapes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = '<ir_version: 8, opset_import: ["": 18]> g (int32[?, 3] x) => (int32[] y) { y = ReduceMean (x) }'
+    onnx.save(parser.parse_model(text), "mean.onnx")
+    _, _, err = run("check", "mean.onnx", "--shape", "x=2,3", capsys=capsys)
+    assert "--shape x=2,3" in err
+
+
+def test_bench_fixes_the_shapes_that_are_fed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("in.npz", x=np.zeros((2, 3), "f4"), v=np.zeros((4, 2), "f4"), u=np.zeros((5, 6), "f4"))
+    feeds = [word for name in "xvu" for word in ("--input", f"{name}=in.npz:{name}")]
+    code, out, _ = run("bench", "m.onnx", *feeds, "--rounds", "1", "--provider", "cpu", capsys=capsys)
+    assert code == 0
+    assert "shape: v=4,2" in out
+    assert "shape: u=5,6" in out
+
+
+def test_verify_feeds_the_shapes_that_the_result_has(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", "m.onnx", "-o", "out.onnx", *ALL, capsys=capsys)[0] == 0
+    code, out, _ = run("verify", "m.onnx", "out.onnx", capsys=capsys)
+    assert (code, "equal on 24 inputs" in out) == (0, True)
+
+
+def test_dxdispatch_names_the_shapes_that_are_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compile", "m.onnx", "-o", "out.dxdispatch.json"]
+    assert "fix it: --shape u=..." in run(*words, capsys=capsys)[2]
+    assert "fix them: --bind N=1 --shape v=1,2" in run(*words, "--shape", "u=1", capsys=capsys)[2]
+
+
+@pytest.mark.parametrize("source", ["m.onnx", "m.dml"])
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--shape", "x=2,4"], "x=2,4 gives axis 1 the size 4, and x has 3 there"),
+        (["--shape", "x=2"], "x=2 has 1 size, and x has 2 axes: [N, 3]"),
+        (["--shape", "x=2,3", "--bind", "N=4"], "N is 4 by N=4, and 2 by axis 0 of x=2,3"),
+        (["--shape", "x=2,3", "--shape", "x=4,3"], "x is given two shapes: x=2,3 and x=4,3"),
+        (["--shape", "q=2,3"], "the model has no input q"),
+    ],
+)
+def test_contradictions_are_errors_of_the_program(
+    words: list[str], text: str, source: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run("check", source, *words, capsys=capsys)
+    assert code == 1
+    assert f"error[E0337]: {text}" in err
+    assert "= help: " in err
+
+
+@pytest.mark.parametrize(
+    "text", ["x", "=1,2", "x=1,,2", "x=1,-1", "x=1,N", "x=?,3", "x=1.5", "x=1_0", "x=٣", "x=[1,3]"]
+)
+def test_another_spelling_is_wrong_usage(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("check", "m.dml", "--shape", text, capsys=capsys)
+    assert code == 2
+    assert "is not NAME=SIZE,SIZE,...; write _ for a size that stays open" in err
+
+
+def test_sizes_beyond_any_model_are_wrong_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", "m.onnx", "--shape", f"x={2**63},3", capsys=capsys)[0] == 2

@@ -7,19 +7,14 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import RANGE, Pass, PassContext
-from dmlc.passes.reduce_rules import (
-    AbsorbMove,
-    DropCasts,
-    DropEmptyReduction,
-    DropExpanded,
-    DropFlatten,
-    DropTranspose,
-    DropUnitAxes,
-    LowerRank,
-    MergeNested,
-    SinkTranspose,
-    SortAxes,
-)
+from dmlc.passes.reduce_rules.axes import DropEmptyReduction, DropUnitAxes, SortAxes
+from dmlc.passes.reduce_rules.casts import DropCasts
+from dmlc.passes.reduce_rules.expanded import DropExpanded
+from dmlc.passes.reduce_rules.flattened import DropFlatten
+from dmlc.passes.reduce_rules.keepdims import AbsorbMove
+from dmlc.passes.reduce_rules.merge import MergeNested
+from dmlc.passes.reduce_rules.rank import LowerRank
+from dmlc.passes.reduce_rules.transposed import DropTranspose, SinkTranspose
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
 

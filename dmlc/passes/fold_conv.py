@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE
+from dmlc.passes.conv_rules import FoldBatchNorm, FoldBias, FoldScale
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
@@ -20,8 +21,6 @@ class FoldConv(Pass):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        from dmlc.passes.conv_rules import FoldBatchNorm, FoldBias, FoldScale  # few models have a convolution
-
         return [FoldBatchNorm(), FoldBias(), FoldScale()]
 
     def run(self, graph: Graph, context: PassContext) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
-from dmlc.passes.dot_rules import EinsumFromSum, MatmulFromSum, MatmulFromWeightedSum
+from dmlc.passes.dot_rules.einsum import EinsumFromSum
+from dmlc.passes.dot_rules.outer import MatmulFromSum
+from dmlc.passes.dot_rules.weighted import MatmulFromWeightedSum
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite

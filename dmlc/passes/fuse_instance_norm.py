@@ -6,18 +6,11 @@ from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules.moves import TransposeChain
-from dmlc.passes.instance_norm_rules import (
-    AbsorbChannelBias,
-    AbsorbChannelScale,
-    GroupAffine,
-    GroupNorm,
-    GroupsOfOne,
-    LowerGroupNorm,
-    RootOfStatistic,
-    ScaledStatistic,
-    SplitInstanceNorm,
-    WrittenInstanceNorm,
-)
+from dmlc.passes.instance_norm_rules.affine import AbsorbChannelBias, AbsorbChannelScale
+from dmlc.passes.instance_norm_rules.deviations import RootOfStatistic, ScaledStatistic
+from dmlc.passes.instance_norm_rules.group import GroupAffine, GroupNorm, GroupsOfOne
+from dmlc.passes.instance_norm_rules.lower_group import LowerGroupNorm
+from dmlc.passes.instance_norm_rules.written_out import SplitInstanceNorm, WrittenInstanceNorm
 from dmlc.passes.layer_norm_rules.ability import Ability
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite

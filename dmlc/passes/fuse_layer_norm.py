@@ -6,14 +6,10 @@ from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules import TransposeChain
-from dmlc.passes.layer_norm_rules import (
-    AbsorbBias,
-    AbsorbScale,
-    SplitLayerNorm,
-    WrittenLayerNorm,
-    WrittenRmsNorm,
-)
 from dmlc.passes.layer_norm_rules.ability import Ability
+from dmlc.passes.layer_norm_rules.affine import AbsorbBias, AbsorbScale
+from dmlc.passes.layer_norm_rules.core import WrittenLayerNorm, WrittenRmsNorm
+from dmlc.passes.layer_norm_rules.split import SplitLayerNorm
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.passes.unknown_ranks import note_normalizations

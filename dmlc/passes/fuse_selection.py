@@ -8,18 +8,13 @@ from dmlc.ir import Graph
 from dmlc.passes.fold_rules import MOVE_RULES, Inverse
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
-from dmlc.passes.selection_rules import (
-    ArgOfFlattened,
-    ArgOfNegation,
-    GatherAtArg,
-    HotArgmax,
-    NegatedExtremeOfNegation,
-    SearchOfRising,
-    SearchOfWider,
-    TopKOfNegation,
-    TopOne,
-)
+from dmlc.passes.selection_rules.flattened import ArgOfFlattened
+from dmlc.passes.selection_rules.gathered import GatherAtArg
 from dmlc.passes.selection_rules.goal import Goal
+from dmlc.passes.selection_rules.hot import HotArgmax
+from dmlc.passes.selection_rules.monotone import SearchOfRising, SearchOfWider
+from dmlc.passes.selection_rules.negated import ArgOfNegation, NegatedExtremeOfNegation, TopKOfNegation
+from dmlc.passes.selection_rules.top_one import TopOne
 from dmlc.records import dataclass
 
 

@@ -8,15 +8,14 @@ from dmlc.ir import Graph
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
-from dmlc.passes.softmax_rules import (
+from dmlc.passes.softmax_rules.log_softmax import (
     DifferenceFromLogSumExp,
     LogOfSoftmax,
     PowerOfLogSoftmax,
     ShiftBeforeSoftmax,
-    SoftmaxOfReshape,
-    SoftmaxOfTranspose,
-    WrittenOut,
 )
+from dmlc.passes.softmax_rules.transposed import SoftmaxOfReshape, SoftmaxOfTranspose
+from dmlc.passes.softmax_rules.written_out import WrittenOut
 from dmlc.records import dataclass
 
 

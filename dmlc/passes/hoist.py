@@ -6,16 +6,13 @@ from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.passes.fold_rules import MOVE_RULES
-from dmlc.passes.hoist_rules import (
-    ReductionBeforeExpand,
-    ReductionOfConcat,
-    ReductionOfPad,
-    RisingAfterExtreme,
-    ScaleAfterSum,
-    ShiftAfterMean,
-    SumOfSums,
-)
+from dmlc.passes.hoist_rules.broadcast import ReductionBeforeExpand
+from dmlc.passes.hoist_rules.concat import ReductionOfConcat
+from dmlc.passes.hoist_rules.extreme import RisingAfterExtreme
+from dmlc.passes.hoist_rules.linear import ScaleAfterSum, ShiftAfterMean
+from dmlc.passes.hoist_rules.padded import ReductionOfPad
 from dmlc.passes.hoist_rules.scales import Scales
+from dmlc.passes.hoist_rules.sums import SumOfSums
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.passes.selection_rules.goal import Goal

@@ -9,7 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.passes.later import loaded
 from dmlc.passes.manager import Pass, PassContext, PassManager
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.passes.rewrite import Rule
@@ -51,7 +50,6 @@ def all_rules() -> tuple[RuleFacts, ...]:
     for step, context in _steps():
         rules = step.rules(context) if isinstance(step, HasRules) else [step] if step.optional else []
         for rule in rules:
-            rule = loaded(rule)
             known = found.get(rule.name)
             if known is None:
                 found[rule.name] = _facts(rule, step.name)

@@ -10,7 +10,8 @@ from dmlc.passes.legal_rules import integers, reductions, selections, widen
 from dmlc.passes.legal_rules.build import LegalRule
 from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.repair_rules import RemainderByDivision, TruthByComparison
+from dmlc.passes.repair_rules.casts import TruthByComparison
+from dmlc.passes.repair_rules.remainder import RemainderByDivision
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
 from dmlc.targets import kernel_table

@@ -7,20 +7,16 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, Pass, PassContext
-from dmlc.passes.recognize_rules import (
-    DivideByNorm,
+from dmlc.passes.recognize_rules.elementwise import (
     LogOfSum,
-    LogSumExp,
-    MeanFromSum,
-    MeanOfParts,
-    NormalizeByNorm,
     NormOfMagnitude,
     RootOfSquares,
-    ShiftedLogSumExp,
-    SumFromMean,
     SumOfMagnitudes,
     SumOfSquares,
 )
+from dmlc.passes.recognize_rules.log_sum_exp import LogSumExp, ShiftedLogSumExp
+from dmlc.passes.recognize_rules.mean import MeanFromSum, MeanOfParts, SumFromMean
+from dmlc.passes.recognize_rules.norm import DivideByNorm, NormalizeByNorm
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
 

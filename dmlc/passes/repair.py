@@ -2,16 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.repair_rules import EMPTY_RULES, RULES
+from dmlc.passes.repair_rules.casts import TruthByComparison
+from dmlc.passes.repair_rules.clip import BothBounds
+from dmlc.passes.repair_rules.einsum import SpellEllipsis
+from dmlc.passes.repair_rules.empty import (
+    ConcatOfSome,
+    NothingToCompute,
+    PadOfNothing,
+    ProductOfNothing,
+    ReductionOfNothing,
+    ScatterOfNothing,
+)
+from dmlc.passes.repair_rules.foreign import ForeignLogSumExp, ForeignMean, ForeignTruth
+from dmlc.passes.repair_rules.gelu import ErfGelu, GeluOperator, TanhGelu
+from dmlc.passes.repair_rules.idle import DropIdleAttribute
+from dmlc.passes.repair_rules.layer_norm import OneLayerNormResult
+from dmlc.passes.repair_rules.log_sum_exp import ShiftLogSumExp
+from dmlc.passes.repair_rules.merged_batch import LrnOfFourAxes, MatMulOfMergedBatch, TriluOfMergedBatch
+from dmlc.passes.repair_rules.narrow import NarrowExtreme
+from dmlc.passes.repair_rules.pads import SliceNegativePads
+from dmlc.passes.repair_rules.powers import PowerByProducts
+from dmlc.passes.repair_rules.rank import MergeBeside, MergeElementwise, MergeTransposed
+from dmlc.passes.repair_rules.remainder import RemainderByDivision
+from dmlc.passes.repair_rules.skip_norm import PlainSkipNorm
+from dmlc.passes.repair_rules.split_gate import SlicesOfGate
+from dmlc.passes.repair_rules.tile import TileByExpand
+from dmlc.passes.repair_rules.top_k import TopKBySearch
+from dmlc.passes.repair_rules.truths import EqualTruths
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
 from dmlc.targets.support import ProviderSupport
+
+#: Rules for nodes without elements.
+EMPTY_RULES: Sequence[type[Any]] = (
+    NothingToCompute,
+    ReductionOfNothing,
+    ProductOfNothing,
+    ConcatOfSome,
+    PadOfNothing,
+    ScatterOfNothing,
+)
+#: All rules, in the order in which they are tried at a node. Each is made with the support of the provider.
+RULES: Sequence[type[Any]] = (
+    TruthByComparison,
+    ForeignTruth,
+    ForeignLogSumExp,
+    ForeignMean,
+    BothBounds,
+    PowerByProducts,
+    MatMulOfMergedBatch,
+    TriluOfMergedBatch,
+    LrnOfFourAxes,
+    PlainSkipNorm,
+    SlicesOfGate,
+    *EMPTY_RULES,
+    SpellEllipsis,
+    DropIdleAttribute,
+    EqualTruths,
+    ErfGelu,
+    TanhGelu,
+    GeluOperator,
+    OneLayerNormResult,
+    ShiftLogSumExp,
+    NarrowExtreme,
+    SliceNegativePads,
+    MergeElementwise,
+    MergeBeside,
+    MergeTransposed,
+    RemainderByDivision,
+    TileByExpand,
+    TopKBySearch,
+)
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,6 @@ class Rule(ABC, Generic[M]):
 
     The first line of the docstring says what becomes of what; ``optional`` is false for what the target must have.
     Where ``fed_by`` names operations, one of them makes an operand of every root that matches: others are not visited.
-    A rule that is loaded later has its name and these from its family (``passes/later.py``).
     """
 
     name: ClassVar[str]

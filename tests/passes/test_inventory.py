@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import dmlc
+from dmlc import passes
 from dmlc.diagnostics import DmlcError
 from dmlc.passes.inventory import all_rules, chosen_rules, pass_names
 from dmlc.passes.manager import CLASSES
+from dmlc.passes.rewrite import Rule
 
 RULES = {rule.name: rule for rule in all_rules()}
 
@@ -35,6 +41,29 @@ def test_what_is_in_the_list() -> None:
     assert not needed & {"fold", "cse", "dce", "merge-nested-reductions", "move-nothing"}
     assert "infer-shapes" in pass_names()
     assert "infer-shapes" not in RULES
+
+
+def rule_classes() -> set[type[Rule[Any]]]:
+    """All classes of rules in the package; a class without a name is a base of others."""
+    for module in pkgutil.walk_packages(passes.__path__, "dmlc.passes."):
+        import_module(module.name)
+    found: set[type[Rule[Any]]] = set()
+    waiting: list[type[Rule[Any]]] = [Rule]
+    while waiting:
+        more = waiting.pop().__subclasses__()
+        waiting += more
+        found |= {cls for cls in more if hasattr(cls, "name") and not inspect.isabstract(cls)}
+    return {cls for cls in found if cls.__module__.startswith("dmlc.") and "<locals>" not in cls.__qualname__}
+
+
+def test_every_rule_class_is_in_a_pass() -> None:
+    assert rule_classes() <= {facts.kind for facts in all_rules()}
+
+
+@pytest.mark.parametrize("rule", sorted(rule_classes(), key=lambda cls: cls.name), ids=lambda cls: cls.name)
+def test_a_rule_states_its_facts_itself(rule: type[Rule[Any]]) -> None:
+    assert "name" in vars(rule)
+    assert len(rule.roots) == len(set(rule.roots)) > 0
 
 
 def test_each_name_is_one_rule() -> None:

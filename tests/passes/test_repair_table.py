@@ -12,7 +12,7 @@ from directml.directml_facts import FACTS
 
 import dmlc
 from dmlc.passes.inventory import all_rules
-from dmlc.passes.repair_rules import RULES
+from dmlc.passes.repair import RULES
 from dmlc.targets.provider import provider
 
 REPAIRED, REFUSED, WARNED = "repaired", "refused", "warned"
@@ -191,5 +191,5 @@ def test_rules_name_failures_that_exist_and_are_listed() -> None:
     known = {failure.id for failure in provider("dml_ep").failures}
     listed = {rule.name: rule for rule in all_rules()}
     for rule in RULES:
-        assert set(rule.load().repairs) <= known
+        assert set(rule.repairs) <= known
         assert "repair" in listed[rule.name].passes and listed[rule.name].summary.endswith(".")

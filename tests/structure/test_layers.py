@@ -68,13 +68,9 @@ MODULES = modules()
 
 
 def imports(path: Path) -> list[str]:
-    """Every imported dotted name, at any depth; imports for type checkers only count too, and what is loaded later."""
+    """Every imported dotted name, at any depth; imports for type checkers only count too."""
     out = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Later":
-            place = ast.literal_eval(node.args[0]).partition(":")[0]
-            assert place in MODULES, f"{path}: there is no {place}"
-            out.append(place)
         if isinstance(node, ast.Import):
             out += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -7,8 +7,9 @@ from string import ascii_lowercase
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import f32
+from dmlc.ops.binary import MUL
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
-from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.passes.dot_rules.arrange import summed_product
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -28,6 +29,9 @@ class EinsumFromSum(Rule[_EinsumMatch]):
     Einsum. So is f16, which that provider's Einsum does not take, and a result that keeps the summed axes.
     """
 
+    name = "einsum-from-sum"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _EinsumMatch | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import MUL
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.passes.dot_rules.arrange import SummedProduct, arranged, summed_product
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.reduce_rules.moves import reshape_ones
@@ -32,6 +34,9 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
     DirectML where no factor needs a transpose; the product is never written.
     """
 
+    name = "matmul-from-sum"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _SummedProductMatch | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import MUL
 from dmlc.ops.matmul import MATMUL
+from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.passes.dot_rules.arrange import SummedProduct, arranged, reshaped, summed_product
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.reduce_rules.moves import reshape_ones
@@ -31,6 +33,9 @@ class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
     4 to 8 times slower than the product and its sum, so that form stays.
     """
 
+    name = "matmul-from-weighted-sum"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _WeightedSumMatch | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dmlc.ir import Graph, Node, Shape, Value
 from dmlc.ops.move import EXPAND, ExpandAttributes
-from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.reduce import REDUCTIONS, ReduceAttributes
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
@@ -25,6 +25,9 @@ class ReductionBeforeExpand(Rule[_BroadcastMatch]):
     ``exact``: equal groups have equal results. What is broadcast along reduced axes is so before, and
     ``reduction-of-expand`` takes that away.
     """
+
+    name = "reduction-before-expand"
+    roots = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> _BroadcastMatch | None:
         inner = node.operand(0).producer

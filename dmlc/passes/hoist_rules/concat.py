@@ -22,6 +22,7 @@ from dmlc.ops.reduce import (
     REDUCE_PROD,
     REDUCE_SUM,
     REDUCE_SUM_SQUARE,
+    REDUCTIONS,
     ReduceAttributes,
 )
 from dmlc.ops.rules import reduced_shape
@@ -61,6 +62,9 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
     are large: the copy is saved, and nodes are added, which a cost model weighs where the target has one. Not for
     DirectML, where each of these would be a dispatch, nor where nothing is known of the runtime.
     """
+
+    name = "reduction-of-concat"
+    roots = REDUCTIONS
 
     def __init__(self, goal: Goal, scales: Scales) -> None:
         self.goal = goal

@@ -49,6 +49,9 @@ class RisingAfterExtreme(Rule[Split]):
     and products; of NaN and of the sign of a zero the language says nothing. Not where nothing may be reduced.
     """
 
+    name = "rising-after-extreme"
+    roots = (REDUCE_MAX, REDUCE_MIN)
+
     def __init__(self, goal: Goal, scales: Scales) -> None:
         self.goal = goal
         self.scales = scales

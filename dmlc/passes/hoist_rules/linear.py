@@ -48,6 +48,9 @@ class ScaleAfterSum(Rule[Split]):
     larger than it was, for it might overflow.
     """
 
+    name = "scale-after-sum"
+    roots = (REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
+
     def __init__(self, scales: Scales) -> None:
         self.scales = scales
 
@@ -117,6 +120,8 @@ class ShiftAfterMean(Rule[Split]):
     f16. Where ``x`` and ``c`` nearly cancel, what is lost is what changing ``x`` in its last place changes too.
     """
 
+    name = "shift-after-mean"
+    roots = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
     rewrite_class = REASSOCIATES
 
     def __init__(self, scales: Scales) -> None:

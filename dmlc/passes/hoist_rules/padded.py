@@ -12,10 +12,12 @@ from dmlc.ops.reduce import (
     REDUCE_LOG_SUM,
     REDUCE_LOG_SUM_EXP,
     REDUCE_MAX,
+    REDUCE_MEAN,
     REDUCE_MIN,
     REDUCE_PROD,
     REDUCE_SUM,
     REDUCE_SUM_SQUARE,
+    REDUCTIONS,
     ReduceAttributes,
 )
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
@@ -38,6 +40,9 @@ class ReductionOfPad(Rule[Match]):
     That is 0 for sums and norms, 1 for products, the type's lowest for max and its highest for min. ``exact`` for max
     and min and for integers; float sums may add in another order.
     """
+
+    name = "reduction-of-pad"
+    roots = tuple([op for op in REDUCTIONS if op is not REDUCE_MEAN])  # a pad changes the count of a mean
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand(0).producer

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD
-from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.hoist_rules.scales import Scales, Steps, join_step, reduction_steps
 from dmlc.passes.hoist_rules.split import why_absorbed
 from dmlc.passes.lowering_plans.plan import Sizes, Work
@@ -24,6 +24,9 @@ class SumOfSums(Rule[Match]):
     rounded between.
     """
 
+    name = "sum-of-sums"
+    roots = (REDUCE_SUM, REDUCE_MEAN)
+    fed_by = (ADD,)
     rewrite_class = REASSOCIATES
 
     def __init__(self, scales: Scales) -> None:

@@ -10,7 +10,7 @@ from dmlc.ir import Array, Graph, Node, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.opaque import OpaqueAttributes, is_opaque
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.passes.instance_norm_rules.nodes import (
     INSTANCE,
     affine_of,
@@ -88,12 +88,20 @@ class _AbsorbChannelAffine(Rule[_ChannelAffineMatch]):
 class AbsorbChannelScale(_AbsorbChannelAffine):
     """InstanceNormalization(x) * c, or over c, with one c for each channel, becomes its scale. ``reassociates``."""
 
+    name = "absorb-channel-scale"
+    roots = (MUL, DIV)
+    fed_by = (OPAQUE, TRANSPOSE)
+
 
 class AbsorbChannelBias(_AbsorbChannelAffine):
     """InstanceNormalization(x) + c, or less c, with one c for each channel, becomes its bias. ``reassociates``.
 
     Not where a plane may be a single element: there the result is c, and kernels round it against the element.
     """
+
+    name = "absorb-channel-bias"
+    roots = (ADD, SUB)
+    fed_by = (OPAQUE, TRANSPOSE)
 
 
 def _numbers(match: _ChannelAffineMatch) -> Array | None:

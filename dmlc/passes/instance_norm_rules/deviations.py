@@ -9,8 +9,9 @@ import numpy as np
 
 from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value, product
 from dmlc.ir.dtype import f16
-from dmlc.ops.binary import DIV, MUL
+from dmlc.ops.binary import DIV, MUL, POW
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.elementwise import SQRT
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes
 from dmlc.passes.manager import REASSOCIATES
@@ -183,6 +184,10 @@ class ScaledStatistic(_StatisticRule):
     first, and a mean is the sum that it is made of; in f16 only where a sum as large was computed before, too.
     """
 
+    name = "scaled-statistic"
+    roots = (MUL, DIV)
+    fed_by = (CONSTANT,)
+
     def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
         if not self.takes(node.result) or _is_scaled_on(node):
             return None
@@ -244,6 +249,10 @@ class RootOfStatistic(_StatisticRule):
     sqrt(reduce_mean(d * d) * n / (n - 1)) is reduce_l2(d) times one over the root of n - 1. ``reassociates``: the
     factor leaves the root. Axes of size 1 that were put back in between are kept instead.
     """
+
+    name = "root-of-statistic"
+    roots = (SQRT, POW)
+    fed_by = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, RESHAPE, SQUEEZE, UNSQUEEZE, MUL, DIV)
 
     def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
         under = root_of(node.result, []) if self.takes(node.result) else None

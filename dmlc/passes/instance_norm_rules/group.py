@@ -8,8 +8,9 @@ import numpy as np
 
 from dmlc.ir import Array, Graph, Node, Value
 from dmlc.ir.dtype import f32
-from dmlc.ops.binary import MUL
-from dmlc.ops.opaque import OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.binary import ADD, MUL
+from dmlc.ops.move import RESHAPE
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.instance_norm_rules.nodes import (
     BATCH,
     GROUP,
@@ -66,6 +67,8 @@ class GroupNorm(Rule[Match]):
     provider has a kernel for it.
     """
 
+    name = "fuse-group-norm"
+    roots = (RESHAPE, OPAQUE)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -95,6 +98,8 @@ class GroupsOfOne(Rule[Match]):
     ``reassociates``: the same numbers are averaged, in another shape.
     """
 
+    name = "fuse-groups-of-one"
+    roots = (RESHAPE, OPAQUE)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -130,6 +135,9 @@ class GroupAffine(Rule[_GroupAffineMatch]):
     kernel may round product and sum once. For where GroupNorm does not fire; f32 only, for f16 has no kernel.
     """
 
+    name = "fuse-group-affine"
+    roots = (ADD,)
+    fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _GroupAffineMatch | None:

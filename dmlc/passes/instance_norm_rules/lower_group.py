@@ -24,6 +24,8 @@ class LowerGroupNorm(Rule[Match]):
     operator's function there instead, 29 nodes for 5 (counted with 1.31, which took twice as long).
     """
 
+    name = "lower-group-norm"
+    roots = (OPAQUE,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:

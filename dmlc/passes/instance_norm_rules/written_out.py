@@ -8,11 +8,12 @@ import numpy as np
 
 from dmlc.ir import Graph, Value
 from dmlc.ir.dtype import f16, f32
-from dmlc.ops.binary import ADD, DIV, MUL
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.passes.instance_norm_rules.nodes import INSTANCE, channels, make_norm
 from dmlc.passes.layer_norm_rules.core import Norm, NormRule, WrittenLayerNorm
+from dmlc.passes.layer_norm_rules.deviations import BY_DEVIATION
 from dmlc.passes.layer_norm_rules.split import SplitLayerNorm
 from dmlc.passes.patterns import used_outside
 from dmlc.passes.rewrite import Miss, Rewriter
@@ -71,6 +72,10 @@ class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
     channels are the last axis, it stands between two transposes.
     """
 
+    name = "fuse-instance-norm"
+    roots = (MUL, DIV)
+    fed_by = BY_DEVIATION
+
 
 class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
     """x * s + (bias - mean * s) with s = scale / sqrt(variance + epsilon) over spatial axes becomes an
@@ -78,6 +83,10 @@ class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
 
     Taking the mean out after the scale cancels where the mean is large; the fused node takes it out first.
     """
+
+    name = "fuse-split-instance-norm"
+    roots = (ADD, SUB)
+    fed_by = (MUL, DIV)
 
 
 def _channel_axis(match: Norm) -> int | None:

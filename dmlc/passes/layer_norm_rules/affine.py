@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlc.ir import Array, Graph, Node, Operation, Tensor, Value
 from dmlc.ir.dtype import f16, f32
-from dmlc.ops.binary import SUB
+from dmlc.ops.binary import ADD, MUL, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
@@ -137,6 +137,9 @@ class AbsorbScale(_AbsorbAffine):
     Also through a transpose or a cast to f16 behind it: one rounding less.
     """
 
+    name = "absorb-norm-scale"
+    roots = (MUL,)
+    fed_by = (LAYER_NORM, RMS_NORM, CAST, TRANSPOSE)
     norms = (LAYER_NORM, RMS_NORM)
     place = 1
 
@@ -153,6 +156,9 @@ class AbsorbBias(_AbsorbAffine):
     Also through a transpose or a cast to f16 behind it: one rounding less.
     """
 
+    name = "absorb-norm-bias"
+    roots = (ADD, SUB)
+    fed_by = (LAYER_NORM, CAST, TRANSPOSE)
     norms = (LAYER_NORM,)
     place = 2
 

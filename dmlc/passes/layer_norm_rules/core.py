@@ -17,7 +17,7 @@ from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
 from dmlc.passes.layer_norm_rules.ability import Ability
-from dmlc.passes.layer_norm_rules.deviations import DEVIATES, INVERTS
+from dmlc.passes.layer_norm_rules.deviations import BY_DEVIATION, DEVIATES, INVERTS
 from dmlc.passes.layer_norm_rules.factors import Factors, factors_of, without
 from dmlc.passes.layer_norm_rules.statistics import Deviation, bare, centred_of, deviation_of
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
@@ -156,6 +156,9 @@ class WrittenLayerNorm(_FuseProduct):
     out (measured). Its own optimizer makes the same node. The artifact's report says so.
     """
 
+    name = "fuse-layer-norm"
+    roots = (MUL, DIV)
+    fed_by = BY_DEVIATION
     op = LAYER_NORM
 
     def _wanted(self, deviation: Deviation) -> str:
@@ -193,6 +196,9 @@ class WrittenRmsNorm(_FuseProduct):
     and f16 squares do not overflow: ``reassociates``.
     """
 
+    name = "fuse-rms-norm"
+    roots = (MUL, DIV)
+    fed_by = BY_DEVIATION
     op = RMS_NORM
 
     def _wanted(self, deviation: Deviation) -> str:

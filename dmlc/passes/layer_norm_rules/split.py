@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import DIV, MUL, SUB
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.normalize import LAYER_NORM
 from dmlc.passes.layer_norm_rules.core import Norm, NormRule, find_deviation
@@ -33,6 +33,9 @@ class SplitLayerNorm(NormRule):
     written as ``E[x^2] - E[x]^2`` makes it class ``range``.
     """
 
+    name = "fuse-split-layer-norm"
+    roots = (ADD, SUB)
+    fed_by = (MUL, DIV)
     op = LAYER_NORM
 
     def match(self, node: Node, graph: Graph) -> Norm | None:

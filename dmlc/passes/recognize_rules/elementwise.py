@@ -7,7 +7,8 @@ from math import isfinite
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value, product
-from dmlc.ops.elementwise import ABS, EXP, NEG
+from dmlc.ops.binary import MUL, POW
+from dmlc.ops.elementwise import ABS, EXP, LOG, NEG, SQRT
 from dmlc.ops.reduce import (
     REDUCE_L1,
     REDUCE_L2,
@@ -73,6 +74,9 @@ class SumOfSquares(_BeforeSum):
     bounds prove that nothing overflows, else ``range``: a product wraps, a target's sum of squares may saturate.
     """
 
+    name = "sum-of-squares"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL, POW, ABS)
     becomes = REDUCE_SUM_SQUARE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -83,6 +87,9 @@ class SumOfSquares(_BeforeSum):
 class SumOfMagnitudes(_BeforeSum):
     """reduce_sum(abs(x)) becomes reduce_l1(x). ``reassociates`` for floats; integers as for sums of squares."""
 
+    name = "sum-of-magnitudes"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL, POW, ABS)
     becomes = REDUCE_L1
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -92,6 +99,10 @@ class SumOfMagnitudes(_BeforeSum):
 
 class NormOfMagnitude(_Counted):
     """reduce_l1, reduce_l2 and reduce_sum_square of abs(x) or -x become those of x. ``exact``: signs do not matter."""
+
+    name = "norm-of-magnitude"
+    roots = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
+    fed_by = (ABS, NEG)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = made_by(node.operand(0), ABS, NEG)
@@ -125,6 +136,8 @@ class RootOfSquares(_AfterReduction):
     ``reassociates``: the same sum and root in one operation, which may keep more digits between the two.
     """
 
+    name = "root-of-squares"
+    roots = (SQRT, POW)
     becomes = REDUCE_L2
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -141,6 +154,8 @@ class LogOfSum(_AfterReduction):
     six times as long for ReduceLogSum as for ReduceSum and Log).
     """
 
+    name = "log-of-sum"
+    roots = (LOG,)
     becomes = REDUCE_LOG_SUM
 
     def match(self, node: Node, graph: Graph) -> Match | None:

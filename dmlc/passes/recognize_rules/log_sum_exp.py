@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
+from dmlc.ops.binary import ADD, MAX
+from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.elementwise import LOG
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
@@ -59,6 +63,9 @@ class LogSumExp(_LogSumExpRule):
     ``reassociates``: the same function; where exp(x) left its range, the fused one does not.
     """
 
+    name = "log-sum-exp"
+    roots = (LOG, REDUCE_LOG_SUM)
+
     def wants(self, x: Value) -> bool:
         parts = difference_of(x, [])
         return parts is None or made_by(parts[1], REDUCE_MAX) is None  # the shifted form has a rule of its own
@@ -70,3 +77,7 @@ class ShiftedLogSumExp(_LogSumExpRule):
     ``reassociates``. It is known too where an infinite maximum is taken for 0, and where the rest is a log-sum-exp.
     Where a target's own operator does not take the maximum out, as DirectML's, the written form is shorter and stays.
     """
+
+    name = "shifted-log-sum-exp"
+    roots = (ADD,)
+    fed_by = (REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)

@@ -77,6 +77,10 @@ class MeanFromSum(_Scaled):
     ``reassociates``: a target may divide before it adds. Floats only: means of integers truncate.
     """
 
+    name = "mean-from-sum"
+    roots = (DIV, MUL)
+    fed_by = (REDUCE_SUM,)
+
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         scaled = _scaled(node)
         inner = made_by(scaled[0], REDUCE_SUM) if scaled is not None else None
@@ -88,6 +92,10 @@ class MeanOfParts(_Scaled):
 
     ``reassociates``: the sum before the division is larger, and may overflow where the parts did not. Floats only.
     """
+
+    name = "mean-of-parts"
+    roots = (REDUCE_SUM,)
+    fed_by = (DIV, MUL)
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         inner = made_by(node.operand(0), DIV, MUL)
@@ -106,6 +114,9 @@ class SumFromMean(_Scaled):
     ``reassociates``. Floats only: means of integers truncate.
     """
 
+    name = "sum-from-mean"
+    roots = (MUL,)
+    fed_by = (REDUCE_MEAN,)
     becomes = REDUCE_SUM
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:

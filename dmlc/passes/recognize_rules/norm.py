@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import ADD, DIV, MAX
+from dmlc.ops.binary import ADD, DIV, MAX, MUL, POW
 from dmlc.ops.choose import CLIP
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import SQRT
+from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.normalize import LP_NORM, LpNormAttributes
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes
 from dmlc.ops.rules import reduced_shape
@@ -37,6 +37,9 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
     ``reassociates``: it rounds once where there were two roundings.
     """
 
+    name = "divide-by-norm"
+    roots = (MUL,)
+    fed_by = (RECIPROCAL, DIV, POW, SQRT)
     rewrite_class = REASSOCIATES
 
     def __init__(self, count: NodeCount) -> None:
@@ -99,6 +102,9 @@ class NormalizeByNorm(Rule[Match]):
     ``range``: over a group of zeros the division gives NaN, the operator 0.
     """
 
+    name = "normalize-by-norm"
+    roots = (DIV,)
+    fed_by = (REDUCE_L2, REDUCE_L1)
     rewrite_class = RANGE
 
     def __init__(self, count: NodeCount) -> None:

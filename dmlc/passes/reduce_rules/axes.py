@@ -39,6 +39,9 @@ def with_axes(match: AxesMatch, rewriter: Rewriter) -> Sequence[Value]:
 class SortAxes(Rule[AxesMatch]):
     """Axes become non-negative, sorted and unique (calls make them so; hand-made graphs may not)."""
 
+    name = "sort-axes"
+    roots = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)
+
     def match(self, node: Node, graph: Graph) -> AxesMatch | None:
         attributes: Any = node.attributes
         axes: tuple[int, ...] = attributes.axes
@@ -59,6 +62,9 @@ class DropUnitAxes(Rule[AxesMatch]):
     they go over the elements, so that sums of floats are added up in another order: ``reassociates``.
     """
 
+    name = "drop-unit-axes"
+    roots = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)
+
     def class_of(self, match: AxesMatch, graph: Graph, context: PassContext) -> str:
         return order_class(match.root) if match.root.op in REDUCTIONS else EXACT
 
@@ -77,6 +83,9 @@ class DropUnitAxes(Rule[AxesMatch]):
 
 class DropEmptyReduction(Rule[Match]):
     """A reduction over no axes, or only over axes of size 1, becomes its elementwise part, if it has one."""
+
+    name = "drop-empty-reduction"
+    roots = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         shape = node.operand(0).shape

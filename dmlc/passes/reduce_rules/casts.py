@@ -22,6 +22,9 @@ class DropCasts(Rule[_CastReductionMatch]):
     ``exact``: widening keeps every value and the order, and the narrower dtype holds the element that is chosen.
     """
 
+    name = "casts-around-maximum"
+    roots = (CAST,)
+
     def match(self, node: Node, graph: Graph) -> _CastReductionMatch | None:
         reduction = node.operand(0).producer
         if reduction is None or (reduction.op is not REDUCE_MAX and reduction.op is not REDUCE_MIN):

@@ -48,6 +48,10 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
     product rounds once where the sum rounds n - 1 times, and a mean's partial sums cannot overflow any more.
     """
 
+    name = "reduction-of-expand"
+    roots = (REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN)
+    fed_by = (EXPAND,)
+
     def match(self, node: Node, graph: Graph) -> _ReducedExpandMatch | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
-from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCTIONS, ReduceAttributes
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.reduce_rules.fit import reduce_to
 from dmlc.passes.reduce_rules.kinds import order_class
@@ -30,6 +30,10 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
 
     Sums of floats may be added in another order (``reassociates``), the others are ``exact``.
     """
+
+    name = "drop-flatten-before-reduction"
+    roots = REDUCTIONS
+    fed_by = (UNSQUEEZE, RESHAPE, SQUEEZE)
 
     def __init__(self, max_rank: int | None = None) -> None:
         self.max_rank = max_rank

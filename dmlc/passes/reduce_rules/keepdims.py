@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.move import SQUEEZE, AxesAttributes
+from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE, AxesAttributes
 from dmlc.ops.reduce import REDUCTIONS
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN
@@ -30,6 +30,9 @@ class Absorbed(Match):
 
 class AbsorbMove(Rule[Absorbed]):
     """A squeeze, unsqueeze or reshape after a reduction that ``keepdims`` can say becomes that flag."""
+
+    name = "absorb-move-into-keepdims"
+    roots = (SQUEEZE, UNSQUEEZE, RESHAPE)
 
     def match(self, node: Node, graph: Graph) -> Absorbed | None:
         inner = node.operand(0).producer

@@ -40,6 +40,10 @@ class MergeNested(Rule[Nested]):
     all elements first, so that its larger sum can overflow where the chain did not. Integer means truncate and stay.
     """
 
+    name = "merge-nested-reductions"
+    roots = REDUCTIONS
+    fed_by = (*REDUCTIONS, UNSQUEEZE, SQUEEZE, RESHAPE)
+
     def match(self, node: Node, graph: Graph) -> Nested | None:
         between: list[Node] = []
         below = node.operand(0).producer

@@ -8,6 +8,10 @@ from typing import Any
 
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, SOFTMAX
+from dmlc.ops.reduce import REDUCTIONS
+from dmlc.ops.scan import CUMPROD, CUMSUM
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
@@ -26,6 +30,22 @@ class LowerRank(Rule[MergedAxesMatch]):
 
     Row-major order stays, so an index over several axes (``argmax``) counts as before.
     """
+
+    name = "lower-rank"
+    optional = False
+    roots = (
+        *REDUCTIONS,
+        ARGMAX,
+        ARGMIN,
+        HARDMAX,
+        SOFTMAX,
+        LOG_SOFTMAX,
+        MEAN_VARIANCE_NORM,
+        TOP_K,
+        CUMSUM,
+        CUMPROD,
+        LP_NORM,
+    )
 
     def __init__(self, max_rank: int) -> None:
         self.max_rank = max_rank

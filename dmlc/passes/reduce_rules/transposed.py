@@ -8,7 +8,7 @@ from typing import Any
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCTIONS, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import PassContext
 from dmlc.passes.reduce_rules.fit import reduce_to
@@ -33,6 +33,10 @@ class DropTranspose(Rule[_ReducedTransposeMatch]):
     Sums of floats may be added in another order (``reassociates``); max, min and selections are ``exact``, for an index
     over several axes counts them in the order that they have.
     """
+
+    name = "drop-transpose-before-reduction"
+    roots = (*REDUCTIONS, ARGMAX, ARGMIN)
+    fed_by = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _ReducedTransposeMatch | None:
         inner = node.operand(0).producer
@@ -71,6 +75,10 @@ class SinkTranspose(Rule[Match]):
 
     Sums of floats may be added in another order (``reassociates``), the others are ``exact``.
     """
+
+    name = "sink-transpose-between-reductions"
+    roots = REDUCTIONS
+    fed_by = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand(0).producer

@@ -9,7 +9,7 @@ from dmlc.ir.dtype import bool_
 from dmlc.ops.binary import EQUAL
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.elementwise import NOT
-from dmlc.ops.opaque import is_opaque
+from dmlc.ops.opaque import OPAQUE, is_opaque
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Rewriter
@@ -18,6 +18,8 @@ from dmlc.passes.rewrite import Match, Rewriter
 class TruthByComparison(RepairRule[Match]):
     """A cast of numbers to bool becomes Not(Equal(x, 0)), of which a NaN is true as it is in the cast."""
 
+    name = "truth-by-comparison"
+    roots = (CAST, OPAQUE)
     repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
     def match(self, node: Node, graph: Graph) -> Match | None:

@@ -16,6 +16,8 @@ from dmlc.passes.rewrite import Match, Rewriter
 class BothBounds(RepairRule[Match]):
     """A clip with a missing bound gets the lowest or highest number of its dtype."""
 
+    name = "both-bounds"
+    roots = (CLIP, OPAQUE)
     repairs = ("clip-64",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:

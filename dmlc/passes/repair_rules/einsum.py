@@ -26,6 +26,9 @@ class _EllipsisMatch(Match):
 class SpellEllipsis(RepairRule[_EllipsisMatch]):
     """An Einsum's ellipsis becomes letters, where the axes it stands for have the same sizes in all operands."""
 
+    name = "spell-ellipsis"
+    optional = True
+    roots = (OPAQUE,)
     repairs = ("einsum-ellipsis",)
 
     def match(self, node: Node, graph: Graph) -> _EllipsisMatch | None:

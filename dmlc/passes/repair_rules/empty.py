@@ -9,10 +9,13 @@ import numpy as np
 
 from dmlc.ir import Dim, DType, Graph, Node, Operation, Tensor, Value, dim_names
 from dmlc.ir.dtype import bool_
+from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.index import FULL, FullAttributes
+from dmlc.ops.index import FULL, IOTA, SCATTER_ELEMENTS, FullAttributes
 from dmlc.ops.literals import attribute_array
-from dmlc.ops.move import CONCAT, ConcatAttributes, PadAttributes
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import CONCAT, PAD, ConcatAttributes, PadAttributes
+from dmlc.ops.opaque import OPAQUE
 from dmlc.ops.reduce import (
     REDUCE_LOG_SUM,
     REDUCE_LOG_SUM_EXP,
@@ -20,6 +23,7 @@ from dmlc.ops.reduce import (
     REDUCE_MEAN,
     REDUCE_MIN,
     REDUCE_PROD,
+    REDUCTIONS,
     ReduceAttributes,
 )
 from dmlc.passes.repair_rules.rule import RepairRule
@@ -58,6 +62,9 @@ class EmptyRule(RepairRule[Match]):
 class NothingToCompute(EmptyRule):
     """A node whose results are all empty becomes tensors of no element, so that nothing is asked of the provider."""
 
+    name = "nothing-to-compute"
+    roots = (*[op for op in ALL_OPERATIONS if op not in (CONSTANT, FULL, IOTA)], OPAQUE)
+
     def match(self, node: Node, graph: Graph) -> Match | None:
         for value in node.results:
             if not _is_empty(value) or not value.type.is_static:
@@ -83,6 +90,9 @@ class ReductionOfNothing(EmptyRule):
     The sum is 0, the product 1, the largest the lowest of the type, the mean NaN, as the language says.
     """
 
+    name = "reduction-of-nothing"
+    roots = REDUCTIONS
+
     def match(self, node: Node, graph: Graph) -> Match | None:
         x, axes = node.operand(0), node.attributes_as(ReduceAttributes).axes
         if not any(x.shape[axis] == 0 for axis in axes):
@@ -101,6 +111,9 @@ class ReductionOfNothing(EmptyRule):
 class ProductOfNothing(EmptyRule):
     """A matrix product over an axis of no element becomes zeros."""
 
+    name = "product-of-nothing"
+    roots = (MATMUL,)
+
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if node.operand(0).shape[-1] == 0 and _is_told(node.result.shape, graph) else None
 
@@ -111,6 +124,9 @@ class ProductOfNothing(EmptyRule):
 
 class ConcatOfSome(EmptyRule):
     """A concat leaves out operands that have no element."""
+
+    name = "concat-of-some"
+    roots = (CONCAT,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         axis = node.attributes_as(ConcatAttributes).axis
@@ -126,6 +142,9 @@ class ConcatOfSome(EmptyRule):
 class PadOfNothing(EmptyRule):
     """A pad of a tensor that has no element is the value that it is padded with, everywhere."""
 
+    name = "pad-of-nothing"
+    roots = (PAD,)
+
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _is_empty(node.operand(0)) and _is_told(node.result.shape, graph) else None
 
@@ -136,6 +155,9 @@ class PadOfNothing(EmptyRule):
 
 class ScatterOfNothing(EmptyRule):
     """A scatter of no updates is what it would have changed."""
+
+    name = "scatter-of-nothing"
+    roots = (SCATTER_ELEMENTS,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _is_empty(node.operand(2)) else None

@@ -80,6 +80,8 @@ class _Axes:
 class ForeignTruth(RepairRule[Match]):
     """A cast to bool of an unknown rank becomes Not(Equal(x, 0)), which asks for no rank."""
 
+    name = "truth-of-unknown-rank"
+    roots = (OPAQUE,)
     repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -105,6 +107,8 @@ class ForeignTruth(RepairRule[Match]):
 class ForeignLogSumExp(RepairRule[Match]):
     """A ReduceLogSumExp of unknown rank, or over computed axes, has its maximum over the same axes taken out."""
 
+    name = "shift-log-sum-exp-of-unknown-rank"
+    roots = (OPAQUE,)
     repairs = ("log-sum-exp",)
     rewrite_class = REASSOCIATES
 
@@ -149,6 +153,8 @@ class ForeignMean(RepairRule[Match]):
     The number of elements of each mean is computed: the size of the operand by that of the sum.
     """
 
+    name = "exact-mean-of-unknown-rank"
+    roots = (OPAQUE,)
     repairs = ("reduce-integers", "reduce-unsigned")
 
     def match(self, node: Node, graph: Graph) -> Match | None:

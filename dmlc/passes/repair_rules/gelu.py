@@ -169,6 +169,9 @@ class GeluRule(RepairRule[GeluMatch]):
 class ErfGelu(GeluRule):
     """x * (1 + erf(x / sqrt(2))) / 2, in any spelling, becomes com.microsoft.Gelu."""
 
+    name = "erf-gelu"
+    optional = True
+    roots = (ERF,)
     repairs = ("gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
@@ -179,6 +182,9 @@ class ErfGelu(GeluRule):
 class TanhGelu(GeluRule):
     """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any spelling, becomes x * sigmoid(2 u)."""
 
+    name = "tanh-gelu"
+    optional = True
+    roots = (TANH,)
     repairs = ("fast-gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
@@ -189,6 +195,9 @@ class TanhGelu(GeluRule):
 class GeluOperator(RepairRule[Match]):
     """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u)."""
 
+    name = "gelu-operator"
+    optional = True
+    roots = (OPAQUE,)
     repairs = ("gelu", "fast-gelu")
     rewrite_class = REASSOCIATES
 

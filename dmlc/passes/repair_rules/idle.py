@@ -48,6 +48,9 @@ class DropIdleAttribute(RepairRule[_IdleAttributeMatch]):
     They say nothing there. The node stays in its model's form otherwise.
     """
 
+    name = "drop-idle-attribute"
+    optional = True
+    roots = (OPAQUE,)
     repairs = tuple(row.failure for row in _ROWS)
 
     def match(self, node: Node, graph: Graph) -> _IdleAttributeMatch | None:

@@ -9,7 +9,7 @@ from dmlc.ir.dtype import f32
 from dmlc.ops.binary import ADD, MUL, SUB
 from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.normalize import LAYER_NORM, NormAttributes
-from dmlc.ops.opaque import attribute_of, is_opaque
+from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
@@ -26,6 +26,9 @@ class OneLayerNormResult(RepairRule[Match]):
     ``exact`` where none is used, else ``reassociates``.
     """
 
+    name = "one-layer-norm-result"
+    optional = True
+    roots = (OPAQUE,)
     repairs = ("layer-norm-results",)
     rewrite_class = REASSOCIATES
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
 from dmlc.passes.legal_rules.build import dtype_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.repair_rules.rule import RepairRule
@@ -18,6 +19,8 @@ class ShiftLogSumExp(RepairRule[Match]):
     inf - inf: the result of -inf alone is -inf, of a +inf among others +inf.
     """
 
+    name = "shift-log-sum-exp"
+    roots = (REDUCE_LOG_SUM_EXP,)
     repairs = ("log-sum-exp",)
     rewrite_class = REASSOCIATES
 

@@ -17,6 +17,8 @@ from dmlc.passes.rewrite import Match, Rewriter
 class MatMulOfMergedBatch(RepairRule[Match]):
     """A matmul of more than 4 axes becomes one of 3 axes between reshapes; a batch that broadcasts is expanded."""
 
+    name = "merge-matmul-batch"
+    roots = (MATMUL,)
     repairs = ("matmul-rank",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -53,6 +55,8 @@ def _matrices(make: Maker, value: Value, batch: Sequence[Dim]) -> Value:
 class TriluOfMergedBatch(RepairRule[Match]):
     """A Trilu of more than 4 axes becomes one of 3 axes between reshapes."""
 
+    name = "merge-trilu-batch"
+    roots = (OPAQUE,)
     repairs = ("trilu-rank",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -77,6 +81,8 @@ class TriluOfMergedBatch(RepairRule[Match]):
 class LrnOfFourAxes(RepairRule[Match]):
     """An LRN of other than 4 axes becomes one of 4, its spatial axes merged, between reshapes."""
 
+    name = "merge-lrn-axes"
+    roots = (OPAQUE,)
     repairs = ("lrn-rank", "lrn-rank-low")
 
     def match(self, node: Node, graph: Graph) -> Match | None:

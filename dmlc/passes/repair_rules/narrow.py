@@ -17,6 +17,8 @@ _NAMES = {REDUCE_MAX: "ReduceMax", REDUCE_MIN: "ReduceMin"}
 class NarrowExtreme(RepairRule[Match]):
     """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
 
+    name = "narrow-extreme"
+    roots = (REDUCE_MAX, REDUCE_MIN)
     repairs = ("reduce-bytes-18",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:

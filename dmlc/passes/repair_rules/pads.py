@@ -30,6 +30,8 @@ class SliceNegativePads(RepairRule[_NegativePadsMatch]):
     ONNX Runtime cuts first and then pads what is left, in every mode; so does this.
     """
 
+    name = "slice-negative-pads"
+    roots = (OPAQUE,)
     repairs = ("pad-negative", "pad-negative-attribute")
 
     def match(self, node: Node, graph: Graph) -> _NegativePadsMatch | None:

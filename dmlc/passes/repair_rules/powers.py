@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dmlc.ir import FOREIGN, Graph, Node, Value
 from dmlc.ops.binary import POW
 from dmlc.ops.constant import constant_of
-from dmlc.ops.opaque import is_opaque
+from dmlc.ops.opaque import OPAQUE, is_opaque
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
@@ -16,6 +16,8 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter
 class PowerByProducts(RepairRule[Match]):
     """A power of i32 by a constant becomes products, of which a power of a program is made already."""
 
+    name = "power-by-products"
+    roots = (POW, OPAQUE)
     repairs = ("pow-int",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:

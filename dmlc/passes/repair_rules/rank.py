@@ -9,9 +9,23 @@ from itertools import pairwise
 from typing import Any
 
 from dmlc.ir import FOREIGN, Attributes, Dim, Graph, Node, Value, product
+from dmlc.ops.binary import BINARY
+from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import constant_of
-from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, SliceAttributes, TransposeAttributes
+from dmlc.ops.elementwise import UNARY
+from dmlc.ops.move import (
+    CONCAT,
+    RESHAPE,
+    SLICE,
+    SPLIT,
+    SQUEEZE,
+    TRANSPOSE,
+    UNSQUEEZE,
+    SliceAttributes,
+    TransposeAttributes,
+)
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.scan import CUMSUM
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.reduce_rules.moves import is_unit
@@ -85,6 +99,9 @@ _ELEMENTWISE = frozenset(
 class MergeElementwise(MergeAxes):
     """An elementwise node of more than 8 axes, between reshapes, is computed over merged neighbours."""
 
+    name = "merge-elementwise-axes"
+    roots = (*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE)
+
     def takes(self, node: Node) -> bool:
         if node.op is not OPAQUE:
             return True
@@ -123,6 +140,9 @@ class MergeElementwise(MergeAxes):
 
 class MergeBeside(MergeAxes):
     """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: the axes beside its own merge."""
+
+    name = "merge-axes-beside"
+    roots = (CONCAT, SPLIT, SLICE, CUMSUM)
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Its own axes stand alone; all others merge with their neighbours, those of size 1 with any."""
@@ -180,6 +200,9 @@ def _merged(make: Maker, value: Value, rank: int, runs: Sequence[Sequence[int]])
 
 class MergeTransposed(MergeAxes):
     """A transpose of more than 8 axes, between reshapes, moves neighbours that stay together as one."""
+
+    name = "merge-transposed-axes"
+    roots = (TRANSPOSE,)
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import ADD, AND, DIV, LESS, MUL, NOT_EQUAL, SUB, XOR
+from dmlc.ops.binary import ADD, AND, DIV, LESS, MOD, MUL, NOT_EQUAL, SUB, XOR
 from dmlc.ops.choose import WHERE
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import IOTA
@@ -28,6 +28,8 @@ class RemainderByDivision(RepairRule[Match]):
     nothing needs to be added.
     """
 
+    name = "remainder-by-division"
+    roots = (MOD,)
     repairs = ()
     #: What is known of the ranges of the graph at work; a value keeps its range.
     _intervals: Intervals | None = None

@@ -22,6 +22,9 @@ _BIAS = 3
 class PlainSkipNorm(RepairRule[Match]):
     """A skip that broadcasts is expanded, and the bias of the simplified form is added before the node."""
 
+    name = "plain-skip-norm"
+    optional = True
+    roots = (OPAQUE,)
     repairs = ("skip-norm-bias", "skip-norm-broadcast")
     rewrite_class = REASSOCIATES
 

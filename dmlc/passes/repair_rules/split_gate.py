@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dmlc.ir import Dim, Graph, Node, Value
 from dmlc.ops.binary import MUL
 from dmlc.ops.elementwise import SIGMOID
-from dmlc.ops.move import SLICE, SliceAttributes, SplitAttributes
+from dmlc.ops.move import SLICE, SPLIT, SliceAttributes, SplitAttributes
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Rewriter
@@ -16,6 +16,8 @@ from dmlc.passes.rewrite import Match, Rewriter
 class SlicesOfGate(RepairRule[Match]):
     """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node."""
 
+    name = "slices-of-gate"
+    roots = (SPLIT,)
     repairs = ("split-gate",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:

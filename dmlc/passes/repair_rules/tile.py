@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dmlc.ir import FOREIGN, Graph, Node, Value, product
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import EXPAND, ExpandAttributes
-from dmlc.ops.opaque import is_opaque
+from dmlc.ops.opaque import OPAQUE, is_opaque
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Rewriter
@@ -21,6 +21,8 @@ class TileByExpand(RepairRule[Match]):
     all types. The tensors in between have three axes.
     """
 
+    name = "tile-by-expand"
+    roots = (OPAQUE,)
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:

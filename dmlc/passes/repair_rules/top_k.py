@@ -10,7 +10,7 @@ from dmlc.ops.binary import ADD, GREATER_EQUAL, LESS
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import GATHER_ELEMENTS, IOTA, IndexAttributes, IotaAttributes
 from dmlc.ops.move import CONCAT, SLICE, ConcatAttributes, SliceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes, TopKAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.repair_rules.rule import RepairRule
@@ -48,6 +48,9 @@ class TopKBySearch(RepairRule[Match]):
     a NaN give k different indices too. How much work it is comes from ``dispatch.json``; these are estimates.
     """
 
+    name = "top-k-by-search"
+    optional = True
+    roots = (TOP_K,)
     repairs = ()
 
     def __init__(self, support: ProviderSupport) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import bool_
-from dmlc.ops.binary import XOR
+from dmlc.ops.binary import EQUAL, XOR
 from dmlc.ops.elementwise import NOT
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Rewriter
@@ -18,6 +18,8 @@ class EqualTruths(RepairRule[Match]):
     The provider has no kernel of Equal for truths, and one of Xor.
     """
 
+    name = "equality-of-truths"
+    roots = (EQUAL,)
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:

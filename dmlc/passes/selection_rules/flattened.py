@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dmlc.ir import Graph, Node, OpError, Value, product
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE, ReshapeAttributes
 from dmlc.ops.rules import reduced_shape
-from dmlc.ops.select import ArgAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
 from dmlc.passes.reduce_rules.flattened import axis_groups
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
@@ -36,6 +36,9 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
     one node, so ONNX code keeps a reshape (nothing moves, and DirectML dispatches nothing for it) and one ArgMax; text
     and NumPy code say one operation. It does not fire where ONNX would have to compute a shape for that reshape.
     """
+
+    name = "arg-of-flattened"
+    roots = (ARGMAX, ARGMIN)
 
     def __init__(self, goal: Goal) -> None:
         self.goal = goal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.index import GATHER, IndexAttributes
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
 from dmlc.passes.manager import REASSOCIATES
@@ -34,6 +34,8 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
     ``--exact`` keeps the two.
     """
 
+    name = "gather-at-arg"
+    roots = (GATHER_ELEMENTS, GATHER)
     rewrite_class = REASSOCIATES
 
     def __init__(self, goal: Goal) -> None:

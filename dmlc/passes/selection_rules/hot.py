@@ -49,6 +49,8 @@ class HotArgmax(Rule[_OneHotMatch]):
     function of numbers, but not of NaN, so ``reassociates``. NumPy code has no such case: there it is ``exact``.
     """
 
+    name = "hot-argmax"
+    roots = (ONE_HOT, CAST)
     rewrite_class = REASSOCIATES
 
     def __init__(self, goal: Goal) -> None:

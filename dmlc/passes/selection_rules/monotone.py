@@ -9,7 +9,7 @@ from dmlc.ir import DType, Graph, Node, Value
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import UNARY
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
-from dmlc.ops.select import TOP_K, TopKAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
 from dmlc.passes.manager import RANGE
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -53,6 +53,8 @@ class SearchOfRising(Rule[_MonotoneMatch]):
     none becomes NaN: ``range``. Small results, which underflow first, are not searched: no argmin, no smallest.
     """
 
+    name = "search-of-rising"
+    roots = (ARGMAX, TOP_K)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
@@ -79,6 +81,9 @@ class SearchOfWider(Rule[_MonotoneMatch]):
     Exact: the wider type has every number, in the same order; NaN stays NaN. Where the target compares the narrower
     type as it is, and no slower: ONNX Runtime's CPU provider searches integers slower than floats.
     """
+
+    name = "search-of-wider"
+    roots = (ARGMAX, ARGMIN, TOP_K)
 
     def __init__(self, goal: Goal) -> None:
         self.goal = goal

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import DIV, MUL, SUB
 from dmlc.ops.elementwise import NEG
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
-from dmlc.ops.select import TOP_K, TopKAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.views import (
@@ -36,6 +37,9 @@ class ArgOfNegation(Rule[Negated]):
     Exact for floats: negation turns their order around, and -0 equals +0. Of integers the lowest negates to itself.
     """
 
+    name = "arg-of-negation"
+    roots = (ARGMAX, ARGMIN)
+
     def match(self, node: Node, graph: Graph) -> Negated | None:
         seen: list[Node] = []
         x = negation_of(node.operand(0), seen)
@@ -55,6 +59,9 @@ class TopKOfNegation(Rule[Negated]):
 
     Exact as argmax(-x) is: in both orders equal values are ordered by ascending index.
     """
+
+    name = "top-k-of-negation"
+    roots = (TOP_K,)
 
     def match(self, node: Node, graph: Graph) -> Negated | None:
         seen: list[Node] = []
@@ -84,6 +91,10 @@ class NegatedExtremeOfNegation(Rule[Negated]):
 
     Exact as argmax(-x) is; the sign of a zero that is the max or min is unspecified.
     """
+
+    name = "negated-extreme-of-negation"
+    roots = (NEG, SUB, MUL, DIV)
+    fed_by = (REDUCE_MAX, REDUCE_MIN)
 
     def match(self, node: Node, graph: Graph) -> Negated | None:
         outside: list[Node] = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes, TopKAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -33,6 +33,8 @@ class TopOne(Rule[_TopOneMatch]):
     them, but runtimes do choose otherwise there: ``reassociates``, so that ``--exact`` keeps the top_k.
     """
 
+    name = "top-one"
+    roots = (TOP_K,)
     rewrite_class = REASSOCIATES
 
     def __init__(self, goal: Goal) -> None:

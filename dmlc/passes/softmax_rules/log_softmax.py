@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import ADD, MAX, SUB
+from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.elementwise import EXP, LOG, NEG
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_MAX
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
@@ -41,6 +45,9 @@ class LogOfSoftmax(_OfSoftmax):
     ``range``: where softmax underflows to 0 its logarithm is -inf, and the fused operation gives a number.
     """
 
+    name = "log-of-softmax"
+    roots = (LOG,)
+    fed_by = (SOFTMAX,)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -51,6 +58,9 @@ class LogOfSoftmax(_OfSoftmax):
 class PowerOfLogSoftmax(_OfSoftmax):
     """exp(log_softmax(x)) becomes softmax(x). ``reassociates``: neither overflows."""
 
+    name = "power-of-log-softmax"
+    roots = (EXP,)
+    fed_by = (LOG_SOFTMAX,)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
@@ -72,6 +82,9 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
     overflow.
     """
 
+    name = "difference-from-log-sum-exp"
+    roots = (SUB, ADD)
+    fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
     def __init__(self, count: NodeCount) -> None:
@@ -113,6 +126,8 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
     ``reassociates``: softmax takes the maximum out by itself, and in f16 need not round the difference.
     """
 
+    name = "shift-before-softmax"
+    roots = (SOFTMAX, LOG_SOFTMAX)
     rewrite_class = REASSOCIATES
 
     def __init__(self, count: NodeCount) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlc.ir import Dim, Graph, Node, Value, product
-from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import HARDMAX
 from dmlc.passes.emitted import NodeCount
@@ -64,6 +64,9 @@ class SoftmaxOfTranspose(_BetweenMoves):
     ``exact``: the same groups, each in the same order.
     """
 
+    name = "softmax-of-transpose"
+    roots = (TRANSPOSE,)
+
     def match(self, node: Node, graph: Graph) -> _Between | None:
         middle = made_by(node.operand(0), *_GROUPED)
         first = made_by(middle.operand(0), TRANSPOSE) if middle is not None else None
@@ -94,6 +97,9 @@ class SoftmaxOfReshape(_BetweenMoves):
 
     ``exact``: the elements keep their order, and the groups are the same.
     """
+
+    name = "softmax-of-reshape"
+    roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
     def match(self, node: Node, graph: Graph) -> _Between | None:
         middle = made_by(node.operand(0), *_GROUPED)

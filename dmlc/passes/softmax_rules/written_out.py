@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Operation, Value
-from dmlc.ops.binary import ADD, SUB
-from dmlc.ops.elementwise import EXP
+from dmlc.ops.binary import ADD, DIV, MAX, MUL, SUB
+from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.elementwise import EXP, LOG, NEG
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_MAX, REDUCE_SUM
 from dmlc.passes.emitted import NodeCount
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
@@ -34,6 +36,9 @@ class WrittenOut(Rule[_SoftmaxMatch]):
     ``range``.
     """
 
+    name = "written-out-softmax"
+    roots = (DIV, MUL, SUB, ADD)
+    fed_by = (EXP, NEG, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
     def __init__(self, count: NodeCount) -> None:

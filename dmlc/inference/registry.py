@@ -25,7 +25,7 @@ _LARGEST_SIZE = 1 << 63
 _RULES: dict[tuple[str, str], list[tuple[int, Rule]]] = {}
 _FAMILIES = (
     *("elementwise", "compare", "cast", "reduce", "layout", "index", "generate", "matmul"),
-    *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "learning", "recent"),
+    *("window", "resize", "recurrent", "signal", "sequences", "others", "microsoft", "attention", "learning", "recent"),
 )
 
 

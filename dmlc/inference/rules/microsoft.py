@@ -12,12 +12,16 @@ from dmlc.inference.registry import rule
 from dmlc.inference.rules.elementwise import same
 from dmlc.inference.rules.matmul import product_shape
 from dmlc.inference.rules.window import slid
-from dmlc.ir import Dim
+from dmlc.ir import Shape, floordiv
 
 _OWN = "com.microsoft"
 
 
-@rule("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "BiasSoftmax", "GroupNorm", "RotaryEmbedding", domain=_OWN)
+@rule(
+    *("BiasAdd", "BiasGelu", "BiasSoftmax", "FastGelu", "GatedAdd", "GatedRMSNorm", "Gelu", "GroupNorm", "Inverse"),
+    *("MoE", "QuickGelu", "RotaryEmbedding", "ScaledSiLU"),
+    domain=_OWN,
+)
 def like_the_first(q: Query) -> Sequence[Fact]:
     return [same(q)]
 
@@ -34,17 +38,30 @@ def simplified_norm(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
     axis = 0 if shape is None else q.axis(-1, len(shape))
     kept = None if shape is None else (*shape[:axis], *[1] * (len(shape) - axis))
-    return [same(q), Fact(TensorProto.FLOAT, kept)]
+    return [Fact(q.element(1) or q.element(0), shape), Fact(TensorProto.FLOAT, kept)]
 
 
-@rule("FusedMatMul", domain=_OWN)
+@rule("BiasSplitGelu", domain=_OWN)
+def split_gelu(q: Query) -> Sequence[Fact]:
+    """Halve the last axis: one half is multiplied by the GELU of the other."""
+    shape = q.shape(0)
+    return [Fact(q.element(0), None if shape is None else (*shape[:-1], floordiv(shape[-1], 2)))]
+
+
+@rule("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul", domain=_OWN)
 def fused_matmul(q: Query) -> Sequence[Fact]:
-    a, b = q.shape(0), q.shape(1)
-    if a is None or b is None or q.integer("transBatchA") or q.integer("transBatchB"):
-        return [Fact(q.element(0))]
-    a = (*a[:-2], a[-1], a[-2]) if q.integer("transA") and len(a) > 1 else a
-    b = (*b[:-2], b[-1], b[-2]) if q.integer("transB") and len(b) > 1 else b
+    a, b = _turned(q, 0, "A"), _turned(q, 1, "B")
     return [Fact(q.element(0), product_shape(q, a, b))]
+
+
+def _turned(q: Query, index: int, which: str) -> Shape | None:
+    """The shape of a factor once its first axis is behind the batch (``transBatch``), and its last two are swapped."""
+    shape = q.shape(index)
+    if shape is None or len(shape) < 2:
+        return shape
+    if q.integer(f"transBatch{which}") and len(shape) > 2:
+        shape = (*shape[1:-1], shape[0], shape[-1])
+    return (*shape[:-2], shape[-1], shape[-2]) if q.integer(f"trans{which}") else shape
 
 
 @rule("FusedGemm", domain=_OWN)
@@ -64,7 +81,7 @@ def fused_conv(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (x[0], w[0], *out))]
 
 
-@rule("MatMulNBits", domain=_OWN)
+@rule("MatMulNBits", "MatMulBnb4", domain=_OWN)
 def matmul_bits(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
     return [Fact(q.element(0), None if shape is None else (*shape[:-1], q.integer("N")))]
@@ -93,25 +110,3 @@ def quantized_binary(q: Query) -> Sequence[Fact]:
 @rule("QLinearLeakyRelu", "QLinearSigmoid", domain=_OWN)
 def quantized_unary(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), q.shape(0))]
-
-
-@rule("MultiHeadAttention", domain=_OWN)
-def multi_head_attention(q: Query) -> Sequence[Fact]:
-    """The query is (batch, length, hidden); key and value are so too, or (batch, heads, length, size)."""
-    query, key, value = q.shape(0), q.shape(1), q.shape(2)
-    element = q.element(0)
-    if query is None or len(query) != 3 or value is None or key is None:
-        return [Fact(element, None if query is None else q.fresh_shape(3)), Fact(element), Fact(element)]
-    hidden: Dim = value[2] if len(value) == 3 else value[1] * value[3]
-    heads = q.integer("num_heads")
-    length = key[1] if len(key) == 3 else key[2]
-    if q.has(6):
-        past = q.shape(6)
-        length = q.new_dim() if past is None else length + past[2]
-    present = (query[0], heads, length, q.new_dim())
-    return [Fact(element, (*query[:2], hidden)), Fact(element, present), Fact(element, present)]
-
-
-@rule("GroupQueryAttention", domain=_OWN)
-def group_query_attention(q: Query) -> Sequence[Fact]:
-    return [same(q), same(q, 3), same(q, 4)] if q.has(1) else []

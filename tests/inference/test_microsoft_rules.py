@@ -1,0 +1,175 @@
+"""Rules of ONNX Runtime's own operators against the results of its CPU kernels: element types, ranks and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from dmlc.inference import Fact, has_rule
+from dmlc.inference.fact import of_array
+from dmlc.ir import Dim, DimTable, substitute, symbol
+from tests.inference.infer_helpers import of_data, walk
+
+_INDEX = {"int32": np.int32, "int64": np.int64, "uint8": np.uint8}
+#: An operand: its shape, with an element type other than f32 in front; ``None`` where it is absent; or its data.
+Operand = Any
+
+
+def data(operand: Operand) -> np.ndarray | None:
+    if operand is None or isinstance(operand, (np.ndarray, np.generic)):
+        return None if operand is None else np.asarray(operand)
+    dtype, *shape = operand if operand and isinstance(operand[0], str) else ("float32", *operand)
+    if dtype in _INDEX:
+        return (np.arange(int(np.prod(shape))) % 2).astype(_INDEX[dtype]).reshape(shape)
+    return np.random.default_rng(len(shape)).normal(size=shape).astype(dtype)
+
+
+def case(op: str, operands: Sequence[Operand], results: int = 1, domain: str = "com.microsoft", **a: Any) -> Any:
+    text = " ".join([op, *[f"{k}={v}" for k, v in a.items()], *["-" if o is None else str(o)[:24] for o in operands]])
+    return pytest.param(op, operands, results, domain, a, id=f"{text} -> {results}")
+
+
+_X, _ROW, _Q = (2, 3, 8), (8,), (2, 5, 8)
+_KV, _PAST = (2, 7, 8), (2, 2, 4, 4)
+_ONE, _FIVE, _LENGTHS = np.array([1], np.int32), np.array([5], np.int32), np.array([4, 4], np.int32)
+CASES = [
+    *[case(op, [_X]) for op in ("Gelu", "FastGelu", "QuickGelu")],
+    *[case(op, [_X, _ROW]) for op in ("BiasGelu", "FastGelu")],
+    case("Inverse", [(2, 4, 4)]),
+    *[case("SkipLayerNormalization", [_X, skip, _ROW, _ROW], epsilon=1e-5) for skip in (_X, (1, 3, 8), (3, 8))],
+    case("SkipLayerNormalization", [_X, _X, _ROW, _ROW, _ROW], 4),
+    case("SkipLayerNormalization", [("float16", *_X), ("float16", *_X), ("float16", 8)], 4),
+    case("SkipSimplifiedLayerNormalization", [_X, _X, _ROW], 4),
+    case("SkipSimplifiedLayerNormalization", [(6, 8), (6, 8), _ROW, _ROW], 1),
+    case("SimplifiedLayerNormalization", [_X, _ROW], 2, domain=""),
+    case("SimplifiedLayerNormalization", [(2, 3, 4, 8), (4, 8)], 2, domain="", axis=2),
+    case("RotaryEmbedding", [(2, 2, 3, 8), ("int64", 2, 3), (9, 4), (9, 4)]),
+    case("RotaryEmbedding", [_X, ("int64", 1), (9, 2), (9, 2)], num_heads=2, rotary_embedding_dim=4),
+    case("EmbedLayerNormalization", [("int32", 2, 3), None, (6, 8), (6, 8), None, _ROW, _ROW], 2),
+    case(
+        "EmbedLayerNormalization",
+        [("int32", 2, 3), ("int32", 2, 3), (6, 8), (6, 8), (2, 8), _ROW, _ROW, ("int32", 2, 3)],
+        3,
+    ),
+    *[
+        case("FusedMatMul", [a, b], transA=ta, transB=tb)
+        for a, b, ta, tb in (
+            ((2, 3, 4), (2, 4, 5), 0, 0),
+            ((2, 4, 3), (4, 5), 1, 0),
+            ((3, 1, 3, 4), (2, 5, 4), 0, 1),
+            ((4, 3), (5, 4), 1, 1),
+            ((4,), (4, 5), 0, 0),
+        )
+    ],
+    case("FusedMatMul", [(3, 2, 2, 4), (2, 2, 4, 5)], transBatchA=1),
+    case("FusedMatMul", [(2, 2, 3, 4), (4, 2, 2, 5)], transBatchB=1),
+    case("FusedMatMul", [(4, 2, 2, 3), (2, 2, 4, 5)], transBatchA=1, transA=1),
+    case("FusedGemm", [(4, 3), (5, 4), (5,)], transA=1, transB=1, activation="Relu"),
+    case("MultiHeadAttention", [_Q, _KV, _KV], num_heads=2),
+    case("MultiHeadAttention", [_Q, _KV, (2, 7, 12)], num_heads=2),
+    case("MultiHeadAttention", [_Q, _KV, (2, 7, 12), (28,)], 3, num_heads=2),
+    case("MultiHeadAttention", [_Q, (2, 2, 7, 4), (2, 2, 7, 4)], num_heads=2),
+    case("MultiHeadAttention", [_Q, _KV, _KV, None, ("int32", 2, 7), (1, 1, 5, 7)], num_heads=2, scale=0.3),
+    case("MultiHeadAttention", [_Q, _Q, _Q, None, None, None, _PAST, _PAST], 3, num_heads=2),
+    case("DecoderMaskedMultiHeadAttention", [(2, 1, 8), (2, 1, 8), (2, 1, 8), None, None, _PAST, _PAST, _ONE], 3,
+         num_heads=2, past_present_share_buffer=1),
+    case("DecoderMaskedMultiHeadAttention", [(2, 1, 8), (2, 2, 7, 4), (2, 2, 7, 4)], num_heads=2),
+    case("Attention", [_X, (8, 24), (24,)], num_heads=2),
+    case("Attention", [_X, (8, 24), (24,)], 2, num_heads=2),
+    case("Attention", [_X, (8, 28), (28,)], num_heads=2, qkv_hidden_sizes=[8, 8, 12]),
+    case("Attention", [_X, (8, 24), (24,), None, (2, 2, 2, 5, 4)], 2, num_heads=2, unidirectional=1),
+    case("GroupQueryAttention", [(2, 5, 16), (2, 5, 8), (2, 5, 8), None, None, _LENGTHS, _FIVE], 3, num_heads=2,
+         kv_num_heads=1),
+    case("GroupQueryAttention", [(2, 5, 32), None, None, None, None, _LENGTHS, _FIVE], 3, num_heads=2, kv_num_heads=1),
+    case("GroupQueryAttention", [(2, 5, 8), (2, 5, 8), (2, 5, 8), None, None, _LENGTHS, _FIVE], num_heads=1,
+         kv_num_heads=1),
+    *[
+        case("GroupQueryAttention", [(2, 1, 16), (2, 1, 8), (2, 1, 8), past, past, _LENGTHS, _FIVE], 3, num_heads=2,
+             kv_num_heads=1)
+        for past in ((2, 1, 4, 8), (2, 1, 9, 8))
+    ],
+    case("MatMulNBits", [(2, 3, 32), ("uint8", 5, 2, 8), (5, 2)], K=32, N=5, bits=4, block_size=16),
+    case("DynamicQuantizeMatMul", [(2, 3, 8), ("uint8", 8, 4), (1,)]),
+    case("MatMulIntegerToFloat", [("uint8", 3, 8), ("uint8", 8, 4), (1,), (1,)]),
+    case("QuantizeLinear", [_X, np.float32(0.5), np.uint8(1)]),
+    case("DequantizeLinear", [("uint8", *_X), np.float32(0.5), np.uint8(1)]),
+]  # fmt: skip
+
+
+def run(op: str, operands: Sequence[Operand], results: int, domain: str, a: dict[str, Any]) -> Any:
+    """The node, its operands by name, and its results, by ONNX Runtime."""
+    feeds = {f"x{i}": array for i, o in enumerate(operands) if (array := data(o)) is not None}
+    names = [f"x{i}" if o is not None else "" for i, o in enumerate(operands)]
+    node = helper.make_node(op, names, [f"y{i}" for i in range(results)], domain=domain, **a)
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in feeds.items()
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(helper.make_graph([node], "g", inputs, outputs), opset_imports=imports, ir_version=8)
+    session = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    return node, feeds, session.run(None, feeds)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["sizes known", "sizes open"])
+@pytest.mark.parametrize(("op", "operands", "results", "domain", "a"), CASES)
+def test_rules_give_the_types_of_the_kernels(
+    op: str, operands: Sequence[Operand], results: int, domain: str, a: dict[str, Any], known: bool
+) -> None:
+    assert has_rule(domain, op, 1 if domain else 17)
+    node, feeds, found = run(op, operands, results, domain, a)
+    binding: dict[str, int] = {}
+    facts: dict[str, Fact] = {}
+    for name, array in feeds.items():
+        element = helper.np_dtype_to_tensor_dtype(array.dtype)
+        if known or array.dtype == np.int32:
+            facts[name] = of_data(element, array) if array.dtype == np.int32 else Fact(element, array.shape)
+            continue
+        names = [f"{name}_{i}" for i in range(array.ndim)]
+        binding |= dict(zip(names, array.shape, strict=True))
+        facts[name] = Fact(element, tuple([symbol(n) for n in names]))
+    inferred = walk([node], facts, {"": 17, "com.microsoft": 1}, DimTable())
+    for name, result in zip(node.output, found, strict=True):
+        fact = inferred[name]
+        assert fact.element == helper.np_dtype_to_tensor_dtype(result.dtype)
+        assert fact.shape is not None and len(fact.shape) == result.ndim
+        sizes: list[Dim] = [substitute(size, binding) for size in fact.shape]
+        if known:
+            assert sizes == list(result.shape)
+        assert all(not isinstance(s, int) or s == n for s, n in zip(sizes, result.shape, strict=True))
+
+
+def test_packed_query_and_key_are_typed() -> None:
+    """DirectML takes query, key and value in one operand of five axes, or key and value in one."""
+    packed = {"x0": Fact(TensorProto.FLOAT, (2, 3, 4, 3, 16))}
+    node = helper.make_node("MultiHeadAttention", ["x0"], ["y"], domain="com.microsoft", num_heads=4)
+    assert walk([node], packed, {"com.microsoft": 1}, DimTable())["y"].shape == (2, 3, 64)
+    given = {"q": Fact(TensorProto.FLOAT, (2, 3, 64)), "k": Fact(TensorProto.FLOAT, (2, 7, 4, 2, 16))}
+    node = helper.make_node("MultiHeadAttention", ["q", "k"], ["y"], domain="com.microsoft", num_heads=4)
+    assert walk([node], given, {"com.microsoft": 1}, DimTable())["y"].shape == (2, 3, 64)
+
+
+def test_total_length_that_is_open_leaves_the_present_open() -> None:
+    facts = {
+        "q": Fact(TensorProto.FLOAT, (2, 1, 8)),
+        "k": Fact(TensorProto.FLOAT, (2, 1, 4)),
+        "past": Fact(TensorProto.FLOAT, (2, 1, 9, 4)),
+        "n": Fact(TensorProto.INT32, (2,)),
+        "total": Fact(TensorProto.INT32, (1,)),
+    }
+    names = ["q", "k", "k", "past", "past", "n", "total"]
+    node = helper.make_node(
+        "GroupQueryAttention", names, ["y", "a", "b"], domain="com.microsoft", num_heads=2, kv_num_heads=1
+    )
+    found = walk([node], facts, {"com.microsoft": 1}, DimTable())
+    assert found["y"].shape == (2, 1, 8)
+    assert found["a"].shape is not None and not isinstance(found["a"].shape[2], int)
+    facts["total"] = of_array(TensorProto.INT32, np.array([12], np.int32))
+    found = walk([node], facts, {"com.microsoft": 1}, DimTable())
+    assert found["a"].shape == (2, 1, 12, 4)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,12 +16,15 @@ from dmlc.ir import (
     Attributes,
     DType,
     Inference,
+    Node,
     Operand,
     Operation,
     TensorType,
     as_dtype,
 )
 from dmlc.ops.attributes import ALL, AxesKind, FlagKind, attribute
+from dmlc.ops.binary import ADD, MAX, MIN, MUL
+from dmlc.ops.elementwise import ABS, LOG
 from dmlc.ops.numerics import wide
 from dmlc.ops.rules import check_not_empty, reduced_shape
 from dmlc.records import dataclass
@@ -32,6 +36,53 @@ class ReduceAttributes(Attributes):
 
     axes: tuple[int, ...] = attribute(AxesKind(), "the axes to reduce", default=ALL)
     keepdims: bool = attribute(FlagKind(), "keep the axes as size 1", default=True)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Reduction(Operation):
+    """A reduction, and the algebra that rewrites of it rest on: it applies ``before`` to each element, reduces by
+    ``total``, and applies ``after``. Every table of reductions elsewhere derives from these fields.
+
+    ``total`` is the reduction without ``before`` and ``after``; None where it is the reduction itself. ``alone`` is the
+    operation that is left of a reduction over no axes; None where it is the identity, or a square. ``join`` makes one
+    total of two; a mean has none, its sum has. ``neutral`` changes no total when it is among the elements. ``selects``:
+    the result is one of the elements. ``dual`` is the name of the reduction that selects the other end. ``onnx`` is the
+    ONNX operator, ``directml`` the function of DML_REDUCE_OPERATOR_DESC.
+    """
+
+    onnx: str
+    directml: str
+    before: Literal["", "abs", "square", "exp"] = ""
+    total: Reduction | None = None
+    after: Literal["", "sqrt", "log"] = ""
+    alone: Operation | None = None
+    join: Operation | None = None
+    neutral: float | Literal["lowest", "highest"] | None = None
+    dual: str = ""
+
+    __repr__ = Operation.__repr__
+
+    @property
+    def base(self) -> Reduction:
+        """``total``, or the reduction itself."""
+        return self.total or self
+
+    @property
+    def selects(self) -> bool:
+        return bool(self.dual)
+
+    def neutral_of(self, dtype: DType) -> float | int | None:
+        """``neutral`` as a number of the dtype."""
+        if self.neutral == "lowest":
+            return dtype.lowest
+        return dtype.highest if self.neutral == "highest" else self.neutral
+
+    def of_nothing(self, dtype: DType) -> float | int:
+        """The result over no element: that of the total of nothing; NaN for a mean."""
+        if self.after == "log":
+            return -math.inf
+        found = self.neutral_of(dtype)
+        return math.nan if found is None else found
 
 
 def _infer(call: Inference) -> list[TensorType]:
@@ -90,9 +141,10 @@ def _log_sum_exp(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _reduce(
-    name: str, dtypes: tuple[DType, ...], function: Callable[..., Any], summary: str, dml: str, **notes: str
-) -> Operation:
-    return Operation(
+    name: str, dtypes: tuple[DType, ...], function: Callable[..., Any], summary: str, dml: str, *,
+    notes: Mapping[str, str], **algebra: Any,
+) -> Reduction:  # fmt: skip
+    return Reduction(
         name=f"reduce_{name}",
         operands=(Operand("x", dtypes),),
         attributes=ReduceAttributes,
@@ -101,6 +153,9 @@ def _reduce(
         summary=summary,
         source=f"DML_REDUCE_OPERATOR_DESC, DML_REDUCE_FUNCTION_{dml}",
         notes={**notes, **_EMPTY_ON_DIRECTML},
+        onnx="Reduce" + "".join(map(str.title, name.split("_"))),
+        directml=dml,
+        **algebra,
     )
 
 
@@ -122,43 +177,90 @@ _EXTREME = {
 }
 _FLOATS_ON_DIRECTML = {"dtypes on DirectML": "floats only"}
 
-REDUCE_SUM = _reduce("sum", NUMERIC, _sum, "The sum.", "SUM", empty="0", **_TOTAL)
+REDUCE_SUM = _reduce(
+    "sum", NUMERIC, _sum, "The sum.", "SUM", neutral=0, join=ADD, notes={"empty": "0", **_TOTAL},
+)  # fmt: skip
 REDUCE_MEAN = _reduce(
     "mean", NUMERIC, _mean, "The mean; of integers truncated toward zero.", "AVERAGE",
-    overflow="an integer mean is that of the exact sum; f16 is accumulated in f32",
-    empty="NaN for floats, an error for integers", **_PROPAGATES, **_FLOATS_ON_DIRECTML,
+    notes={"overflow": "an integer mean is that of the exact sum; f16 is accumulated in f32",
+           "empty": "NaN for floats, an error for integers", **_PROPAGATES, **_FLOATS_ON_DIRECTML},
 )  # fmt: skip
 REDUCE_MAX = _reduce(
     "max", DTYPES, _extreme(np.maximum, True), "The largest element; of bool whether any is true.", "MAX",
-    empty="the type's lowest value (-inf for floats)", **_EXTREME,
+    neutral="lowest", join=MAX, dual="reduce_min",
+    notes={"empty": "the type's lowest value (-inf for floats)", **_EXTREME},
 )  # fmt: skip
 REDUCE_MIN = _reduce(
     "min", DTYPES, _extreme(np.minimum, False), "The smallest element; of bool whether all are true.", "MIN",
-    empty="the type's highest value (inf for floats)", **_EXTREME,
+    neutral="highest", join=MIN, dual="reduce_max",
+    notes={"empty": "the type's highest value (inf for floats)", **_EXTREME},
 )  # fmt: skip
-REDUCE_PROD = _reduce("prod", NUMERIC, _prod, "The product.", "MULTIPLY", empty="1", **_TOTAL)
+REDUCE_PROD = _reduce(
+    "prod", NUMERIC, _prod, "The product.", "MULTIPLY", neutral=1, join=MUL, notes={"empty": "1", **_TOTAL},
+)  # fmt: skip
 REDUCE_L1 = _reduce(
-    "l1", NUMERIC, lambda x, a, k: _sum(np.abs(x), a, k), "The sum of absolute values.", "L1", empty="0", **_TOTAL,
+    "l1", NUMERIC, lambda x, a, k: _sum(np.abs(x), a, k), "The sum of absolute values.", "L1",
+    before="abs", total=REDUCE_SUM, alone=ABS, neutral=0, notes={"empty": "0", **_TOTAL},
 )  # fmt: skip
 REDUCE_L2 = _reduce(
     "l2", FLOATS, lambda x, a, k: np.sqrt(_sum(x * x, a, k)), "The square root of the sum of squares.", "L2",
-    overflow="f16 squares are taken in f32", empty="0", **_PROPAGATES,
+    before="square", total=REDUCE_SUM, after="sqrt", alone=ABS, neutral=0,
+    notes={"overflow": "f16 squares are taken in f32", "empty": "0", **_PROPAGATES},
 )  # fmt: skip
 REDUCE_SUM_SQUARE = _reduce(
-    "sum_square", NUMERIC, lambda x, a, k: _sum(x * x, a, k), "The sum of squares.", "SUM_SQUARE", empty="0", **_TOTAL,
+    "sum_square", NUMERIC, lambda x, a, k: _sum(x * x, a, k), "The sum of squares.", "SUM_SQUARE",
+    before="square", total=REDUCE_SUM, neutral=0, notes={"empty": "0", **_TOTAL},
 )  # fmt: skip
 REDUCE_LOG_SUM = _reduce(
     "log_sum", FLOATS, lambda x, a, k: np.log(_sum(x, a, k)), "The logarithm of the sum.", "LOG_SUM",
-    overflow="f16 is accumulated in f32", empty="-inf", domain="of a negative sum it is NaN", **_PROPAGATES,
+    total=REDUCE_SUM, after="log", alone=LOG, neutral=0,
+    notes={"overflow": "f16 is accumulated in f32", "empty": "-inf", "domain": "of a negative sum it is NaN",
+           **_PROPAGATES},
 )  # fmt: skip
 REDUCE_LOG_SUM_EXP = _reduce(
     "log_sum_exp", FLOATS, _log_sum_exp,
     "The logarithm of the sum of exponentials, shifted by the maximum.", "LOG_SUM_EXP",
-    overflow="none inside: the maximum is taken out first", empty="-inf", **_PROPAGATES,
-    **{"overflow on DirectML": "the maximum is not taken out: large elements give inf, very negative ones -inf"},
+    before="exp", total=REDUCE_SUM, after="log", neutral=-math.inf,
+    notes={"overflow": "none inside: the maximum is taken out first", "empty": "-inf", **_PROPAGATES,
+           "overflow on DirectML": "the maximum is not taken out: large elements give inf, very negative ones -inf"},
 )  # fmt: skip
 
-REDUCTIONS: tuple[Operation, ...] = (
+REDUCTIONS: tuple[Reduction, ...] = (
     REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD,
     REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP,
 )  # fmt: skip
+
+
+def reduction_of(node: Node) -> Reduction:
+    """The reduction that the node applies. Raises ``AssertionError`` where it applies another operation."""
+    assert isinstance(node.op, Reduction)
+    return node.op
+
+
+_BY_NAME = {op.name: op for op in REDUCTIONS}
+#: Each extreme, and that of the other end.
+DUALS: dict[Operation, Reduction] = {op: _BY_NAME[op.dual] for op in REDUCTIONS if op.dual}
+#: Reductions that are one of the elements.
+EXTREMES = tuple(DUALS)
+#: Reductions whose results over some axes another one, or the same, goes on from: their total.
+GOES_ON: dict[Operation, Reduction] = {op: op.base for op in REDUCTIONS if not op.after}
+
+
+def _merged(outer: Reduction, inner: Reduction) -> Reduction | None:
+    """The reduction that is ``outer`` of ``inner``; None where there is none.
+
+    The end of ``inner`` and the start of ``outer`` must cancel: nothing and nothing, a root and a square, or, of totals
+    that are never negative, a logarithm and an exponential, nothing and a magnitude.
+    """
+    ends = (inner.after, outer.before)
+    cancels = ends in (("", ""), ("sqrt", "square")) or (inner.before and ends in (("log", "exp"), ("", "abs")))
+    if outer.base is not inner.base or not cancels:
+        return None
+    form = (inner.before, inner.base, outer.after)
+    return next((op for op in REDUCTIONS if (op.before, op.base, op.after) == form), None)
+
+
+#: (outer, inner) -> the one reduction over the axes of both.
+MERGES: dict[tuple[Operation, Operation], Reduction] = {
+    (outer, inner): merged for outer in REDUCTIONS for inner in REDUCTIONS if (merged := _merged(outer, inner))
+}

@@ -36,6 +36,7 @@ from dmlc.ops.attributes import (
     WordKind,
     attribute,
 )
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, Reduction
 from dmlc.ops.rules import check_selection, reduced_shape
 from dmlc.records import dataclass
 
@@ -197,6 +198,9 @@ def _hardmax_reference(a: HardmaxAttributes, x: Array) -> Array:
     order = [*kept, *a.axes]
     return np.ascontiguousarray(np.transpose(hot.reshape([x.shape[i] for i in order]), np.argsort(order)))
 
+
+#: The reduction that gives the element whose index a search gives.
+EXTREME_OF: dict[Operation, Reduction] = {ARGMAX: REDUCE_MAX, ARGMIN: REDUCE_MIN}
 
 HARDMAX = Operation(
     name="hardmax",

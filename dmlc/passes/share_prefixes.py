@@ -7,13 +7,9 @@ from typing import ClassVar
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_MAX,
+    EXTREMES,
+    GOES_ON,
     REDUCE_MEAN,
-    REDUCE_MIN,
-    REDUCE_PROD,
-    REDUCE_SUM,
-    REDUCE_SUM_SQUARE,
     ReduceAttributes,
 )
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
@@ -22,17 +18,6 @@ from dmlc.passes.reduce_rules.kinds import merge_class
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Rewriter, node_name
 from dmlc.records import dataclass
-
-#: reduction -> what goes on from its results.
-_NEXT: dict[Operation, Operation] = {
-    REDUCE_MAX: REDUCE_MAX,
-    REDUCE_MIN: REDUCE_MIN,
-    REDUCE_SUM: REDUCE_SUM,
-    REDUCE_MEAN: REDUCE_MEAN,
-    REDUCE_PROD: REDUCE_PROD,
-    REDUCE_L1: REDUCE_SUM,
-    REDUCE_SUM_SQUARE: REDUCE_SUM,
-}
 
 
 @dataclass(frozen=True)
@@ -53,7 +38,7 @@ class SharePrefixes(Pass):
             return False
         groups: dict[tuple[Value, Operation], list[Node]] = {}
         for node in graph:
-            if node.op in _NEXT and _axes(node):
+            if node.op in GOES_ON and _axes(node):
                 groups.setdefault((node.operand(0), node.op), []).append(node)
         changed = False
         for group in groups.values():
@@ -70,7 +55,7 @@ class SharePrefixes(Pass):
             if not fewer:
                 continue
             best = max(fewer, key=lambda n: len(_axes(n)))
-            if merge_class(_NEXT[node.op], best, _axes(node), graph, context.target) in context.allowed:
+            if merge_class(GOES_ON[node.op], best, _axes(node), graph, context.target) in context.allowed:
                 parents[node] = best
         made: dict[Node, Value] = {}
         for node in sorted({*parents, *parents.values()}, key=lambda n: len(_axes(n))):
@@ -79,7 +64,7 @@ class SharePrefixes(Pass):
             parent = parents.get(node)
             made[node] = _again(rewriter, node) if parent is None else _go_on(rewriter, node, parent, made[parent])
             if parent is not None:
-                how = merge_class(_NEXT[node.op], parent, _axes(node), graph, context.target)
+                how = merge_class(GOES_ON[node.op], parent, _axes(node), graph, context.target)
                 text = f"{node.op.name} over {list(_axes(node))} from the one over {list(_axes(parent))}"
                 after = tuple([node_name(n) for n in rewriter.made])
                 context.record(self.name, how, text, node.spans, (node_name(node),), after)
@@ -97,7 +82,7 @@ def _merges(node: Node) -> bool:
     """Return whether partial results lead to the same result. f16 is rounded and may overflow; an integer mean
     truncates."""
     dtype = node.result.type.dtype
-    if node.op is REDUCE_MAX or node.op is REDUCE_MIN:
+    if node.op in EXTREMES:
         return True
     return dtype is not f16 and not (node.op is REDUCE_MEAN and dtype.is_integer)
 
@@ -130,4 +115,4 @@ def _again(rewriter: Rewriter, node: Node) -> Value:
 
 def _go_on(rewriter: Rewriter, node: Node, parent: Node, start: Value) -> Value:
     record = ReduceAttributes(axes=_rest(parent, node), keepdims=False)
-    return reduce_to(rewriter, _NEXT[node.op], start, record, node.result.shape)
+    return reduce_to(rewriter, GOES_ON[node.op], start, record, node.result.shape)

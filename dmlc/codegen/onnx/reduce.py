@@ -8,18 +8,9 @@ import numpy as np
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import lowers
-from dmlc.ir import DType, Node, Operation, product
+from dmlc.ir import DType, Node, product
 from dmlc.ir.dtype import f16, f32, i64
 from dmlc.ops import reduce as r
-
-_NAMES: dict[Operation, str] = {
-    r.REDUCE_SUM: "ReduceSum", r.REDUCE_MEAN: "ReduceMean", r.REDUCE_MAX: "ReduceMax", r.REDUCE_MIN: "ReduceMin",
-    r.REDUCE_PROD: "ReduceProd", r.REDUCE_L1: "ReduceL1", r.REDUCE_L2: "ReduceL2",
-    r.REDUCE_SUM_SQUARE: "ReduceSumSquare", r.REDUCE_LOG_SUM: "ReduceLogSum",
-}  # fmt: skip
-
-#: What is left of a reduction over no axes; the others leave the element as it is.
-_ELEMENTWISE: dict[Operation, str] = {r.REDUCE_L1: "Abs", r.REDUCE_L2: "Abs", r.REDUCE_LOG_SUM: "Log"}
 
 
 def reduce(emitter: Emitter, op_type: str, name: str, axes: Sequence[int], keepdims: bool) -> str:
@@ -30,21 +21,21 @@ def reduce(emitter: Emitter, op_type: str, name: str, axes: Sequence[int], keepd
     return emitter.op(op_type, [name, emitter.ints(axes)], keepdims=keep)
 
 
-@lowers(*_NAMES)
+@lowers(*(op for op in r.REDUCTIONS if op is not r.REDUCE_LOG_SUM_EXP))
 def reduction(emitter: Emitter, node: Node) -> str:
     a, name = node.attributes_as(r.ReduceAttributes), emitter.operand(node, 0)
     if not a.axes:
         return _elementwise(emitter, node, name)
     if node.op is r.REDUCE_MEAN and _may_be_empty(emitter, node):
         return _mean(emitter, node, name)
-    return reduce(emitter, _NAMES[node.op], name, a.axes, a.keepdims)
+    return reduce(emitter, r.reduction_of(node).onnx, name, a.axes, a.keepdims)
 
 
 def _elementwise(emitter: Emitter, node: Node, name: str) -> str:
     if node.op is r.REDUCE_SUM_SQUARE:
         return emitter.op("Mul", [name, name])
-    op_type = _ELEMENTWISE.get(node.op)
-    return emitter.op(op_type, [name]) if op_type else name
+    alone = r.reduction_of(node).alone
+    return emitter.op(alone.name.title(), [name]) if alone else name
 
 
 def _may_be_empty(emitter: Emitter, node: Node) -> bool:

@@ -7,12 +7,7 @@ from dmlc.ir import Operation
 from dmlc.ops import reduce as ops
 from dmlc.ops.reduce import ReduceAttributes
 
-_KINDS: dict[str, Operation] = {
-    "ReduceSum": ops.REDUCE_SUM, "ReduceMean": ops.REDUCE_MEAN, "ReduceMax": ops.REDUCE_MAX,
-    "ReduceMin": ops.REDUCE_MIN, "ReduceProd": ops.REDUCE_PROD, "ReduceL1": ops.REDUCE_L1,
-    "ReduceL2": ops.REDUCE_L2, "ReduceSumSquare": ops.REDUCE_SUM_SQUARE, "ReduceLogSum": ops.REDUCE_LOG_SUM,
-    "ReduceLogSumExp": ops.REDUCE_LOG_SUM_EXP,
-}  # fmt: skip
+_KINDS: dict[str, Operation] = {op.onnx: op for op in ops.REDUCTIONS}
 _POOLS: dict[str, Operation] = {"GlobalAveragePool": ops.REDUCE_MEAN, "GlobalMaxPool": ops.REDUCE_MAX}
 
 

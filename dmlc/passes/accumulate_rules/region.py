@@ -11,12 +11,12 @@ from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, POW, SUB
 from dmlc.ops.choose import CLIP
 from dmlc.ops.elementwise import ABS, LOG, NEG, RECIPROCAL, SQRT
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
-from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, REDUCTIONS
 from dmlc.passes.patterns import made_by, scalar_of
 from dmlc.records import dataclass
 
 #: Reductions that square, and others.
-_SQUARING = (REDUCE_SUM_SQUARE, REDUCE_L2)
+_SQUARING = tuple([op for op in REDUCTIONS if op.before == "square"])
 _ROOTS = (*_SQUARING, REDUCE_SUM, REDUCE_MEAN)
 _MOVES = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE)
 #: What may stand between a product and the reduction.

@@ -11,19 +11,17 @@ import numpy as np
 
 from dmlc.ir import Graph, Node, Operation, Tensor, Value, product
 from dmlc.ir.dtype import f16
-from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL
+from dmlc.ops.binary import DIV
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.move import CONCAT, ConcatAttributes
 from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_MAX,
+    EXTREMES,
+    GOES_ON,
     REDUCE_MEAN,
-    REDUCE_MIN,
-    REDUCE_PROD,
     REDUCE_SUM,
-    REDUCE_SUM_SQUARE,
     REDUCTIONS,
     ReduceAttributes,
+    Reduction,
 )
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.hoist_rules.scales import Scales, Steps, copy_step, join_step, reduction_steps
@@ -33,17 +31,11 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
 from dmlc.records import dataclass
 
-#: reduction -> (what each part is reduced by, what joins two results).
-_JOINED: dict[Operation, tuple[Operation, Operation]] = {
-    REDUCE_MAX: (REDUCE_MAX, MAX),
-    REDUCE_MIN: (REDUCE_MIN, MIN),
-    REDUCE_SUM: (REDUCE_SUM, ADD),
-    REDUCE_L1: (REDUCE_L1, ADD),
-    REDUCE_SUM_SQUARE: (REDUCE_SUM_SQUARE, ADD),
-    REDUCE_MEAN: (REDUCE_SUM, ADD),
-    REDUCE_PROD: (REDUCE_PROD, MUL),
+#: reduction -> the reduction of each part, whose results are joined.
+_EACH: dict[Operation, Reduction] = {
+    REDUCE_MEAN: REDUCE_SUM,
+    **{op: op for op, total in GOES_ON.items() if isinstance(op, Reduction) and total.join is not None},
 }
-_PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
 #: Without a cost model: a copy of so many elements costs more than the nodes that replace it; for each part.
 WORTH = 16384
 
@@ -83,17 +75,17 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
         if self.goal.has_kernels and not self.scales.known:
             return Miss("on {0} more nodes cost more than the copy that they save", (self.goal.target.name,))
         if match.along:
-            if root.op not in _JOINED:
+            if root.op not in _EACH:
                 return Miss("{0} of parts do not make that of the whole", (root.op.name,))
             if root.op is REDUCE_MEAN and not dtype.is_float:
                 return Miss("integer means truncate")
-            if root.op not in _PICKING and dtype is f16:
+            if root.op not in EXTREMES and dtype is f16:
                 return Miss("f16 would be rounded between the parts")
             if root.op is REDUCE_MEAN and _count(root) is None:
                 return Miss("the number of elements is not known while compiling")
             if dtype.kind == "bool":
                 return Miss("any and all of bool are joined by no max and min")
-            if root.op in _PICKING and self.goal.why_no_extreme(root.op, dtype) is not None:
+            if root.op in EXTREMES and self.goal.why_no_extreme(root.op, dtype) is not None:
                 return self.goal.why_no_extreme(root.op, dtype)
         return _why_not_alike(match, graph) or used_elsewhere(inner.result) or self._why_not_worth_it(match, graph)
 
@@ -109,7 +101,7 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
         return None
 
     def class_of(self, match: _ConcatMatch, graph: Graph, context: PassContext) -> str:
-        if not match.along or match.root.op in _PICKING:
+        if not match.along or match.root.op in EXTREMES:
             return EXACT
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES
@@ -126,7 +118,9 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
                 axis -= sum(a < axis for a in record.axes)
             made = [rewriter.add(root.op, [part], record) for part in parts]
             return [rewriter.add(CONCAT, made, replace(inner.attributes_as(ConcatAttributes), axis=axis))]
-        each, join = _JOINED[root.op]
+        each = _EACH[root.op]
+        join = each.base.join
+        assert join is not None
         total = reduce(lambda a, b: rewriter.add(join, [a, b]), [rewriter.add(each, [p], record) for p in parts])
         if root.op is REDUCE_MEAN:
             count = Tensor(np.asarray(_count(root), total.type.dtype.numpy))

@@ -13,11 +13,8 @@ from dmlc.ops.choose import CAST, CLIP
 from dmlc.ops.elementwise import NEG, UNARY
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_L2,
-    REDUCE_MAX,
-    REDUCE_MIN,
-    REDUCE_SUM_SQUARE,
+    DUALS,
+    REDUCTIONS,
     ReduceAttributes,
 )
 from dmlc.passes.hoist_rules.scales import Scales
@@ -28,7 +25,6 @@ from dmlc.passes.rewrite import Miss, Rewriter, Rule
 from dmlc.passes.selection_rules.goal import Goal
 from dmlc.passes.selection_rules.views import name_of, why_order_may_not_turn
 
-_OTHER_END: dict[Operation, Operation] = {REDUCE_MAX: REDUCE_MIN, REDUCE_MIN: REDUCE_MAX}
 #: They choose one of two numbers, or round a rising function to the nearest: never falling, bit for bit.
 _RISING = frozenset((*(op for op in UNARY if op.rises and op.rounding == "exact"), CLIP, MIN, MAX, CAST))
 #: Rising functions whose kernels approximate them: neighbours may come out in the wrong order by a rounding.
@@ -36,7 +32,10 @@ _APPROXIMATED = frozenset(op for op in UNARY if op.rises and op.rounding != "exa
 #: Of these a number below 0 makes a NaN.
 _OF_POSITIVE = frozenset(op for op in UNARY if op.domain_from == 0)
 #: Their results are 0 or more.
-_POSITIVE = frozenset((*(op for op in UNARY if op.bounds[0] >= 0), SOFTMAX, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE))
+_POSITIVE = frozenset((
+    *(op for op in UNARY if op.bounds[0] >= 0), SOFTMAX,
+    *(op for op in REDUCTIONS if op.before in ("abs", "square") and op.after != "log"),
+))  # fmt: skip
 
 
 class RisingAfterExtreme(Rule[Split]):
@@ -98,7 +97,7 @@ class RisingAfterExtreme(Rule[Split]):
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
         self.scales.tell(self.name, match, rewriter.graph, *forms(match))
         op = match.root.op
-        return [again(match, rewriter, reduced(match, rewriter, _OTHER_END[op] if _falls(match) else op))]
+        return [again(match, rewriter, reduced(match, rewriter, DUALS[op] if _falls(match) else op))]
 
 
 def _is_never_negative(value: Value) -> bool:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from dmlc.ir import Graph, Node, Value, product
+from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.elementwise import NEG
 from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_L2,
     REDUCE_LOG_SUM_EXP,
     REDUCE_MEAN,
     REDUCE_SUM,
-    REDUCE_SUM_SQUARE,
+    REDUCTIONS,
     ReduceAttributes,
 )
 from dmlc.passes.hoist_rules.scales import Scales
@@ -36,7 +34,7 @@ from dmlc.passes.rewrite import Miss, Rewriter, Rule
 from dmlc.passes.selection_rules.views import name_of
 
 _Numbers = np.ndarray[Any, Any]
-_TOTALS = frozenset((REDUCE_SUM, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE))
+_TOTALS = frozenset(op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after != "log")
 
 
 class ScaleAfterSum(Rule[Split]):
@@ -86,8 +84,10 @@ def _magnitude(numbers: _Numbers) -> _Numbers:
     return np.asarray(np.abs(numbers))
 
 
-#: What becomes of a factor inside of each.
-_POWER = {REDUCE_L1: _magnitude, REDUCE_L2: _magnitude, REDUCE_SUM_SQUARE: _square}
+#: The factor outside by the one inside.
+_POWER: dict[Operation, Callable[[_Numbers], _Numbers]] = {
+    op: _square if op.before == "square" and not op.after else _magnitude for op in _TOTALS if op.before
+}
 
 
 def _why_no_scale(match: Split) -> Miss | None:

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import PAD, PadAttributes
 from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_L2,
-    REDUCE_LOG_SUM,
-    REDUCE_LOG_SUM_EXP,
-    REDUCE_MAX,
+    EXTREMES,
     REDUCE_MEAN,
-    REDUCE_MIN,
-    REDUCE_PROD,
-    REDUCE_SUM,
-    REDUCE_SUM_SQUARE,
     REDUCTIONS,
     ReduceAttributes,
+    reduction_of,
 )
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-
-_ADDING: dict[Operation, float] = {
-    REDUCE_SUM: 0,
-    REDUCE_L1: 0,
-    REDUCE_L2: 0,
-    REDUCE_SUM_SQUARE: 0,
-    REDUCE_LOG_SUM: 0,
-    REDUCE_PROD: 1,
-    REDUCE_LOG_SUM_EXP: float("-inf"),
-}
 
 
 class ReductionOfPad(Rule[Match]):
@@ -55,7 +38,7 @@ class ReductionOfPad(Rule[Match]):
     def check(self, match: Match, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
         record = inner.attributes_as(PadAttributes)
-        if record.value != _neutral(root):
+        if record.value != reduction_of(root).neutral_of(root.result.type.dtype):
             return Miss("padding with {0} may change {1}", (record.value, root.op.name))
         axes, rank = root.attributes_as(ReduceAttributes).axes, inner.result.type.rank
         kept = [i % rank for i, d in enumerate(record.pads) if d != 0 and i % rank not in axes]
@@ -64,17 +47,9 @@ class ReductionOfPad(Rule[Match]):
         return used_elsewhere(inner.result)
 
     def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
-        adds_floats = match.root.op in _ADDING and match.root.result.type.dtype.is_float
+        adds_floats = match.root.op not in EXTREMES and match.root.result.type.dtype.is_float
         return REASSOCIATES if adds_floats else EXACT
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
         return [rewriter.add(root.op, [inner.operand(0)], root.attributes)]
-
-
-def _neutral(root: Node) -> float | int:
-    """Return the identity of the reduction, which is also its result for no elements."""
-    dtype = root.result.type.dtype
-    if root.op is REDUCE_MAX:
-        return dtype.lowest
-    return dtype.highest if root.op is REDUCE_MIN else _ADDING[root.op]

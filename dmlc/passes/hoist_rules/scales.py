@@ -9,8 +9,11 @@ from typing import TypeAlias
 from dmlc.ir import DType, Graph, Operation
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.elementwise import EXP, LOG
-from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_MIN, REDUCE_SUM
-from dmlc.ops.reduce import REDUCE_SUM_SQUARE as SQUARES
+from dmlc.ops.reduce import (
+    EXTREMES,
+    REDUCE_SUM,
+    Reduction,
+)
 from dmlc.passes.lowering_plans.plan import Cheapest, Sizes, Step, Work, corners, duration
 from dmlc.passes.lowering_plans.reduce import chain_steps, reduce_step
 from dmlc.passes.manager import PassContext, Remark
@@ -22,8 +25,8 @@ Steps: TypeAlias = "Callable[[Sizes], Sequence[Work]]"
 
 #: Elementwise operations with a row of their own.
 _KERNELS: dict[Operation, str] = {EXP: "Exp", LOG: "Log"}
-#: What these do to each element before they add.
-_BEFORE: dict[Operation, str] = {REDUCE_L1: "others", REDUCE_L2: "Square", SQUARES: "Square", REDUCE_LOG_SUM_EXP: "Exp"}
+#: Kernels by what reductions do to each element.
+_BEFORE = {"abs": "others", "square": "Square", "exp": "Exp"}
 
 
 class Scales:
@@ -75,8 +78,9 @@ def _span(costs: Sequence[float]) -> str:
 def reduction_steps(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> list[Work]:
     """A reduction, as a node or as a chain of them."""
     home, total = f32 if dtype is f16 else dtype, math.prod(shape)
-    kind = op if op in (REDUCE_MAX, REDUCE_MIN) else REDUCE_SUM
-    inside: list[Work] = [Step(_BEFORE[op], home, total, total)] if op in _BEFORE else []
+    kind = op if op in EXTREMES else REDUCE_SUM
+    before = op.before if isinstance(op, Reduction) else ""
+    inside: list[Work] = [Step(_BEFORE[before], home, total, total)] if before else []
     ways = (reduce_step(kind, home, shape, axes),), tuple(chain_steps(kind, home, shape, axes))
     return [*inside, Cheapest(ways)]
 

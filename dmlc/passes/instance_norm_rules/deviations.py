@@ -13,7 +13,7 @@ from dmlc.ops.binary import DIV, MUL, POW
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.elementwise import SQRT
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
-from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes, reduction_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, both_ways, broadcasts, root_of, scalar_of, square_of
 from dmlc.passes.reduce_rules.fit import reduce_to
@@ -230,7 +230,7 @@ class ScaledStatistic(_StatisticRule):
         elif found.count is not None and _is_one(of_sum * found.count, dtype):
             op, factor = REDUCE_MEAN, 1.0
         else:
-            op = found.reduction.op
+            op = reduction_of(found.reduction)
         made = 1 + (not _is_one(factor, dtype))
         return (op, factor) if made < len(found.nodes) else None
 

@@ -15,11 +15,10 @@ from dmlc.ops.choose import WHERE
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.move import SPLIT, SplitAttributes
 from dmlc.ops.reduce import ReduceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, TOP_K, TopKAttributes
 from dmlc.passes.lowering_plans import blocks
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.lowering_plans.search import (
-    EXTREME,
     arg_of,
     arg_view,
     cast_steps,
@@ -180,7 +179,7 @@ class InnerFirst(Plan):
 
     def _reduces(self, node: Node, view: View, home: DType) -> bool:
         """Return whether the selected values are found by a reduction, not by gathering."""
-        return len(view.groups) > 2 or self.facts.has(EXTREME[node.op], home)
+        return len(view.groups) > 2 or self.facts.has(EXTREME_OF[node.op], home)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
@@ -212,7 +211,7 @@ class InnerFirst(Plan):
         if reduces:
             best = x
             for i in reversed(inner):
-                best = make(EXTREME[node.op], best, attributes=ReduceAttributes(axes=(i,), keepdims=False))
+                best = make(EXTREME_OF[node.op], best, attributes=ReduceAttributes(axes=(i,), keepdims=False))
         else:
             best = make(GATHER_ELEMENTS, x, inside, attributes=IndexAttributes(axis=inner[0]))
         block = search(make, node, best, [outer])

@@ -16,10 +16,9 @@ from dmlc.ops.binary import ADD
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, IndexAttributes
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.reduce import ReduceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF
 from dmlc.passes.lowering_plans.plan import Cheapest, Maker, Plan, Sizes, Step, Work
 from dmlc.passes.lowering_plans.search import (
-    EXTREME,
     arg_of,
     arg_view,
     cast_steps,
@@ -107,7 +106,7 @@ class BlockedArg(Plan):
         return may_be_empty(self.facts, graph, blocks.view.sizes)
 
     def home(self, node: Node) -> DType | None:
-        return home_of(self.facts, node.operand(0).type.dtype, node.op, EXTREME[node.op])
+        return home_of(self.facts, node.operand(0).type.dtype, node.op, EXTREME_OF[node.op])
 
     def blocks_of(self, node: Node) -> Blocks:
         blocks = self.divide(arg_view(node))
@@ -136,7 +135,7 @@ class BlockedArg(Plan):
         blocks, home = self.blocks_of(node), self.home(node)
         assert home is not None
         x = make.reshape(make.cast(node.operand(0), home), blocks.view.sizes)
-        best = extreme_of_blocks(make, EXTREME[node.op], x, blocks)
+        best = extreme_of_blocks(make, EXTREME_OF[node.op], x, blocks)
         block = search(make, node, best, blocks.outer, keep=len(blocks.inner) > 1)
         axes: tuple[int, ...]
         if blocks.in_rows:

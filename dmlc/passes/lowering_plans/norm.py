@@ -6,17 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import MUL
 from dmlc.ops.elementwise import ABS, LOG, SQRT
-from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM, REDUCE_SUM, REDUCE_SUM_SQUARE
+from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM, REDUCE_SUM, REDUCE_SUM_SQUARE, reduction_of
 from dmlc.passes.lowering_plans.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.lowering_plans.reduce import axes_of, chain_steps, home_of, reduce_view, why_not_in_parts
 from dmlc.passes.lowering_plans.view import after
 from dmlc.passes.manager import REASSOCIATES
 
 ROOTS = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCE_LOG_SUM)
-_AFTER: dict[Operation, Operation] = {REDUCE_L2: SQRT, REDUCE_LOG_SUM: LOG}
+_AFTER = {"sqrt": SQRT, "log": LOG}
 #: Elements this many bytes apart evict each other from the cache.
 _PAGE = 4096
 
@@ -51,18 +51,19 @@ class NormInParts(Plan):
         shape, home = sizes.of(node.operand(0)), home_of(node)
         total = math.prod(shape)
         small = total // max(math.prod([shape[a] for a in axes_of(node)]), 1)
-        before = [] if node.op is REDUCE_LOG_SUM else [Step("Square", home, total, total)]
+        op = reduction_of(node)
+        before = [Step("Square", home, total, total)] if op.before else []
         sums = chain_steps(REDUCE_SUM, home, shape, axes_of(node))
-        return [*before, *sums, *([Step("others", home, small, small)] if node.op in _AFTER else [])]
+        return [*before, *sums, *([Step("others", home, small, small)] if op.after else [])]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x = make.cast(node.operand(0), home_of(node))
-        if node.op is REDUCE_L1:
+        x, op = make.cast(node.operand(0), home_of(node)), reduction_of(node)
+        if op.before == "abs":
             x = make(ABS, x)
-        elif node.op is not REDUCE_LOG_SUM:
+        elif op.before == "square":
             x = make(MUL, x, x)
         out = make(REDUCE_SUM, x, attributes=node.attributes)
-        out = make(_AFTER[node.op], out) if node.op in _AFTER else out
+        out = make(_AFTER[op.after], out) if op.after else out
         return [make.cast(out, node.result.type.dtype)]
 
 

@@ -15,7 +15,7 @@ from dmlc.ir import Dim, DType, Graph, Node, Operation, Shape, Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.reduce import EXTREMES, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.legal_rules.build import groups
 from dmlc.passes.legal_rules.table import KernelSupport
 from dmlc.passes.lowering_plans.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
@@ -24,7 +24,6 @@ from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.reduce_rules.moves import is_unit, ones_between, reshape_ones
 
 ROOTS = (REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN)
-_PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
 #: A row of a sum is added in parts of four times its root, but of no fewer and no more elements than these; their sums
 #: in parts of about so many.
 _ROW, _MOST_ROW, _FEW = 256, 512, 64
@@ -86,7 +85,7 @@ def with_ones(graph: Graph | None, shape: Sequence[Dim], axes: Sequence[int]) ->
 def reduce_step(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> Step:
     """One node over the axes."""
     sizes, kind = _merged(shape, axes)
-    base = "ReduceMax" if op in _PICKING else "ReduceSum"
+    base = "ReduceMax" if op in EXTREMES else "ReduceSum"
     total = math.prod(sizes)
     writes = math.prod([size for size, k in zip(sizes, kind, strict=True) if k == "K"])
     if (kind == "KRK" and sizes[0] == 1) or (kind == "RKR" and sizes[1] == 1):
@@ -195,15 +194,15 @@ class _SplitReduction(Plan):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def class_of(self, node: Node, graph: Graph) -> str:
-        return EXACT if node.op in _PICKING else REASSOCIATES
+        return EXACT if node.op in EXTREMES else REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
         dtype = node.operand(0).type.dtype
         if not axes_of(node):
             return "no axis is reduced"
-        if _is_pool(node) and node.op not in _PICKING:
+        if _is_pool(node) and node.op not in EXTREMES:
             return "an average of everything is rounded as its model says it"
-        if node.op not in _PICKING and not dtype.is_float:
+        if node.op not in EXTREMES and not dtype.is_float:
             return "partial sums of integers may leave their range"
         if self.facts.home(node.op, dtype) is not home_of(node):
             return f"{dtype} takes a detour"
@@ -242,7 +241,7 @@ class _SplitReduction(Plan):
         known = (
             graph is not None and _why_not_moved(graph, node) is None and all(isinstance(shape[i], int) for i in axes)
         )
-        fits = known and kind == "RK" and node.op not in _PICKING and self.facts.has(MATMUL, home)
+        fits = known and kind == "RK" and node.op not in EXTREMES and self.facts.has(MATMUL, home)
         return tuple(product_steps(home, *merged)) if fits else ()
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
@@ -327,7 +326,7 @@ class ReduceInSteps(_SplitReduction):
 
     def divide(self, node: Node, size: int, *, last: bool) -> list[int]:
         """The lengths of the parts, those within before those around them; what is left around is one more."""
-        if last == (node.op in _PICKING):
+        if last == (node.op in EXTREMES):
             return []
         return row_parts(size) if last else _parts(size, _STRIDED_BLOCK, 2 * _STRIDED_BLOCK)
 

@@ -11,14 +11,12 @@ from dmlc.ir import Dim, DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import i64
 from dmlc.ops.binary import ADD, DIV, MUL
 from dmlc.ops.index import IOTA, IotaAttributes
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
-from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
+from dmlc.ops.select import ArgAttributes
 from dmlc.passes.legal_rules.table import VALUE_FLOAT_FIRST, KernelSupport
 from dmlc.passes.lowering_plans.plan import Maker, Step
 from dmlc.passes.lowering_plans.view import CACHED, View, after, spread, view_of
 
 #: The reduction that finds what a search looks for.
-EXTREME: dict[Operation, Operation] = {ARGMAX: REDUCE_MAX, ARGMIN: REDUCE_MIN}
 #: More numbers than this are counted at run time rather than written into the model.
 _MOST_WRITTEN = 4096
 #: So many places that each element lies in a line of memory of its own.

@@ -10,10 +10,10 @@ from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import MUL
 from dmlc.ops.move import SQUEEZE, AxesAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
-from dmlc.ops.reduce import REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes, reduction_of
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX
 from dmlc.passes.manager import EXACT, PassContext
-from dmlc.passes.reduce_rules.kinds import ELEMENTWISE, elementwise_class, order_class
+from dmlc.passes.reduce_rules.kinds import elementwise_class, order_class
 from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 from dmlc.records import dataclass
@@ -96,16 +96,17 @@ class DropEmptyReduction(Rule[Match]):
         return Match(node)
 
     def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
-        return elementwise_class(match.root.op)
+        return elementwise_class(reduction_of(match.root))
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         attributes = root.attributes_as(ReduceAttributes)
         value = root.operand(0)
+        alone = reduction_of(root).alone
         if root.op is REDUCE_SUM_SQUARE:
             value = rewriter.add(MUL, [value, value])
-        elif root.op in ELEMENTWISE and value.type.dtype.kind != "uint":  # an unsigned number is its own magnitude
-            value = rewriter.add(ELEMENTWISE[root.op][0], [value])
+        elif alone is not None and value.type.dtype.kind != "uint":  # an unsigned number is its own magnitude
+            value = rewriter.add(alone, [value])
         if attributes.axes and not attributes.keepdims:
             value = rewriter.add(SQUEEZE, [value], AxesAttributes(axes=attributes.axes))
         return [value]

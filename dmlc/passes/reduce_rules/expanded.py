@@ -11,12 +11,10 @@ from dmlc.ops.binary import MUL
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.move import EXPAND
 from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_MAX,
+    EXTREMES,
+    GOES_ON,
     REDUCE_MEAN,
-    REDUCE_MIN,
     REDUCE_SUM,
-    REDUCE_SUM_SQUARE,
     ReduceAttributes,
 )
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
@@ -25,8 +23,7 @@ from dmlc.passes.reduce_rules.moves import is_unit, reshape_ones
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
-_PICKING = frozenset((REDUCE_MAX, REDUCE_MIN))
-_ADDING = frozenset((REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE))
+_ADDING = frozenset(op for op, total in GOES_ON.items() if total is REDUCE_SUM)
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +86,7 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
         return used_elsewhere(match.consumed[0].result)
 
     def class_of(self, match: _ReducedExpandMatch, graph: Graph, context: PassContext) -> str:
-        if match.root.op in _PICKING:
+        if match.root.op in EXTREMES:
             return EXACT
         if match.root.result.type.dtype.is_float:
             return REASSOCIATES

@@ -1,4 +1,4 @@
-"""Properties of each reduction for the rules: its elementwise part, the reductions it merges with, their class."""
+"""Classes of what the rules do to reductions, and bounds of integers."""
 
 from __future__ import annotations
 
@@ -7,58 +7,22 @@ from math import isfinite
 from dmlc.ir import DType, Graph, Node, Operation, Value, product
 from dmlc.ops.choose import CAST, CLIP, ClipAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.elementwise import ABS, LOG
+from dmlc.ops.elementwise import ABS
 from dmlc.ops.index import IOTA, ONE_HOT, IotaAttributes, OneHotAttributes
 from dmlc.ops.move import EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
-from dmlc.ops.reduce import (
-    REDUCE_L1,
-    REDUCE_L2,
-    REDUCE_LOG_SUM,
-    REDUCE_LOG_SUM_EXP,
-    REDUCE_MAX,
-    REDUCE_MEAN,
-    REDUCE_MIN,
-    REDUCE_PROD,
-    REDUCE_SUM,
-    REDUCE_SUM_SQUARE,
-)
+from dmlc.ops.reduce import EXTREMES, REDUCE_L1, REDUCE_PROD, REDUCE_SUM_SQUARE, Reduction
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.targets import Target
 
-#: (outer, inner) -> the one reduction over the axes of both.
-MERGES: dict[tuple[Operation, Operation], Operation] = {
-    (REDUCE_SUM, REDUCE_SUM): REDUCE_SUM,
-    (REDUCE_SUM, REDUCE_L1): REDUCE_L1,
-    (REDUCE_SUM, REDUCE_SUM_SQUARE): REDUCE_SUM_SQUARE,
-    (REDUCE_LOG_SUM, REDUCE_SUM): REDUCE_LOG_SUM,
-    (REDUCE_MEAN, REDUCE_MEAN): REDUCE_MEAN,
-    (REDUCE_MAX, REDUCE_MAX): REDUCE_MAX,
-    (REDUCE_MIN, REDUCE_MIN): REDUCE_MIN,
-    (REDUCE_PROD, REDUCE_PROD): REDUCE_PROD,
-    (REDUCE_L1, REDUCE_L1): REDUCE_L1,
-    (REDUCE_L2, REDUCE_L2): REDUCE_L2,
-    (REDUCE_LOG_SUM_EXP, REDUCE_LOG_SUM_EXP): REDUCE_LOG_SUM_EXP,
-}
 
-#: What a reduction over no axes, or over axes of size 1, still does to each element: an operation and its class.
-#: sqrt(x * x) is abs(x) but for overflow and underflow of the square; a log kernel may round otherwise than log_sum.
-ELEMENTWISE: dict[Operation, tuple[Operation, str]] = {
-    REDUCE_L1: (ABS, EXACT),
-    REDUCE_L2: (ABS, REASSOCIATES),
-    REDUCE_LOG_SUM: (LOG, REASSOCIATES),
-}
-#: The others do nothing to an element, but sum_square, which squares. log(exp(x)) is x but for overflow.
-_IDENTITY_CLASS = {REDUCE_LOG_SUM_EXP: REASSOCIATES}
+def elementwise_class(op: Reduction) -> str:
+    """The class of replacing the reduction of one element by its elementwise part.
 
-_EXACT_MERGES = frozenset((REDUCE_MAX, REDUCE_MIN))
-
-
-def elementwise_class(op: Operation) -> str:
-    """The class of replacing the reduction of one element by its elementwise part."""
-    if op in ELEMENTWISE:
-        return ELEMENTWISE[op][1]
-    return _IDENTITY_CLASS.get(op, EXACT)
+    sqrt(x * x) is abs(x) and log(exp(x)) is x but for overflow and underflow; a log kernel may round otherwise than
+    log_sum.
+    """
+    return REASSOCIATES if op.after else EXACT
 
 
 def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph, target: Target) -> str:
@@ -70,7 +34,7 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
     """
     x = inner.operand(0)
     dtype = x.type.dtype
-    if outer in _EXACT_MERGES:
+    if outer in EXTREMES:
         return EXACT
     if dtype.is_float:
         return REASSOCIATES
@@ -81,7 +45,7 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
 
 def order_class(node: Node) -> str:
     """The class of reducing the same elements in another order."""
-    if node.op in _EXACT_MERGES or node.op in (ARGMAX, ARGMIN) or not node.operand(0).type.dtype.is_float:
+    if node.op in EXTREMES or node.op in (ARGMAX, ARGMIN) or not node.operand(0).type.dtype.is_float:
         return EXACT
     return REASSOCIATES
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
-from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_MEAN, REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes
+from dmlc.ops.reduce import MERGES, REDUCE_LOG_SUM, REDUCE_MEAN, REDUCE_SUM_SQUARE, REDUCTIONS, ReduceAttributes
 from dmlc.passes.manager import PassContext
 from dmlc.passes.reduce_rules.fit import reduce_to
-from dmlc.passes.reduce_rules.kinds import MERGES, merge_class
+from dmlc.passes.reduce_rules.kinds import merge_class
 from dmlc.passes.reduce_rules.moves import Origin, follow
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
@@ -76,7 +76,7 @@ class MergeNested(Rule[Nested]):
         return [reduce_to(rewriter, op, x, ReduceAttributes(axes=match.axes, keepdims=False), target)]
 
 
-_WHY_NOT = {
+_WHY_NOT: dict[tuple[Operation, Operation], str] = {
     (REDUCE_SUM_SQUARE, REDUCE_SUM_SQUARE): "the squares of sums of squares do not add up to a sum of squares",
     (REDUCE_LOG_SUM, REDUCE_LOG_SUM): "the logarithm of a sum of logarithms is not that of the whole sum",
 }

@@ -8,11 +8,11 @@ from typing import Any
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
-from dmlc.ops.reduce import REDUCE_MEAN, REDUCTIONS, ReduceAttributes
+from dmlc.ops.reduce import MERGES, REDUCE_MEAN, REDUCTIONS, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.manager import PassContext
 from dmlc.passes.reduce_rules.fit import reduce_to
-from dmlc.passes.reduce_rules.kinds import MERGES, order_class
+from dmlc.passes.reduce_rules.kinds import order_class
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 

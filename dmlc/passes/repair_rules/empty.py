@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Operation, Tensor, Value, dim_names
+from dmlc.ir import Dim, DType, Graph, Node, Tensor, Value, dim_names
 from dmlc.ir.dtype import bool_
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
@@ -17,14 +17,9 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, PAD, ConcatAttributes, PadAttributes
 from dmlc.ops.opaque import OPAQUE
 from dmlc.ops.reduce import (
-    REDUCE_LOG_SUM,
-    REDUCE_LOG_SUM_EXP,
-    REDUCE_MAX,
-    REDUCE_MEAN,
-    REDUCE_MIN,
-    REDUCE_PROD,
     REDUCTIONS,
     ReduceAttributes,
+    reduction_of,
 )
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Rewriter
@@ -75,15 +70,6 @@ class NothingToCompute(EmptyRule):
         return [_full(rewriter, v.shape, 0, v.type.dtype) for v in match.root.results]
 
 
-#: What a reduction of no element gives; 0 for those that are not here.
-_IDENTITY: dict[Operation, float] = {
-    REDUCE_PROD: 1,
-    REDUCE_LOG_SUM: -np.inf,
-    REDUCE_LOG_SUM_EXP: -np.inf,
-    REDUCE_MEAN: np.nan,
-}
-
-
 class ReductionOfNothing(EmptyRule):
     """A reduction over an axis of no element becomes its identity.
 
@@ -101,11 +87,8 @@ class ReductionOfNothing(EmptyRule):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, dtype = match.root, match.root.result.type.dtype
-        value: float | int | bool = _IDENTITY.get(root.op, 0)
-        if root.op in (REDUCE_MAX, REDUCE_MIN):
-            value = dtype.lowest if root.op is REDUCE_MAX else dtype.highest
-            value = bool(value) if dtype is bool_ else value
-        return [_full(rewriter, root.result.shape, value, dtype)]
+        value = reduction_of(root).of_nothing(dtype)
+        return [_full(rewriter, root.result.shape, bool(value) if dtype is bool_ else value, dtype)]
 
 
 class ProductOfNothing(EmptyRule):

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import i32
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
+from dmlc.ops.reduce import ReduceAttributes, reduction_of
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
-
-_NAMES = {REDUCE_MAX: "ReduceMax", REDUCE_MIN: "ReduceMin"}
 
 
 class NarrowExtreme(RepairRule[Match]):
@@ -23,7 +21,7 @@ class NarrowExtreme(RepairRule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        return Match(node) if self.support.has_type(failure, _NAMES[node.op], "T", dtype_of(node)) else None
+        return Match(node) if self.support.has_type(failure, reduction_of(node).onnx, "T", dtype_of(node)) else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         x = match.root.operand(0)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, IndexAttributes
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
+from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, ArgAttributes
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import made_by
 from dmlc.passes.reduce_rules.moves import reshape_ones
@@ -15,8 +15,6 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.passes.selection_rules.goal import Goal
 from dmlc.passes.selection_rules.views import name_of, through_index_cast
 from dmlc.records import dataclass
-
-_EXTREME = {ARGMAX: REDUCE_MAX, ARGMIN: REDUCE_MIN}
 
 
 @dataclass(slots=True, eq=False)
@@ -63,12 +61,12 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
             miss = used_elsewhere(node.result)
             if miss is not None:
                 return miss
-        return self.goal.why_no_extreme(_EXTREME[search.op], x.type.dtype)
+        return self.goal.why_no_extreme(EXTREME_OF[search.op], x.type.dtype)
 
     def build(self, match: _GatheredArgMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, search = match.root, match.search
         assert search is not None
         a = search.attributes_as(ArgAttributes)
         record = ReduceAttributes(axes=a.axes, keepdims=a.keepdims)
-        found = rewriter.add(_EXTREME[search.op], [search.operand(0)], record)
+        found = rewriter.add(EXTREME_OF[search.op], [search.operand(0)], record)
         return [reshape_ones(rewriter, found, root.result.shape)]

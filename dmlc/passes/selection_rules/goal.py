@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import f16, f32, i64, u32, u64
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
+from dmlc.ops.reduce import Reduction
 from dmlc.passes.manager import PassContext
 from dmlc.passes.rewrite import Miss
 from dmlc.records import dataclass
@@ -64,10 +64,8 @@ class Goal:
             return None
         if dtype in (i64, u32, u64):
             return Miss("ReduceMax and ReduceMin of {0} need detours: kernels compare large ones wrongly", (dtype,))
-        support, op_type = ProviderSupport(self.target, self.opset), _EXTREMES[op]
+        assert isinstance(op, Reduction)
+        support, op_type = ProviderSupport(self.target, self.opset), op.onnx
         if support.exists and not support.computes(op_type, dtype):
             return Miss("{0} has no {1} of {2} at opset {3}", (self.target.name, op_type, dtype, self.opset))
         return None
-
-
-_EXTREMES = {REDUCE_MAX: "ReduceMax", REDUCE_MIN: "ReduceMin"}

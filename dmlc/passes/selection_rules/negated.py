@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import DIV, MUL, SUB
 from dmlc.ops.elementwise import NEG
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
+from dmlc.ops.reduce import DUALS, REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -20,8 +20,6 @@ from dmlc.passes.selection_rules.views import (
     why_order_may_not_turn,
 )
 from dmlc.records import dataclass
-
-_OTHER_EXTREME = {REDUCE_MAX: REDUCE_MIN, REDUCE_MIN: REDUCE_MAX}
 
 
 @dataclass(slots=True, eq=False)
@@ -115,4 +113,4 @@ class NegatedExtremeOfNegation(Rule[Negated]):
 
     def build(self, match: Negated, rewriter: Rewriter) -> Sequence[Value]:
         extreme = match.consumed[0]
-        return [rewriter.add(_OTHER_EXTREME[extreme.op], [match.x], extreme.attributes)]
+        return [rewriter.add(DUALS[extreme.op], [match.x], extreme.attributes)]

@@ -6,29 +6,16 @@ from dmlc.codegen.dxdispatch.builder import DispatchBuilder
 from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
 from dmlc.codegen.dxdispatch.lowerings.elementwise import absolute, finite
 from dmlc.codegen.dxdispatch.view import BufferView, Sizes
-from dmlc.ir import Operation
 from dmlc.ops import reduce, scan
 
-_FUNCTIONS: dict[Operation, str] = {
-    reduce.REDUCE_SUM: "SUM",
-    reduce.REDUCE_MEAN: "AVERAGE",
-    reduce.REDUCE_MAX: "MAX",
-    reduce.REDUCE_MIN: "MIN",
-    reduce.REDUCE_PROD: "MULTIPLY",
-    reduce.REDUCE_L1: "L1",
-    reduce.REDUCE_L2: "L2",
-    reduce.REDUCE_SUM_SQUARE: "SUM_SQUARE",
-    reduce.REDUCE_LOG_SUM: "LOG_SUM",
-    reduce.REDUCE_LOG_SUM_EXP: "LOG_SUM_EXP",
-}
 #: Which are there for 8 and 16 bits as well.
 _ANY_WIDTH = ("MAX", "MIN")
 
 
-@lowers(*_FUNCTIONS)
+@lowers(*reduce.REDUCTIONS)
 def _reduce(c: DispatchCall) -> BufferView:
     build, x, axes = c.build, c.view(), c.attributes.axes
-    function = _FUNCTIONS[c.node.op]
+    function = reduce.reduction_of(c.node).directml
     if not axes:
         out = _elementwise_part(build, function, x)
     elif function == "AVERAGE" and x.dtype.is_integer:

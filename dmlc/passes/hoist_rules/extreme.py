@@ -14,6 +14,7 @@ from dmlc.ops.elementwise import NEG, UNARY
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.reduce import (
     DUALS,
+    EXTREMES,
     REDUCTIONS,
     ReduceAttributes,
 )
@@ -49,7 +50,7 @@ class RisingAfterExtreme(Rule[Split]):
     """
 
     name = "rising-after-extreme"
-    roots = (REDUCE_MAX, REDUCE_MIN)
+    roots = EXTREMES
 
     def __init__(self, goal: Goal, scales: Scales) -> None:
         self.goal = goal

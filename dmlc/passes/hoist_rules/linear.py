@@ -34,7 +34,7 @@ from dmlc.passes.rewrite import Miss, Rewriter, Rule
 from dmlc.passes.selection_rules.views import name_of
 
 _Numbers = np.ndarray[Any, Any]
-_TOTALS = frozenset(op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after != "log")
+_TOTALS = tuple([op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after != "log"])
 
 
 class ScaleAfterSum(Rule[Split]):
@@ -47,7 +47,7 @@ class ScaleAfterSum(Rule[Split]):
     """
 
     name = "scale-after-sum"
-    roots = (REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE)
+    roots = (*_TOTALS, REDUCE_MEAN)
 
     def __init__(self, scales: Scales) -> None:
         self.scales = scales

@@ -8,7 +8,6 @@ from dmlc.ir import Graph, Node, Value
 from dmlc.ops.move import PAD, PadAttributes
 from dmlc.ops.reduce import (
     EXTREMES,
-    REDUCE_MEAN,
     REDUCTIONS,
     ReduceAttributes,
     reduction_of,
@@ -25,7 +24,7 @@ class ReductionOfPad(Rule[Match]):
     """
 
     name = "reduction-of-pad"
-    roots = tuple([op for op in REDUCTIONS if op is not REDUCE_MEAN])  # a pad changes the count of a mean
+    roots = tuple([op for op in REDUCTIONS if op.neutral is not None])  # a pad changes the count of a mean
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand(0).producer

@@ -23,7 +23,7 @@ from dmlc.passes.reduce_rules.moves import is_unit, reshape_ones
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
-_ADDING = frozenset(op for op, total in GOES_ON.items() if total is REDUCE_SUM)
+_ADDING = tuple([op for op, total in GOES_ON.items() if total is REDUCE_SUM])
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
     """
 
     name = "reduction-of-expand"
-    roots = (REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN)
+    roots = (*_ADDING, REDUCE_MEAN, *EXTREMES)
     fed_by = (EXPAND,)
 
     def match(self, node: Node, graph: Graph) -> _ReducedExpandMatch | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ir.dtype import i32
-from dmlc.ops.reduce import ReduceAttributes, reduction_of
+from dmlc.ops.reduce import EXTREMES, ReduceAttributes, reduction_of
 from dmlc.passes.legal_rules.build import Maker, dtype_of
 from dmlc.passes.repair_rules.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
@@ -16,7 +16,7 @@ class NarrowExtreme(RepairRule[Match]):
     """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
 
     name = "narrow-extreme"
-    roots = (REDUCE_MAX, REDUCE_MIN)
+    roots = EXTREMES
     repairs = ("reduce-bytes-18",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:

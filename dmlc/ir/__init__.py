@@ -37,7 +37,7 @@ from dmlc.ir.operation import (
     Reference,
 )
 from dmlc.ir.tensor import StoredTensor, Tensor
-from dmlc.ir.types import ForeignType, TensorType
+from dmlc.ir.types import ForeignType, TensorType, is_absent
 
 __all__ = [
     "DTYPES",
@@ -75,6 +75,7 @@ __all__ = [
     "dim_names",
     "evaluate",
     "floordiv",
+    "is_absent",
     "product",
     "substitute",
     "symbol",

@@ -54,3 +54,8 @@ class ForeignType(TensorType):
 
     def __str__(self) -> str:
         return "foreign" if self.proto else "unknown"
+
+
+def is_absent(type: TensorType) -> bool:
+    """Return whether nothing is known of a value: so are the optional results that an opaque node does not have."""
+    return isinstance(type, ForeignType) and not type.proto

@@ -97,6 +97,15 @@ def graphs_of(node: NodeProto) -> list[GraphProto]:
     return out
 
 
+def values_read_by(node: NodeProto) -> Iterator[str]:
+    """Yield the name of a value for each time that a node, or a graph inside it, reads it."""
+    yield from filter(None, node.input)
+    for graph in graphs_of(node):
+        for inner in graph.node:
+            yield from values_read_by(inner)
+        yield from (info.name for info in graph.output)
+
+
 def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     """The nodes, and those of the graphs inside them."""
     waiting = [iter(nodes)]

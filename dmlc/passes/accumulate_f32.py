@@ -1,4 +1,4 @@
-"""``accumulate-f32``: written-out squares and variances of f16 are computed in f32, where that is asked for."""
+"""``accumulate-f32``: norms, and written-out squares and variances, of f16 are computed in f32 where asked for."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from dmlc.ir import DType, Graph, Node, Tensor, Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
-from dmlc.passes.accumulate_rules import find_regions
+from dmlc.passes.accumulate_rules import find_norms, find_regions, wide_attributes
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import merge_spans, node_name
 from dmlc.records import dataclass
 
+#: Constants of up to so many elements are stored in f32; a larger one is cast where it is used.
+_SMALL = 65536
+
 
 @dataclass(frozen=True)
 class AccumulateF32(Pass):
-    """Compute written-out reductions of f16 in f32: cast once on the way in, once on the way out.
+    """Compute written-out reductions and normalizations of f16 in f32: cast once on the way in, once on the way out.
 
     The region is the product before a sum or a mean, the reduction, and the steps that make its result smaller again (a
     division, an epsilon, a root). ``reassociates``: rounding differs, and a value that overflowed may no longer
@@ -26,13 +29,17 @@ class AccumulateF32(Pass):
     """
 
     name: ClassVar[str] = "accumulate-f32"
-    summary: ClassVar[str] = "Compute written-out squares, products and variances of f16 in f32."
+    summary: ClassVar[str] = "Compute normalizations, and written-out squares, products and variances, of f16 in f32."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        regions = find_regions(graph)
-        if not regions:
+        regions, norms = find_regions(graph), find_norms(graph)
+        if not regions and not norms:
             return False
+        for node in norms:
+            name = node_name(node)
+            text = f"{getattr(node.attributes, 'op_type', node.op.name)} of f16 in f32"
+            context.record(self.name, self.rewrite_class, text, merge_spans([node]), (name,), (name,))
         chosen = {node for region in regions for node in region.nodes}
         order = [node for node in graph if node in chosen]
         for region in regions:
@@ -40,7 +47,8 @@ class AccumulateF32(Pass):
             text = f"{', '.join(dict.fromkeys(node.op.name for node in nodes))} of f16 in f32"
             names = tuple([node_name(node) for node in nodes])
             context.record(self.name, self.rewrite_class, text, merge_spans(nodes), names, names)
-        _Widener(graph, chosen).run(order)
+        chosen.update(norms)
+        _Widener(graph, chosen).run([node for node in graph if node in chosen] if norms else order)
         return True
 
 
@@ -56,17 +64,25 @@ class _Widener:
         for node in order:
             operands = [None if v is None else self._widened(v, node) for v in node.operands]
             rules = (*node.rules, AccumulateF32.name)
-            made = self.graph.add(node.op, operands, node.attributes, spans=node.spans, rules=rules, before=node)
+            made = self.graph.add(node.op, operands, wide_attributes(node), spans=node.spans, rules=rules, before=node)
             made.name = node.name
-            old = node.result
-            self.wide[old] = made.result
-            outside = [use for use in old.uses if use[0] not in self.chosen]
-            if outside:
-                back = self._cast(made.result, f16, node)
-                back.name = old.name
-                for user, index in outside:
-                    self.graph.set_operand(user, index, back)
+            for old, new in zip(node.results, made.results, strict=True):
+                self._replace(old, new, node)
         self.graph.erase_dead(reversed(order))
+
+    def _replace(self, old: Value, new: Value, node: Node) -> None:
+        """Cast back what others need of a result."""
+        if old.type.dtype is not f16:
+            self.graph.replace_all_uses(old, new)
+            new.name = old.name
+            return
+        self.wide[old] = new
+        outside = [use for use in old.uses if use[0] not in self.chosen]
+        if outside:
+            back = self._cast(new, f16, node)
+            back.name = old.name
+            for user, index in outside:
+                self.graph.set_operand(user, index, back)
 
     def _widened(self, value: Value, before: Node) -> Value:
         if value.type.dtype is not f16:
@@ -74,7 +90,7 @@ class _Widener:
         found = self.wide.get(value)
         if found is None:
             data = constant_of(value)
-            if data is not None and data.size == 1:
+            if data is not None and data.size <= _SMALL:
                 record = ConstantAttributes(value=Tensor(data.array.astype(np.float32)))
                 found = self.graph.add(CONSTANT, (), record, before=before).result
             else:

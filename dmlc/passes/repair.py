@@ -9,6 +9,7 @@ from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_rules import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.repair_rules.attention import FullAttentionBias
 from dmlc.passes.repair_rules.casts import TruthByComparison
 from dmlc.passes.repair_rules.clip import BothBounds
 from dmlc.passes.repair_rules.einsum import SpellEllipsis
@@ -24,7 +25,9 @@ from dmlc.passes.repair_rules.foreign import ForeignLogSumExp, ForeignMean, Fore
 from dmlc.passes.repair_rules.gelu import ErfGelu, GeluOperator, TanhGelu
 from dmlc.passes.repair_rules.idle import DropIdleAttribute
 from dmlc.passes.repair_rules.layer_norm import OneLayerNormResult
+from dmlc.passes.repair_rules.letters import MatMulOfLetters
 from dmlc.passes.repair_rules.log_sum_exp import ShiftLogSumExp
+from dmlc.passes.repair_rules.lp_norm import LpNormInParts
 from dmlc.passes.repair_rules.merged_batch import LrnOfFourAxes, MatMulOfMergedBatch, TriluOfMergedBatch
 from dmlc.passes.repair_rules.narrow import NarrowExtreme
 from dmlc.passes.repair_rules.pads import SliceNegativePads
@@ -58,6 +61,9 @@ RULES: Sequence[type[Any]] = (
     BothBounds,
     PowerByProducts,
     MatMulOfMergedBatch,
+    MatMulOfLetters,
+    FullAttentionBias,
+    LpNormInParts,
     TriluOfMergedBatch,
     LrnOfFourAxes,
     PlainSkipNorm,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from dmlc.diagnostics import Code, Diagnostic
-from dmlc.diagnostics.catalogue.advice import ON_CPU, OTHER_NUMBERS, UNKNOWN_NODE
+from dmlc.diagnostics.catalogue.advice import ON_CPU, OTHER_NUMBERS, UNKNOWN_NODE, WEAKNESS
 from dmlc.diagnostics.catalogue.targets import SESSION_FAILS, WRONG_NUMBERS
 from dmlc.placement.report import Placement
 
@@ -13,6 +14,7 @@ _CODES: dict[str, tuple[Code, str]] = {
     "fails": (SESSION_FAILS, "{op} {name} makes session creation fail: {limit}"),
     "wrong": (WRONG_NUMBERS, "{op} {name} gives wrong numbers: {limit}"),
     "imprecise": (OTHER_NUMBERS, "{op} {name} may give other numbers: {limit}"),
+    "advice": (WEAKNESS, "{op} {name} may do badly: {limit}"),
     "cpu": (ON_CPU, "{op} {name} lands on the CPU: {limit}"),
     "unknown": (UNKNOWN_NODE, "where {op} {name} runs is not known: {limit}"),
 }
@@ -20,10 +22,22 @@ _CODES: dict[str, tuple[Code, str]] = {
 PLACEMENT_CODES = frozenset(code for code, _ in _CODES.values())
 
 
+def code_of(effect: str) -> Code:
+    """Return the code of findings with that effect."""
+    return _CODES[effect][0]
+
+
 def diagnose(report: Placement) -> Iterator[tuple[str, Diagnostic]]:
-    """Yield (node, diagnostic) for each finding."""
+    """Yield (node, diagnostic) for each finding; nodes with the same advice share one diagnostic."""
+    shared = Counter((f.limit, f.repair) for _, f in report.findings if f.effect == "advice")
     for node, finding in report.findings:
         code, text = _CODES[finding.effect]
-        message = text.format(op=node.op, name=node.name, limit=finding.limit)
+        name = node.name
+        if finding.effect == "advice":
+            others = shared.pop((finding.limit, finding.repair), 0) - 1
+            if others < 0:
+                continue
+            name += f" and {others} like it" if others else ""
+        message = text.format(op=node.op, name=name, limit=finding.limit)
         notes = (f"source: {finding.source}",)
         yield node.name, Diagnostic(code, message, help=finding.repair, notes=notes)

@@ -8,13 +8,14 @@ from dataclasses import field
 import numpy as np
 from onnx import NodeProto
 
-from dmlc.ir import Shape, product
 from dmlc.onnx_schema.functions import graphs_of
-from dmlc.placement.values import KnownType, ValueScope, attribute, names_of, parameters, told_names
+from dmlc.placement.faults import data_operands, holds
+from dmlc.placement.typed_node import TypedNode
+from dmlc.placement.values import KnownType, ValueScope, names_of, parameters, told_names
 from dmlc.records import dataclass
 from dmlc.targets import Target
 from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal
-from dmlc.targets.provider import COVERED_DOMAINS, Failure, Kernel, Provider, ProviderRow
+from dmlc.targets.provider import COVERED_DOMAINS, Kernel, Provider, ProviderRow
 
 PROVIDER, CPU, FOLDED, UNKNOWN = "provider", "cpu", "folded", "unknown"
 #: Constants up to this size do not hold a node back from the CPU (onnxruntime, GetCpuPreferredNodes).
@@ -39,7 +40,7 @@ BY_VERSION = frozenset(
 class Finding:
     """Something to know before shipping.
 
-    ``effect`` is fails, wrong, cpu or unknown; ``operator`` is whose limit it is.
+    ``effect`` is fails, wrong, imprecise, advice, cpu or unknown; ``operator`` is whose limit it is.
     """
 
     effect: str
@@ -68,47 +69,6 @@ class Looked:
     is_of_kind: bool = False
 
 
-def is_split_gate(node: NodeProto, scope: ValueScope) -> bool:
-    """True if a Mul multiplies a result of a Split by the Sigmoid of a result of the same Split."""
-    if node.op_type != "Mul" or len(node.input) != 2:
-        return False
-    for x, gate in (node.input, node.input[::-1]):
-        sigmoid, split = scope.made_by.get(gate), scope.made_by.get(x)
-        if sigmoid is not None and sigmoid.op_type == "Sigmoid" and split is not None and split.op_type == "Split":
-            return scope.made_by.get(sigmoid.input[0]) is split
-    return False
-
-
-@dataclass(slots=True)
-class _TypedNode:
-    """A node and the types of its operands and results."""
-
-    proto: NodeProto
-    domain: str
-    opset: int
-    operands: list[KnownType]
-    results: list[KnownType]
-    scope: ValueScope
-
-    @property
-    def op(self) -> str:
-        return str(self.proto.op_type)
-
-    @property
-    def label(self) -> str:
-        return f"{self.domain}.{self.op}" if self.domain else self.op
-
-    @property
-    def is_gate(self) -> bool:
-        """True if it multiplies a result of a Split by the Sigmoid of a result of the same Split."""
-        return is_split_gate(self.proto, self.scope)
-
-    @property
-    def values(self) -> list[KnownType]:
-        given = [v for v, name in zip(self.operands, self.proto.input, strict=True) if name]
-        return given + [v for v, name in zip(self.results, self.proto.output, strict=True) if name]
-
-
 def look_up(
     proto: NodeProto, scope: ValueScope, table: Provider, target: Target, level: str, opsets: Mapping[str, int]
 ) -> Looked:
@@ -116,7 +76,7 @@ def look_up(
     domain = "" if proto.domain == "ai.onnx" else proto.domain
     opset = opsets.get(domain, 0)
     types = [[scope.of(name) for name in names] for names in (proto.input, proto.output)]
-    node = _TypedNode(proto, domain, opset, types[0], types[1], scope)
+    node = TypedNode(proto, domain, opset, types[0], types[1], scope)
     if _is_folded(node):
         scope.constant.update(proto.output)
         return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
@@ -135,12 +95,12 @@ def look_up(
     return _on_provider(node, row, kernel, table, target, level)
 
 
-def _cite(table: Provider, node: _TypedNode) -> str:
+def _cite(table: Provider, node: TypedNode) -> str:
     """The row that an answer comes from."""
     return f"{table.cite}, row {node.label} ({table.date})"
 
 
-def _is_folded(node: _TypedNode) -> bool:
+def _is_folded(node: TypedNode) -> bool:
     """Return whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
     if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
         return False
@@ -150,7 +110,7 @@ def _is_folded(node: _TypedNode) -> bool:
     return bool(names) and node.scope.constant.issuperset(names)
 
 
-def _prefers_cpu(node: _TypedNode) -> bool:
+def _prefers_cpu(node: TypedNode) -> bool:
     scope = node.scope
     names = [name for name in node.proto.input if name]
     if not any(name in scope.on_cpu for name in names) or any(v.dtype == "f16" for v in node.values):
@@ -170,7 +130,7 @@ def _is_small(name: str, scope: ValueScope) -> bool:
 # --- no kernel
 
 
-def _without_row(node: _TypedNode, table: Provider, target: Target) -> Looked:
+def _without_row(node: TypedNode, table: Provider, target: Target) -> Looked:
     known = node.domain in COVERED_DOMAINS and (node.domain != "" or parameters("", node.op, max(node.opset, 1)))
     if not known:
         limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
@@ -184,11 +144,11 @@ def _without_row(node: _TypedNode, table: Provider, target: Target) -> Looked:
     )
 
 
-def _on_cpu(node: _TypedNode, why: str, source: str, repair: str) -> Looked:
+def _on_cpu(node: TypedNode, why: str, source: str, repair: str) -> Looked:
     return Looked(CPU, why, source, findings=[Finding("cpu", node.label, why, source, repair)])
 
 
-def _no_kernel(node: _TypedNode, row: ProviderRow, table: Provider, target: Target) -> Looked:
+def _no_kernel(node: TypedNode, row: ProviderRow, table: Provider, target: Target) -> Looked:
     first, last = table.known_opsets
     if node.domain == "" and not first <= node.opset <= last:
         why = f"the tables cover opsets {first} to {last}, not {node.opset}"
@@ -210,12 +170,12 @@ def _no_kernel(node: _TypedNode, row: ProviderRow, table: Provider, target: Targ
 
 
 def _on_provider(
-    node: _TypedNode, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str
+    node: TypedNode, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str
 ) -> Looked:
     letters = _letters(node, row)
     cause = _types_refused(node, row, kernel, letters, target)
     failures = [
-        f for f in table.failures_of(node.op, target.release, node.domain) if _holds(f, node, row, kernel, letters)
+        f for f in table.failures_of(node.op, target.release, node.domain) if holds(f, node, row, kernel, letters)
     ]
     if cause is not None:
         known = next((f for f in failures if f.effect == "cpu"), None)
@@ -240,7 +200,7 @@ def _on_provider(
     return out
 
 
-def _letters(node: _TypedNode, row: ProviderRow) -> list[tuple[str, KnownType]]:
+def _letters(node: TypedNode, row: ProviderRow) -> list[tuple[str, KnownType]]:
     """(type parameter or type, value) of every operand and result that is there."""
     found = parameters("", node.op, node.opset) if node.domain == "" and node.op in BY_VERSION else None
     inputs, outputs, _ = found or (row.inputs, row.outputs, False)
@@ -256,7 +216,7 @@ def _letters(node: _TypedNode, row: ProviderRow) -> list[tuple[str, KnownType]]:
 
 
 def _types_refused(
-    node: _TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]], target: Target
+    node: TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]], target: Target
 ) -> tuple[str, str] | None:
     unknown = False
     told = {letter for letter, value in letters if value.dtype is not None}
@@ -275,14 +235,14 @@ def _types_refused(
     return None
 
 
-def _other_type(node: _TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
+def _other_type(node: TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
     nearest = _nearest(node, kernel, letters)
     if nearest == "f32" and any(value.dtype == "f64" for _, value in letters):
         return "--f64 f32 computes it in f32"
     return f"cast to {nearest}"
 
 
-def _nearest(node: _TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
+def _nearest(node: TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
     for letter, value in letters:
         types = kernel.types.get(letter)
         if types is not None and value.dtype is not None and value.dtype not in types:
@@ -292,101 +252,7 @@ def _nearest(node: _TypedNode, kernel: Kernel, letters: list[tuple[str, KnownTyp
     return "a type that it takes"
 
 
-def _holds(
-    failure: Failure, node: _TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]]
-) -> bool:
-    """Return whether all conditions of the failure hold."""
-    if failure.since and kernel.since not in failure.since:
-        return False
-    if failure.types is not None:
-        seen: dict[str, set[str | None]] = {}
-        for letter, value in letters:
-            seen.setdefault(letter, set()).add(value.dtype)
-        if not all(seen.get(letter, set()) & types for letter, types in failure.types.items()):
-            return False
-    if failure.ranks_over is not None and not any((v.rank or 0) > failure.ranks_over for v in node.values):
-        return False
-    if failure.empty and (
-        not any(v.empty for v in _data(node, row, kernel)) or not any(v.static and not v.empty for v in node.results)
-    ):
-        return False
-    if failure.results_over is not None and sum(bool(n) for n in node.proto.output) <= failure.results_over:
-        return False
-    if failure.missing and all(index < len(node.proto.input) and node.proto.input[index] for index in failure.missing):
-        return False
-    if failure.operands_over is not None and len(node.proto.input) <= failure.operands_over:
-        return False
-    return _shapes_hold(failure, node, letters) and _attributes_hold(failure, node)
-
-
-def _shapes_hold(failure: Failure, node: _TypedNode, letters: list[tuple[str, KnownType]]) -> bool:
-    """Return whether the operands and results exist and have the types and shapes that the failure names."""
-    inputs, outputs = ([i for i, name in enumerate(names) if name] for names in (node.proto.input, node.proto.output))
-    if failure.given and failure.given.isdisjoint(inputs):
-        return False
-    if failure.results_given and failure.results_given.isdisjoint(outputs):
-        return False
-    if failure.mixed and len({v.dtype for letter, v in letters if letter in failure.mixed and v.dtype}) < 2:
-        return False
-    if failure.shapes_differ:
-        a, b = (node.operands[i].shape for i in failure.shapes_differ)
-        if a is None or b is None or not _broadcasts(a, b):
-            return False
-    if failure.ranks_under is not None and not (0 < (node.operands[0].rank or 0) < failure.ranks_under):
-        return False
-    if failure.resized_over is not None:
-        x, y = node.operands[0].shape, node.results[0].shape
-        if x is None or y is None or sum(a != 1 or b != 1 for a, b in zip(x, y, strict=False)) <= failure.resized_over:
-            return False
-    if failure.constant_scalar is not None:
-        index = failure.constant_scalar
-        known = node.operands[index]
-        if node.proto.input[index] not in node.scope.constant or known.shape is None or product(known.shape) != 1:
-            return False
-    return not failure.gates or node.is_gate
-
-
-def _broadcasts(a: Shape, b: Shape) -> bool:
-    """Return whether two compatible shapes differ. Open sizes of which neither is 1 are taken as equal."""
-    return len(a) != len(b) or any(m != n and (m == 1 or n == 1) for m, n in zip(a, b, strict=True))
-
-
-def _data(node: _TypedNode, row: ProviderRow, kernel: Kernel) -> list[KnownType]:
-    """The operands that a DirectML operator reads: not axes, shapes and the like, which the provider reads on the CPU,
-    constant or fed, and not what gives a type only."""
-    named = enumerate(zip(node.proto.input, node.operands, strict=True))
-    return [
-        value
-        for index, (name, value) in named
-        if index not in kernel.constant
-        and index not in row.unread
-        and not (value.empty and name in node.scope.constant)
-    ]
-
-
-def _attributes_hold(failure: Failure, node: _TypedNode) -> bool:
-    if any(attribute(node.proto, name) != value for name, value in (failure.attributes or {}).items()):
-        return False
-    for name, value in (failure.attributes_not or {}).items():
-        if attribute(node.proto, name) in (None, value):
-            return False
-    if any(text not in str(attribute(node.proto, name)) for name, text in (failure.contains or {}).items()):
-        return False
-    if failure.letters_over is not None:
-        letters = {letter for letter in str(attribute(node.proto, "equation")) if letter.isalpha()}
-        if len(letters) <= failure.letters_over:
-            return False
-    if not failure.negative:
-        return True
-    if failure.negative.startswith("i") and failure.negative[1:].isdecimal():
-        index = int(failure.negative[1:])
-        elements = node.scope.elements(node.proto.input[index]) if index < len(node.proto.input) else None
-        return elements is not None and any(isinstance(e, (int, float)) and e < 0 for e in elements.ravel().tolist())
-    numbers = attribute(node.proto, failure.negative)
-    return isinstance(numbers, (list, tuple)) and any(n < 0 for n in numbers)
-
-
-def _against_directml(node: _TypedNode, row: ProviderRow, out: Looked, level: str) -> None:
+def _against_directml(node: TypedNode, row: ProviderRow, out: Looked, level: str) -> None:
     """Ask DirectML's own tables."""
     least = least_feature_level()
     if not row.directml:
@@ -414,14 +280,14 @@ def _against_directml(node: _TypedNode, row: ProviderRow, out: Looked, level: st
     out.level = found.first_level
 
 
-def _slot(node: _TypedNode, slot: str) -> KnownType | None:
+def _slot(node: TypedNode, slot: str) -> KnownType | None:
     values = node.operands if slot[0] == "i" else node.results
     if slot[0] not in "io" or not slot[1:].isdecimal() or int(slot[1:]) > 7:
         return KnownType(slot)
     return values[int(slot[1:])] if int(slot[1:]) < len(values) else None
 
 
-def _why_alone(node: _TypedNode, row: ProviderRow, kernel: Kernel) -> str:
+def _why_alone(node: TypedNode, row: ProviderRow, kernel: Kernel) -> str:
     """Return the reason why the node joins no fused graph; empty if it joins one."""
     if not row.graph or row.host:
         return f"{node.op} has no graph support"
@@ -437,6 +303,6 @@ def _why_alone(node: _TypedNode, row: ProviderRow, kernel: Kernel) -> str:
     open_sizes = names_of(node.values)
     if open_sizes:
         return f"open sizes: {', '.join(told_names(open_sizes) or open_sizes)}"
-    if any(value.empty for value in (*_data(node, row, kernel), *node.results)):
+    if any(value.empty for value in (*data_operands(node, row, kernel), *node.results)):
         return "an empty dimension"
     return ""

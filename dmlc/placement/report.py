@@ -14,8 +14,9 @@ from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
+from dmlc.placement.faults import surroundings
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
-from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, is_split_gate, look_up
+from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
 from dmlc.placement.partition import Partitions
 from dmlc.placement.values import ValueScope, told_names
 from dmlc.records import dataclass
@@ -155,8 +156,6 @@ def _kind(node: NodeProto, scope: ValueScope) -> Any:
 
     Equal facts about values are one object, so they are compared by identity.
     """
-    if is_split_gate(node, scope):
-        return None
     names, attributes = node.input[:], []
     for attribute in node.attribute:
         if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
@@ -176,7 +175,8 @@ def _kind(node: NodeProto, scope: ValueScope) -> Any:
         for name in names
     ]
     results = [id(scope.of(name)) if name else None for name in node.output]
-    return node.op_type, node.domain, tuple(operands), tuple(results), tuple(attributes)
+    around = surroundings(node, scope)
+    return node.op_type, node.domain, tuple(operands), tuple(results), tuple(attributes), around
 
 
 @dataclass(slots=True)
@@ -192,12 +192,13 @@ class _PlacementRun:
 
     def graph(self, graph: GraphProto, facts: GraphFacts, outer: ValueScope | None, path: str) -> None:
         scope = ValueScope.of_graph(facts, outer)
-        scope.made_by = {name: node for node in graph.node for name in node.output if name}
+        scope.connect(graph, outermost=outer is None)
         fused = Partitions(self.partitions, bool(facts.inner))
         for node in graph.node:
             if node.op_type == "Constant" and node.domain in _DOMAINS:
                 scope.constant.update(node.output)
         self.scalars.update(float_scalars(graph))
+        scope.numbers_of = {name: found.number for name, found in self.scalars.items()}
         sites = rewrite_sites(graph, scope.constant, self.scalars, self.table, self.opsets.get("", 0))
         first = len(self.nodes)
         for index, node in enumerate(graph.node):

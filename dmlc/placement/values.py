@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
 
-from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, defs, helper
 
 from dmlc.inference.fact import NOTHING as NO_FACT
 from dmlc.inference.fact import Elements, Fact
 from dmlc.inference.model_facts import GraphFacts
 from dmlc.inference.protos import is_made_up
 from dmlc.ir import Dim, Shape, dim_names, product
+from dmlc.onnx_schema.functions import values_read_by
 from dmlc.records import dataclass
 
 _NAMES = {
@@ -73,7 +74,9 @@ class KnownType:
 class ValueScope:
     """The values that a graph sees: what is known of them, and which are constant or lie on the CPU.
 
-    What is known alike is one object: ``kinds`` holds all that the scopes of one model have.
+    What is known alike is one object: ``kinds`` holds all that the scopes of one model have. ``made_by`` are
+    the nodes of the graph by value. ``users`` and ``outputs`` are recorded of a model's own graph only, where the
+    provider fuses activations; a node whose graphs read a value uses it. ``numbers_of`` are the constants of one float.
     """
 
     facts: Mapping[str, Fact]
@@ -82,6 +85,18 @@ class ValueScope:
     on_cpu: set[str] = field(default_factory=set)
     kinds: dict[tuple[int, Shape | None, bytes], KnownType] = field(default_factory=dict)
     made_by: dict[str, NodeProto] = field(default_factory=dict)
+    users: dict[str, list[NodeProto]] = field(default_factory=dict)
+    outputs: frozenset[str] = frozenset()
+    numbers_of: Mapping[str, float] = field(default_factory=dict)
+
+    def connect(self, graph: GraphProto, *, outermost: bool) -> None:
+        """Record the nodes of the graph by the values that they make; those of the model also by what they read."""
+        for node in graph.node:
+            self.made_by.update(dict.fromkeys(filter(None, node.output), node))
+            for name in values_read_by(node) if outermost else ():
+                self.users.setdefault(name, []).append(node)
+        if outermost:
+            self.outputs = frozenset(info.name for info in graph.output)
 
     @classmethod
     def of_graph(cls, facts: GraphFacts, outer: ValueScope | None = None) -> ValueScope:

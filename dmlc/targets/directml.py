@@ -16,6 +16,10 @@ _FILE, _LEVELS_FILE = "directml_operators", "feature_levels"
 _AS = {"bool": "u8"}
 
 
+#: GEMM takes so many matrices along an axis (DirectML issue 650).
+LARGEST_BATCH = 65535
+
+
 @dataclass(frozen=True, slots=True)
 class TensorRow:
     """Ranks and element types that one tensor of an operator may have."""

@@ -61,7 +61,7 @@ _FAILURE: dict[str, Check] = {
     **dict.fromkeys(("missing", "given", "results_given", "shapes_differ"), list_of(is_count)),
     **dict.fromkeys(("ranks_under", "resized_over", "letters_over", "constant_scalar"), maybe(is_count)),
     "mixed": list_of(is_name),
-    "gates": is_flag,
+    "when": is_name,
 }
 _REWRITE: dict[str, Check] = {
     **dict.fromkeys(("pass", "makes", "source"), is_name),
@@ -70,7 +70,7 @@ _REWRITE: dict[str, Check] = {
     "opsets": is_range,
     "patterns": list_of(is_name),
 }
-_EFFECTS = ("fails", "wrong", "imprecise", "cpu")
+_EFFECTS = ("fails", "wrong", "imprecise", "advice", "cpu")
 #: The domains whose operators the tables cover in full: what is not listed has no kernel.
 COVERED_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "ai.onnx.training"))
 
@@ -147,7 +147,8 @@ class ProviderRow:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something known to go wrong, and when: all that is given must hold. ``effect`` is fails, wrong, imprecise or cpu.
+    """Something known to go wrong, and when: all that is given must hold. ``effect`` is fails, wrong, imprecise,
+    advice (for some data or sizes) or cpu.
 
     The operators are of ``domain``; ``*`` stands for those of every domain.
     ``attributes`` have these values, ``attributes_not`` are given and have others,
@@ -157,7 +158,7 @@ class Failure:
     ``shapes_differ`` are known and not the same; the type parameters in ``mixed`` stand for several types. The first
     operand has fewer axes than ``ranks_under``; more than ``resized_over`` axes have another size than 1 before or
     after; an equation has more than ``letters_over`` letters; operand ``constant_scalar`` is a constant of one element.
-    With ``gates`` the node multiplies a result of a Split by the Sigmoid of a result of the same Split.
+    ``when`` names a further condition, a function of the placement report.
     The releases of onnxruntime from ``first_release`` to ``last_release`` have it, both included; empty: no bound.
     """
 
@@ -187,7 +188,7 @@ class Failure:
     resized_over: int | None = None
     letters_over: int | None = None
     constant_scalar: int | None = None
-    gates: bool = False
+    when: str = ""
     first_release: str = ""
     last_release: str = ""
 
@@ -364,7 +365,7 @@ def _failure(raw: dict[str, Any], file: str) -> Failure:
         resized_over=raw.get("resized_over"),
         letters_over=raw.get("letters_over"),
         constant_scalar=raw.get("constant_scalar"),
-        gates=raw.get("gates", False),
+        when=raw.get("when", ""),
         first_release=raw.get("from", ""),
         last_release=raw.get("until", ""),
     )

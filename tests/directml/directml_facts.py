@@ -128,8 +128,8 @@ def _mixed_batch_norm() -> Fact:
 def _group_attention(**attributes: Any) -> Fact:
     made, data = _given(
         "com.microsoft.GroupQueryAttention",
-        [[1, 2, 8], [1, 2, 8], [1, 2, 8]],
-        [[1, 2, 8], [1, 2, 2, 4], [1, 2, 2, 4]],
+        [[1, 2, 32], [1, 2, 32], [1, 2, 32]],
+        [[1, 2, 32], [1, 2, 2, 16], [1, 2, 2, 16]],
         num_heads=2,
         kv_num_heads=2,
         **attributes,
@@ -138,15 +138,96 @@ def _group_attention(**attributes: Any) -> Fact:
     made.graph.initializer.extend([numpy_helper.from_array(array, name) for name, array in lengths.items()])
     made.graph.node[0].input.extend(["", "", *lengths])
     if attributes.get("do_rotary"):
-        tables = {name: np.ones((2, 2), np.float32) for name in ("cosines", "sines")}
+        tables = {name: np.ones((2, 8), np.float32) for name in ("cosines", "sines")}
         made.graph.initializer.extend([numpy_helper.from_array(array, name) for name, array in tables.items()])
         made.graph.node[0].input.extend(tables)
+    return made, data
+
+
+def _half(fact: Fact) -> Fact:
+    made, data = fact
+    for info in (*made.graph.input, *made.graph.output):
+        info.type.tensor_type.elem_type = TensorProto.FLOAT16
+    return made, {name: array.astype(np.float16) for name, array in data.items()}
+
+
+def _attention(op: str, present: bool = False, past: bool = False, **attributes: Any) -> Fact:
+    """Attention of a batch of 1, length 2, and one head of 4, or QAttention, whose weights are bytes."""
+    quantized = op == "QAttention"
+    heads = [2, 1, 1, 3 if past else 2, 4]
+    made, data = _model(
+        (f"com.microsoft.{op}", {"num_heads": 1, **attributes}),
+        _of(1, 2, 4, dtype="uint8" if quantized else "float32"),
+        [("f32", [1, 2, 4]), *([("f32", heads)] if present else [])],
+        17,
+        weights=np.ones((4, 12), np.uint8 if quantized else np.float32),
+        bias=np.zeros(12, np.float32),
+        **({"x_scale": np.float32(1), "w_scale": np.float32(1)} if quantized else {}),
+    )
+    if past:
+        names = [*made.graph.node[0].input, *[""] * 8]
+        made.graph.node[0].input[:] = [*names[: 8 if quantized else 4], "past"]
+        made.graph.initializer.append(numpy_helper.from_array(np.ones((2, 1, 1, 1, 4), np.float32), "past"))
+    return made, data
+
+
+def _weight_blocks(columns: int) -> Fact:
+    blocks = -(-columns // 16)
+    weights = {"b": np.zeros((2, blocks, 8), np.uint8), "scales": np.ones(2 * blocks, np.float32)}
+    attributes = {"K": columns, "N": 2, "bits": 4, "block_size": 16}
+    return _model(("com.microsoft.MatMulNBits", attributes), _of(1, 3, columns), [("f32", [1, 3, 2])], 17, **weights)
+
+
+def _with_ints(fact: Fact, index: int, name: str, array: np.ndarray) -> Fact:
+    """The model with an operand of integers at a number."""
+    made, data = fact
+    operands = [*made.graph.node[0].input, *[""] * 9]
+    operands[index] = name
+    while not operands[-1]:
+        operands.pop()
+    made.graph.node[0].input[:] = operands
+    made.graph.initializer.append(numpy_helper.from_array(array, name))
+    return made, data
+
+
+def _group_attention_with(index: int, array: np.ndarray, **attributes: Any) -> Fact:
+    return _with_ints(_group_attention(**attributes), index, "extra", array)
+
+
+def _packed_attention() -> Fact:
+    made, data = _group_attention()
+    made.graph.node[0].input[1] = made.graph.node[0].input[2] = ""
+    made.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 96
+    del made.graph.input[1:]
+    return made, _named(np.concatenate([data["x0"]] * 3, axis=-1))
+
+
+def _named(array: np.ndarray) -> dict[str, np.ndarray]:
+    return {"x0": array}
+
+
+def activated(host: str = "MatMul", activation: str = "Sigmoid", *, both: bool = True) -> Fact:
+    """A node whose result goes to an activation; with ``both``, also out of the model."""
+    made, data = _given(host, [[2, 3], [3, 3]] if host == "MatMul" else [[3, 3], [3, 3]], [[2, 3]])
+    shape = [2, 3] if host == "MatMul" else [3, 3]
+    made.graph.node.append(helper.make_node(activation, ["y0"], ["y1"]))
+    del made.graph.output[:]
+    names = ["y0", "y1"] if both else ["y1"]
+    made.graph.output.extend([helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in names])
     return made, data
 
 
 _ROWS = [[2, 3, 4], [2, 3, 4], [4]]
 _HEADS = [[1, 2, 8], [1, 2, 8], [1, 2, 8]]
 _MHA = "com.microsoft.MultiHeadAttention"
+
+
+def _mha_past() -> Fact:
+    """MultiHeadAttention with keys and values of the past."""
+    heads = [1, 2, 2, 4]
+    return _given(_MHA, [*_HEADS, [], [], [], heads, heads], [[1, 2, 8], [1, 2, 4, 4], [1, 2, 4, 4]], num_heads=2)
+
+
 _SKIP, _SKIP_RMS = "com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization"
 
 #: By the row's id.
@@ -215,6 +296,34 @@ FACTS: dict[str, Callable[[], Fact]] = {
     "gqa-window": lambda: _group_attention(local_window_size=1),
     "gqa-softcap": lambda: _group_attention(softcap=2.0),
     "gqa-smooth": lambda: _group_attention(smooth_softmax=1),
+    "attention-past": lambda: _attention("Attention", past=True, present=True),
+    "quantized-attention-past": lambda: _attention("QAttention", past=True, present=True),
+    "attention-present": lambda: _attention("Attention", present=True),
+    "attention-causal": lambda: _attention("Attention", unidirectional=1),
+    "attention-rotary": lambda: _attention("Attention", do_rotary=1),
+    "weight-block": lambda: _weight_blocks(24),
+    "mha-bias-broadcast": lambda: _given(_MHA, [*_HEADS, [], [], [1, 1, 2, 2]], [[1, 2, 8]], num_heads=2),
+    "mha-keys-by-head": lambda: _given(
+        _MHA, [[1, 2, 8], [1, 2, 2, 4], [1, 2, 2, 4], [], [], [1, 2, 2, 2]], [[1, 2, 8]], num_heads=2
+    ),
+    "mha-cache": lambda: _with_ints(_mha_past(), 8, "past", np.array([2], np.int32)),
+    "mha-scores": lambda: _given(_MHA, _HEADS, [[1, 2, 8], [], [], [1, 2, 2, 2]], num_heads=2),
+    "mha-past-mask": lambda: _with_ints(_mha_past(), 4, "mask", np.ones((1, 4), np.int32)),
+    "gqa-operands": lambda: _group_attention_with(10, np.zeros((1, 2, 2, 2), np.float32)),
+    "gqa-packed": _packed_attention,
+    "gqa-causal": lambda: _group_attention(causal=0),
+    "gqa-norms": lambda: _with_ints(
+        _group_attention_with(14, np.ones(16, np.float32)), 15, "other", np.ones(16, np.float32)
+    ),
+    "norm-f16": lambda: _half(_given("LayerNormalization", [[2, 4], [4]], [[2, 4]])),
+    "skip-norm-f16": lambda: _half(_given(_SKIP, _ROWS, [[2, 3, 4]])),
+    "gemm-batch": lambda: _given("MatMul", [[65536, 1, 2], [65536, 2, 1]], [[65536, 1, 1]]),
+    "fused-gemm-batch": lambda: _given("com.microsoft.FusedMatMul", [[65536, 1, 2], [65536, 2, 1]], [[65536, 1, 1]]),
+    "einsum-product": lambda: _given(
+        "Einsum", [[2, 1, 4, 3, 2], [2, 1, 4, 5, 2]], [[2, 1, 4, 3, 5]], equation="hbwpc,hbwqc->hbwpq"
+    ),
+    "lp-epsilon": lambda: _given("LpNormalization", [[2, 3]], [[2, 3]], axis=1),
+    "fused-output": activated,
     "gelu": lambda: _model(("Gelu", {}), _of(2, 4), [("f32", [2, 4])], 20),
     "fast-gelu": lambda: _model(("com.microsoft.FastGelu", {}), _of(2, 4), [("f32", [2, 4])], 17),
 }

@@ -20,6 +20,7 @@ from directml_helpers import (
     run_program,
     sized,
 )
+from directml_near_misses import NEAR_MISSES, near_miss
 from directml_provider import missing_provider
 from onnx_cases import declared, evaluate
 
@@ -92,6 +93,7 @@ def test_a_model_that_the_provider_would_refuse() -> None:
 
 def test_every_row_of_failures_has_a_model() -> None:
     assert set(FACTS) == {row.id for row in ROWS}
+    assert set(NEAR_MISSES) == set(FACTS)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
@@ -102,8 +104,16 @@ def test_the_report_says_the_row_of_its_model(row: provider) -> None:
     report = placement(model, load_target("directml"))
     (found,) = [finding for _, finding in report.findings]
     assert (found.effect, found.source) == (row.effect, row.source)
-    codes = {"imprecise": "W0610", "fails": "E0591", "wrong": "E0592", "cpu": "W0601"}
+    codes = {"imprecise": "W0610", "fails": "E0591", "wrong": "E0592", "cpu": "W0601", "advice": "W0611"}
     assert [diagnostic.code.id for _, diagnostic in diagnose(report)] == [codes[row.effect]]
+
+
+@pytest.mark.parametrize("name", sorted(NEAR_MISSES))
+def test_a_near_miss_meets_no_row(name: str) -> None:
+    model = near_miss(name)
+    assert checker_complaint(model) is None
+    assert not placement(model, load_target("directml")).findings
+    open_model(model, "cpu", strict=False)
 
 
 def test_the_option_that_makes_a_session_strict() -> None:

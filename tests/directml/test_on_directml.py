@@ -82,7 +82,9 @@ def test_a_model_of_the_folder(model_file: Path) -> None:
     assert not model_differences(model_file, "dml")
 
 
-@pytest.mark.parametrize("row", [row for row in FAILURES if row.effect != "cpu"], ids=lambda row: row.id)
+@pytest.mark.parametrize(
+    "row", [row for row in FAILURES if row.effect not in ("cpu", "advice")], ids=lambda row: row.id
+)
 def test_a_known_failure_still_fails(row: Failure) -> None:
     """A provider that does better should have its row changed: it is dated and has a source."""
     model, feeds = FACTS[row.id]()

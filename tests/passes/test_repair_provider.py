@@ -22,6 +22,11 @@ REPAIRED = {
     "trilu-rank": "merge-trilu-batch",
     "skip-norm-bias": "plain-skip-norm",
     "skip-norm-broadcast": "plain-skip-norm",
+    "mha-bias-broadcast": "full-attention-bias",
+    "gemm-batch": "merge-matmul-batch",
+    "einsum-product": "matmul-of-letters",
+    "einsum-letters": "matmul-of-letters",
+    "lp-epsilon": "lp-norm-in-parts",
 }
 
 
@@ -201,3 +206,125 @@ def test_near_misses_are_fine(body: str, what: str) -> None:
     program = dmlc.compile(model(body, 18))
     assert not program.placement().findings, what
     assert not program.diagnostics, what
+
+
+def test_optional_results_stay_absent() -> None:
+    """The provider leaves a SkipLayerNormalization with Mean to the CPU."""
+    body = "y, , , s = com.microsoft.SkipLayerNormalization(x, z, g)"
+    made = model(f"(float[2,3,8] x, float[1,3,8] z, float[8] g) => (float[2,3,8] y, float[2,3,8] s) {{ {body} }}")
+    program = dmlc.compile(made)
+    assert "plain-skip-norm" in dict(r.fired(program))
+    (norm,) = [node for node in program.to_onnx().graph.node if node.domain]
+    assert [bool(name) for name in norm.output] == [True, False, False, True]
+    assert not program.placement().findings
+    feeds = {"x": data(2, 3, 8), "z": data(1, 3, 8), "g": data(8)}
+    r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([65536, 1, 2], [65536, 2, 3]),
+        ([65536, 2, 3], [3, 2]),
+        ([65536, 2, 3], [1, 3, 2]),
+        ([1, 2, 3], [65536, 3, 2]),
+        ([2, 65536, 1, 3], [2, 65536, 3, 1]),
+        ([65536, 2, 1, 3], [1, 2, 3, 1]),
+        ([65536, 2, 3], [3]),
+        ([256, 2, 256, 1, 2], [256, 2, 256, 2, 1]),
+    ],
+)
+def test_matmul_of_many_matrices(left: list[int], right: list[int]) -> None:
+    a, b = data(*left), data(*right)
+    made = model(f"(float{left} a, float{right} b) => (float{list(np.matmul(a, b).shape)} y) {{ y = MatMul(a, b) }}")
+    program = dmlc.compile(made)
+    assert not program.placement().findings
+    np.testing.assert_allclose(program.run({"a": a, "b": b}, backend="cpu")["y"], np.matmul(a, b), rtol=1e-4, atol=1e-5)
+
+
+def test_matmul_of_a_prime_number_of_matrices_is_refused() -> None:
+    made = model("(float[65537,1,2] a, float[65537,2,1] b) => (float[65537,1,1] y) { y = MatMul(a, b) }")
+    program = dmlc.compile(made)
+    assert r.refusals(program) == ["E0591"]
+    assert any("65537" in remark.reason() for remark in program.remarks)
+
+
+@pytest.mark.parametrize(
+    ("equation", "left", "right"),
+    [
+        ("hbwpc,hbwqc->hbwpq", [2, 1, 4, 3, 2], [2, 1, 4, 5, 2]),
+        ("abc,bcd->ad", [2, 3, 4], [3, 4, 5]),
+        ("abc,cbd->da", [2, 3, 4], [4, 3, 5]),
+        ("ab,cd->ac", [2, 3], [4, 5]),
+        ("abx,acy->acb", [2, 3, 4], [2, 5, 6]),
+        ("abcde,fghij->ae", [2, 1, 2, 1, 3], [1, 2, 1, 2, 2]),
+        ("abcde,aefghi->bi", [2, 2, 1, 2, 3], [2, 3, 1, 2, 1, 2]),
+        ("abcd,cdbe->ae", [2, 1, 1, 2], [1, 2, 1, 3]),
+    ],
+)
+def test_einsum_of_a_large_product(equation: str, left: list[int], right: list[int]) -> None:
+    x, z = data(*left), data(*right)
+    want = np.einsum(equation, x, z)
+    made = model(f"(float{left} x, float{right} z) => (float{list(want.shape)} y)"
+                 f' {{ y = Einsum<equation = "{equation}">(x, z) }}')  # fmt: skip
+    program = dmlc.compile(made)
+    assert "matmul-of-letters" in dict(r.fired(program))
+    assert not program.placement().findings
+    np.testing.assert_allclose(program.run({"x": x, "z": z}, backend="cpu")["y"], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "equation",
+    ["nd,hdo->hno", "bij,bjk->bik", "abcd,abcd->b", "ab,ab->a", "ab,b->ab", "abcd,abed->abce"],
+)
+def test_einsum_of_one_operator_or_of_no_larger_product_stays(equation: str) -> None:
+    """One GEMM, or a product that is no larger than what it is made of."""
+    terms = equation.partition("->")[0].split(",")
+    shapes = [[2 + "abcdehijkno".index(letter) % 3 for letter in term] for term in terms]
+    out = [2 + "abcdehijkno".index(letter) % 3 for letter in equation.partition("->")[2]]
+    made = model(f"(float{shapes[0]} x, float{shapes[1]} z) => (float{out} y)"
+                 f' {{ y = Einsum<equation = "{equation}">(x, z) }}')  # fmt: skip
+    assert "Einsum" in r.operators(r.left_alone(made, "matmul-of-letters"))
+
+
+def test_einsum_of_a_large_product_and_open_sizes() -> None:
+    made = model(
+        '(float[N,4,3,2] x, float[N,4,2,5] z) => (float[N,3,5] y) { y = Einsum<equation = "ijpc,ijcq->ipq">(x, z) }'
+    )
+    program = dmlc.compile(made)
+    assert "matmul-of-letters" in dict(r.fired(program))
+    x, z = data(2, 4, 3, 2), data(2, 4, 2, 5)
+    want = np.einsum("ijpc,ijcq->ipq", x, z)
+    np.testing.assert_allclose(program.run({"x": x, "z": z}, backend="cpu")["y"], want, rtol=1e-4, atol=1e-5)
+
+
+def test_exact_leaves_einsum_and_advises() -> None:
+    made, _ = FACTS["einsum-product"]()
+    program = dmlc.compile(made, exact=True)
+    assert r.operators(program) == ["Einsum"]
+    assert [d.code.id for d in program.diagnostics] == ["W0611"]
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("kind", ["float", "float16"])
+def test_lp_norm_of_small_rows(p: int, kind: str) -> None:
+    """Rows whose norm is near the epsilon of DirectML, and a row of zeros."""
+    x = np.array([[3, 4], [3e-3, 4e-3], [3e-5, -4e-5], [0, 0]], np.float32 if kind == "float" else np.float16)
+    made = model(f"({kind}[4,2] x) => ({kind}[4,2] y) {{ y = LpNormalization<axis = 1, p = {p}>(x) }}")
+    program = dmlc.compile(made)
+    assert "lp-norm-in-parts" in dict(r.fired(program)) and not program.placement().findings
+    wide = x.astype(np.float64)
+    norm = np.abs(wide).sum(1, keepdims=True) if p == 1 else np.sqrt((wide**2).sum(1, keepdims=True))
+    want = np.divide(wide, norm, out=np.zeros_like(wide), where=norm != 0)
+    np.testing.assert_allclose(program.run({"x": x}, backend="cpu")["y"], want, rtol=2e-3 if kind != "float" else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [[1, 1, 2, 2], [3, 1, 2, 2], [1, 2, 2, 2], [3, 2, 2, 2]])
+def test_attention_bias_that_broadcasts(shape: list[int]) -> None:
+    made = model(f"(float[3,2,8] q, float[3,2,8] k, float{shape} e) => (float[3,2,8] y)"
+                 " { y = com.microsoft.MultiHeadAttention<num_heads = 2>(q, k, k, , , e) }")  # fmt: skip
+    program = dmlc.compile(made)
+    assert ("full-attention-bias" in dict(r.fired(program))) == (shape[:2] != [3, 2])
+    assert not program.placement().findings
+    feeds = {"q": data(3, 2, 8), "k": data(3, 2, 8), "e": data(*shape)}
+    r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)

@@ -13,6 +13,7 @@ from onnx import ModelProto
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.codegen.onnx.emitter import Emitter
+from dmlc.codegen.onnx.fused_results import keep_fused_results
 from dmlc.codegen.onnx.metadata import keyed, open_dims
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
@@ -55,6 +56,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
         emitter.note(sentence)
     watch = RoundingWatch()
     emit_nodes(emitter, watch)
+    keep_fused_results(emitter)
     emitter.outputs({} if origin is None else origin.outputs)
     emitter.drop_unused()
     emitter.declare_values()

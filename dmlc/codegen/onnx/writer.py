@@ -17,7 +17,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, Tenso
 from dmlc.codegen.onnx.names import Names, is_weight, must_copy, output_owner
 from dmlc.codegen.onnx.value_types import ValueTypes
 from dmlc.diagnostics import Span
-from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype, dim_names
+from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype, dim_names, is_absent
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.onnx_schema.values import type_proto
@@ -301,6 +301,9 @@ class NodeWriter:
                     continue
                 name = self.op("Identity", [renamed.get(name, name)])
                 entry = self._made[name]
+            if i and wanted is None and not value.uses and is_absent(value.type):
+                entry[0].outputs[entry[1]] = ""  # an optional result that the node does not have
+                continue
             final = wanted or self.values.own(value, value.name, f"{self.base}.{i}" if many else self.base)
             entry[0].outputs[entry[1]] = final
             renamed[name] = final
@@ -381,6 +384,25 @@ class NodeWriter:
                 self.flush(value.producer.spans[0] if value.producer and value.producer.spans else None)
             written.add(name)
             self.proto.output.append(declared.get(name) or value_info(name, value.type))
+
+    @property
+    def output_names(self) -> Sequence[str]:
+        """The names of the graph's outputs."""
+        return self._outputs
+
+    def copy_to_output(self, node: NodeProto, user: NodeProto) -> None:
+        """Rename the one result of a node, an output that one node reads, and make the output a copy of it."""
+        output = node.output[0]
+        name = self.values.new(f"{output}/kept")
+        node.output[0] = name
+        user.input[:] = [name if read == output else read for read in user.input]
+        if output in self.shared.types.types:
+            self.shared.types.types[name] = self.shared.types.types[output]
+        self._between.append(name)
+        self.begin(f"output_{output}")
+        copy = self.op("Identity", [name])
+        self._made[copy][0].outputs[0] = output
+        self.flush(None)
 
     def _temporary(self) -> str:
         self._temporaries += 1

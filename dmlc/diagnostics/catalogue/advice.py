@@ -134,3 +134,21 @@ $ dmlc compile gpt.onnx
 """,
     program=False,
 )
+
+WEAKNESS = declare(
+    "W0611",
+    "DirectML does badly at a node for some data or sizes",
+    """DirectML computes the node as it is defined, but in a way that fails for some data or sizes: a normalization of
+    f16 keeps its variance in f16, which ends at 65504, and some Einsums need memory for the product of all letters.
+    Nodes with the same weakness share one message. A range that is known (of bytes, a clip, a sigmoid) silences it for
+    normalizations. This is advice: it never changes the exit code.""",
+    example="""
+$ dmlc compile norm.dml              # y = layer_norm(x, scale, bias), x of f16
+advice[W0611]: LayerNormalization y may do badly: the variance is kept in f16, whose largest number is 65504
+""",
+    fixed="""
+$ dmlc compile norm.dml --accumulate f32
+""",
+    program=False,
+    advice=True,
+)

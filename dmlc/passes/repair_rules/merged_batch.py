@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,23 +12,35 @@ from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.passes.legal_rules.build import Maker
 from dmlc.passes.repair_rules.rule import RepairRule
-from dmlc.passes.rewrite import Match, Rewriter
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.targets.directml import LARGEST_BATCH
 
 
 class MatMulOfMergedBatch(RepairRule[Match]):
-    """A matmul of more than 4 axes becomes one of 3 axes between reshapes; a batch that broadcasts is expanded."""
+    """A matmul of more than 4 axes, or of too many matrices along an axis, becomes another between reshapes.
+
+    Rows that meet a single matrix become the rows of one product. Otherwise the axes before the matrices become one, or
+    two where one would be too large; a batch that broadcasts is expanded.
+    """
 
     name = "merge-matmul-batch"
     roots = (MATMUL,)
-    repairs = ("matmul-rank",)
+    repairs = ("matmul-rank", "gemm-batch")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
-        found = self.support.of_kernel(failure, "MatMul")
-        most = max(value.type.rank for value in (node.operand(0), node.operand(1)))
-        if found is None or found.ranks_over is None or most <= found.ranks_over:
+        rank, batch = (self.support.of_kernel(failure, "MatMul") for failure in self.repairs)
+        if rank is None or rank.ranks_over is None or self.support.leaves("MatMul", node.result.type.dtype):
             return None
-        return None if self.support.leaves("MatMul", node.result.type.dtype) else Match(node)
+        shapes = [value.shape for value in (node.operand(0), node.operand(1))]
+        is_large = batch is not None and any(_is_large(size) for shape in shapes for size in shape[:-2])
+        return Match(node) if is_large or max(map(len, shapes)) > rank.ranks_over else None
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        batch = _batch(match.root)
+        fits = _is_single(match.root.operand(1)) or _divided(product(batch)) is not None
+        return (
+            None if fits else Miss("the number of matrices, {0}, has no two factors of up to 65535", (product(batch),))
+        )
 
     def describe(self, match: Match) -> str:
         return f"matmul of {match.root.result.type.rank} axes"
@@ -35,21 +48,50 @@ class MatMulOfMergedBatch(RepairRule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
         a, b, result = root.operand(0), root.operand(1), root.result
-        vectors = (a.type.rank == 1) + (b.type.rank == 1)
-        batch = result.shape[: result.type.rank - 2 + vectors]
-        left = _matrices(make, make.reshape(a, (1, *a.shape)) if a.type.rank == 1 else a, batch)
-        right = _matrices(make, make.reshape(b, (*b.shape, 1)) if b.type.rank == 1 else b, batch)
+        left = make.reshape(a, (1, *a.shape)) if a.type.rank == 1 else a
+        right = make.reshape(b, (*b.shape, 1)) if b.type.rank == 1 else b
+        if _is_single(right):
+            rows = make.reshape(left, (product(left.shape[:-1]), left.shape[-1]))
+            return [make.reshape(make(MATMUL, rows, make.reshape(right, right.shape[-2:])), result.shape)]
+        batch = _batch(root)
+        axes = _divided(product(batch))
+        assert axes is not None
+        left, right = (_matrices(make, value, batch, axes) for value in (left, right))
         return [make.reshape(make(MATMUL, left, right), result.shape)]
 
 
-def _matrices(make: Maker, value: Value, batch: Sequence[Dim]) -> Value:
-    """The matrices along one axis; a single matrix as it is, for it broadcasts."""
+def _is_large(size: Dim) -> bool:
+    return isinstance(size, int) and size > LARGEST_BATCH
+
+
+def _is_single(value: Value) -> bool:
+    """True for one matrix or vector, whatever the number of its axes."""
+    return all(size == 1 for size in value.shape[:-2])
+
+
+def _batch(node: Node) -> Sequence[Dim]:
+    """The sizes before the matrices of the result."""
+    vectors = sum(value.type.rank == 1 for value in (node.operand(0), node.operand(1)))
+    return node.result.shape[: node.result.type.rank - 2 + vectors]
+
+
+def _divided(count: Dim) -> tuple[Dim, ...] | None:
+    """The number of matrices as one axis, or as two that DirectML takes; None if there are no such two."""
+    if not isinstance(count, int) or count <= LARGEST_BATCH:
+        return (count,)
+    least = -(-count // LARGEST_BATCH)
+    first = next((n for n in range(least, min(math.isqrt(count), LARGEST_BATCH) + 1) if count % n == 0), None)
+    return None if first is None else (first, count // first)
+
+
+def _matrices(make: Maker, value: Value, batch: Sequence[Dim], axes: Sequence[Dim]) -> Value:
+    """The matrices along the axes; a single matrix as it is, for it broadcasts."""
     own, matrix = value.shape[:-2], value.shape[-2:]
     if all(size == 1 for size in own):
         return make.reshape(value, matrix)
     if own != tuple(batch):
         value = make(EXPAND, value, attributes=ExpandAttributes(shape=(*batch, 1, 1)))
-    return make.reshape(value, (product(batch), *matrix))
+    return make.reshape(value, (*axes, *matrix))
 
 
 class TriluOfMergedBatch(RepairRule[Match]):

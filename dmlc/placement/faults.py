@@ -1,0 +1,264 @@
+"""Conditions of the known faults: whether one of them holds at a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from onnx import NodeProto, TensorProto
+
+from dmlc.ir import Shape, product
+from dmlc.onnx_schema.einsum import Equation
+from dmlc.placement.activations import fused_activation
+from dmlc.placement.typed_node import TypedNode
+from dmlc.placement.values import KnownType, ValueScope, attribute
+from dmlc.targets.activations import HOSTS
+from dmlc.targets.directml import LARGEST_BATCH
+from dmlc.targets.provider import Failure, Kernel, ProviderRow
+
+#: Operand numbers of MultiHeadAttention.
+_MASK, _ATTENTION_BIAS, _PAST_KEY = 4, 5, 6
+#: Operators whose results lie in [-256, 256], and operators that keep such a range.
+_BOUNDED = frozenset(("Cos", "Erf", "HardSigmoid", "Hardmax", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"))
+_KEEPS_RANGE = frozenset(
+    (
+        *("AveragePool", "Concat", "Dropout", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Neg", "Reshape"),
+        *("Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+    )
+)
+_SMALL_TYPES = (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8)
+_LARGEST_SMALL = 256
+_STEPS = 8
+
+
+# --- conditions by name, of the node itself
+
+
+def _bias_broadcasts(node: TypedNode) -> bool:
+    """True if an attention_bias has size 1 where the batch or the heads have more."""
+    bias, query, heads = node.given(_ATTENTION_BIAS), node.given(0), attribute(node.proto, "num_heads")
+    if bias is None or query is None or bias.shape is None or len(bias.shape) != 4 or not query.shape:
+        return False
+    return any(have == 1 != want for have, want in zip(bias.shape, (query.shape[0], heads), strict=False))
+
+
+def _keys_by_head(node: TypedNode) -> bool:
+    """True if keys of 4 axes meet an attention_bias, or a mask of 3 or 4 axes."""
+    key, mask = node.given(1), node.given(_MASK)
+    if key is None or key.rank != 4:
+        return False
+    return node.given(_ATTENTION_BIAS) is not None or (mask is not None and (mask.rank or 0) > 2)
+
+
+def _past_and_mask(node: TypedNode) -> bool:
+    """True if there are keys of the past, and a mask of 2 axes."""
+    mask = node.given(_MASK)
+    return node.given(_PAST_KEY) is not None and mask is not None and mask.rank == 2
+
+
+def _large_batch(node: TypedNode) -> bool:
+    """True if an axis before the matrices of a product is larger than DirectML takes."""
+    shapes = [value.shape[:-2] for value in node.values if value.shape is not None]
+    return any(isinstance(size, int) and size > LARGEST_BATCH for shape in shapes for size in shape)
+
+
+def _product_of_letters(node: TypedNode) -> bool:
+    """True if an Einsum is a product of all letters, larger than its operands and its result, and a sum."""
+    equation = Equation.parse(str(attribute(node.proto, "equation")))
+    return equation is not None and equation.has_matrices and not equation.is_one_operator
+
+
+def _partial_block(node: TypedNode) -> bool:
+    """True if the last block of quantized weights is not full."""
+    columns, block = attribute(node.proto, "K"), attribute(node.proto, "block_size")
+    return isinstance(columns, int) and isinstance(block, int) and block > 0 and columns % block != 0
+
+
+CONDITIONS: Mapping[str, Callable[[TypedNode], bool]] = {
+    "bias-broadcasts": _bias_broadcasts,
+    "keys-by-head": _keys_by_head,
+    "past-and-mask": _past_and_mask,
+    "large-batch": _large_batch,
+    "product-of-letters": _product_of_letters,
+    "partial-block": _partial_block,
+}
+
+
+# --- conditions by name, of the node among others
+
+
+def is_split_gate(node: NodeProto, scope: ValueScope) -> bool:
+    """True if a Mul multiplies a result of a Split by the Sigmoid of a result of the same Split."""
+    if node.op_type != "Mul" or len(node.input) != 2:
+        return False
+    for x, gate in (node.input, node.input[::-1]):
+        sigmoid, split = scope.made_by.get(gate), scope.made_by.get(x)
+        if sigmoid is not None and sigmoid.op_type == "Sigmoid" and split is not None and split.op_type == "Split":
+            return scope.made_by.get(sigmoid.input[0]) is split
+    return False
+
+
+def _loses_its_result(node: NodeProto, scope: ValueScope) -> bool:
+    """True if a result of the graph goes to an activation that the provider fuses into its node."""
+    return bool(node.output) and node.output[0] in scope.outputs and fused_activation(node, scope) is not None
+
+
+def _is_unbounded(node: NodeProto, scope: ValueScope) -> bool:
+    """True if nothing shows that what a node normalizes lies in [-512, 512]."""
+    if node.op_type == "EmbedLayerNormalization":
+        return True
+    read = node.input[: 2 if node.op_type.startswith("Skip") else 1]
+    return not all(_is_bounded(name, scope) for name in read)
+
+
+def _is_bounded(name: str, scope: ValueScope) -> bool:
+    """True if the operators before a value show that its elements lie in [-256, 256]."""
+    for _ in range(_STEPS):
+        found = scope.made_by.get(name)
+        if found is None:
+            return False
+        if found.op_type in _BOUNDED or _is_clipped(found, scope) or _is_cast_of_bytes(found, scope):
+            return True
+        if found.op_type not in _KEEPS_RANGE or (found.op_type == "Concat" and len(set(found.input)) > 1):
+            return False
+        name = found.input[0]
+    return False
+
+
+def _is_clipped(node: NodeProto, scope: ValueScope) -> bool:
+    if node.op_type != "Clip":
+        return False
+    bounds = [attribute(node, name) for name in ("min", "max")]
+    for index, name in enumerate(node.input[1:3]):
+        bounds[index] = scope.numbers_of.get(name)
+    return all(isinstance(bound, (int, float)) and abs(bound) <= _LARGEST_SMALL for bound in bounds)
+
+
+def _is_cast_of_bytes(node: NodeProto, scope: ValueScope) -> bool:
+    if node.op_type != "Cast":
+        return False
+    return scope.of(node.input[0]).dtype in ("bool", "i8", "u8")
+
+
+#: What the nodes around one decide: two nodes with the same operands may differ in it.
+AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
+    "split-gate": is_split_gate,
+    "loses-its-result": _loses_its_result,
+    "unbounded": _is_unbounded,
+}
+_NORMS = ("LayerNormalization", "SimplifiedLayerNormalization", "InstanceNormalization", "MeanVarianceNormalization")
+_SKIP_NORMS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "EmbedLayerNormalization", "GroupNorm")
+_OPERATORS = {
+    "split-gate": frozenset(("Mul",)),
+    "loses-its-result": frozenset(HOSTS),
+    "unbounded": frozenset((*_NORMS, *_SKIP_NORMS)),
+}
+_ASKED = {
+    op: tuple([AROUND[name] for name, operators in _OPERATORS.items() if op in operators])
+    for op in frozenset().union(*_OPERATORS.values())
+}
+
+
+def surroundings(node: NodeProto, scope: ValueScope) -> tuple[bool, ...]:
+    """Return what the nodes around a node decide of its faults."""
+    return tuple([holds(node, scope) for holds in _ASKED.get(node.op_type, ())])
+
+
+# --- all conditions of a fault
+
+
+def holds(
+    failure: Failure, node: TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]]
+) -> bool:
+    """Return whether all conditions of the failure hold."""
+    if failure.since and kernel.since not in failure.since:
+        return False
+    if failure.types is not None:
+        seen: dict[str, set[str | None]] = {}
+        for letter, value in letters:
+            seen.setdefault(letter, set()).add(value.dtype)
+        if not all(seen.get(letter, set()) & types for letter, types in failure.types.items()):
+            return False
+    if failure.ranks_over is not None and not any((v.rank or 0) > failure.ranks_over for v in node.values):
+        return False
+    if failure.empty:
+        is_read = any(v.empty for v in data_operands(node, row, kernel))
+        if not is_read or not any(v.static and not v.empty for v in node.results):
+            return False
+    if failure.results_over is not None and len(node.proto.output) <= failure.results_over:
+        return False
+    if failure.missing and all(index < len(node.proto.input) and node.proto.input[index] for index in failure.missing):
+        return False
+    if failure.operands_over is not None and len(node.proto.input) <= failure.operands_over:
+        return False
+    if not _shapes_hold(failure, node, letters) or not _attributes_hold(failure, node):
+        return False
+    if not failure.when:
+        return True
+    around = AROUND.get(failure.when)
+    return CONDITIONS[failure.when](node) if around is None else around(node.proto, node.scope)
+
+
+def _shapes_hold(failure: Failure, node: TypedNode, letters: list[tuple[str, KnownType]]) -> bool:
+    """Return whether the operands and results exist and have the types and shapes that the failure names."""
+    inputs, outputs = ([i for i, name in enumerate(names) if name] for names in (node.proto.input, node.proto.output))
+    if failure.given and failure.given.isdisjoint(inputs):
+        return False
+    if failure.results_given and failure.results_given.isdisjoint(outputs):
+        return False
+    if failure.mixed and len({v.dtype for letter, v in letters if letter in failure.mixed and v.dtype}) < 2:
+        return False
+    if failure.shapes_differ:
+        a, b = (node.operands[i].shape for i in failure.shapes_differ)
+        if a is None or b is None or not _broadcasts(a, b):
+            return False
+    if failure.ranks_under is not None and not (0 < (node.operands[0].rank or 0) < failure.ranks_under):
+        return False
+    if failure.resized_over is not None:
+        x, y = node.operands[0].shape, node.results[0].shape
+        if x is None or y is None or sum(a != 1 or b != 1 for a, b in zip(x, y, strict=False)) <= failure.resized_over:
+            return False
+    if failure.constant_scalar is None:
+        return True
+    index = failure.constant_scalar
+    known = node.operands[index]
+    return node.proto.input[index] in node.scope.constant and known.shape is not None and product(known.shape) == 1
+
+
+def _broadcasts(a: Shape, b: Shape) -> bool:
+    """Return whether two compatible shapes differ. Open sizes of which neither is 1 are taken as equal."""
+    return len(a) != len(b) or any(m != n and (m == 1 or n == 1) for m, n in zip(a, b, strict=True))
+
+
+def data_operands(node: TypedNode, row: ProviderRow, kernel: Kernel) -> list[KnownType]:
+    """The operands that a DirectML operator reads: not axes, shapes and the like, which the provider reads on the CPU,
+    constant or fed, and not what gives a type only."""
+    named = enumerate(zip(node.proto.input, node.operands, strict=True))
+    return [
+        value
+        for index, (name, value) in named
+        if index not in kernel.constant
+        and index not in row.unread
+        and not (value.empty and name in node.scope.constant)
+    ]
+
+
+def _attributes_hold(failure: Failure, node: TypedNode) -> bool:
+    if any(attribute(node.proto, name) != value for name, value in (failure.attributes or {}).items()):
+        return False
+    for name, value in (failure.attributes_not or {}).items():
+        if attribute(node.proto, name) in (None, value):
+            return False
+    if any(text not in str(attribute(node.proto, name)) for name, text in (failure.contains or {}).items()):
+        return False
+    if failure.letters_over is not None:
+        letters = {letter for letter in str(attribute(node.proto, "equation")) if letter.isalpha()}
+        if len(letters) <= failure.letters_over:
+            return False
+    if not failure.negative:
+        return True
+    if failure.negative.startswith("i") and failure.negative[1:].isdecimal():
+        index = int(failure.negative[1:])
+        elements = node.scope.elements(node.proto.input[index]) if index < len(node.proto.input) else None
+        return elements is not None and any(isinstance(e, (int, float)) and e < 0 for e in elements.ravel().tolist())
+    numbers = attribute(node.proto, failure.negative)
+    return isinstance(numbers, (list, tuple)) and any(n < 0 for n in numbers)

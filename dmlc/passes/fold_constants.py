@@ -20,6 +20,7 @@ from dmlc.passes.fold_rules import (
     NeutralOperand,
     ReadAgain,
     SameCast,
+    SignIntoFactor,
     SliceChain,
 )
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
@@ -54,6 +55,7 @@ class FoldConstants(Pass):
             CastChain(),
             Inverse(),
             Idempotent(),
+            SignIntoFactor(),
             InlineBranch(),
             DropExpand(),
             ReadAgain(),

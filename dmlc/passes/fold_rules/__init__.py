@@ -22,6 +22,7 @@ from dmlc.passes.fold_rules.moves import (
     TransposeChain,
     TransposeOfOnes,
 )
+from dmlc.passes.fold_rules.signs import SignIntoFactor
 
 #: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
 MOVE_RULES = (StandStill(), SplitOffNothing(), ReshapeChain(), TransposeChain(), TransposeOfOnes())
@@ -41,6 +42,7 @@ __all__ = [
     "ReadAgain",
     "ReshapeChain",
     "SameCast",
+    "SignIntoFactor",
     "SliceChain",
     "SplitOffNothing",
     "StandStill",

@@ -17,6 +17,7 @@ from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
 from dmlc.ir import DType, Graph
 from dmlc.ir.fixed_shapes import shape_text
+from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.passes.quantized_advice import NOT_LOADED_SINCE, label, repeated
@@ -52,15 +53,23 @@ def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, a
 
     declared = copy.deepcopy(model.graph.input)
     binding = importers.fix_shapes(model, options.shapes, options.binding)
-    older = _defined_at(model, options, asked=asked)
+    older, notes = _defined_at(model, options, asked=asked)
 
     def graph_of(*, opaque: bool = False) -> Graph:
         source = model if opaque else older
         try:
-            graph = importers.import_model(source, folder=folder, binding=binding, limits=options.limits, opaque=opaque)
+            graph = importers.import_model(
+                source,
+                folder=folder,
+                binding=binding,
+                limits=options.limits,
+                opaque=opaque,
+                has_shapes=bool(options.shapes),
+            )
         except DmlcError as error:
             raise _of_sizes(error, model, declared, folder, options) from None
         graph.reader = None if opaque else importers.read_again
+        graph.notes += [] if opaque else notes
         return graph
 
     program = _imported(model, graph_of, options, asked=asked)
@@ -95,16 +104,27 @@ def _of_sizes(
     )
 
 
-def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> onnx.ModelProto:
-    """The model without operators that came after the target's opset and that its provider has no kernel for, nor for
-    most others at the model's own opset."""
+def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tuple[onnx.ModelProto, list[str]]:
+    """The model without operators that the target's provider has no kernel for, where others define them; and
+    sentences for the report.
+
+    These are operators that came after the target's opset, if there is no kernel for most others at the model's own
+    opset either, and those that never have a kernel.
+    """
     from dmlc import importers
 
     own = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
     support = ProviderSupport(options.target, own)
-    if own <= options.opset or not (asked or support.exists):
-        return model
-    return importers.with_definitions(model, options.opset, lambda op_type: support.kernel(op_type) is None)
+    if own > options.opset and (asked or support.exists):
+        model = importers.with_definitions(model, options.opset, lambda op_type: support.kernel(op_type) is None)
+    if not support.exists:
+        return model, []
+    exact = REASSOCIATES not in options.allowed
+    model, names = importers.with_kernels(
+        model, lambda domain, op_type: support.kernel(op_type, domain) is not None, exact=exact
+    )
+    family = options.target.family
+    return model, [f"{name} is computed by its definition: {family} has no kernel for it" for name in names]
 
 
 def _imported(model: onnx.ModelProto, graph_of: Callable[..., Graph], options: Options, *, asked: bool) -> Program:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dmlc.importers.again import read_again
     from dmlc.importers.broken import blaming
-    from dmlc.importers.definitions import with_definitions
+    from dmlc.importers.definitions import with_definitions, with_kernels
     from dmlc.importers.fixed_shapes import fix_shapes
     from dmlc.importers.model import import_model, read_model
     from dmlc.importers.opset import choose_opset, lost_definition, says_flattened, why_to_stay
@@ -27,6 +27,7 @@ __all__ = [
     "says_flattened",
     "why_to_stay",
     "with_definitions",
+    "with_kernels",
 ]
 
 _HOMES = {
@@ -40,6 +41,7 @@ _HOMES = {
     "says_flattened": "opset",
     "why_to_stay": "opset",
     "with_definitions": "definitions",
+    "with_kernels": "definitions",
 }
 
 

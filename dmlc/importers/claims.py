@@ -52,13 +52,18 @@ def wrong(scope: GraphScope, info: ValueInfoProto) -> bool:
     return value is not None and contradicts(info.type, type_proto(value.type))
 
 
-def corrected(scope: GraphScope, info: ValueInfoProto) -> ValueInfoProto:
-    """The declaration of an output, with the sizes that are known; with the type of the value where it is wrong."""
+def corrected(scope: GraphScope, info: ValueInfoProto, *, completes: bool) -> ValueInfoProto:
+    """The declaration of an output; with the type of the value where it is wrong. ``completes`` adds the sizes that are
+    known."""
     value = scope.values.get(info.name)
     if value is None:
         return info
     found = type_proto(value.type)
-    type = found if contradicts(info.type, found) else with_fixed_sizes(info.type, found)
+    type = info.type
+    if contradicts(type, found):
+        type = found
+    elif completes:
+        type = with_fixed_sizes(type, found)
     if type is info.type:
         return info
     out = ValueInfoProto()

@@ -1,21 +1,25 @@
-"""Operators that came after an opset, by the operators that ONNX defines them by: a model need not stay newer."""
+"""Operators by the operators that define them: those that came after an opset, so that a model need not stay newer, and
+those that a provider has no kernel for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import lru_cache
 
-from onnx import FunctionProto, ModelProto, NodeProto, defs, helper, parser
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, defs, helper, parser
 
 from dmlc.importers.registry import READERS
 from dmlc.inference.fact import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.protos import type_proto_of
+from dmlc.ir import Dim
 from dmlc.onnx_schema.functions import graphs_of, plain_domain
 from dmlc.onnx_schema.inlining import inlined
 
 #: The domain of the functions while the model has them.
 _DOMAIN = "dmlc.definition"
+#: Definitions have further such operators in them, to this depth.
+_MOST_ROUNDS = 4
 
 
 def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], bool]) -> ModelProto:
@@ -26,9 +30,40 @@ def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], boo
     installed onnx: its errata are in it.
     """
     own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
-    newer = {node.op_type for node in _nodes(model) if _came_after(node, own, opset) and is_left(node.op_type)}
-    if not newer:
-        return model
+    newer = {("", node.op_type) for node in _nodes(model) if _came_after(node, own, opset) and is_left(node.op_type)}
+    return (newer and _defined(model, own, newer)) or model
+
+
+def with_kernels(
+    model: ModelProto, has_kernel: Callable[[str, str], bool], *, exact: bool = False
+) -> tuple[ModelProto, list[str]]:
+    """The model with a definition in the place of each operator of ``_BY_DEFINITION`` that has no kernel, and their
+    names; the model itself where there is none, or one of them has no definition for its types.
+
+    ``has_kernel`` is asked with the domain and the operator. The definitions take operators that DirectML runs; only
+    ``exact`` ones keep every bit.
+    """
+    own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
+    out = model
+    names: list[str] = []
+    for _ in range(_MOST_ROUNDS):
+        found = {(plain_domain(node.domain), node.op_type) for node in _nodes(out)}
+        left = sorted(key for key in found & (_EXACT if exact else _BY_DEFINITION) if not has_kernel(*key))
+        if not left:
+            return out, names
+        better = _defined(out, own, set(left), _HELD)
+        if better is None:
+            return model, []
+        out = better
+        names += [name for _, name in left]
+    return model, []
+
+
+def _defined(
+    model: ModelProto, own: int, operators: Set[tuple[str, str]], elements: Set[int] | None = None
+) -> ModelProto | None:
+    """A copy of the model with definitions in the place of these operators; None where one of them has none, or a first
+    operand that has none of these element types."""
     known = facts_of_model(model)
     out = ModelProto()
     out.CopyFrom(model)
@@ -36,10 +71,11 @@ def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], boo
     out.graph.CopyFrom(known.graph)
     functions: list[FunctionProto] = []
     for node, facts in _with_facts(list(out.graph.node), known.facts):
-        if node.op_type in newer and not plain_domain(node.domain):
-            function = _definition(node, own, facts)
+        if (plain_domain(node.domain), node.op_type) in operators:
+            is_held = elements is None or facts.get(next(iter(node.input), ""), Fact()).element in elements
+            function = _definition(node, own, facts) if is_held else None
             if function is None:
-                return model
+                return None
             function.name, function.domain = f"{node.op_type}_{len(functions)}", _DOMAIN
             node.op_type, node.domain = function.name, _DOMAIN
             functions.append(function)
@@ -84,8 +120,9 @@ def _with_facts(nodes: list[NodeProto], facts: GraphFacts) -> Iterator[tuple[Nod
 
 
 def _definition(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
-    if node.op_type == "TensorScatter":
-        return _tensor_scatter(node, opset, facts)
+    written = _WRITTEN.get((plain_domain(node.domain), node.op_type))
+    if written is not None:
+        return written(node, opset, facts)
     schema = defs.get_schema(node.op_type, opset, "")
     if schema.has_function:
         data = schema.get_function_with_opset_version(schema.since_version)
@@ -144,3 +181,89 @@ def _tensor_scatter(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> F
         taken = GatherElements <axis = {axis}> (update, index)
         y = Where (inside, taken, past)
     }}""")
+
+
+# --- operators of ai.onnx.ml, as ONNX Runtime's CPU kernels compute them (core/providers/cpu/ml)
+
+
+def _given(node: NodeProto, facts: Mapping[str, Fact], elements: Set[int]) -> list[tuple[Dim, ...]] | None:
+    """The shapes of the operands; None where one is not known, or the first has another element type."""
+    found = [facts.get(name, Fact()) for name in node.input]
+    shapes = [fact.shape for fact in found if fact.shape is not None]
+    return shapes if len(shapes) == len(found) and found[0].element in elements else None
+
+
+def _feature_extractor(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
+    """ArrayFeatureExtractor by a Gather along the last axis; a vector is one row."""
+    shapes = _given(node, facts, _SMALL)
+    if shapes is None or not shapes[0]:
+        return None
+    rows = "Reshape (x, row)" if len(shapes[0]) == 1 else "Identity (x)"
+    return parser.parse_function(f"""
+    <domain: "{_DOMAIN}", opset_import: ["": {opset}]>
+    ArrayFeatureExtractor (x, i) => (y) {{
+        row = Constant <value = int64[2] {{1, -1}}> ()
+        all = Constant <value = int64[1] {{-1}}> ()
+        rows = {rows}
+        columns = Reshape (i, all)
+        y = Gather <axis = -1> (rows, columns)
+    }}""")
+
+
+def _scaler(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
+    """Scaler by a Sub and a Mul, in f32 as the kernel computes all but f64."""
+    shapes = _given(node, facts, _SMALL)
+    given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    offset, scale = given.get("offset", []), given.get("scale", [])
+    if shapes is None or not shapes[0] or len(offset) != len(scale) or len(offset) not in (1, shapes[0][-1]):
+        return None
+    constants = [
+        helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.FLOAT, [len(data)], data))
+        for name, data in (("offset", offset), ("scale", scale))
+    ]
+    nodes = [
+        helper.make_node("Cast", ["x"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("Sub", ["floats", "offset"], ["moved"]),
+        helper.make_node("Mul", ["moved", "scale"], ["y"]),
+    ]
+    return helper.make_function(_DOMAIN, "Scaler", ["x"], ["y"], [*constants, *nodes], [helper.make_opsetid("", opset)])
+
+
+def _normalizer(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
+    """Normalizer by a reduction and a Div. A row whose norm is 0 stays."""
+    shapes = _given(node, facts, _SMALL)
+    given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    kind = {b"MAX": "ReduceMax", b"L1": "ReduceL1", b"L2": "ReduceL2"}.get(given.get("norm", b"MAX"))
+    if shapes is None or len(shapes[0]) not in (1, 2) or kind is None:
+        return None
+    takes_axes = opset >= 18
+    axes, operand = ("", ", axes") if takes_axes else ("axes = [-1], ", "")
+    return parser.parse_function(f"""
+    <domain: "{_DOMAIN}", opset_import: ["": {opset}]>
+    Normalizer (x) => (y) {{
+        floats = Cast <to = 1> (x)
+        axes = Constant <value = int64[1] {{-1}}> ()
+        norm = {kind} <{axes}keepdims = 1> (floats{operand})
+        zero = Constant <value = float {{0}}> ()
+        one = Constant <value = float {{1}}> ()
+        is_zero = Equal (norm, zero)
+        divisor = Where (is_zero, one, norm)
+        y = Div (floats, divisor)
+    }}""")
+
+
+#: The element types that DirectML has kernels of the definitions' operators for; the kernels of ai.onnx.ml take no f16.
+_HELD = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64))
+_SMALL = frozenset((TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64))
+_WRITTEN: dict[tuple[str, str], Callable[[NodeProto, int, Mapping[str, Fact]], FunctionProto | None]] = {
+    ("", "TensorScatter"): _tensor_scatter,
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): _feature_extractor,
+    ("ai.onnx.ml", "Normalizer"): _normalizer,
+    ("ai.onnx.ml", "Scaler"): _scaler,
+}
+_EXACT = frozenset((("ai.onnx.ml", "ArrayFeatureExtractor"), ("ai.onnx.ml", "Scaler")))
+#: Operators whose definition takes kernels that DirectML has, where it has none for them.
+_BY_DEFINITION = frozenset(
+    [("", name) for name in ("HardSwish", "Mish", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")]
+    + [key for key in _WRITTEN if key[0]]
+)

@@ -58,10 +58,13 @@ def import_model(
     binding: Mapping[str, int] | None = None,
     limits: Limits = DEFAULTS,
     opaque: bool = False,
+    has_shapes: bool = False,
 ) -> Graph:
     """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
 
-    With ``opaque`` every node is imported as an opaque one: nothing about it can be rewritten.
+    Outputs are declared as they are in the model; with the sizes that are known if sizes are bound, or the model
+    ``has_shapes`` that ``fix_shapes`` declared. With ``opaque`` every node is imported as an opaque one: nothing about
+    it can be rewritten.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
     if it is not an ONNX model, E0431 if its graph is broken, E0555 for a dim that it does not have, and the codes of
@@ -72,7 +75,7 @@ def import_model(
     _check_binding(model.graph, bound)
     check_functions(model, limits)
     model = inlined(model)
-    importer = _Importer(model, folder, bound, limits, opaque=opaque)
+    importer = _Importer(model, folder, bound, limits, opaque=opaque, completes=bool(bound) or has_shapes)
     try:
         return importer.run()
     except DmlcError:
@@ -110,9 +113,17 @@ def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
 
 class _Importer:
     def __init__(
-        self, model: ModelProto, folder: Path | None, binding: Mapping[str, int], limits: Limits, *, opaque: bool
+        self,
+        model: ModelProto,
+        folder: Path | None,
+        binding: Mapping[str, int],
+        limits: Limits,
+        *,
+        opaque: bool,
+        completes: bool,
     ) -> None:
         self.model = model
+        self.completes = completes
         self.opaque = opaque
         self.limits = limits
         self.count = 0
@@ -296,7 +307,7 @@ class _Importer:
         frame.graph.value_info.extend([info for info in self.inlined if info.name not in there])
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
-        outputs = self._infos([corrected(scope, info) for info in source.output])
+        outputs = self._infos([corrected(scope, info, completes=self.completes) for info in source.output])
         return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), outputs, unchecked)
 
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:

@@ -73,6 +73,8 @@ def with_fixed_sizes(declared: TypeProto, found: TypeProto) -> TypeProto:
         return declared
     out = TypeProto()
     out.CopyFrom(declared)
+    if not out.tensor_type.elem_type:
+        out.tensor_type.elem_type = found.tensor_type.elem_type
     if not declared.tensor_type.HasField("shape"):
         out.tensor_type.shape.CopyFrom(fixed_sizes(found).tensor_type.shape)
     for size, known in zip(out.tensor_type.shape.dim, found.tensor_type.shape.dim, strict=True):

@@ -1,0 +1,152 @@
+"""Operators that DirectML has no kernel for are computed by their definitions there, with the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+import dmlc
+
+RNG = np.random.default_rng(5)
+ML = '"ai.onnx.ml": 3'
+
+
+def floats(*shape: int, dtype: type = np.float32) -> Any:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+ROWS = np.array([[1, -2, 3], [0, 0, 0], [-4, -5, -6], [0.5, 0, -0.5]], np.float32)
+#: The opset, the inputs, the outputs, the nodes, and what is fed.
+MODELS: dict[str, tuple[int, str, str, str, dict[str, Any]]] = {
+    "hard swish": (17, "float[3, 4] x", "float[3, 4] y", "y = HardSwish(x)", {"x": floats(3, 4) * 5}),
+    "mish": (18, "float[3, 4] x", "float[3, 4] y", "y = Mish(x)", {"x": floats(3, 4) * 5}),
+    "feature extractor": (
+        17, "float[2, 8] x, int64[2, 3] i", "float[2, 6] y", "y = ai.onnx.ml.ArrayFeatureExtractor(x, i)",
+        {"x": floats(2, 8), "i": np.array([[0, 7, 7], [3, 1, 0]])},
+    ),
+    "feature extractor of three axes": (
+        17, "float[2, 3, 4] x, int64[2] i", "float[2, 3, 2] y", "y = ai.onnx.ml.ArrayFeatureExtractor(x, i)",
+        {"x": floats(2, 3, 4), "i": np.array([3, 0])},
+    ),
+    "feature extractor of a vector": (
+        11, "int64[5] x, int64[4] i", "int64[1, 4] y", "y = ai.onnx.ml.ArrayFeatureExtractor(x, i)",
+        {"x": np.arange(5) * 3, "i": np.array([4, 0, 4, 1])},
+    ),
+    "scaler": (
+        17, "float[N, 3] x", "float[N, 3] y",
+        "y = ai.onnx.ml.Scaler <offset = [0.1, 2.5, 3.5], scale = [0.5, 0.3, 7.0]> (x)", {"x": floats(4, 3)},
+    ),
+    "scaler of integers": (
+        13, "int64[N, 3] x", "float[N, 3] y", "y = ai.onnx.ml.Scaler <offset = [1.5], scale = [0.3]> (x)",
+        {"x": np.arange(12).reshape(4, 3)},
+    ),
+}  # fmt: skip
+for opset in (13, 18):
+    for norm in ("MAX", "L1", "L2"):
+        node = f'y = ai.onnx.ml.Normalizer <norm = "{norm}"> (x)'
+        MODELS[f"normalizer {norm} at {opset}"] = (opset, "float[4, 3] x", "float[4, 3] y", node, {"x": ROWS})
+        MODELS[f"normalizer {norm} of a vector at {opset}"] = (opset, "float[3] x", "float[3] y", node, {"x": ROWS[0]})
+for opset in (12, 13, 17):
+    for reduction in ("none", "sum", "mean"):
+        result = "float[6] y" if reduction == "none" else "float y"
+        labels = {"t": np.array([0, 4, 2, 2, 1, 3])}
+        for words, more, fed in (
+            ("", "", {}),
+            (", ignore_index = 2", "", {}),
+            (", ignore_index = 2", ", float[5] w", {"w": np.abs(floats(5)) + 1}),
+        ):
+            for name in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):
+                made = f'y = {name} <reduction = "{reduction}"{words}> (x, t{", w" if more else ""})'
+                key = f"{name} {reduction}{words}{' weighted' if more else ''} at {opset}"
+                inputs = f"float[6, 5] x, int64[6] t{more}"
+                MODELS[key] = (opset, inputs, result, made, {"x": floats(6, 5), **labels, **fed})
+MODELS["a loss with two results"] = (
+    17, "float[6, 5] x, int64[6] t", "float y, float[6, 5] l", "y, l = SoftmaxCrossEntropyLoss(x, t)",
+    {"x": floats(6, 5), "t": np.array([0, 4, 2, 2, 1, 3])},
+)  # fmt: skip
+MODELS["a loss of pictures"] = (
+    15, "float[N, 3, 2, 4] x, int32[N, 2, 4] t", "float y", "y = SoftmaxCrossEntropyLoss <ignore_index = 1> (x, t)",
+    {"x": floats(2, 3, 2, 4), "t": np.arange(16, dtype=np.int32).reshape(2, 2, 4) % 3},
+)  # fmt: skip
+
+
+def model(name: str) -> onnx.ModelProto:
+    opset, inputs, outputs, nodes, _ = MODELS[name]
+    text = f'<ir_version: 8, opset_import: ["": {opset}, {ML}]> g ({inputs}) => ({outputs}) {{ {nodes} }}'
+    return parser.parse_model(text)
+
+
+def places(program: dmlc.Program) -> set[str]:
+    return {row.where for row in program.placement().nodes}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_definition_runs_on_directml_with_the_same_numbers(name: str) -> None:
+    source, feeds = model(name), MODELS[name][4]
+    shapes = {key: array.shape for key, array in feeds.items()}
+    program = dmlc.compile(source, shapes=shapes)
+    report = program.placement()
+    assert places(program) == {"provider"}
+    assert not any(row.alone for row in report.nodes)
+    assert any("is computed by its definition" in note for note in program.artifact("onnx").report)
+    wanted = onnxruntime.InferenceSession(source.SerializeToString()).run(None, feeds)
+    got = program.run(feeds, backend="cpu")
+    for info, array in zip(source.graph.output, wanted, strict=True):
+        assert got[info.name].dtype == array.dtype
+        np.testing.assert_allclose(got[info.name], array, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["scaler", "scaler of integers", "feature extractor", "feature extractor of a vector"])
+def test_exact_ones_keep_every_bit(name: str) -> None:
+    source, feeds = model(name), MODELS[name][4]
+    program = dmlc.compile(source, exact=True)
+    assert places(program) == {"provider"}
+    (wanted,) = onnxruntime.InferenceSession(source.SerializeToString()).run(None, feeds)
+    assert np.array_equal(program.run(feeds, backend="cpu")["y"], wanted)
+
+
+@pytest.mark.parametrize("name", ["mish", "normalizer L2 at 13", "SoftmaxCrossEntropyLoss mean at 17"])
+def test_others_stay_with_exact_and_for_targets_without_a_provider(name: str) -> None:
+    kind = model(name).graph.node[0].op_type
+    for options in ({"exact": True}, {"target": "onnx"}, {"target": "cpu"}):
+        assert kind in {node.op_type for node in dmlc.compile(model(name), **options).to_onnx().graph.node}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "node"),
+    [
+        ("double[4, 3] x", "ai.onnx.ml.Scaler <offset = [0.5], scale = [0.5]> (x)"),
+        ("float[4, 3, 2] x", 'ai.onnx.ml.Normalizer <norm = "L1"> (x)'),
+        ("float[4, 3] x", "ai.onnx.ml.Scaler <offset = [0.5, 0.5], scale = [0.5, 0.5]> (x)"),
+        ("string[4] x, int64[2] i", "ai.onnx.ml.ArrayFeatureExtractor(x, i)"),
+    ],
+)
+def test_what_no_definition_covers_stays(inputs: str, node: str) -> None:
+    kind = "string" if inputs.startswith("string") else "float"
+    text = f'<ir_version: 8, opset_import: ["": 17, {ML}]> g ({inputs}) => ({kind}[] y) {{ y = {node} }}'
+    source = parser.parse_model(text)
+    source.graph.output[0].type.tensor_type.ClearField("shape")
+    try:
+        emitted = dmlc.compile(source).to_onnx()
+    except dmlc.DmlcError as error:  # a scaler of another width is broken
+        assert error.diagnostics[0].code.id == "E0431"
+        return
+    assert [node.domain for node in emitted.graph.node] == ["ai.onnx.ml"]
+
+
+def test_a_definition_inside_a_branch() -> None:
+    text = f"""<ir_version: 8, opset_import: ["": 17, {ML}]> g (float[4, 3] x, bool c) => (float[4, 3] y) {{
+    y = If (c) <then_branch = t () => (float[4, 3] a) {{ a = ai.onnx.ml.Scaler <offset = [0.5], scale = [2.0]> (x) }},
+                else_branch = e () => (float[4, 3] b) {{ b = Neg(x) }}> }}"""
+    source = parser.parse_model(text)
+    program = dmlc.compile(source)
+    for c in (True, False):
+        feeds = {"x": ROWS, "c": np.array(c)}
+        (wanted,) = onnxruntime.InferenceSession(source.SerializeToString()).run(None, feeds)
+        assert np.array_equal(program.run(feeds, backend="cpu")["y"], wanted)
+    assert not [row.op for row in program.placement().nodes if row.op.startswith("ai.onnx.ml")]

@@ -1,0 +1,76 @@
+"""The limits of DirectML's operators beside the kernels that the provider registers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from onnx import parser
+
+from dmlc.placement.report import placement
+from dmlc.targets import load_target
+from dmlc.targets.directml import operator_rows
+from dmlc.targets.provider import provider
+
+#: Operators of DirectML that a row of the provider names and of which no page was read: most take f16 and f32 of 1 to 8
+#: axes, as the provider registers them.
+_UNREAD = {
+    *("ACTIVATION_CELU", "ACTIVATION_ELU", "ACTIVATION_HARD_SIGMOID", "ACTIVATION_LEAKY_RELU"),
+    *("ACTIVATION_PARAMETRIC_SOFTPLUS", "ACTIVATION_SCALED_ELU", "ACTIVATION_SCALED_TANH", "ACTIVATION_SHRINK"),
+    *("ACTIVATION_SOFTPLUS", "ACTIVATION_SOFTSIGN", "ACTIVATION_THRESHOLDED_RELU"),
+    *(f"ELEMENT_WISE_{name}" for name in ("ACOSH", "ASIN", "ASINH", "ATAN", "ATANH", "BIT_NOT", "BIT_OR", "BIT_XOR")),
+    *(f"ELEMENT_WISE_{name}" for name in ("CEIL", "COS", "COSH", "FLOOR", "RECIP", "ROUND", "SIN", "SINH", "TAN")),
+    *(f"ELEMENT_WISE_LOGICAL_{name}" for name in ("LESS_THAN_OR_EQUAL", "XOR")),
+    *("FOLD", "GRU", "LSTM", "MAX_POOLING", "NONZERO_COORDINATES", "REVERSE_SUBSEQUENCES", "RNN", "ROI_POOLING"),
+    *("SLICE", "VALUE_SCALE_2D"),
+}
+
+
+def test_operators_without_limits_are_listed() -> None:
+    named = {row.directml[0] for row in provider("dml_ep").rows.values() if row.directml}
+    assert named - set(operator_rows()) == _UNREAD
+
+
+def test_what_the_provider_registers_directml_takes_but_for_known_faults() -> None:
+    """Element types of the newest level, by the tensors of each row."""
+    table, refused = provider("dml_ep"), set()
+    for (domain, op), row in table.rows.items():
+        limits = operator_rows().get(row.directml[0]) if row.directml else None
+        if limits is None or row.tensors is None:
+            continue
+        _, tensors = limits.levels[0]
+        for kernel in row.kernels:
+            for tensor, slot in row.tensors.items():
+                names = row.inputs if slot[0] == "i" else row.outputs
+                if tensor not in tensors or re.fullmatch("[io][0-7]", slot) is None or not names:
+                    continue
+                types = kernel.types.get(names[min(int(slot[1:]), len(names) - 1)], frozenset())
+                if {"u8" if name == "bool" else name for name in types} - tensors[tensor].types:
+                    refused.add((op, kernel.since))
+        assert domain in ("", "com.microsoft")
+    faults = {(op, since) for f in table.failures if f.effect == "fails" for op in f.operators for since in f.since}
+    repaired = {("Tile", 6), ("Tile", 13)}  # of f64: tile-by-expand
+    assert refused == {each for each in refused if each in faults} | repaired
+
+
+@pytest.mark.parametrize(
+    ("body", "operator"),
+    [
+        ("(float[1,1,2,2,2,2] x, float[1,1,2,2,2,2] w) => (float[1,1,1,1,1,1] y) { y = Conv(x, w) }", "CONVOLUTION"),
+        ("(float[1,1,2,2,2,2] x) => (float[1,1,1,1,1,1] y) { y = GlobalAveragePool(x) }", "AVERAGE_POOLING"),
+        (
+            "(float[1,1,2,2,2,2] x) => (float[1,1,1,1,1,1] y) { y = MaxPool<kernel_shape = [2,2,2,2]>(x) }",
+            "MAX_POOLING2",
+        ),
+    ],
+)
+def test_axes_that_directml_does_not_take(body: str, operator: str) -> None:
+    """Six axes are refused, five are not."""
+    for text, fails in (
+        (body, True),
+        (body.replace("2,2,2,2]", "2,2,2]").replace("1,1,1,1,1,1]", "1,1,1,1,1]"), False),
+    ):
+        model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g {text}')
+        report = placement(model, load_target("directml"))
+        assert report.fails == fails
+        assert all(finding.operator == operator for _, finding in report.findings)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import field
 
-import numpy as np
 from onnx import NodeProto
 
 from dmlc.onnx_schema.functions import graphs_of
@@ -81,18 +81,23 @@ def look_up(
         scope.constant.update(proto.output)
         return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
     row = table.row(domain, proto.op_type)
+    kernel = None
     if row is None:
-        return _without_row(node, table, target)
-    row = row.in_release(target.release)
-    kernel = row.kernel(opset, target.release)
-    if kernel is None:
-        return _no_kernel(node, row, table, target)
-    if proto.op_type in SHAPES:
+        found = _without_row(node, table, target)
+    else:
+        row = row.in_release(target.release)
+        kernel = row.kernel(opset, target.release)
+        if kernel is None:
+            found = _no_kernel(node, row, table, target)
+        else:
+            found = _on_provider(node, row, kernel, table, target, level)
+    if proto.op_type in SHAPES and found.where == PROVIDER:
         scope.on_cpu.update(proto.output)
-    elif not graphs_of(proto) and _prefers_cpu(node):
+    elif found.where == PROVIDER and kernel is not None and not graphs_of(proto) and _prefers_cpu(node, kernel):
+        return _kept_on_cpu(node)
+    elif found.where == CPU and not scope.on_cpu.isdisjoint(proto.input):
         scope.on_cpu.update(proto.output)
-        return Looked(CPU, "ONNX Runtime keeps what is computed from shapes on the CPU", "GetCpuPreferredNodes")
-    return _on_provider(node, row, kernel, table, target, level)
+    return found
 
 
 def _cite(table: Provider, node: TypedNode) -> str:
@@ -110,21 +115,52 @@ def _is_folded(node: TypedNode) -> bool:
     return bool(names) and node.scope.constant.issuperset(names)
 
 
-def _prefers_cpu(node: TypedNode) -> bool:
-    scope = node.scope
-    names = [name for name in node.proto.input if name]
-    if not any(name in scope.on_cpu for name in names) or any(v.dtype == "f16" for v in node.values):
+def _prefers_cpu(node: TypedNode, kernel: Kernel) -> bool:
+    """Return whether ONNX Runtime moves a node to the CPU because it depends on shapes alone, or on small operands.
+
+    The operands are on the CPU, graph inputs or small constants, and none is absent. An operand that the provider's
+    kernel reads on the CPU does not count: that node stays, and so does all behind it (GetCpuPreferredNodes).
+    """
+    scope, names = node.scope, node.proto.input
+    if scope.on_cpu.isdisjoint(names) or any(v.dtype in ("f16", "bf16") for v in node.operands):
         return False
-    return all(name in scope.on_cpu or name in scope.inputs or _is_small(name, scope) for name in names)
+    return all(
+        _is_small(name, scope)
+        or name in scope.inputs
+        or (name in scope.on_cpu and (index not in kernel.constant or name in scope.constant))
+        for index, name in enumerate(names)
+    )
+
+
+def _kept_on_cpu(node: TypedNode) -> Looked:
+    """The result for a node that follows the shapes that it reads to the CPU.
+
+    Shape arithmetic there is as it should be. A node that also reads the data of an input takes the data along.
+    """
+    scope, proto = node.scope, node.proto
+    scope.on_cpu.update(proto.output)
+    out = Looked(CPU, "ONNX Runtime keeps what is computed from shapes on the CPU", "GetCpuPreferredNodes")
+    fed = [name for name in proto.input if name in scope.inputs and not _is_short(scope.of(name))]
+    if not fed and scope.data_on_cpu.isdisjoint(proto.input):
+        return out
+    scope.data_on_cpu.update(proto.output)
+    sizes = told_names(names_of(node.values))
+    bound = " ".join(f"--bind {name}=SIZE" for name in sizes) or "--bind"
+    limit = (
+        f"it reads {fed[0] if fed else 'data'} and a number computed from a shape, which ONNX Runtime keeps on the CPU"
+    )
+    out.findings = [Finding("cpu", node.label, limit, "GetCpuPreferredNodes", f"{bound} makes that number a constant")]
+    return out
+
+
+def _is_short(value: KnownType) -> bool:
+    """Return whether a value is known to have few elements."""
+    sizes = [size for size in value.shape or () if isinstance(size, int)]
+    return value.static and math.prod(sizes) <= _SMALL
 
 
 def _is_small(name: str, scope: ValueScope) -> bool:
-    shape = scope.of(name).shape
-    return (
-        name in scope.constant
-        and shape is not None
-        and int(np.prod([s for s in shape if isinstance(s, int)])) <= _SMALL
-    )
+    return name in scope.constant and _is_short(scope.of(name))
 
 
 # --- no kernel

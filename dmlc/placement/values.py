@@ -76,7 +76,8 @@ class ValueScope:
 
     What is known alike is one object: ``kinds`` holds all that the scopes of one model have. ``made_by`` are
     the nodes of the graph by value. ``users`` and ``outputs`` are recorded of a model's own graph only, where the
-    provider fuses activations; a node whose graphs read a value uses it. ``numbers_of`` are the constants of one float.
+    provider fuses activations; a node whose graphs read a value uses it. ``numbers_of`` are the constants of one float,
+    ``data_on_cpu`` values on the CPU that are made of more than shapes.
     """
 
     facts: Mapping[str, Fact]
@@ -88,6 +89,7 @@ class ValueScope:
     users: dict[str, list[NodeProto]] = field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
     numbers_of: Mapping[str, float] = field(default_factory=dict)
+    data_on_cpu: set[str] = field(default_factory=set)
 
     def connect(self, graph: GraphProto, *, outermost: bool) -> None:
         """Record the nodes of the graph by the values that they make; those of the model also by what they read."""

@@ -1,0 +1,98 @@
+"""Nodes behind computed shapes: ONNX Runtime moves some to the CPU, others stay (GetCpuPreferredNodes)."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import parser
+
+import dmlc
+from dmlc.diagnostics import Source
+from dmlc.placement.advice import diagnose
+from dmlc.placement.report import Placement, placement
+from dmlc.targets import load_target
+
+
+def report(body: str, opset: int = 17) -> Placement:
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}, "com.microsoft": 1]> g {body}')
+    return placement(model, load_target("directml"))
+
+
+def on_cpu(body: str) -> list[str]:
+    return [node.op for node in report(body).nodes if node.where == "cpu"]
+
+
+MOVED = {
+    "a reshape by a computed shape": (
+        "(float[N,4] x) => (float[m] y) { t = Constant<value = int64[1] {1}>() s = Shape(x) c = Concat<axis = 0>(s, t)"
+        " r = Reshape(x, c) y = Exp(r) }",
+        ["Concat"],
+    ),
+    "a range": (
+        "(float[N] x) => (float[N] y) { z = Constant<value = int64 {0}>() o = Constant<value = int64 {1}>()"
+        " s = Shape(x) n = Squeeze(s) r = Range(z, n, o) c = Cast<to = 1>(r) y = Mul(x, c) }",
+        ["Squeeze"],
+    ),
+    "a filled tensor": (
+        "(float[N,4] x) => (float[m,k] y) { s = Shape(x) z = ConstantOfShape(s) y = Concat<axis = 0>(x, z) }",
+        [],
+    ),
+    "an expand": ("(float[N,4] x, float[1,4] z) => (float[N,4] y) { s = Shape(x) e = Expand(z, s) y = Add(x, e) }", []),
+    "a cast to f16": (
+        "(float16[N] x) => (float16 y) { s = Shape(x) n = Squeeze(s) c = Cast<to = 10>(n) t = ReduceSum(x)"
+        " y = Div(t, c) }",
+        ["Squeeze", "Cast"],
+    ),
+    "a mean of an input": (
+        "(float[N] x) => (float[N] y) { s = Shape(x) n = Squeeze(s) c = Cast<to = 1>(n) d = Div(x, c) y = Exp(d) }",
+        ["Squeeze", "Cast", "Div", "Exp"],
+    ),
+    "a mean of a value": (
+        "(float[N] x) => (float[N] y) { t = Tanh(x) s = Shape(x) n = Squeeze(s) c = Cast<to = 1>(n) y = Div(t, c) }",
+        ["Squeeze", "Cast"],
+    ),
+    "an operand that is absent": (
+        "(float[N] x) => (float y) { s = Shape(x) n = Squeeze(s) c = Cast<to = 1>(n) y = Clip(c, , c) }",
+        ["Squeeze", "Cast"],
+    ),
+    "a large constant": (
+        "(float[N,128] x) => (float[128] y) { k = Constant<value = int64[1] {128}>()"
+        " w = ConstantOfShape<value = float[1] {2}>(k) s = Shape(x) f = Cast<to = 1>(s) g = ReduceSum<keepdims = 0>(f)"
+        " y = Mul(w, g) }",
+        ["Cast", "ReduceSum"],
+    ),
+    "a node without a kernel": (
+        "(float[N] x) => (double y) { s = Shape(x) c = Cast<to = 11>(s) d = Sin(c) e = ReduceSum<keepdims = 0>(d)"
+        " y = Neg(e) }",
+        ["Cast", "Sin", "ReduceSum", "Neg"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_nodes_on_the_cpu(name: str) -> None:
+    body, want = MOVED[name]
+    assert on_cpu(body) == want
+
+
+def test_data_that_follows_a_shape_is_warned_of() -> None:
+    """Everything behind the input runs on the CPU; with the size bound the count is a constant, and nothing does."""
+    body = MOVED["a mean of an input"][0]
+    found = [(name, diagnostic) for name, diagnostic in diagnose(report(body))]
+    assert [d.code.id for _, d in found] == ["W0601", "W0601"]
+    assert "--bind N=SIZE" in (found[0][1].help or "") and " x " in found[0][1].message
+    assert not on_cpu(body.replace("[N]", "[8]"))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MOVED if name not in ("a mean of an input", "a node without a kernel")]
+)
+def test_shape_arithmetic_is_not_warned_of(name: str) -> None:
+    assert not report(MOVED[name][0]).findings
+
+
+def test_maximum_of_integers_over_open_sizes_stays_on_the_device() -> None:
+    text = "model m(x: i64[N, 3, H, W]) -> (y) {\n    return reduce_max(x, axes=[2, 3])\n}\n"
+    program = dmlc.compile(Source("m.dml", text))
+    where = {node.op: node.where for node in program.placement().nodes}
+    assert {op for op, place in where.items() if place == "cpu"} <= {"Concat", "Gather", "Mul", "Squeeze", "Unsqueeze"}
+    assert not program.diagnostics

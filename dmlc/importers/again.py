@@ -73,10 +73,10 @@ def _feed(model: ModelProto, node: Node, origin: NodeOrigin, placed: _Placed) ->
     del proto.input[:]
     names: dict[Value, str] = {}
     for number, place in enumerate(origin.inputs):
-        if place is None:
+        value = None if place is None or isinstance(place, Tensor) else node.operands[place]
+        if value is None and not isinstance(place, Tensor):  # an operand that is left out
             proto.input.append("")
             continue
-        value = None if isinstance(place, Tensor) else node.operands[place]
         tensor = place if isinstance(place, Tensor) else constant_of(value)
         name = f"in_{number}" if value is None else names.setdefault(value, f"in_{number}")
         proto.input.append(name)

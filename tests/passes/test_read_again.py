@@ -39,6 +39,12 @@ MODELS = {
         f"{_FOUR} s = Slice (x, zero, four, one) t = Expand (s, size) y = Add (t, x)", ["Add"],
     ),
     "top_k": ("float[3, 6] x", "float[a, b] y", f"{_FOUR} y, i = TopK (x, four)", ["TopK"]),
+    "operands that are left out": (
+        "float[1, 2, 3, 3] x", "float[a, b, c, d] y",
+        f"{_FOUR} two = Add (one, one) s = Concat <axis = 0> (one, two, four, four)"
+        ' v = Resize <mode = "nearest"> (x, , , s) n = Shape (v) f = Cast <to = 1> (n)'
+        " m = ReduceMax <keepdims = 0> (f) y = Mul (x, m)", ["Mul"],
+    ),
     "branch": (
         "float[3, 4] x", "float[a, b] y",
         f"{_FOUR} c = Greater (four, one) d = Squeeze (c) y = If (d) <then_branch = t () => (float[p, q] o) "

@@ -7,7 +7,11 @@ from typing import Any
 from dmlc.cli.console import table
 from dmlc.cli.report import human_bytes
 from dmlc.ir import Dim, DimExpr
+from dmlc.placement.obstacles import obstacles
 from dmlc.placement.report import NodePlacement, Placement
+
+#: The text names so many obstacles, the JSON document all.
+_MOST_OBSTACLES = 3
 
 
 def placement_text(report: Placement) -> str:
@@ -29,7 +33,10 @@ def placement_text(report: Placement) -> str:
     if report.shapes:
         options = " ".join(f"--shape {name}=..." for name in report.shapes)
         sums.append(f"open sizes without a name: {options} fixes them")
-    return table(rows, "  ") + f"  {'; '.join(sums)}\n"
+    found = obstacles(report)
+    more = f"; {len(found) - _MOST_OBSTACLES} more with --format json" if len(found) > _MOST_OBSTACLES else ""
+    text = f"  not one fused graph: {'; '.join(found[:_MOST_OBSTACLES])}{more}\n" if found else ""
+    return table(rows, "  ") + f"  {'; '.join(sums)}\n{text}"
 
 
 def _row(node: NodePlacement) -> list[str]:
@@ -58,6 +65,7 @@ def placement_json(report: Placement) -> dict[str, Any]:
         "first_feature_level": report.level,
         "verdict": report.verdict,
         "partitions": report.partitions,
+        "obstacles": obstacles(report),
         "dispatches": _plain(report.dispatches),
         "bytes": _plain(report.bytes),
         "open_dims": report.dims,

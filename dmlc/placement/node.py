@@ -25,6 +25,8 @@ _RANDOM = frozenset(
 )
 #: What gives a shape: their results lie on the CPU.
 SHAPES = frozenset(("Shape", "Size"))
+#: The reason why a node that has a kernel runs on the CPU.
+OF_SHAPES = "ONNX Runtime keeps what is computed from shapes on the CPU"
 
 #: Operators of ONNX that name their type parameters otherwise in some versions than the tables do: onnx is asked, whose
 #: schemas take long to load.
@@ -139,7 +141,7 @@ def _kept_on_cpu(node: TypedNode) -> Looked:
     """
     scope, proto = node.scope, node.proto
     scope.on_cpu.update(proto.output)
-    out = Looked(CPU, "ONNX Runtime keeps what is computed from shapes on the CPU", "GetCpuPreferredNodes")
+    out = Looked(CPU, OF_SHAPES, "GetCpuPreferredNodes")
     fed = [name for name in proto.input if name in scope.inputs and not _is_short(scope.of(name))]
     if not fed and scope.data_on_cpu.isdisjoint(proto.input):
         return out

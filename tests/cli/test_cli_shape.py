@@ -166,3 +166,32 @@ def test_another_spelling_is_wrong_usage(text: str, folder: Path, capsys: pytest
 
 def test_sizes_beyond_any_model_are_wrong_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", "m.onnx", "--shape", f"x={2**63},3", capsys=capsys)[0] == 2
+
+
+def test_check_names_what_keeps_a_model_from_being_one_fused_graph(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x, float[2, 3] v) => (float[] y, int64[] n)
+    { a = Exp(x) b = Neg(a) n = NonZero(b) c = Neg(v) y = Add(c, x) }"""
+    model = parser.parse_model(text)
+    for info in model.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    onnx.save(model, "alone.onnx")
+    document = json.loads(run("check", "alone.onnx", "--format", "json", capsys=capsys)[1])
+    assert document["obstacles"] == ["NonZero n: runs alone: NonZero has no graph support"]
+    out = run("check", "alone.onnx", capsys=capsys)[1]
+    assert "not one fused graph: NonZero n: runs alone: NonZero has no graph support\n" in out
+    out = run("check", "m.onnx", *ALL, capsys=capsys)[1]
+    assert "not one fused graph: 3 fused graphs that no value connects begin at Softmax y, Neg w, Exp z\n" in out
+    assert "not one fused graph" not in run("check", "m.dml", "--shape", "x=2,3", capsys=capsys)[1]
+
+
+def test_what_turns_fusion_off_is_named_and_not_all_that_it_keeps_apart(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x, bool c) => (float[2, 3] y)
+    { a = Exp(x) b = If (c) <then_branch = t () => (float[2, 3] r) { r = Neg(a) },
+    else_branch = e () => (float[2, 3] q) { q = Abs(a) }> y = Relu(b) }"""
+    onnx.save(parser.parse_model(text), "if.onnx")
+    document = json.loads(run("check", "if.onnx", "--format", "json", capsys=capsys)[1])
+    assert document["obstacles"] == ["If b: it turns fusion off"]

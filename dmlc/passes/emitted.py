@@ -10,7 +10,7 @@ from dmlc.ir.dtype import f16, f64
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
-from dmlc.passes.legal_rules.table import NEEDS, KernelSupport
+from dmlc.passes.kernel_support import NEEDS, KernelSupport
 from dmlc.passes.manager import PassContext
 from dmlc.passes.rewrite import Match, Miss
 from dmlc.targets import kernel_table

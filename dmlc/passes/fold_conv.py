@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph
-from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.conv_rules import FoldBatchNorm, FoldBias, FoldScale
+import numpy as np
+
+from dmlc.ir import Array, Graph, Node, StoredTensor, Tensor, Value
+from dmlc.ops.binary import ADD, DIV, MUL
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.patterns import both_ways
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
 from dmlc.records import dataclass
 
 
@@ -25,3 +30,219 @@ class FoldConv(Pass):
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)
+
+
+@dataclass(frozen=True, slots=True)
+class Conv:
+    """``weight`` is [outputs, inputs / groups, ...], ``bias`` has an element for each output, if there is one."""
+
+    node: Node
+    weight: Tensor
+    bias: Tensor | None
+
+    @property
+    def channels(self) -> int:
+        size = self.weight.type.shape[0]
+        assert isinstance(size, int)
+        return size
+
+
+def conv_of(value: Value) -> Conv | None:
+    """The convolution that the value is; None where its weights are not known, or lie in a file of their own."""
+    node = value.producer
+    if node is None or not is_opaque(node, "Conv"):
+        return None
+    weight = constant_of(node.operands[1])
+    bias = constant_of(node.operands[2]) if len(node.operands) > 2 else None
+    if weight is None or (bias is None and len(node.operands) > 2 and node.operands[2] is not None):
+        return None
+    if any(isinstance(t, StoredTensor) and t.is_apart for t in (weight, bias)):
+        return None
+    return Conv(node, weight, bias)
+
+
+def channel_values(tensor: Tensor, conv: Conv) -> Array | None:
+    """The elements of a tensor that varies by the channels of the convolution's result alone, one for each channel.
+
+    None for another tensor, and for one that broadcasts the result to more axes.
+    """
+    rank = conv.node.result.type.rank
+    shape = (*[1] * (rank - tensor.type.rank), *tensor.type.shape)
+    if len(shape) != rank or any(size != 1 for axis, size in enumerate(shape) if axis != 1):
+        return None
+    if shape[1] not in (1, conv.channels):
+        return None
+    values: Array = np.broadcast_to(tensor.array.reshape(-1), (conv.channels,))
+    return values
+
+
+def rebuilt(rewriter: Rewriter, conv: Conv, weight: Array | None, bias: Array | None) -> Value:
+    """The convolution with other weights and another bias (None: its own)."""
+    dtype = conv.weight.dtype
+    node = conv.node
+    operands: list[Value | None] = [node.operand(0), node.operand(1), *node.operands[2:3]]
+    if weight is not None:
+        operands[1] = _constant(rewriter, weight.astype(dtype.numpy))
+    if bias is not None:
+        operands[2:] = [_constant(rewriter, bias.astype(dtype.numpy))]
+    return rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))
+
+
+def _constant(rewriter: Rewriter, array: Array) -> Value:
+    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
+
+
+def wide(tensors: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
+    """The data in f64, so that folding rounds once."""
+    return [t.array.astype(np.float64) for t in tensors]
+
+
+@dataclass(slots=True, eq=False)
+class _BatchNormMatch(Match):
+    conv: Conv | None = None
+    statistics: tuple[Tensor, ...] = ()
+
+
+class FoldBatchNorm(Rule[_BatchNormMatch]):
+    """BatchNormalization(Conv(x)) becomes a Conv with scaled weights and a bias.
+
+    ``reassociates``: the scale is multiplied into the weights instead of the sums. The statistics are constants, as in
+    inference; the new weights are computed in f64 and rounded once.
+    """
+
+    name = "fold-batch-norm"
+    roots = (OPAQUE,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _BatchNormMatch | None:
+        if not is_opaque(node, "BatchNormalization"):
+            return None
+        conv = conv_of(node.operand(0))
+        if conv is None or attribute_of(node, "training_mode", 0) or any(r.uses for r in node.results[1:]):
+            return None
+        found = [constant_of(v) for v in node.operands[1:]]
+        statistics = tuple([t for t in found if t is not None])
+        if len(statistics) != 4 or any(isinstance(t, StoredTensor) and t.is_apart for t in statistics):
+            return None
+        return _BatchNormMatch(node, (conv.node,), conv, statistics)
+
+    def check(self, match: _BatchNormMatch, graph: Graph) -> Miss | None:
+        assert match.conv is not None
+        if any(t.type.shape != (match.conv.channels,) for t in match.statistics):
+            return Miss("its statistics are not one for each of the {0} channels", (match.conv.channels,))
+        if len({t.dtype for t in (match.conv.weight, *match.statistics)}) > 1:
+            return Miss("weights and statistics have several dtypes")
+        return used_elsewhere(match.conv.node.result)
+
+    def build(self, match: _BatchNormMatch, rewriter: Rewriter) -> Sequence[Value]:
+        conv = match.conv
+        assert conv is not None
+        gamma, beta, mean, variance = wide(match.statistics)
+        with np.errstate(all="ignore"):
+            scale = gamma / np.sqrt(variance + attribute_of(match.root, "epsilon", 1e-5))
+            shift = beta - mean * scale
+        (weight,) = wide([conv.weight])
+        bias = 0 if conv.bias is None else wide([conv.bias])[0]
+        column = scale.reshape(-1, *[1] * (weight.ndim - 1))
+        made = rebuilt(rewriter, conv, weight * column, bias * scale + shift)
+        return [made, *match.root.results[1:]]
+
+
+@dataclass(slots=True, eq=False)
+class _BiasMatch(Match):
+    conv: Conv | None = None
+    bias: Tensor | None = None
+
+
+class FoldBias(Rule[_BiasMatch]):
+    """Conv(x) + c with one c for each channel becomes a Conv with a bias.
+
+    ``reassociates``: a runtime may add the bias to the sum before its last term.
+    """
+
+    name = "fold-bias-into-conv"
+    roots = (ADD,)
+    fed_by = (OPAQUE,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _BiasMatch | None:
+        for value, other in both_ways(node):
+            conv = conv_of(value)
+            bias = constant_of(other)
+            if conv is not None and bias is not None and not (isinstance(bias, StoredTensor) and bias.is_apart):
+                return _BiasMatch(node, (conv.node,), conv, bias)
+        return None
+
+    def check(self, match: _BiasMatch, graph: Graph) -> Miss | None:
+        assert match.conv is not None
+        assert match.bias is not None
+        if channel_values(match.bias, match.conv) is None:
+            return Miss("{0} does not vary by channel alone", (match.bias.type,))
+        return used_elsewhere(match.conv.node.result)
+
+    def build(self, match: _BiasMatch, rewriter: Rewriter) -> Sequence[Value]:
+        conv = match.conv
+        assert conv is not None
+        assert match.bias is not None
+        values = channel_values(match.bias, conv)
+        assert values is not None
+        old = np.zeros(()) if conv.bias is None else wide([conv.bias])[0]
+        return [rebuilt(rewriter, conv, None, old + values.astype(np.float64))]
+
+
+@dataclass(slots=True, eq=False)
+class _ScaleMatch(Match):
+    conv: Conv | None = None
+    scale: Tensor | None = None
+
+
+class FoldScale(Rule[_ScaleMatch]):
+    """Conv(x) * c and Conv(x) / c with one c for each channel become a Conv with scaled weights.
+
+    ``reassociates``: the scale is multiplied into the weights instead of the sums. The new weights are computed in f64
+    and rounded once.
+    """
+
+    name = "fold-scale-into-conv"
+    roots = (MUL, DIV)
+    fed_by = (OPAQUE,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _ScaleMatch | None:
+        pairs = both_ways(node) if node.op is MUL else [(node.operand(0), node.operand(1))]
+        for value, other in pairs:
+            conv = conv_of(value)
+            scale = constant_of(other)
+            if conv is not None and scale is not None and not (isinstance(scale, StoredTensor) and scale.is_apart):
+                return _ScaleMatch(node, (conv.node,), conv, scale)
+        return None
+
+    def check(self, match: _ScaleMatch, graph: Graph) -> Miss | None:
+        conv, scale = match.conv, match.scale
+        assert conv is not None
+        assert scale is not None
+        if channel_values(scale, conv) is None:
+            return Miss("{0} does not vary by channel alone", (scale.type,))
+        for data in (conv.weight, *([] if conv.bias is None else [conv.bias])):
+            if not np.isfinite(_scaled(match, data)).all():
+                return Miss("the scaled weights leave the range of {0}", (data.dtype,))
+        return used_elsewhere(conv.node.result)
+
+    def build(self, match: _ScaleMatch, rewriter: Rewriter) -> Sequence[Value]:
+        conv = match.conv
+        assert conv is not None
+        bias = None if conv.bias is None else _scaled(match, conv.bias)
+        return [rebuilt(rewriter, conv, _scaled(match, conv.weight), bias)]
+
+
+def _scaled(match: _ScaleMatch, data: Tensor) -> Array:
+    """The data, of which the first axis is the channel, times the scale: computed in f64, rounded to its own dtype."""
+    assert match.conv is not None
+    assert match.scale is not None
+    values = channel_values(match.scale, match.conv)
+    assert values is not None
+    (wanted,) = wide([data])
+    column = values.astype(np.float64).reshape(-1, *[1] * (wanted.ndim - 1))
+    with np.errstate(all="ignore"):
+        out: Array = (wanted * column if match.root.op is MUL else wanted / column).astype(data.dtype.numpy)
+    return out

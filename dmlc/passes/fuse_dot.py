@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph
-from dmlc.passes.dot_rules.einsum import EinsumFromSum
-from dmlc.passes.dot_rules.outer import MatmulFromSum
-from dmlc.passes.dot_rules.weighted import MatmulFromWeightedSum
-from dmlc.passes.fold_rules import MOVE_RULES
+import numpy as np
+
+from dmlc.ir import Array, Graph, Node, Shape, StoredTensor, Tensor, Value
+from dmlc.ir.dtype import f32
+from dmlc.ops.binary import MUL
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
+from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.patterns import made_by
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
 from dmlc.records import dataclass
 from dmlc.targets.support import ProviderSupport
 
@@ -36,3 +46,251 @@ class FuseDot(Pass):
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)
+
+
+#: A larger constant is moved by the model, not here.
+_MOST_ELEMENTS = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class SummedProduct:
+    """reduce_sum(a * b): the product's node, both factors' shapes in its rank, the axes that are summed, and for each
+    factor those along which only it varies."""
+
+    node: Node
+    shapes: tuple[Shape, Shape]
+    axes: tuple[int, ...]
+    only: tuple[list[int], list[int]]
+
+    def factor(self, index: int) -> Value:
+        return self.node.operand(index)
+
+    @property
+    def inner(self) -> int | None:
+        """The one axis that is summed, where both factors vary along it."""
+        if len(self.axes) != 1 or self.shapes[0][self.axes[0]] != self.shapes[1][self.axes[0]]:
+            return None
+        return None if self.shapes[0][self.axes[0]] == 1 else self.axes[0]
+
+    @property
+    def text(self) -> tuple[str, str]:
+        first, second = (f"[{', '.join(map(str, shape))}]" for shape in self.shapes)
+        return first, second
+
+
+def summed_product(graph: Graph, root: Node) -> SummedProduct | None:
+    """Return the product that a sum reduces, if it has two different float factors."""
+    node = made_by(root.operand(0), MUL)
+    axes = root.attributes_as(ReduceAttributes).axes
+    if node is None or node.operand(0) is node.operand(1) or not node.result.type.dtype.is_float or not axes:
+        return None
+    rank = node.result.type.rank
+    a, b = (_padded(graph, node.operand(i).shape, rank) for i in (0, 1))
+    only = [[i for i in range(rank) if one[i] != 1 and other[i] == 1] for one, other in ((a, b), (b, a))]
+    return SummedProduct(node, (a, b), axes, (only[0], only[1]))
+
+
+def _padded(graph: Graph, shape: Shape, rank: int) -> Shape:
+    return (1,) * (rank - len(shape)) + tuple([1 if is_unit(graph, d) else d for d in shape])
+
+
+def arranged(rewriter: Rewriter, value: Value, shape: Shape, order: Sequence[int]) -> Value:
+    """The factor with those axes of the product, in that order; others have size 1 and go. ``shape`` is the factor's
+    in the product's rank."""
+    kept = sorted(order)
+    value = reshaped(rewriter, value, tuple([shape[a] for a in kept]))
+    perm = tuple([kept.index(a) for a in order])
+    moving = [p for p in perm if shape[kept[p]] != 1]
+    if moving == sorted(moving):  # only axes of size 1 change places
+        return reshaped(rewriter, value, tuple([shape[a] for a in order]))
+    data = _own(value)
+    if data is not None:
+        return _constant(rewriter, np.ascontiguousarray(data.array.transpose(perm)), value)
+    return rewriter.add(TRANSPOSE, [value], TransposeAttributes(perm=perm))
+
+
+def reshaped(rewriter: Rewriter, value: Value, shape: Shape) -> Value:
+    """The value with other axes of size 1."""
+    data = _own(value)
+    if data is None or value.shape == shape:
+        return reshape_ones(rewriter, value, shape)
+    return _constant(rewriter, data.array.reshape([d for d in shape if isinstance(d, int)]), value)
+
+
+def _own(value: Value) -> Tensor | None:
+    """The data of a constant that nothing else uses, so that it may be laid out anew."""
+    data = constant_of(value)
+    if data is None or len(value.uses) > 1 or data.size > _MOST_ELEMENTS:
+        return None
+    return None if isinstance(data, StoredTensor) and data.is_apart else data
+
+
+def _constant(rewriter: Rewriter, array: Array, like: Value) -> Value:
+    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, like.type.dtype)))
+
+
+@dataclass(slots=True, eq=False)
+class _EinsumMatch(Match):
+    shapes: tuple[str, str] = ("", "")
+
+
+class EinsumFromSum(Rule[_EinsumMatch]):
+    """reduce_sum(a * b) of two equal shapes becomes Einsum on DirectML, whose provider runs it as just these two.
+
+    ``reassociates``, for another provider may add in another order. Nothing is gained but a node: DirectML's operators
+    and dispatches are the same. Other targets keep the two: ONNX Runtime's CPU provider is 2 to 4 times slower with
+    Einsum. So is f16, which that provider's Einsum does not take, and a result that keeps the summed axes.
+    """
+
+    name = "einsum-from-sum"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _EinsumMatch | None:
+        product = summed_product(graph, node)
+        if product is None or node.result.type.dtype is not f32:
+            return None
+        return _EinsumMatch(node, (product.node,), product.text)
+
+    def check(self, match: _EinsumMatch, graph: Graph) -> Miss | None:
+        product = match.consumed[0]
+        if product.operand(0).shape != product.operand(1).shape:
+            return Miss("the product broadcasts a factor, {0} or {1}", match.shapes)
+        if match.root.attributes_as(ReduceAttributes).keepdims:
+            return Miss("the sum keeps its axes, and Einsum makes no axes of size 1")
+        return used_elsewhere(product.result)
+
+    def build(self, match: _EinsumMatch, rewriter: Rewriter) -> Sequence[Value]:
+        root, product = match.root, match.consumed[0]
+        axes = root.attributes_as(ReduceAttributes).axes
+        names = ascii_lowercase[: product.result.type.rank]
+        left = "".join([name for a, name in enumerate(names) if a not in axes])
+        record = OpaqueAttributes(
+            op_type="Einsum", types=(root.result.type,), attributes=(("equation", f"{names},{names}->{left}"),)
+        )
+        return [rewriter.add(OPAQUE, product.operands, record)]
+
+
+@dataclass(slots=True, eq=False)
+class _SummedProductMatch(Match):
+    """``left`` is the factor that has the rows, of the axes of the product ``rows`` and ``columns`` are those that
+    only it and only the other has."""
+
+    product: SummedProduct | None = None
+    left: int = 0
+    rows: int = 0
+    columns: int = 0
+
+
+class MatmulFromSum(Rule[_SummedProductMatch]):
+    """reduce_sum(a * b) becomes matmul(a, b) where the product broadcasts both: it holds rows times columns elements.
+
+    ``reassociates``. Up to 70 times faster on ONNX Runtime's CPU provider and never slower there, one dispatch less on
+    DirectML where no factor needs a transpose; the product is never written.
+    """
+
+    name = "matmul-from-sum"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _SummedProductMatch | None:
+        product = summed_product(graph, node)
+        if product is None:
+            return None
+        found = _SummedProductMatch(node, (product.node,), product)
+        if product.only[0] and product.only[1]:
+            # Further axes of one factor are a batch, along which the other is broadcast. The factor whose axis comes
+            # first has the rows, so that the result needs no transpose.
+            last = (product.only[0][-1], product.only[1][-1])
+            found.left = int(last[1] < last[0])
+            found.rows, found.columns = last[found.left], last[1 - found.left]
+        return found
+
+    def check(self, match: _SummedProductMatch, graph: Graph) -> Miss | None:
+        product = match.product
+        assert product is not None
+        if product.inner is None:
+            return Miss("it sums over axes {0}, not over one that both factors have", (list(product.axes),))
+        if not product.only[0] or not product.only[1]:
+            return Miss("the product is no larger than its factors, {0} and {1}", product.text)
+        return used_elsewhere(product.node.result)
+
+    def build(self, match: _SummedProductMatch, rewriter: Rewriter) -> Sequence[Value]:
+        product = match.product
+        assert product is not None and product.inner is not None
+        rank = product.node.result.type.rank
+        matrix = (match.rows, match.columns, product.inner)
+        varying = [a for a in range(rank) if product.shapes[0][a] != 1 or product.shapes[1][a] != 1]
+        batch = [a for a in varying if a not in matrix]
+        right = 1 - match.left
+        factors = [
+            arranged(rewriter, product.factor(match.left), product.shapes[match.left], [*batch, *matrix[::2]]),
+            arranged(rewriter, product.factor(right), product.shapes[right], [*batch, product.inner, match.columns]),
+        ]
+        made = rewriter.add(MATMUL, factors)
+        order = [*batch, match.rows, match.columns]
+        perm = tuple([order.index(a) for a in sorted(order)])
+        if perm != tuple(range(len(perm))):
+            made = rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=perm))
+        return [reshape_ones(rewriter, made, match.root.result.shape)]
+
+
+@dataclass(slots=True, eq=False)
+class _WeightedSumMatch(Match):
+    """``weights`` is the factor that does not vary along ``columns``, the last axis of the product."""
+
+    product: SummedProduct | None = None
+    weights: int = 0
+    columns: int = 0
+    inner: int = 0
+
+
+class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
+    """reduce_sum(w[..., k, 1] * x[..., k, n]) over k becomes matmul(w[..., 1, k], x): a sum of rows with weights.
+
+    ``reassociates``. One dispatch instead of two on DirectML, and measured 1.2 to 30 times faster on ONNX Runtime's CPU
+    provider, where the product is not written. Along the last axis that provider's matrix product with one column is
+    4 to 8 times slower than the product and its sum, so that form stays.
+    """
+
+    name = "matmul-from-weighted-sum"
+    roots = (REDUCE_SUM,)
+    fed_by = (MUL,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _WeightedSumMatch | None:
+        product = summed_product(graph, node)
+        if product is None or product.inner is None or bool(product.only[0]) is bool(product.only[1]):
+            return None
+        weights = int(bool(product.only[0]))
+        shape = product.shapes[1 - weights]
+        varying = [a for a, size in enumerate(shape) if size != 1]
+        if varying[-2:-1] != [product.inner] or varying[-1] not in product.only[1 - weights]:
+            return None
+        return _WeightedSumMatch(node, (product.node,), product, weights, varying[-1], product.inner)
+
+    def check(self, match: _WeightedSumMatch, graph: Graph) -> Miss | None:
+        product = match.product
+        assert product is not None
+        for size in product.shapes[1 - match.weights]:
+            if graph.dims.least == 0 and graph.dims.interval(size)[0] < 1:
+                return Miss("size {0} may be 0: a matrix product needs pads then, which cost more nodes", (size,))
+        return used_elsewhere(match.consumed[0].result)
+
+    def build(self, match: _WeightedSumMatch, rewriter: Rewriter) -> Sequence[Value]:
+        product = match.product
+        assert product is not None
+        small, large = product.shapes[match.weights], product.shapes[1 - match.weights]
+        batch = [a for a, size in enumerate(large) if size != 1 and a not in (match.inner, match.columns)]
+        x = arranged(rewriter, product.factor(1 - match.weights), large, [*batch, match.inner, match.columns])
+        target = match.root.result.shape
+        with_row = (*[large[a] for a in batch], 1, large[match.columns])
+        leading = tuple([small[a] for a in batch])
+        if any(size != 1 for size in leading):
+            row = (*leading, 1, small[match.inner])
+        else:
+            row = (1, small[match.inner]) if target == with_row else (small[match.inner],)
+        made = rewriter.add(MATMUL, [reshaped(rewriter, product.factor(match.weights), row), x])
+        return [reshape_ones(rewriter, made, target)]

@@ -13,10 +13,10 @@ from dmlc.ir.dtype import i64
 from dmlc.ops.index import ONE_HOT, OneHotAttributes
 from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
-from dmlc.passes.fold_rules import MOVE_RULES
+from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.patterns import may_be_empty
-from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite
 from dmlc.records import dataclass
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dmlc.ir import Graph, Node
-from dmlc.passes.legal_rules.table import NEEDS
-from dmlc.passes.repair_rules.foreign import element_dtype
+from dmlc.passes.kernel_support import NEEDS
+from dmlc.passes.repair.foreign import element_dtype
 from dmlc.targets import Target
 from dmlc.targets.provider import Provider, provider
 

@@ -12,10 +12,9 @@ from dmlc.ops.reduce import (
     REDUCE_MEAN,
     ReduceAttributes,
 )
+from dmlc.passes.canonicalize_reduce.kinds import fit, merge_class, reduce_to
+from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.reduce_rules.fit import fit, reduce_to
-from dmlc.passes.reduce_rules.kinds import merge_class
-from dmlc.passes.reduce_rules.moves import is_unit
 from dmlc.passes.rewrite import Match, Rewriter, node_name
 from dmlc.records import dataclass
 

@@ -13,8 +13,8 @@ from dmlc.ops.binary import DIV
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCTIONS
 from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.layouts import reshape_ones
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext
-from dmlc.passes.reduce_rules.moves import reshape_ones
 from dmlc.passes.rewrite import Match, Rewriter, node_name
 from dmlc.records import dataclass
 

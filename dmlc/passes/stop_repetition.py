@@ -11,7 +11,7 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.quantized_advice import LAYOUT_OPERATIONS, LAYOUT_OPERATORS, keeps_numbers, operator
-from dmlc.passes.repair_rules.foreign import element_dtype
+from dmlc.passes.repair.foreign import element_dtype
 from dmlc.passes.rewrite import merge_spans, node_name
 from dmlc.records import dataclass
 

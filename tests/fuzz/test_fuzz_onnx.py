@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
-from dmlc.passes.recognize_rules import mean
+from dmlc.passes.recognize_reduce import mean
 from tools.fuzz.onnx_judge import choices, failures, judge, reduced
 from tools.fuzz.onnx_models import FuzzModel, Grower, MisfitError, generate
 from tools.fuzz.onnx_patterns import PATTERNS

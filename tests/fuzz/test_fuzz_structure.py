@@ -11,7 +11,7 @@ import pytest
 from onnx import parser
 
 import dmlc
-from dmlc.passes.recognize_rules import mean
+from dmlc.passes.recognize_reduce import mean
 from tools.fuzz.onnx_models import Grower, MisfitError
 from tools.fuzz.refusals import REFUSALS, is_allowed
 from tools.fuzz.structure_batch import run_isolated

@@ -14,7 +14,7 @@ import dmlc
 from dmlc import passes
 from dmlc.diagnostics import DmlcError
 from dmlc.passes.inventory import all_rules, chosen_rules, pass_names
-from dmlc.passes.manager import CLASSES
+from dmlc.passes.manager import CLASSES, Pass
 from dmlc.passes.rewrite import Rule
 
 RULES = {rule.name: rule for rule in all_rules()}
@@ -64,6 +64,16 @@ def test_every_rule_class_is_in_a_pass() -> None:
 def test_a_rule_states_its_facts_itself(rule: type[Rule[Any]]) -> None:
     assert "name" in vars(rule)
     assert len(rule.roots) == len(set(rule.roots)) > 0
+
+
+def test_a_pass_is_one_module_or_folder_of_its_name() -> None:
+    modules = {name.replace("-", "_") for name in pass_names()}
+    folder = Path(passes.__file__).parent
+    assert all((folder / f"{name}.py").exists() != (folder / name / "__init__.py").exists() for name in modules)
+    for file in folder.glob("*/__init__.py"):
+        module = import_module(f"dmlc.passes.{file.parent.name}")
+        names = {vars(cls)["name"] for cls in Pass.__subclasses__() if cls.__module__ == module.__name__}
+        assert names == {file.parent.name.replace("_", "-")}
 
 
 def test_each_name_is_one_rule() -> None:

@@ -15,7 +15,7 @@ from dmlc.ir.verifier import verify
 from dmlc.ops import ALL_OPERATIONS, binary, choose, elementwise, index, matmul, reduce, scan, select
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes import EXACT, Legalize, PassContext
-from dmlc.passes.legal_rules.table import NEEDS, UNCHECKED
+from dmlc.passes.kernel_support import NEEDS, UNCHECKED
 from dmlc.targets import kernel_table, load_target
 
 N = symbol("N")

@@ -19,7 +19,7 @@ from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops import binary, choose, elementwise, reduce
-from dmlc.passes.legal_rules.table import NEEDS
+from dmlc.passes.kernel_support import NEEDS
 from dmlc.runtime import installed_kernels
 from dmlc.targets import kernel_table, load_target
 from dmlc.targets.known_wrong import wrong_in, wrong_kernels

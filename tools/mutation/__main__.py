@@ -1,4 +1,4 @@
-"""Does the suite notice when a guard of a rewrite is dropped? ``python -m tools.mutation [--only softmax_rules]``.
+"""Does the suite notice when a guard of a rewrite is dropped? ``python -m tools.mutation [--only fuse_softmax]``.
 
 Works in a copy of the tree in which each guard can be switched off. All tests are imported once; then each mutant is a
 fork of that process, which meets the test that killed it before (``killers.json``), then those that ask for its guard,

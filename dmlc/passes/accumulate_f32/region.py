@@ -1,0 +1,209 @@
+"""Regions and normalizations that ``accumulate-f32`` computes in f32, and the warnings if it does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+
+from dmlc.ir import FOREIGN, Attributes, Graph, Node, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, POW, SUB
+from dmlc.ops.choose import CLIP
+from dmlc.ops.elementwise import ABS, LOG, NEG, RECIPROCAL, SQRT
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, REDUCTIONS
+from dmlc.passes.patterns import made_by, scalar_of
+from dmlc.records import dataclass
+
+#: Reductions that square, and others.
+_SQUARING = tuple([op for op in REDUCTIONS if op.before == "square"])
+_ROOTS = (*_SQUARING, REDUCE_SUM, REDUCE_MEAN)
+_MOVES = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE)
+#: What may stand between a product and the reduction.
+_BETWEEN = (*_MOVES, NEG, ADD, SUB, MUL, DIV)
+#: What may follow the reduction: alone, or with a number beside.
+_AFTER = (*_MOVES, SQRT, RECIPROCAL, LOG, NEG, ABS, CLIP)
+_AFTER_WITH_NUMBER = (ADD, SUB, MUL, DIV, MAX, MIN, POW)
+_SHRINKS = (SQRT, RECIPROCAL, LOG, MUL, DIV, POW)
+#: How far before a reduction is looked.
+_STEPS = 6
+
+
+@dataclass(slots=True)
+class AccumulationRegion:
+    """``products`` are what may overflow before the reduction ``root`` makes it smaller, or before what follows a sum
+    of squares does; ``nodes`` is all that is computed together. A norm overflows late, so that it is not a product."""
+
+    root: Node
+    products: list[Node] = field(default_factory=list)
+    nodes: dict[Node, None] = field(default_factory=dict)
+
+
+def find_regions(graph: Graph) -> list[AccumulationRegion]:
+    """The regions of a graph, in the order of their reductions; they may share nodes."""
+    found = [_region(root) for root in graph.nodes_of(_ROOTS) if root.operand(0).type.dtype is f16]
+    return [region for region in found if region is not None]
+
+
+def is_square(node: Node) -> bool:
+    """Return whether the node is ``x * x`` or ``x ** 2``."""
+    if node.op is MUL:
+        return node.operand(0) is node.operand(1)
+    return node.op is POW and scalar_of(node.operand(1)) == 2
+
+
+def _region(root: Node) -> AccumulationRegion | None:
+    region = AccumulationRegion(root, nodes={root: None})
+    if root.op not in _SQUARING:
+        if not _before(root.operand(0), region):
+            return None
+        _after(root, region)
+        return region
+    if not _after(root, region):  # what overflows is the result
+        return None
+    _difference(root.operand(0), region)
+    if root.op is REDUCE_SUM_SQUARE:
+        region.products.append(root)
+    return region
+
+
+# --- before the reduction
+
+
+def _is_product(node: Node) -> bool:
+    if node.op is MUL:
+        return not any(scalar_of(v) is not None for v in node.operands)
+    power = scalar_of(node.operand(1)) if node.op is POW else None
+    return power is not None and power > 1
+
+
+def _before(value: Value, region: AccumulationRegion, steps: int = _STEPS) -> bool:
+    """Take in the products that the reduction sums, and what stands between them and it; whether there are any."""
+    node = value.producer
+    if node is None or not steps:
+        return False
+    if node in region.nodes:
+        return True
+    product = _is_product(node)
+    if not product and node.op not in _BETWEEN:
+        return False
+    inner = [_before(v, region, steps - 1) for v in dict.fromkeys(node.operands) if v is not None]
+    if product:
+        region.products.append(node)
+        if is_square(node):
+            _difference(node.operand(0), region)
+    elif not any(inner):
+        return False
+    region.nodes[node] = None
+    return True
+
+
+def _difference(value: Value, region: AccumulationRegion) -> None:
+    """Take in ``x - mean(x)`` that is squared, and the mean."""
+    node = made_by(value, SUB, ADD)
+    if node is None:
+        return
+    region.nodes[node] = None
+    for side in node.operands:
+        inner = made_by(side, NEG)
+        mean = made_by(inner.operand(0) if inner else side, REDUCE_MEAN)
+        if mean is not None and mean.operand(0) in node.operands:
+            region.nodes.update(dict.fromkeys([mean, *([inner] if inner else [])]))
+
+
+# --- after the reduction
+
+
+def _after(root: Node, region: AccumulationRegion) -> bool:
+    """Add the nodes after the reduction, up to the last that is not a layout operation.
+
+    Return whether they make a value that would overflow smaller.
+    """
+    found: list[Node] = []
+    pending: list[Node] = [root]
+    while pending:
+        node = pending.pop()
+        for user in node.result.users:
+            if user not in region.nodes and _follows(user, node.result):
+                region.nodes[user] = None
+                found.append(user)
+                pending.append(user)
+                _take_product_beside(user, node.result, region)
+    for node in reversed(found):
+        if node.op in _MOVES and not any(user in region.nodes for user in node.result.users):
+            del region.nodes[node]
+    return any(node.op in _SHRINKS for node in found)
+
+
+def _follows(user: Node, value: Value) -> bool:
+    if user.op in _AFTER:
+        return True
+    if user.op not in _AFTER_WITH_NUMBER:
+        return False
+    others = _others(user, value)
+    if all(_is_number(v) for v in others):
+        return bool(others)
+    return user.op in (SUB, ADD) and all(_square_of_mean(v) for v in others)
+
+
+def _is_number(value: Value) -> bool:
+    """One element: a constant, or an epsilon that is fed."""
+    return all(size == 1 for size in value.shape)
+
+
+def _others(user: Node, value: Value) -> Sequence[Value]:
+    return [v for v in user.operands if v is not None and v is not value]
+
+
+def _square_of_mean(value: Value) -> bool:
+    """Return whether the value is the squared mean that a variance subtracts from the mean of squares."""
+    node = value.producer
+    if node is None or not is_square(node):
+        return False
+    return made_by(node.operand(0), REDUCE_MEAN, REDUCE_SUM) is not None
+
+
+def _take_product_beside(user: Node, value: Value, region: AccumulationRegion) -> None:
+    for other in _others(user, value):
+        node = other.producer
+        if node is not None and not _is_number(other):
+            region.nodes[node] = None
+            mean = node.operand(0).producer
+            if mean is not None:
+                region.nodes[mean] = None
+
+
+_OPAQUE = frozenset(
+    (
+        *(("", name) for name in ("GroupNormalization", "InstanceNormalization", "LayerNormalization")),
+        *(("", name) for name in ("MeanVarianceNormalization", "RMSNormalization", "SimplifiedLayerNormalization")),
+        *(("com.microsoft", name) for name in ("GroupNorm", "SkipGroupNorm")),
+        *(("com.microsoft", name) for name in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")),
+    )
+)
+
+
+def find_norms(graph: Graph) -> list[Node]:
+    """Return the normalizations of f16 tensors, in the order of the graph."""
+    return [node for node in graph if _is_norm(node)]
+
+
+def _is_norm(node: Node) -> bool:
+    if node.op not in (LAYER_NORM, RMS_NORM):
+        if node.op is not OPAQUE:
+            return False
+        a = node.attributes_as(OpaqueAttributes)
+        if (a.domain, a.op_type) not in _OPAQUE:
+            return False
+    x = node.operands[0] if node.operands else None
+    return x is not None and x.type.dtype is f16 and not any(v.uses and v.type.dtype is FOREIGN for v in node.results)
+
+
+def wide_attributes(node: Node) -> Attributes:
+    """Return the attributes of a node with its results in f32 where they are f16."""
+    if node.op is not OPAQUE:
+        return node.attributes
+    a = node.attributes_as(OpaqueAttributes)
+    return replace(a, types=tuple([replace(t, dtype=f32) if t.dtype is f16 else t for t in a.types]))

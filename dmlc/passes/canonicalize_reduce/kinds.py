@@ -1,0 +1,147 @@
+"""Classes of what the rules do to reductions, and bounds of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from dmlc.ir import DType, Graph, Node, Operation, Shape, Value, product
+from dmlc.ops.choose import CAST, CLIP, ClipAttributes
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.elementwise import ABS
+from dmlc.ops.index import IOTA, ONE_HOT, IotaAttributes, OneHotAttributes
+from dmlc.ops.move import EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.reduce import EXTREMES, REDUCE_L1, REDUCE_PROD, REDUCE_SUM_SQUARE, Reduction
+from dmlc.ops.rules import reduced_shape
+from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.layouts import is_unit, reshape_ones
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
+from dmlc.passes.rewrite import Rewriter
+from dmlc.records import dataclass
+from dmlc.targets import Target
+
+
+def elementwise_class(op: Reduction) -> str:
+    """The class of replacing the reduction of one element by its elementwise part.
+
+    sqrt(x * x) is abs(x) and log(exp(x)) is x but for overflow and underflow; a log kernel may round otherwise than
+    log_sum.
+    """
+    return REASSOCIATES if op.after else EXACT
+
+
+def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph, target: Target) -> str:
+    """The class of merging two reductions into one over ``axes`` of the inner one's operand.
+
+    Integer sums and products are the same in any order where they wrap (``Target.wraps_integers``). ONNX Runtime's CPU
+    provider saturates from 1.31 on and adds i64 in f64; ONNX does not say. ``legalize`` makes them wrap, but the class
+    is that of the reductions as they stand here.
+    """
+    x = inner.operand(0)
+    dtype = x.type.dtype
+    if outer in EXTREMES:
+        return EXACT
+    if dtype.is_float:
+        return REASSOCIATES
+    # The absolute value of an inner sum that wrapped is not that of the whole sum, whatever the target does.
+    wraps = target.wraps_integers and not (outer is REDUCE_L1 and dtype.kind == "int")
+    return EXACT if wraps or stays_in_range(outer, inner, axes, graph) else RANGE
+
+
+def order_class(node: Node) -> str:
+    """The class of reducing the same elements in another order."""
+    if node.op in EXTREMES or node.op in (ARGMAX, ARGMIN) or not node.operand(0).type.dtype.is_float:
+        return EXACT
+    return REASSOCIATES
+
+
+def stays_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> bool:
+    """Return whether bounds prove that every target computes all partial results of an integer reduction exactly."""
+    x = inner.operand(0)
+    high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
+    if not isfinite(high):
+        return False
+    count, most = int(high), magnitude(x, graph)
+    limit = min(int(x.type.dtype.highest), 2**53)
+    if outer is REDUCE_PROD:
+        return most <= 1 or (count <= 64 and most**count <= limit)
+    each = most * most if inner.op is REDUCE_SUM_SQUARE else most
+    return count * each <= limit
+
+
+_MOVES = frozenset((RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, EXPAND, SLICE))
+
+
+def magnitude(value: Value, graph: Graph, depth: int = 8) -> int:
+    """A bound of the absolute values of an integer (or bool) value, from what produced it."""
+    node = value.producer
+    if node is not None and depth:
+        known = _magnitude(node, graph, depth - 1)
+        if known is not None:
+            return min(known, _limit(value.type.dtype))
+    return _limit(value.type.dtype)
+
+
+def _magnitude(node: Node, graph: Graph, depth: int) -> int | None:
+    if node.op in _MOVES or node.op is ABS:
+        return magnitude(node.operand(0), graph, depth)
+    if node.op is CAST:
+        source = node.operand(0).type.dtype
+        if source.is_float or (source.kind == "int" and node.result.type.dtype.kind == "uint"):
+            return None  # a small negative number becomes a large unsigned one
+        return magnitude(node.operand(0), graph, depth)
+    if node.op is CONSTANT:
+        array = node.attributes_as(ConstantAttributes).value.array
+        return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
+    if node.op is CLIP:
+        clip = node.attributes_as(ClipAttributes)
+        return None if clip.min is None or clip.max is None else max(abs(int(clip.min)), abs(int(clip.max)))
+    if node.op is ONE_HOT:
+        hot = node.attributes_as(OneHotAttributes)
+        return max(abs(int(hot.on)), abs(int(hot.off)))
+    if node.op is IOTA:
+        high = graph.dims.interval(node.attributes_as(IotaAttributes).length)[1]
+        return int(high) if isfinite(high) else None
+    return None
+
+
+def _limit(dtype: DType) -> int:
+    return max(abs(int(dtype.lowest)), int(dtype.highest)) if dtype.is_integer else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Attributes with which a reduction gives the shape."""
+
+    axes: tuple[int, ...]
+    keepdims: bool
+
+
+def fit(graph: Graph, shape: Shape, axes: Sequence[int], target: Shape) -> Fit | None:
+    """Find attributes with which a reduction over ``axes`` gives ``target``; None if there are none.
+
+    Axes of size 1 are reduced too if that helps. At least one axis is given, so one more of size 1 changes nothing.
+    """
+    if reduced_shape(shape, axes, True) == target:
+        return Fit(tuple(axes), True)
+    gone = set(axes)
+    place = 0
+    for axis, size in enumerate(shape):
+        if axis in gone:
+            continue
+        if place < len(target) and size == target[place]:
+            place += 1
+        elif is_unit(graph, size):
+            gone.add(axis)
+        else:
+            return None
+    return Fit(tuple(sorted(gone)), False) if place == len(target) else None
+
+
+def reduce_to(rewriter: Rewriter, op: Operation, x: Value, attributes: Any, target: Shape) -> Value:
+    """The reduction (or selection) of ``x``, in a shape that differs from what it would have by axes of size 1 only."""
+    found = fit(rewriter.graph, x.shape, attributes.axes, target) or Fit(attributes.axes, False)
+    made = rewriter.add(op, [x], replace(attributes, axes=found.axes, keepdims=found.keepdims))
+    return reshape_ones(rewriter, made, target)

@@ -1,0 +1,228 @@
+"""``choose-lowering``: of the ways to say an operation, the one that costs least on the target."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.passes.choose_lowering.groups import GROUPS
+from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, duration
+from dmlc.passes.kernel_support import KernelSupport
+from dmlc.passes.manager import CLASSES, REASSOCIATES, Pass, PassContext, Remark
+from dmlc.passes.rewrite import Match, Rewriter, Rule, node_name
+from dmlc.records import dataclass
+from dmlc.targets import kernel_table
+from dmlc.targets.cost import CostModel, cost_model
+
+#: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
+_MOST_ELEMENTS = 2**48
+
+
+@dataclass(frozen=True)
+class ChooseLowering(Pass):
+    """Nodes for which there are several lowerings become the one whose estimated cost is least.
+
+    Where sizes are open, a plan is taken that is no dearer than the node as it stands at every end of their bounds;
+    among several the one with the least product of costs. A node that stands as a model says it is left alone where no
+    more than the cost model's margin would be saved. A remark keeps all candidates with their costs. A plan that
+    ``only_rules`` names is taken wherever it applies, whatever it costs. The class is that of the plan.
+    """
+
+    name: ClassVar[str] = "choose-lowering"
+    summary: ClassVar[str] = "Take the lowering that costs least on the target."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        return [_as_rule(plan) for group in _groups(context) for plan in group if not isinstance(plan, Standing)]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        costs = cost_model(context.target)
+        if costs is None:
+            return False
+        changed = False
+        for group in _groups(context):
+            changed |= _Chooser(graph, group, costs, context).run()
+        return changed
+
+
+def _groups(context: PassContext) -> list[list[Plan]]:
+    table = kernel_table(context.target)
+    if table is None or context.target.costs is None:
+        return []
+    facts = KernelSupport(table, context.opset, context.target)
+    return [[kind(facts) for kind in group] for group in GROUPS]
+
+
+def _as_rule(plan: Plan) -> Rule[Match]:
+    """The plan as the rule that users name."""
+
+    class Chosen(Rule[Match]):
+        name = plan.name
+        roots = plan.roots
+        rewrite_class = plan.rewrite_class
+
+        def match(self, node: Node, graph: Graph) -> Match | None:
+            return None if plan.applies(node, graph) else Match(node)
+
+        def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+            return plan.build(match.root, Maker(rewriter))
+
+    Chosen.__doc__ = type(plan).__doc__
+    return Chosen()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A plan and its cost at each corner of the bounds, or why it is none."""
+
+    plan: Plan
+    costs: tuple[float, ...] = ()
+    reason: str | None = None
+    saves_too_little: bool = False
+
+    @property
+    def total(self) -> float:
+        return math.prod(self.costs)
+
+    def __str__(self) -> str:
+        if self.reason is not None:
+            return f"{self.plan.name}: {self.reason}"
+        costs = " to ".join(dict.fromkeys(map(duration, (min(self.costs), max(self.costs)))))
+        return f"{self.plan.name} {costs}" + " (less, but not surely)" * self.saves_too_little
+
+
+class _Chooser:
+    def __init__(self, graph: Graph, plans: Sequence[Plan], costs: CostModel, context: PassContext) -> None:
+        self.graph = graph
+        self.costs = costs
+        self.context = context
+        self.index: dict[Operation, list[Plan]] = {}
+        for plan in plans:
+            if isinstance(plan, Standing) or context.wants(plan.name):
+                for op in plan.roots:
+                    self.index.setdefault(op, []).append(plan)
+        self.index = {op: found for op, found in self.index.items() if len(found) > 1}
+        self.seen: dict[Any, tuple[list[_Candidate], _Candidate]] = {}
+
+    def run(self) -> bool:
+        if not self.index:
+            return False
+        changed = False
+        for node in self.graph.nodes_of(self.index):
+            pending = deque([node])
+            while pending:
+                root = pending.popleft()
+                if root.op in self.index and root.graph is self.graph and 0 not in root.operand(0).shape:
+                    made = self._visit(root)
+                    pending.extend(made)
+                    changed |= bool(made)
+        return changed
+
+    def _visit(self, node: Node) -> list[Node]:
+        """Choose for one node; the nodes that came in its place."""
+        if math.prod([d for d in node.operand(0).shape if isinstance(d, int)]) > _MOST_ELEMENTS:
+            return []
+        plans = self.index[node.op]
+        if any(plan.looks_around for plan in plans):
+            candidates, best = self._weigh(node, plans)
+        else:
+            kind = _kind(node)
+            if kind not in self.seen:
+                self.seen[kind] = self._weigh(node, plans)
+            candidates, best = self.seen[kind]
+        several = sum(c.reason is None for c in candidates) > 1
+        if several and not (isinstance(best.plan, Standing) and _is_made(node, plans)):
+            self._remark(node, best, candidates)
+        return [] if isinstance(best.plan, Standing) else self._apply(node, best)
+
+    def _weigh(self, node: Node, plans: Sequence[Plan]) -> tuple[list[_Candidate], _Candidate]:
+        """All candidates, and the best of them."""
+        places = list(corners(self.graph, node))
+        candidates = [self._candidate(plan, node, places) for plan in plans]
+        candidates = _with_margin(candidates, node, self.costs.margin)
+        possible = [c for c in candidates if c.reason is None]
+        return candidates, _best(possible, forced=self.context.only_rules is not None)
+
+    def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes]) -> _Candidate:
+        if not isinstance(plan, Standing):
+            mine = plan.name in node.rules and not plan.repeatable
+            reason = "it made this node" if mine else plan.applies(node, self.graph)
+            rewrite_class = plan.class_of(node, self.graph) if reason is None else ""
+            if rewrite_class in CLASSES and rewrite_class not in self.context.allowed:
+                reason = f"it is a rewrite of class {rewrite_class}, which is not allowed here"
+            if reason is not None:
+                return _Candidate(plan, reason=reason)
+        return _Candidate(plan, tuple([self.costs.total(plan.steps(node, at)) for at in corners]))
+
+    def _apply(self, node: Node, best: _Candidate) -> list[Node]:
+        graph, plan = self.graph, best.plan
+        rewriter = Rewriter(graph, plan.name, Match(node))
+        name, rewrite_class = node_name(node), plan.class_of(node, graph)
+        values = plan.build(node, Maker(rewriter))
+        for old, new in zip(node.results, values, strict=True):
+            graph.replace_all_uses(old, new)
+        graph.erase_dead((node,))
+        after = tuple([node_name(made) for made in rewriter.made])
+        text = f"{node.op.name} of {node.operand(0).type}"
+        self.context.record(plan.name, rewrite_class, text, rewriter.spans, (name,), after)
+        return rewriter.made
+
+    def _remark(self, node: Node, best: _Candidate, candidates: Sequence[_Candidate]) -> None:
+        def reason() -> str:
+            order = sorted(candidates, key=lambda c: (c is not best, c.reason is not None, c.total))
+            return f"{order[0]}, rather than " + "; ".join(map(str, order[1:]))
+
+        remark = Remark(ChooseLowering.name, reason, node.spans[:1], node_name(node), chosen=True)
+        self.context.remarks.append(remark)
+
+
+def _kind(node: Node) -> Any:
+    """Return a key of nodes that all plans treat alike: the operation, its types, and its form in an imported model."""
+    types = tuple([None if v is None else v.type for v in node.operands])
+    form: Any = None
+    if node.origin is not None:
+        proto = node.origin.proto
+        attributes = tuple([a.SerializeToString(deterministic=True) for a in proto.attribute])
+        form = (proto.op_type, node.origin.version, attributes, len(proto.input))
+    return node.op, node.attributes, types, node.rules, form
+
+
+def _is_made(node: Node, plans: Sequence[Plan]) -> bool:
+    """Return whether a plan made the node, which therefore stays as it is."""
+    return any(plan.name in node.rules for plan in plans)
+
+
+def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:
+    """The cheapest of those that are nowhere dearer than the node as it stands, which is one of them."""
+    (standing,) = [c for c in possible if isinstance(c.plan, Standing)]
+    others = [c for c in possible if c is not standing]
+    if forced and others:
+        return min(others, key=lambda c: c.total)
+    sound = [c for c in others if _is_sound(c, standing) and not c.saves_too_little]
+    return min([standing, *sound], key=lambda c: c.total)
+
+
+def _is_sound(one: _Candidate, standing: _Candidate) -> bool:
+    """Return whether the candidate costs at most as much as the default lowering for every size."""
+    return all(mine <= plain for mine, plain in zip(one.costs, standing.costs, strict=True))
+
+
+def _with_margin(candidates: list[_Candidate], node: Node, margin: float) -> list[_Candidate]:
+    """The candidates, those marked that are nowhere dearer than what a model says, but nowhere cheaper by the margin
+    either."""
+    written = [c for c in candidates if isinstance(c.plan, Standing) and c.plan.is_written(node)]
+    if not written:
+        return candidates
+    (standing,) = written
+    least = [(1 - margin) * plain for plain in standing.costs]
+
+    def saves_too_little(one: _Candidate) -> bool:
+        if one is standing or one.reason is not None or not _is_sound(one, standing):
+            return False
+        return all(mine >= bound for mine, bound in zip(one.costs, least, strict=True))
+
+    return [replace(c, saves_too_little=True) if saves_too_little(c) else c for c in candidates]

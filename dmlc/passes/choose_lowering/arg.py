@@ -1,0 +1,223 @@
+"""argmax and argmin: as one search, by TopK, by comparing slices, or inner axes first; big ones in blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Value, product
+from dmlc.ir.dtype import i64, u8
+from dmlc.ops.binary import ADD, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL, MAX, MIN
+from dmlc.ops.choose import WHERE
+from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
+from dmlc.ops.move import SPLIT, SplitAttributes
+from dmlc.ops.reduce import ReduceAttributes
+from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, TOP_K, TopKAttributes
+from dmlc.passes.choose_lowering import blocks
+from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
+from dmlc.passes.choose_lowering.search import (
+    arg_of,
+    arg_view,
+    cast_steps,
+    frame_steps,
+    gather_step,
+    home_of,
+    may_be_empty,
+    scaled,
+    search,
+    search_steps,
+    small_steps,
+)
+from dmlc.passes.choose_lowering.view import View
+
+#: A chain of more slices than this is never the fastest.
+_MOST_SLICES = 16
+
+
+class SearchAsItStands(Standing):
+    """ArgMax of the axes as one, brought together by a transpose where others lie between."""
+
+    roots = (ARGMAX, ARGMIN)
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        view, dtype = arg_view(node), node.operand(0).type.dtype
+        shape, home = view.at(sizes), self.facts.home(node.op, dtype) or i64
+        frame = frame_steps(node, view) if len(arg_of(node).axes) > 1 else []
+        return [*frame, *cast_steps(dtype, home, math.prod(shape)), *search_steps(home, view, shape)]
+
+
+class TopOnePlan(Plan):
+    """An arg search along the last axes becomes top_k of one element."""
+
+    name: ClassVar[str] = "top-one"
+    roots = (ARGMAX, ARGMIN)
+
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        if arg_of(node).ties == "last":
+            return "top_k finds the first of equal elements"
+        if arg_view(node).kind not in ("R", "KR"):
+            return "other axes lie behind or between"
+        if self._home(node) is None:
+            return f"top_k has no kernel of {node.operand(0).type.dtype}"
+        return may_be_empty(self.facts, graph, node.operand(0).shape)
+
+    def _home(self, node: Node) -> DType | None:
+        return home_of(self.facts, node.operand(0).type.dtype, TOP_K)
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
+        assert home is not None
+        shape = view.at(sizes)
+        count = math.prod(shape)
+        found = Step("TopK", home, count, count // max(shape[-1], 1), shape[-1])
+        return [*frame_steps(node, view), *cast_steps(dtype, home, count), found]
+
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        view, home = arg_view(node), self._home(node)
+        assert home is not None
+        order = "largest" if node.op is ARGMAX else "smallest"
+        record = TopKAttributes(k=1, axis=len(view.sizes) - 1, order=order, dtype=i64)
+        x = make.reshape(make.cast(node.operand(0), home), view.sizes)
+        _, found = make.rewriter.add_node(TOP_K, [x], record).results
+        return [make.cast(make.reshape(found, node.result.shape), arg_of(node).dtype)]
+
+
+class CompareSlices(Plan):
+    """An arg search over a few places becomes a chain of comparisons of slices."""
+
+    name: ClassVar[str] = "compare-slices"
+    roots = (ARGMAX, ARGMIN)
+
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        view = arg_view(node)
+        if len(view.groups) > 1:
+            return "the axes stand apart"
+        size = view.sizes[view.groups[0]]
+        if not isinstance(size, int) or not 2 <= size <= _MOST_SLICES:
+            return f"{size} slices are not 2 to {_MOST_SLICES}"
+        if self._home(node) is None:
+            return f"slices of {node.operand(0).type.dtype} cannot be chosen from"
+        return may_be_empty(self.facts, graph, view.sizes)
+
+    def _home(self, node: Node) -> DType | None:
+        compare, choose = (GREATER, MAX) if node.op is ARGMAX else (LESS, MIN)
+        dtype = node.operand(0).type.dtype
+        if self.facts.has(compare, dtype) and (self.facts.has(choose, dtype) or self.facts.has(WHERE, dtype)):
+            return dtype
+        return home_of(self.facts, dtype, compare, choose)
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
+        assert home is not None
+        shape = view.at(sizes)
+        (segment,) = view.groups
+        slices, count = shape[segment], math.prod(shape)
+        each = count // slices
+        out = [*frame_steps(node, view), *cast_steps(dtype, home, count)]
+        out.append(Step("Split", home, count, count, math.prod(shape[segment + 1 :])))
+        out += [Step("Greater", home, 2 * each, each, each)] * (slices - 1)
+        out += [Step("Where", u8, each, each, each)] * (slices - 2)
+        chooser = "Max" if self.facts.has(MAX, home) else "Where"
+        out += [Step(chooser, home, 2 * each, each, each)] * (slices - 2)
+        return [*out, Step("Cast", u8, each, each, each)]
+
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        view, home = arg_view(node), self._home(node)
+        assert home is not None
+        (segment,) = view.groups
+        size = view.sizes[segment]
+        assert isinstance(size, int)
+        x = make.reshape(make.cast(node.operand(0), home), view.sizes)
+        parts = make.rewriter.add_node(SPLIT, [x], SplitAttributes(axis=segment, sizes=(1,) * size)).results
+        best, place = parts[0], None
+        for i, part in enumerate(parts[1:], 1):
+            wins = make(_beats(node), part, best)
+            if place is None:
+                place = make.cast(wins, u8)
+            else:
+                place = make(WHERE, wins, make.constant(np.uint8(i), u8), place)
+            if i + 1 < size:
+                best = self._better(node, make, wins, part, best)
+        assert place is not None
+        return [make.cast(make.reshape(place, node.result.shape), arg_of(node).dtype)]
+
+    def _better(self, node: Node, make: Maker, wins: Value, part: Value, best: Value) -> Value:
+        choose = MAX if node.op is ARGMAX else MIN
+        if self.facts.has(choose, part.type.dtype):
+            return make(choose, part, best)
+        return make(WHERE, wins, part, best)
+
+
+def _beats(node: Node) -> Operation:
+    last = arg_of(node).ties == "last"
+    if node.op is ARGMAX:
+        return GREATER_EQUAL if last else GREATER
+    return LESS_EQUAL if last else LESS
+
+
+class InnerFirst(Plan):
+    """An arg search over axes that stand apart searches the inner ones first, then among their winners."""
+
+    name: ClassVar[str] = "inner-first-argmax"
+    roots = (ARGMAX, ARGMIN)
+
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        view = arg_view(node)
+        if len(view.groups) == 1:
+            return "the axes do not stand apart"
+        if not isinstance(product([view.sizes[i] for i in view.groups[1:]]), int):
+            return "the sizes of the inner axes are not known"
+        if self._home(node) is None:
+            return f"winners of {node.operand(0).type.dtype} cannot be compared"
+        return may_be_empty(self.facts, graph, view.sizes)
+
+    def _home(self, node: Node) -> DType | None:
+        return home_of(self.facts, node.operand(0).type.dtype, node.op)
+
+    def _reduces(self, node: Node, view: View, home: DType) -> bool:
+        """Return whether the selected values are found by a reduction, not by gathering."""
+        return len(view.groups) > 2 or self.facts.has(EXTREME_OF[node.op], home)
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
+        assert home is not None
+        shape = list(view.at(sizes))
+        outer, *inner = view.groups
+        out = [*frame_steps(node, view), *cast_steps(dtype, home, math.prod(shape))]
+        within = View(view.sizes, tuple([i in inner for i in range(len(shape))]))
+        out += search_steps(home, within, shape)
+        reduces = self._reduces(node, view, home)
+        for i in reversed(inner):
+            if reduces:
+                out.append(blocks.reduce_step(home, shape, i))
+            shape[i] = 1
+        count = math.prod(shape)
+        if not reduces:
+            out.append(gather_step(home, math.prod(view.at(sizes)), view.at(sizes)[inner[0]], count))
+        out += search_steps(home, view, shape)
+        kept = count // max(shape[outer], 1)
+        return [*out, Step("GatherElements", i64, kept, kept, 1), *small_steps(2, kept)]
+
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        view, home = arg_view(node), self._home(node)
+        assert home is not None
+        outer, *inner = view.groups
+        x = make.reshape(make.cast(node.operand(0), home), view.sizes)
+        reduces = self._reduces(node, view, home)
+        inside = search(make, node, x, inner, keep=not reduces)
+        if reduces:
+            best = x
+            for i in reversed(inner):
+                best = make(EXTREME_OF[node.op], best, attributes=ReduceAttributes(axes=(i,), keepdims=False))
+        else:
+            best = make(GATHER_ELEMENTS, x, inside, attributes=IndexAttributes(axis=inner[0]))
+        block = search(make, node, best, [outer])
+        inside = make(GATHER_ELEMENTS, inside, block, attributes=IndexAttributes(axis=outer))
+        index = make(ADD, scaled(make, block, product([view.sizes[i] for i in inner])), inside)
+        return [make.cast(make.reshape(index, node.result.shape), arg_of(node).dtype)]
+
+
+PLANS: Sequence[type[Plan]] = (SearchAsItStands, *blocks.PLANS, TopOnePlan, CompareSlices, InnerFirst)

@@ -1,0 +1,79 @@
+"""Log-sum-exp: the kernel, which takes each element's power alone, or its parts, which are vectorised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import ADD, SUB
+from dmlc.ops.choose import CLIP, ClipAttributes
+from dmlc.ops.elementwise import EXP, LOG
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
+from dmlc.passes.choose_lowering.reduce import axes_of, chain_steps, home_of, reduce_step, why_not_in_parts
+from dmlc.passes.choose_lowering.softmax import broadcast_step
+from dmlc.passes.layouts import reshape_ones
+from dmlc.passes.manager import REASSOCIATES
+
+
+class LogSumExpAsItStands(Standing):
+    """A model's node is one where it is written as it is; what a program says has the maximum taken out."""
+
+    roots = (REDUCE_LOG_SUM_EXP,)
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        shape, axes, home = sizes.of(node.operand(0)), axes_of(node), home_of(node)
+        total = math.prod(shape)
+        small = total // max(math.prod([shape[a] for a in axes]), 1)
+        if self.is_written(node):
+            return [Step("ReduceLogSumExp", home, total, small)]
+        peak, powers = (reduce_step(op, home, shape, axes) for op in (REDUCE_MAX, REDUCE_SUM))
+        middle = [broadcast_step(home, shape, axes), Step("Exp", home, total, total)]
+        return [peak, *middle, powers, Step("Log", home, small, small), *[Step("others", home, small, small)] * 3]
+
+    def is_written(self, node: Node) -> bool:
+        from dmlc.onnx_schema.versions import unchanged  # loads onnx, which a model has loaded already
+
+        origin = node.origin
+        return origin is not None and unchanged(origin.proto, origin.version, self.facts.opset)
+
+
+class LogSumExpInParts(Plan):
+    """A log-sum-exp becomes the maximum, powers of what is below it, their sum, its logarithm, and their sum.
+
+    An infinite maximum counts as the largest number, so that no infinity is subtracted from itself.
+    """
+
+    name: ClassVar[str] = "log-sum-exp-in-parts"
+    roots = (REDUCE_LOG_SUM_EXP,)
+    rewrite_class = REASSOCIATES
+
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        return why_not_in_parts(self.facts, REDUCE_MAX, node, axes_of(node))
+
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
+        shape, axes, home = sizes.of(node.operand(0)), axes_of(node), home_of(node)
+        total = math.prod(shape)
+        small = total // max(math.prod([shape[a] for a in axes]), 1)
+        out = chain_steps(REDUCE_MAX, home, shape, axes)
+        out += [broadcast_step(home, shape, axes), Step("Exp", home, total, total)]
+        out += chain_steps(REDUCE_SUM, home, shape, axes)
+        return [*out, Step("Log", home, small, small), *[Step("others", home, small, small)] * 2]
+
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        dtype, home = node.operand(0).type.dtype, home_of(node)
+        record = ReduceAttributes(axes=axes_of(node), keepdims=True)
+        largest = float(np.finfo(home.numpy).max)
+        x = make.cast(node.operand(0), home)
+        peak = make(REDUCE_MAX, x, attributes=record)
+        peak = make(CLIP, peak, attributes=ClipAttributes(min=-largest, max=largest))
+        total = make(REDUCE_SUM, make(EXP, make(SUB, x, peak)), attributes=record)
+        out = make(ADD, make(LOG, total), peak)
+        return [make.cast(reshape_ones(make.rewriter, out, node.result.shape), dtype)]
+
+
+PLANS: Sequence[type[Plan]] = (LogSumExpAsItStands, LogSumExpInParts)

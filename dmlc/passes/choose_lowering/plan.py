@@ -1,0 +1,118 @@
+"""Lowering plans: alternative ways to lower an operation, of which the cheapest is chosen.
+
+A plan checks whether it applies, lists the nodes it would emit (for the cost), and makes them. The default lowering is
+a plan too, ``Standing``: it is costed with the others and builds nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
+
+from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
+from dmlc.ir.dim import evaluate
+from dmlc.passes.kernel_support import KernelSupport, Maker
+from dmlc.passes.manager import EXACT
+from dmlc.targets.cost import Cheapest, Step, Work
+
+#: What a size without an upper bound is taken for, beside its lower one.
+_OPEN_END = 4096
+#: With more open dims than this only the corners "all least" and "all most" are looked at.
+_MOST_DIMS = 3
+
+
+class Sizes:
+    """The sizes of dims at one place of their bounds."""
+
+    __slots__ = ("_binding",)
+
+    def __init__(self, binding: Mapping[str, int]) -> None:
+        self._binding = binding
+
+    def __call__(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else evaluate(dim, self._binding)
+
+    def of(self, value: Value) -> tuple[int, ...]:
+        """The shape of a value."""
+        return tuple([self(d) for d in value.shape])
+
+
+def corners(graph: Graph, *nodes: Node) -> Iterator[Sizes]:
+    """The ends of the bounds of the dims in the types of some nodes."""
+    values = [v for node in nodes for v in (*node.operands, *node.results) if v is not None]
+    names = sorted({name for value in values for size in value.shape for name in dim_names(size)})
+    ends = []
+    for name in names:
+        low, high = graph.dims.bounds.get(name) or (graph.dims.least, math.inf)
+        least = max(int(low), 1)
+        ends.append((least, max(least, _OPEN_END) if high == math.inf else max(int(high), 1)))
+    if len(names) > _MOST_DIMS:
+        corners: Iterator[tuple[int, ...]] = iter([tuple([e[0] for e in ends]), tuple([e[1] for e in ends])])
+    else:
+        corners = itertools.product(*[dict.fromkeys(e) for e in ends])
+    for corner in corners:
+        yield Sizes(dict(zip(names, corner, strict=True)))
+
+
+def duration(nanoseconds: float) -> str:
+    """A time as it is read."""
+    for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
+        if nanoseconds < 1000 * size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds / 1e9:.3g} s"
+
+
+class Plan(ABC):
+    """One lowering of some operations. Its name is the name of a rule, its docstring's first line says what it does.
+
+    ``facts`` are the kernels of the target at the opset. A node that a plan made is offered to the other plans; to the
+    plan itself where it is ``repeatable``, which is for plans that make smaller nodes than they take. One that
+    ``looks_around`` asks what other nodes there are; the others are asked once for all nodes of one kind.
+    """
+
+    name: ClassVar[str]
+    roots: ClassVar[tuple[Operation, ...]]
+    rewrite_class: ClassVar[str] = EXACT
+    repeatable: ClassVar[bool] = False
+    looks_around: ClassVar[bool] = False
+
+    def __init__(self, facts: KernelSupport) -> None:
+        self.facts = facts
+
+    @abstractmethod
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        """Return the reason why the plan is not possible here; None if it is."""
+
+    @abstractmethod
+    def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
+        """The nodes that it would emit. Called where it applies, for several sizes where some are not known."""
+
+    @abstractmethod
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        """The values that replace the node's results, of the same types."""
+
+    def class_of(self, node: Node, graph: Graph) -> str:
+        """The rewrite class here, where it depends on dtypes."""
+        return self.rewrite_class
+
+
+class Standing(Plan):
+    """The node as the target's own lowering says it: no rule, always possible."""
+
+    name: ClassVar[str] = "as it stands"
+
+    def applies(self, node: Node, graph: Graph) -> str | None:
+        return None
+
+    def is_written(self, node: Node) -> bool:
+        """Return whether an imported model has the node in this form."""
+        return node.origin is not None
+
+    def build(self, node: Node, make: Maker) -> Sequence[Value]:
+        return node.results
+
+
+__all__ = ["Cheapest", "Maker", "Plan", "Sizes", "Standing", "Step", "Work"]

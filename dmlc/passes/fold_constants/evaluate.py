@@ -1,0 +1,219 @@
+"""A node whose operands are all constants becomes constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dmlc.diagnostics.catalogue.limits import FOLDED_BYTES, FOLDED_ELEMENTS
+from dmlc.ir import Array, Graph, Node, Operation, StoredTensor, Tensor, Value
+from dmlc.ops.binary import (
+    ADD,
+    AND,
+    DIV,
+    EQUAL,
+    FLOORDIV,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    MAX,
+    MIN,
+    MOD,
+    MUL,
+    NOT_EQUAL,
+    OR,
+    POW,
+    SUB,
+    XOR,
+)
+from dmlc.ops.choose import CAST, CLIP, WHERE
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.elementwise import RELU, SIGN, UNARY
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import CONCAT, EXPAND, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, RMS_NORM, SOFTMAX
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCTIONS
+from dmlc.ops.scan import CUMPROD, CUMSUM
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
+from dmlc.passes.fold_constants.opaque import evaluated
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+
+#: Results that every target gives bit for bit: moved, chosen, compared, or correctly rounded by IEEE 754.
+_BIT_DEFINED = frozenset((
+    RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, CONCAT, SPLIT, SLICE, PAD, GATHER, GATHER_ELEMENTS, ONE_HOT,
+    ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, WHERE, CAST,
+    EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
+    *(op for op in UNARY if op.rounding != "approximate"), ADD, SUB, MUL, DIV, AND, OR, XOR, EXPAND,
+))  # fmt: skip
+#: Left out: ``full iota`` (small descriptions of large data) and ``scatter_elements`` (order of updates).
+_FOLDABLE: tuple[Operation, ...] = tuple(
+    dict.fromkeys((
+        *sorted(_BIT_DEFINED, key=lambda op: op.name), *UNARY, *REDUCTIONS, POW, FLOORDIV, MOD, MATMUL,
+        SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, LAYER_NORM, RMS_NORM, LP_NORM, CUMSUM, CUMPROD, OPAQUE,
+    ))
+)  # fmt: skip
+#: The most elements of a constant that stands for a fill, and of one that only folded nodes use.
+_MOST_FILLED, _MOST_PASSING = 2**12, 2**18
+
+
+#: The most bytes that are read of a weight in a file of its own.
+_MOST_APART = 1024
+#: Why a limit keeps a node, with the code whose page says more and the override.
+_TOO_LARGE = f"{FOLDED_ELEMENTS}: {{0}} has {{1:,}} elements, the limit is {{2:,}} (--limit folded_elements={{1}})"
+_TOO_MANY = f"{FOLDED_BYTES}: the constants would take {{0:,}} bytes, the limit is {{1:,}} (--limit folded_bytes={{0}})"
+
+
+class Evaluate(Rule[Match]):
+    """A node whose operands are all constants becomes constants.
+
+    The operation's reference is run on them. ``exact`` where each target gives the same bits.
+
+    Functions that targets round differently, and float sums, are ``reassociates``. What the language leaves
+    unspecified is not folded, nor is what has more than ``max_elements``, or takes
+    more than ``max_bytes`` with all that was folded before.
+    """
+
+    name = "fold"
+    roots = _FOLDABLE
+    fed_by = (CONSTANT,)
+
+    def __init__(self, max_elements: int, max_bytes: int, context: PassContext) -> None:
+        self.max_elements = max_elements
+        self.max_bytes = max_bytes
+        self.context = context
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        for value in node.operands:
+            if value is not None and (value.producer is None or value.producer.op is not CONSTANT):
+                return None
+        return Match(node)
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        node = match.root
+        for value in (*node.results, *[v for v in node.operands if v is not None]):
+            if not value.type.is_static:
+                return Miss("its sizes are not known while compiling: {0}", (value.type,))
+            count = prod([d for d in value.shape if isinstance(d, int)])
+            size = count * value.type.dtype.numpy.itemsize
+            tensor = constant_of(value)
+            if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
+                return Miss("{0} lies in a file of its own, which is not read", (value.type,))
+            if count > self.max_elements:
+                return Miss(_TOO_LARGE, (value.type, count, self.max_elements))
+        if _is_fill(node) and not _is_worth_filling(node):
+            return Miss("{0} would take more space than what it is made from", (node.result.type,))
+        if node.attributes.dims():
+            return Miss("its attributes hold sizes that are not known while compiling")
+        after = self.context.folded_bytes + _bytes(node)
+        if after > self.max_bytes:
+            return Miss(_TOO_MANY, (after, self.max_bytes))
+        if node.op is OPAQUE and evaluated(node, _arrays(node)) is None:
+            op_type = node.attributes_as(OpaqueAttributes).op_type
+            return Miss("{0} of constants is not computed while compiling", (op_type,))
+        unspecified = _UNSPECIFIED.get(node.op)
+        reason = unspecified(node, _arrays(node)) if unspecified is not None else None
+        return None if reason is None else Miss(reason)
+
+    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+        node = match.root
+        floats = any(v is not None and v.type.dtype.is_float for v in node.operands)
+        return REASSOCIATES if floats and node.op not in _BIT_DEFINED and node.op is not OPAQUE else EXACT
+
+    def describe(self, match: Match) -> str:
+        return f"{match.root.op.name} of constants"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node = match.root
+        self.context.folded_bytes += _bytes(node)
+        if node.op is OPAQUE:
+            out: Any = evaluated(node, _arrays(node))
+        else:
+            assert node.op.reference is not None
+            out = node.op.reference(node.attributes, *_arrays(node))
+        results = out if isinstance(out, tuple) else (out,)
+        return [
+            rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, old.type.dtype)))
+            for array, old in zip(results, node.results, strict=True)
+        ]
+
+
+def _is_fill(node: Node) -> bool:
+    """True for a small description of large data."""
+    return node.op is EXPAND or any(is_opaque(node, name) for name in ("ConstantOfShape", "Range"))
+
+
+def _is_worth_filling(node: Node) -> bool:
+    """True if the filled tensor is small, or is only used by nodes that become smaller constants with it."""
+    count = prod([d for d in node.result.shape if isinstance(d, int)])
+    if count <= _MOST_FILLED:
+        return True
+    return count <= _MOST_PASSING and all(map(_folds_too, node.result.users))
+
+
+def _folds_too(user: Node) -> bool:
+    makers = [v.producer for v in user.operands if v is not None]
+    known = all(maker is not None and (maker.op is CONSTANT or _is_fill(maker)) for maker in makers)
+    return known and user.op in _FOLDABLE and all(value.type.is_static for value in user.results)
+
+
+def _bytes(node: Node) -> int:
+    """Return the bytes of the results; their sizes are known."""
+    shapes = [([d for d in value.shape if isinstance(d, int)], value.type.dtype) for value in node.results]
+    return sum(prod(sizes) * dtype.numpy.itemsize for sizes, dtype in shapes)
+
+
+def _arrays(node: Node) -> list[Array | None]:
+    data = [None if v is None else constant_of(v) for v in node.operands]
+    return [None if tensor is None else tensor.array for tensor in data]
+
+
+# --- what the language leaves unspecified
+
+
+def _zero_divisor(node: Node, arrays: Sequence[Any]) -> str | None:
+    divisor = arrays[1]
+    return "an integer division by zero is unspecified" if divisor.dtype.kind != "f" and not divisor.all() else None
+
+
+def _negative_exponent(node: Node, arrays: Sequence[Any]) -> str | None:
+    exponent = arrays[1]
+    negative = exponent.dtype.kind == "i" and bool((exponent < 0).any())
+    return "an integer to a negative power is unspecified" if negative else None
+
+
+def _any_nan(node: Node, arrays: Sequence[Any]) -> str | None:
+    found = any(a is not None and a.dtype.kind == "f" and bool(np.isnan(a).any()) for a in arrays)
+    return "which value wins beside a NaN is unspecified" if found else None
+
+
+def _misfit(node: Node, arrays: Sequence[Any]) -> str | None:
+    array, to = arrays[0], node.result.type.dtype
+    if array.dtype.kind != "f" or not to.is_integer:
+        return None
+    whole = np.trunc(array.astype(np.float64))
+    # 2^63 and 2^64 are floats, the highest i64 and u64 are not: compare with one more than the highest.
+    fits = np.isfinite(whole) & (whole >= float(to.lowest)) & (whole < float(int(to.highest) + 1))
+    return None if fits.all() else "a cast of NaN or out of range is unspecified"
+
+
+def _outside(node: Node, arrays: Sequence[Any]) -> str | None:
+    attributes: Any = node.attributes
+    size, index = arrays[0].shape[attributes.axis], arrays[1]
+    fits = index < size if index.dtype.kind == "u" else (index >= -size) & (index < size)
+    return None if fits.all() else "an index out of range is unspecified"
+
+
+_UNSPECIFIED: dict[Operation, Callable[[Node, Sequence[Any]], str | None]] = {
+    **dict.fromkeys((DIV, FLOORDIV, MOD), _zero_divisor),
+    POW: _negative_exponent,
+    **dict.fromkeys((ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, RELU, SIGN), _any_nan),
+    CAST: _misfit,
+    **dict.fromkeys((GATHER, GATHER_ELEMENTS), _outside),
+}

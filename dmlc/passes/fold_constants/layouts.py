@@ -1,0 +1,378 @@
+"""Layout operations that cancel, join, or pass by elementwise operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dmlc.ir import Dim, Graph, Node, OpError, Shape, Tensor, Value
+from dmlc.ops.binary import BINARY
+from dmlc.ops.choose import CAST, CLIP, WHERE
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.elementwise import UNARY
+from dmlc.ops.move import (
+    CONCAT,
+    EXPAND,
+    PAD,
+    RESHAPE,
+    SLICE,
+    SPLIT,
+    SQUEEZE,
+    TRANSPOSE,
+    UNSQUEEZE,
+    AxesAttributes,
+    PadAttributes,
+    ReshapeAttributes,
+    SliceAttributes,
+    SplitAttributes,
+    TransposeAttributes,
+)
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.passes.layouts import ones_between, reshape_ones
+from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.records import dataclass
+
+
+class StandStill(Rule[Match]):
+    """A move that moves nothing becomes its operand: a transpose in the same order, a slice of all, and the like."""
+
+    name = "move-nothing"
+    roots = (TRANSPOSE, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        return Match(node) if _stands_still(node) else None
+
+    def describe(self, match: Match) -> str:
+        return f"{match.root.op.name} that moves nothing"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        return [match.root.operand(0)]
+
+
+def _stands_still(node: Node) -> bool:
+    if node.op is TRANSPOSE:
+        perm = node.attributes_as(TransposeAttributes).perm
+        return perm == tuple(range(len(perm)))
+    if len(node.results) != 1 or node.result.type != node.operand(0).type:
+        return False
+    if node.op is SLICE:
+        return all(step == 1 for _, _, _, step in node.attributes_as(SliceAttributes).rows())
+    if node.op is PAD:
+        return not any(node.attributes_as(PadAttributes).pads)
+    return True
+
+
+class SplitOffNothing(Rule[Match]):
+    """A split of which one part is the whole operand becomes it; the other parts are empty."""
+
+    name = "split-off-nothing"
+    roots = (SPLIT,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if len(node.results) < 2:
+            return None
+        axis, whole = node.attributes_as(SplitAttributes).axis, node.operand(0).type
+        parts = [value for value in node.results if value.shape[axis] != 0]
+        empty = [value for value in node.results if value.shape[axis] == 0 and value.uses]
+        stays = len(parts) == 1 and parts[0].type == whole
+        return Match(node) if stays and all(isinstance(d, int) for v in empty for d in v.shape) else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, x = match.root, match.root.operand(0)
+        return [x if v.type == x.type or not v.uses else _empty(v, rewriter) for v in root.results]
+
+
+def _empty(value: Value, rewriter: Rewriter) -> Value:
+    array = np.zeros([int(str(size)) for size in value.shape], value.type.dtype.numpy)
+    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
+
+
+_RESHAPES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
+
+
+@dataclass(slots=True, eq=False)
+class Chain(Match):
+    """``back`` is set where the last shape is that of the first value."""
+
+    back: bool = False
+
+
+class ReshapeChain(Rule[Chain]):
+    """A reshape, squeeze or unsqueeze of one becomes a single one, or nothing at all."""
+
+    name = "reshape-chain"
+    roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
+
+    def match(self, node: Node, graph: Graph) -> Chain | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op not in _RESHAPES:
+            return None
+        if inner.operand(0).type == node.result.type:
+            return Chain(node, (inner,), back=True)
+        if inner.op is node.op is SQUEEZE or RESHAPE in (inner.op, node.op):
+            return Chain(node, (inner,))
+        # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one of their own.
+        ones = ones_between(graph, inner.operand(0).shape, node.result.shape)
+        return None if ones is None or all(ones) else Chain(node, (inner,))
+
+    def build(self, match: Chain, rewriter: Rewriter) -> Sequence[Value]:
+        (inner,) = match.consumed
+        x, root = inner.operand(0), match.root
+        if match.back:
+            return [x]
+        if root.op is inner.op is SQUEEZE:
+            first = inner.attributes_as(AxesAttributes).axes
+            left = [a for a in range(x.type.rank) if a not in first]
+            both = sorted({*first, *(left[a] for a in root.attributes_as(AxesAttributes).axes)})
+            return [rewriter.add(SQUEEZE, [x], AxesAttributes(axes=tuple(both)))]
+        if RESHAPE not in (root.op, inner.op):
+            return [reshape_ones(rewriter, x, root.result.shape)]
+        return [rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=root.result.shape))]
+
+
+class TransposeChain(Rule[Match]):
+    """A transpose of a transpose becomes one, or nothing."""
+
+    name = "transpose-chain"
+    roots = (TRANSPOSE,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = node.operand(0).producer
+        return Match(node, (inner,)) if inner is not None and inner.op is TRANSPOSE else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        (inner,) = match.consumed
+        first = inner.attributes_as(TransposeAttributes).perm
+        perm = tuple([first[a] for a in match.root.attributes_as(TransposeAttributes).perm])
+        x = inner.operand(0)
+        if perm == tuple(range(len(perm))):
+            return [x]
+        return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))]
+
+
+class TransposeOfOnes(Rule[Match]):
+    """A transpose beside a reshape becomes a reshape where it only moves axes of size 1."""
+
+    name = "transpose-of-ones"
+    roots = (TRANSPOSE,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        x = node.operand(0)
+        kept = [axis for axis in node.attributes_as(TransposeAttributes).perm if x.shape[axis] != 1]
+        if kept != sorted(kept):
+            return None
+        maker, users = x.producer, node.result.users
+        before = maker is not None and maker.op in _RESHAPES
+        after = bool(users) and all(user.op in _RESHAPES for user in users)
+        if not before and not after:
+            return None
+        have = maker.operand(0).shape if before and maker is not None else x.shape
+        want = users[0].result.shape if after and len(users) == 1 else node.result.shape
+        computed = [d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]
+        return Match(node) if len(computed) < 2 else None  # a reshape infers one size
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        return [rewriter.add(RESHAPE, [root.operand(0)], ReshapeAttributes(shape=root.result.shape))]
+
+
+class SliceChain(Rule[Match]):
+    """A slice of a slice becomes one slice, where no other operation needs the first."""
+
+    name = "slice-chain"
+    roots = (SLICE,)
+    fed_by = (SLICE,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not SLICE or any(user.op is not SLICE for user in inner.result.users):
+            return None
+        return Match(node, (inner,)) if _joined_rows(node, inner) is not None else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        (inner,) = match.consumed
+        rows = _joined_rows(match.root, inner)
+        assert rows is not None
+        axes, starts, ends, steps = zip(*rows, strict=True)
+        record = SliceAttributes(starts=starts, ends=ends, axes=axes, steps=steps)
+        return [rewriter.add(SLICE, [inner.operand(0)], record)]
+
+
+_Row = tuple[int, Dim, Dim, int]
+
+
+def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
+    """The rows of both slices at once; None where those of one axis cannot be joined."""
+    rows = {row[0]: row for row in inner.attributes_as(SliceAttributes).rows()}
+    for row in node.attributes_as(SliceAttributes).rows():
+        axis = row[0]
+        if axis not in rows:
+            rows[axis] = row
+            continue
+        size = inner.operand(0).shape[axis]
+        found = range(size) if isinstance(size, int) else None
+        for _, start, end, step in (rows[axis], row):
+            if found is None or not isinstance(start, int) or not isinstance(end, int) or step < 0:
+                return None
+            found = found[start:end:step]
+        if not found:
+            return None
+        rows[axis] = (axis, found.start, found.stop, found.step)
+    return list(rows.values())
+
+
+@dataclass(slots=True, eq=False)
+class _ExpandMatch(Match):
+    index: int = 0
+
+
+class DropExpand(Rule[_ExpandMatch]):
+    """The expand of an operand that the operation broadcasts anyway goes away.
+
+    ``exact``. Only where the result keeps its shape without it; the expand stays for others that use it.
+    """
+
+    name = "drop-expand"
+    roots = (*BINARY, WHERE)
+    fed_by = (EXPAND,)
+
+    def match(self, node: Node, graph: Graph) -> _ExpandMatch | None:
+        for index, value in enumerate(node.operands):
+            producer = None if value is None else value.producer
+            if producer is not None and producer.op is EXPAND and _stands_without(node, index, producer, graph):
+                return _ExpandMatch(node, (producer,), index)
+        return None
+
+    def build(self, match: _ExpandMatch, rewriter: Rewriter) -> Sequence[Value]:
+        node = match.root
+        operands = list(node.operands)
+        operands[match.index] = match.consumed[0].operand(0)
+        return rewriter.add_node(node.op, operands, node.attributes).results
+
+
+def _stands_without(node: Node, index: int, expand: Node, graph: Graph) -> bool:
+    operands = list(node.operands)
+    operands[index] = expand.operand(0)
+    try:
+        types, _ = graph.infer(node.op, operands, node.attributes)
+    except OpError:
+        return False
+    return types[0] == node.result.type
+
+
+_ELEMENTWISE = frozenset((*UNARY, *BINARY, CAST, CLIP, WHERE))
+#: Operators of ONNX that work on each element of their only tensor (onnx, docs/Operators.md).
+_OPAQUE_ELEMENTWISE = frozenset(
+    ("Gelu", "Elu", "Selu", "Celu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Softplus", "Softsign", "Swish")
+)
+#: Elementwise nodes between the two layout operations.
+_MOST_NODES = 24
+
+
+@dataclass(slots=True, eq=False)
+class _ElementwiseRegionMatch(Match):
+    """``inner`` are the elementwise nodes, operands first; ``leaves`` the layout operations that feed them."""
+
+    inner: tuple[Node, ...] = ()
+    leaves: tuple[Node, ...] = ()
+
+
+class AroundElementwise(Rule[_ElementwiseRegionMatch]):
+    """Elementwise operations between a reshape or transpose and its inverse are computed in the first shape.
+
+    ``exact``. All their operands come from such an inverse, or broadcast alike in both shapes.
+    """
+
+    name = "layout-around-elementwise"
+    roots = (RESHAPE, SQUEEZE, UNSQUEEZE, TRANSPOSE)
+    fed_by = (*UNARY, *BINARY, CAST, CLIP, WHERE, OPAQUE)
+
+    def match(self, node: Node, graph: Graph) -> _ElementwiseRegionMatch | None:
+        first = node.operand(0).producer
+        if first is None or not _is_elementwise(first) or not first.result.is_used_once:
+            return None
+        inner: dict[Node, None] = {}
+        leaves: dict[Node, None] = {}
+        if not _gather(node, first, inner, leaves) or not leaves:
+            return None
+        ordered = tuple(reversed(inner))
+        if any(user not in inner for n in ordered if n is not first for user in n.result.users):
+            return None
+        return _ElementwiseRegionMatch(node, (*ordered, *leaves), ordered, tuple(leaves))
+
+    def describe(self, match: _ElementwiseRegionMatch) -> str:
+        return f"{match.root.op.name} after {len(match.inner)} elementwise operations, and its inverse"
+
+    def build(self, match: _ElementwiseRegionMatch, rewriter: Rewriter) -> Sequence[Value]:
+        shape = match.root.result.shape
+        made: dict[Value, Value] = {leaf.result: leaf.operand(0) for leaf in match.leaves}
+        pending = list(match.inner)
+        while pending:
+            waiting = []
+            for node in pending:
+                if any(v is not None and v.producer in pending and v not in made for v in node.operands):
+                    waiting.append(node)
+                    continue
+                operands = [None if v is None else made.get(v, v) for v in node.operands]
+                record = node.attributes
+                if isinstance(record, OpaqueAttributes):
+                    record = replace(record, types=tuple([t.with_shape(shape) for t in record.types]))
+                made[node.result] = rewriter.add(node.op, operands, record)
+            pending = waiting
+        return [made[match.root.operand(0)]]
+
+
+def _is_elementwise(node: Node) -> bool:
+    if node.op is OPAQUE:
+        a = node.attributes_as(OpaqueAttributes)
+        return not a.domain and a.op_type in _OPAQUE_ELEMENTWISE and len(node.operands) == 1
+    return node.op in _ELEMENTWISE
+
+
+def _gather(root: Node, first: Node, inner: dict[Node, None], leaves: dict[Node, None]) -> bool:
+    """Collect the elementwise nodes above the root and their leaves; False where an operand is something else."""
+    have = root.operand(0).shape
+    stack = [first]
+    while stack:
+        node = stack.pop()
+        if node in inner:
+            continue
+        inner[node] = None
+        if len(inner) > _MOST_NODES:
+            return False
+        for value in node.operands:
+            maker = None if value is None else value.producer
+            if value is None or (value.shape != have and _broadcasts_alike(root, value.shape)):
+                continue
+            if value.shape != have or maker is None:
+                return False
+            if _undoes(root, maker):
+                leaves[maker] = None
+            elif _is_elementwise(maker) and len(maker.results) == 1:
+                stack.append(maker)
+            else:
+                return False
+    return all(node.result.shape == have for node in inner)
+
+
+def _undoes(root: Node, maker: Node) -> bool:
+    """True if the root gives what the maker was given."""
+    if root.op is TRANSPOSE:
+        if maker.op is not TRANSPOSE:
+            return False
+        first = maker.attributes_as(TransposeAttributes).perm
+        second = root.attributes_as(TransposeAttributes).perm
+        return all(first[axis] == i for i, axis in enumerate(second))
+    return maker.op in _RESHAPES and maker.operand(0).shape == root.result.shape
+
+
+def _broadcasts_alike(root: Node, shape: Shape) -> bool:
+    """True if an operand of that shape broadcasts to the root's operand as it does to its result."""
+    have, want = root.operand(0).shape, root.result.shape
+    if len(shape) > min(len(have), len(want)):
+        return False
+    if all(size == 1 for size in shape):
+        return True
+    return root.op is not TRANSPOSE and have[len(have) - len(shape) :] == want[len(want) - len(shape) :]

@@ -1,0 +1,56 @@
+"""``fuse-instance-norm``: normalizations with a scale and a bias for each channel become one node."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.fold_constants.layouts import TransposeChain
+from dmlc.passes.fuse_instance_norm.channels import (
+    AbsorbChannelBias,
+    AbsorbChannelScale,
+    SplitInstanceNorm,
+    WrittenInstanceNorm,
+)
+from dmlc.passes.fuse_instance_norm.deviations import RootOfStatistic, ScaledStatistic
+from dmlc.passes.fuse_instance_norm.groups import GroupAffine, GroupNorm, GroupsOfOne, LowerGroupNorm
+from dmlc.passes.fuse_layer_norm.core import Ability
+from dmlc.passes.manager import RANGE, Pass, PassContext
+from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
+
+#: GroupNormalization has a scale for each channel from here on.
+_GROUP_NORM_OPSET = 21
+#: BatchNormalization takes any rank, and has no other results, from here on.
+_BATCH_NORM_OPSET = 9
+
+
+@dataclass(frozen=True)
+class FuseInstanceNorm(Pass):
+    """NumPy code cannot say these operators, so it keeps them written out.
+
+    A variance that stays written out, since it is divided by one less or epsilon is added to its root, is tidied.
+    """
+
+    name: ClassVar[str] = "fuse-instance-norm"
+    summary: ClassVar[str] = "Fuse instance and group normalizations that are written out."
+    rewrite_class: ClassVar[str] = RANGE
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        halves = context.target.native_f16
+        statistics: list[Rule[Any]] = [ScaledStatistic(halves=halves), RootOfStatistic(halves=halves)]
+        if context.target.code == "numpy":
+            return statistics
+        ability = Ability.of(context)
+        absorb: list[Rule[Any]] = [AbsorbChannelScale(), AbsorbChannelBias()]
+        rules: list[Rule[Any]] = [WrittenInstanceNorm(ability), SplitInstanceNorm(ability), *absorb, GroupsOfOne()]
+        if not context.target.portable:
+            rules.append(LowerGroupNorm())
+        if context.target.portable and context.opset >= _GROUP_NORM_OPSET:
+            rules.append(GroupNorm())
+        if context.opset >= _BATCH_NORM_OPSET:  # a GroupNorm that is allowed leaves nothing for it
+            rules.append(GroupAffine())
+        return [*rules, TransposeChain(), *statistics]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)

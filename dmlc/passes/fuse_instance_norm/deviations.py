@@ -1,0 +1,280 @@
+"""Variances and deviations that no fused operator takes: what is counted and scaled, in as few nodes as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite, sqrt
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value, product
+from dmlc.ir.dtype import f16
+from dmlc.ops.binary import DIV, MUL, POW
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.elementwise import SQRT
+from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes, reduction_of
+from dmlc.passes.canonicalize_reduce.kinds import reduce_to
+from dmlc.passes.layouts import ones_between
+from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.patterns import Seen, both_ways, broadcasts, root_of, scalar_of, square_of
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
+
+_SUMS = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE)
+_MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)
+#: The root of the sum of so many squares of f16 is an f16, whatever they are.
+_MOST_HALVES = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistic:
+    """A reduction times ``factor``. ``steps`` are the nodes behind it; ``largest`` is the largest factor on the way.
+
+    ``x`` is what is reduced or, with ``square``, what is squared by that node before. ``count`` is how many elements
+    are reduced to one, where that is known. ``shared`` says that others use the reduction too.
+    """
+
+    reduction: Node
+    steps: tuple[Node, ...]
+    x: Value
+    square: Node | None
+    count: int | None
+    factor: float
+    largest: float
+    shared: bool
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        return self.reduction.attributes_as(ReduceAttributes).axes
+
+    @property
+    def of_squares(self) -> bool:
+        return self.square is not None or self.reduction.op is REDUCE_SUM_SQUARE
+
+    @property
+    def of_sum(self) -> float | None:
+        """The factor where the reduction is taken as a sum."""
+        if self.reduction.op is not REDUCE_MEAN:
+            return self.factor
+        return self.factor / self.count if self.count else None
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All that computes it, without what others use."""
+        inner = () if self.shared else (self.reduction,) if self.square is None else (self.reduction, self.square)
+        return (*self.steps, *inner)
+
+    def fits_as_sum(self) -> bool:
+        """Return whether the sum stays below the largest intermediate value, if it may overflow the dtype."""
+        if self.reduction.result.type.dtype is not f16 or self.reduction.op is not REDUCE_MEAN:
+            return True
+        return self.count is not None and self.largest >= self.count * 0.99
+
+
+def _scale_of(node: Node) -> tuple[Value, float] | None:
+    """Return the value that a constant multiplies or divides, and the factor."""
+    pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
+    for inner, other in pairs:
+        number = scalar_of(other)
+        if number is None or broadcasts(other, inner) or not (isfinite(number) and number):
+            continue
+        return inner, float(number) if node.op is MUL else 1 / float(number)
+    return None
+
+
+def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
+    """The scaled sum or mean that the value is; moves of axes of size 1 may stand between."""
+    steps: list[Node] = []
+    factors: list[float] = []
+    while True:
+        node = value.producer
+        if node is None:
+            return None
+        if node.op in _SUMS:
+            break
+        if node is not root and not value.is_used_once:
+            return None
+        if node.op in (MUL, DIV):
+            scaled = _scale_of(node)
+            if scaled is None:
+                return None
+            inner, factor = scaled
+            factors.append(factor)
+        elif node.op in _MOVES and node is not root:
+            inner = node.operand(0)
+            if ones_between(graph, inner.shape, value.shape) is None:
+                return None
+        else:
+            return None
+        steps.append(node)
+        value = inner
+    axes = node.attributes_as(ReduceAttributes).axes
+    count = product([node.operand(0).shape[a] for a in axes])
+    if not axes:
+        return None
+    total = largest = 1.0
+    for factor in reversed(factors):
+        total *= factor
+        largest = max(largest, abs(total))
+    shared = node is not root and not value.is_used_once
+    seen: Seen = []
+    x = None if node.op is REDUCE_SUM_SQUARE else square_of(node.operand(0), seen)
+    if x is not None and not node.operand(0).is_used_once:
+        x = None
+    square = seen[0] if x is not None else None
+    counted = count if isinstance(count, int) else None
+    return _Statistic(node, tuple(steps), x or node.operand(0), square, counted, total, largest, shared)
+
+
+@dataclass(slots=True, eq=False)
+class _StatisticMatch(Match):
+    """``op`` of ``x`` times ``factor`` is what is made; ``op`` is None where the reduction stays as it is."""
+
+    statistic: _Statistic | None = None
+    op: Operation | None = None
+    factor: float = 1.0
+
+    @property
+    def found(self) -> _Statistic:
+        assert self.statistic is not None
+        return self.statistic
+
+
+def _is_one(factor: float, dtype: DType) -> bool:
+    return abs(factor - 1) <= 4 * float(np.finfo(dtype.numpy).eps)
+
+
+def _holds(factor: float, dtype: DType) -> bool:
+    """Return whether the factor and its reciprocal are normal numbers of the dtype."""
+    tiny = float(np.finfo(dtype.numpy).tiny)
+    return tiny <= abs(factor) <= 1 / tiny
+
+
+def _scaled(rewriter: Rewriter, value: Value, factor: float) -> Value:
+    """The value times the factor; over a whole number where the factor is one over that."""
+    dtype = value.type.dtype
+    if _is_one(factor, dtype):
+        return value
+    below = round(1 / factor)
+    divides = abs(factor) < 1 and abs(below * factor - 1) < 1e-12
+    number = Tensor(np.asarray(below if divides else factor, dtype.numpy))
+    constant = rewriter.add(CONSTANT, (), ConstantAttributes(value=number))
+    return rewriter.add(DIV if divides else MUL, [value, constant])
+
+
+class _StatisticRule(Rule[_StatisticMatch]):
+    """``halves`` says that the target computes f16 as it is: elsewhere a new node would stand between two casts."""
+
+    rewrite_class = REASSOCIATES
+
+    def __init__(self, *, halves: bool) -> None:
+        self.halves = halves
+
+    def takes(self, value: Value) -> bool:
+        dtype = value.type.dtype
+        return dtype.is_float and (self.halves or dtype is not f16)
+
+
+class ScaledStatistic(_StatisticRule):
+    """A sum or mean times and over constants, as an unbiased variance is written, becomes one reduction and at most
+    one factor.
+
+    reduce_mean(d * d) * n / (n - 1) is reduce_sum_square(d) / (n - 1). ``reassociates``: constants are multiplied
+    first, and a mean is the sum that it is made of; in f16 only where a sum as large was computed before, too.
+    """
+
+    name = "scaled-statistic"
+    roots = (MUL, DIV)
+    fed_by = (CONSTANT,)
+
+    def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
+        if not self.takes(node.result) or _is_scaled_on(node):
+            return None
+        found = _statistic(node.result, graph, node)
+        if found is None or any(n.op in _MOVES for n in found.steps):
+            return None
+        plan = self._plan(found)
+        if plan is None:
+            return None
+        inside = tuple([n for n in found.nodes if n is not node])
+        return _StatisticMatch(node, inside, found, *plan)
+
+    def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
+        found, dtype = match.found, match.root.result.type.dtype
+        if not _holds(match.factor, dtype):
+            return Miss("the factor {0:g} is out of the range of {1}", (match.factor, dtype))
+        if match.op not in (None, REDUCE_MEAN) and not found.fits_as_sum():
+            return Miss("the sum of {0} f16 may overflow where their mean does not", (found.count,), found.x)
+        return None
+
+    def build(self, match: _StatisticMatch, rewriter: Rewriter) -> Sequence[Value]:
+        found = match.found
+        value = found.reduction.result
+        if match.op is not None:
+            x = found.x if match.op is REDUCE_SUM_SQUARE else found.reduction.operand(0)
+            value = rewriter.add(match.op, [x], found.reduction.attributes)
+        return [_scaled(rewriter, value, match.factor)]
+
+    def _plan(self, found: _Statistic) -> tuple[Operation | None, float] | None:
+        """The cheapest form, where it takes fewer nodes than there are; None where there is none."""
+        dtype, factor, of_sum = found.reduction.result.type.dtype, found.factor, found.of_sum
+        if found.shared or of_sum is None:
+            return (None, factor) if len(found.steps) > 1 else None
+        if found.reduction.op is REDUCE_SUM and len(found.steps) == 1:
+            return None  # mean-from-sum and sum-of-squares say it
+        if found.of_squares:
+            op, factor = REDUCE_SUM_SQUARE, of_sum
+        elif _is_one(of_sum, dtype):
+            op, factor = REDUCE_SUM, of_sum
+        elif found.count is not None and _is_one(of_sum * found.count, dtype):
+            op, factor = REDUCE_MEAN, 1.0
+        else:
+            op = reduction_of(found.reduction)
+        made = 1 + (not _is_one(factor, dtype))
+        return (op, factor) if made < len(found.nodes) else None
+
+
+def _is_scaled_on(node: Node) -> bool:
+    """Return whether another constant scales the result, so that the rule matches there instead."""
+    users = node.result.users if node.result.is_used_once else []
+    if not users or users[0].op not in (MUL, DIV):
+        return False
+    return _scale_of(users[0]) is not None
+
+
+class RootOfStatistic(_StatisticRule):
+    """The root of a mean, or of a scaled sum, of squares becomes reduce_l2 and at most one factor.
+
+    sqrt(reduce_mean(d * d) * n / (n - 1)) is reduce_l2(d) times one over the root of n - 1. ``reassociates``: the
+    factor leaves the root. Axes of size 1 that were put back in between are kept instead.
+    """
+
+    name = "root-of-statistic"
+    roots = (SQRT, POW)
+    fed_by = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, RESHAPE, SQUEEZE, UNSQUEEZE, MUL, DIV)
+
+    def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
+        under = root_of(node.result, []) if self.takes(node.result) else None
+        found = None if under is None else _statistic(under, graph, node)
+        if found is None or found.shared or not found.of_squares or found.of_sum is None or found.of_sum <= 0:
+            return None
+        factor = sqrt(found.of_sum)
+        # Of a sum of squares as it is, root-of-squares says it.
+        if not found.steps and (found.reduction.op is REDUCE_SUM_SQUARE or _is_one(factor, node.result.type.dtype)):
+            return None
+        return _StatisticMatch(node, found.nodes, found, REDUCE_L2, factor)
+
+    def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
+        found, dtype = match.found, match.root.result.type.dtype
+        if not _holds(match.factor, dtype):
+            return Miss("the factor {0:g} is out of the range of {1}", (match.factor, dtype))
+        if dtype is f16 and (found.count is None or found.count > _MOST_HALVES):
+            return Miss("the root of the sum of so many squares may be too large for f16", (), found.x)
+        return None
+
+    def build(self, match: _StatisticMatch, rewriter: Rewriter) -> Sequence[Value]:
+        found = match.found
+        record = ReduceAttributes(axes=found.axes, keepdims=True)
+        root = reduce_to(rewriter, REDUCE_L2, found.x, record, match.root.result.shape)
+        return [_scaled(rewriter, root, match.factor)]

@@ -1,0 +1,289 @@
+"""Scales and biases that join a normalization, and normalizations that are written as one multiply and one add."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from dmlc.ir import Array, Graph, Node, Operation, Tensor, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
+from dmlc.ops.choose import CAST
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.elementwise import RECIPROCAL
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
+from dmlc.passes.fuse_layer_norm.core import Ability, Factors, Norm, NormRule, factors_of, find_deviation, without
+from dmlc.passes.fuse_layer_norm.statistics import Deviation, average_of, bare, centred_of
+from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.patterns import Seen, both_ways, made_by
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
+
+
+@dataclass(slots=True, eq=False)
+class AffineMatch(Match):
+    """``path`` are the moves and casts that lead from ``norm`` to the root, ``other`` is the root's other operand."""
+
+    norm: Node | None = None
+    path: tuple[Node, ...] = ()
+    other: Value | None = None
+    negated: bool = False
+
+    @property
+    def found(self) -> tuple[Node, Value]:
+        assert self.norm is not None and self.other is not None
+        return self.norm, self.other
+
+
+class _AbsorbAffine(Rule[AffineMatch]):
+    """Base of the two rules."""
+
+    rewrite_class = REASSOCIATES
+    norms: ClassVar[tuple[Operation, ...]]
+    #: Which operand of the normalization it becomes.
+    place: ClassVar[int]
+
+    def __init__(self, ability: Ability) -> None:
+        self.ability = ability
+
+    def match(self, node: Node, graph: Graph) -> AffineMatch | None:
+        for i in (0, 1):
+            if node.op is SUB and i == 1:
+                break
+            other = node.operand(1 - i)
+            path = self._path(node.operand(i))
+            if path is None:
+                continue
+            norm, *moves = path
+            axis, group = _group(norm)
+            # A residual has the rank of what is normalized, so that it is not taken for a bias.
+            if constant_of(other) is None and (moves or axis == 0 or other.shape != group or node.op is SUB):
+                continue
+            if self.ability.why_not(norm.op, norm.result.type.dtype) is not None:
+                return None
+            return AffineMatch(node, tuple(path), norm, tuple(moves), other, negated=node.op is SUB)
+        return None
+
+    def _path(self, value: Value) -> list[Node] | None:
+        """The normalization and what moves or casts it on the way to ``value``."""
+        path: list[Node] = []
+        node = value.producer
+        while node is not None and len(path) < 3:
+            path.append(node)
+            if node.op in self.norms:
+                return path[::-1]
+            if node.op is CAST:
+                if (node.operand(0).type.dtype, node.result.type.dtype) != (f32, f16):
+                    return None
+            elif node.op is not TRANSPOSE:
+                return None
+            node = node.operand(0).producer
+        return None
+
+    def check(self, match: AffineMatch, graph: Graph) -> Miss | None:
+        norm, other = match.found
+        for node in match.consumed:
+            miss = used_elsewhere(node.result)
+            if miss is not None:
+                return miss
+        if match.root.result.shape != (match.path[-1] if match.path else norm).result.shape:
+            return Miss("it broadcasts {0}", (norm.result.type,), other)
+        axis, group = _group(norm)
+        if not all(isinstance(d, int) for d in group):
+            return Miss("the normalized sizes [{0}] are not known", (", ".join(map(str, group)),), norm.operand(0))
+        for value in norm.operands[1:]:
+            if value is not None and value.shape != group:
+                return Miss("{0} is broadcast by the normalization already", (value.type,), value)
+        have = norm.operands[self.place] if len(norm.operands) > self.place else None
+        if have is not None and not self._is_neutral(have) and None in (constant_of(have), constant_of(other)):
+            return Miss("it has one already, and not both are constants", (), have)
+        if constant_of(other) is not None and _aligned(match, graph) is None:
+            return Miss("{0} varies along an axis before {1}, the first normalized one", (other.type, axis), other)
+        return None
+
+    def _is_neutral(self, value: Value) -> bool:
+        """Ones for a scale, zeros for a bias."""
+        tensor = constant_of(value)
+        return tensor is not None and bool(np.all(tensor.array == 2 - self.place))
+
+    def build(self, match: AffineMatch, rewriter: Rewriter) -> Sequence[Value]:
+        norm, other = match.found
+        group = _group(norm)[1]
+        dtype = norm.result.type.dtype
+        operands = [*norm.operands, *[None] * (self.place + 1 - len(norm.operands))]
+        old = operands[self.place]
+        have = constant_of(old)
+        neutral = old is None or self._is_neutral(old)
+        if not (neutral and not match.negated and other.shape == group and other.type.dtype is dtype):
+            aligned = _aligned(match, rewriter.graph)
+            assert aligned is not None
+            array = np.broadcast_to(aligned, [d for d in group if isinstance(d, int)]).astype(dtype.numpy)
+            if match.negated:
+                array = -array
+            if have is not None and not neutral:
+                with np.errstate(all="ignore"):
+                    array = have.array * array if self.place == 1 else have.array + array
+            other = rewriter.add(CONSTANT, [], ConstantAttributes(value=Tensor(array)))
+        operands[self.place] = other
+        out = rewriter.add(norm.op, operands, norm.attributes)
+        for node in match.path:
+            out = rewriter.add(node.op, [out], node.attributes)
+        return [out]
+
+
+class AbsorbScale(_AbsorbAffine):
+    """``layer_norm`` or ``rms_norm`` times a constant along its axes becomes the same with that ``scale``.
+
+    Also through a transpose or a cast to f16 behind it: one rounding less.
+    """
+
+    name = "absorb-norm-scale"
+    roots = (MUL,)
+    fed_by = (LAYER_NORM, RMS_NORM, CAST, TRANSPOSE)
+    norms = (LAYER_NORM, RMS_NORM)
+    place = 1
+
+    def match(self, node: Node, graph: Graph) -> AffineMatch | None:
+        match = super().match(node, graph)
+        if match is not None and len(match.found[0].operands) > 2 and match.found[0].operands[2] is not None:
+            return None  # a bias is added in between
+        return match
+
+
+class AbsorbBias(_AbsorbAffine):
+    """``layer_norm`` plus a constant along its axes becomes the same with that ``bias``.
+
+    Also through a transpose or a cast to f16 behind it: one rounding less.
+    """
+
+    name = "absorb-norm-bias"
+    roots = (ADD, SUB)
+    fed_by = (LAYER_NORM, CAST, TRANSPOSE)
+    norms = (LAYER_NORM,)
+    place = 2
+
+
+def _group(norm: Node) -> tuple[int, tuple[object, ...]]:
+    axis = norm.attributes_as(NormAttributes).axis
+    return axis, norm.operand(0).shape[axis:]
+
+
+def _aligned(match: AffineMatch, graph: Graph) -> Array | None:
+    """The constant as it lies along the normalized axes; None where it varies along others."""
+    norm, other = match.found
+    tensor = constant_of(other)
+    assert tensor is not None
+    axis, rank = norm.attributes_as(NormAttributes).axis, norm.result.type.rank
+    shape = (1,) * (rank - len(tensor.type.shape)) + tensor.array.shape
+    order = list(range(rank))
+    for node in match.path:
+        if node.op is TRANSPOSE:
+            order = [order[a] for a in node.attributes_as(TransposeAttributes).perm]
+    # Axis j of the result is axis order[j] of the normalization.
+    back = [order.index(a) for a in range(rank)]
+    array = tensor.array.reshape(shape).transpose(back)
+    return array.reshape(array.shape[axis:]) if all(d == 1 for d in array.shape[:axis]) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _MeanDifference:
+    """``product - mean_product + plus``."""
+
+    product: Node
+    mean_product: Node
+    plus: Value | None
+    nodes: tuple[Node, ...]
+
+
+class SplitLayerNorm(NormRule):
+    """``x * s + (bias - mean(x) * s)`` with ``s = scale / sqrt(variance + epsilon)`` becomes ``layer_norm``.
+
+    Taking the mean out after the scale cancels where the mean is large; the fused node takes it out first. A variance
+    written as ``E[x^2] - E[x]^2`` makes it class ``range``.
+    """
+
+    name = "fuse-split-layer-norm"
+    roots = (ADD, SUB)
+    fed_by = (MUL, DIV)
+    op = LAYER_NORM
+
+    def match(self, node: Node, graph: Graph) -> Norm | None:
+        for parts in _differences(node):
+            found = _match(node, parts)
+            if found is not None:
+                return found
+        return None
+
+    def _wanted(self, deviation: Deviation) -> str:
+        return "the value whose mean is taken out"
+
+
+def _differences(node: Node) -> Iterator[_MeanDifference]:
+    if node.op is SUB:
+        a, b = made_by(node.operand(0), MUL, DIV), made_by(node.operand(1), MUL, DIV)
+        if a is not None and b is not None:
+            yield _MeanDifference(a, b, None, ())
+        return
+    for x, rest in both_ways(node):
+        a, less = made_by(x, MUL, DIV), made_by(rest, SUB)
+        b = None if less is None else made_by(less.operand(1), MUL, DIV)
+        if a is not None and b is not None and less is not None:
+            yield _MeanDifference(a, b, less.operand(0), (less,))
+
+
+def _match(node: Node, parts: _MeanDifference) -> Norm | None:
+    left, right = factors_of(parts.product), factors_of(parts.mean_product)
+    if left is None or right is None or len(left.above) != len(right.above):
+        return None
+    counted, others = Counter(left.above), Counter(right.above)
+    x, mean = list((counted - others).elements()), list((others - counted).elements())
+    if len(x) != 1 or Counter(left.below) != Counter(right.below):
+        return None
+    seen: Seen = [*parts.nodes, *left.nodes, *right.nodes]
+    average = average_of(mean[0], seen, squared=False)
+    if average is None or bare(average.x) is not bare(x[0]) or not (average.is_mean and average.stands_in_place):
+        return None
+    shared = _opened(without(left.above, x[0]), left.below, seen)
+    found = find_deviation(shared, seen)
+    if found is None:
+        return None
+    deviation, factor = found
+    spread = deviation.spread
+    if spread.centred is None or spread.centred.perm is not None or bare(spread.centred.x) is not bare(x[0]):
+        return None
+    if not spread.moments:
+        centred_of(spread.data, seen)
+    if not average.axes == spread.centred.mean.axes == spread.average.axes:
+        return None
+    return Norm(
+        node,
+        tuple(dict.fromkeys([n for n in seen if n is not node])),
+        op=LAYER_NORM,
+        x=x[0],
+        axes=average.axes,
+        dtype=spread.data.type.dtype,
+        deviation=deviation,
+        above=without(shared.above, factor) if factor in shared.above else tuple(shared.above),
+        below=tuple(shared.below) if factor in shared.above else without(shared.below, factor),
+        plus=parts.plus,
+    )
+
+
+def _opened(above: Sequence[Value], below: Sequence[Value], seen: Seen) -> Factors:
+    """The factors of the factors: they are used twice here, so they were left whole."""
+    out = Factors()
+    for values, upper in ((above, True), (below, False)):
+        for value in values:
+            node = made_by(value, MUL, DIV, RECIPROCAL)
+            inner = None if node is None else factors_of(node)
+            if inner is None or len(value.uses) != 2:
+                (out.above if upper else out.below).append(value)
+                continue
+            seen.extend(inner.nodes)
+            out.above += inner.above if upper else inner.below
+            out.below += inner.below if upper else inner.above
+    return out

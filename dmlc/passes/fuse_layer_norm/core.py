@@ -1,0 +1,423 @@
+"""A normalization that is written out becomes one node, with a scale of ones; scale and bias join it later."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import field
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Shape, Tensor, Value, product
+from dmlc.ir.dtype import f64
+from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
+from dmlc.ops.choose import CAST, CastAttributes
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.elementwise import RECIPROCAL, SQRT
+from dmlc.ops.move import EXPAND, RESHAPE, TRANSPOSE, TransposeAttributes
+from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
+from dmlc.passes.fuse_layer_norm.statistics import Deviation, bare, centred_of, deviation_of
+from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
+from dmlc.passes.patterns import Seen, broadcasts, made_by, scalar_of, used_outside
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
+from dmlc.targets import Target, kernel_table
+
+#: The operations that a deviation can end with, and those that one over a deviation can.
+DEVIATES = (SQRT, POW, ADD, SUB, CAST, EXPAND)
+INVERTS = (SQRT, POW, RECIPROCAL, DIV, CAST, EXPAND)
+#: What feeds a product with, or a quotient by, one of these.
+BY_DEVIATION = (*DEVIATES, *INVERTS, MUL)
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """Support for a normalization as one node on the target; the lowerings use the same conditions."""
+
+    target: Target
+    opset: int
+
+    @classmethod
+    def of(cls, context: PassContext) -> Ability:
+        return cls(context.target, context.opset)
+
+    def why_not(self, op: Operation, dtype: DType) -> Miss | None:
+        table = kernel_table(self.target)
+        if table is None:
+            return Miss("the target {0} has no such operator", (self.target.name,))
+        if dtype is f64:
+            return Miss("the fused operator takes its statistics and epsilon in f32, and this is f64")
+        wanted = _OPERATOR[op]
+        if op is RMS_NORM and self.target.own_schemas:
+            wanted = (_OWN, 1)
+        name, first = wanted
+        if self.opset < first:
+            return Miss("{0} needs opset {1}, and opset {2} is emitted", (name, first, self.opset))
+        if table.is_wrong(name, dtype):
+            return Miss("{0} of {1} loses large means in the installed ONNX Runtime", (name, dtype))
+        return None
+
+
+_OWN = "SimplifiedLayerNormalization"
+_OPERATOR = {LAYER_NORM: ("LayerNormalization", 17), RMS_NORM: ("RMSNormalization", 23)}
+
+
+#: Products of more factors than these are not of the kind that is looked for.
+_MOST = 8
+
+
+@dataclass(slots=True)
+class Factors:
+    """``above`` and ``below`` the line; ``nodes`` multiply and divide them. ``sides`` says of each factor into which
+    operands of the root it goes."""
+
+    above: list[Value] = field(default_factory=list)
+    below: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    sides: dict[Value, set[int]] = field(default_factory=dict)
+
+    def meet_at_root(self, a: Value, b: Value) -> bool:
+        """Return whether the root itself multiplies the two factors, and not a product inside of it."""
+        return len(self.sides[a] | self.sides[b]) > 1
+
+
+def without(values: Sequence[Value], value: Value) -> tuple[Value, ...]:
+    """The values but for one occurrence of ``value``."""
+    place = list(values).index(value)
+    return (*values[:place], *values[place + 1 :])
+
+
+def factors_of(root: Node) -> Factors | None:
+    """The factors of a product. What is used elsewhere, and a square, are factors of their own."""
+    out = Factors()
+    pending: list[tuple[Node, bool, int | None]] = [(root, True, None)]
+    while pending:
+        node, above, root_side = pending.pop()
+        out.nodes.append(node)
+        for i, value in enumerate(node.operands):
+            assert value is not None
+            side = i if root_side is None else root_side
+            upper = above ^ (node.op is RECIPROCAL or (node.op is DIV and i == 1))
+            inner = made_by(value, MUL, DIV, RECIPROCAL)
+            if inner is not None and value.is_used_once and len(set(inner.operands)) == len(inner.operands):
+                pending.append((inner, upper, side))
+            elif not (scalar_of(value) == 1 and not broadcasts(value, root.result)):
+                (out.above if upper else out.below).append(value)
+                out.sides.setdefault(value, set()).add(side)
+        if len(out.nodes) > _MOST:
+            return None
+    return out
+
+
+#: A scale of ones that is larger than this is not made, unless a scale follows that takes its place.
+_MOST_ONES = 1 << 16
+
+
+@dataclass(slots=True, eq=False)
+class Norm(Match):
+    """``x`` (transposed by ``perm``) is normalized over ``axes``; None where the numerator is something else.
+
+    ``above`` and ``below`` are further factors of the product, ``plus`` is what is added to it. ``why_not`` is a reason
+    that the match itself found.
+    """
+
+    op: Operation = LAYER_NORM
+    x: Value | None = None
+    perm: tuple[int, ...] | None = None
+    axes: tuple[int, ...] = ()
+    dtype: DType | None = None
+    deviation: Deviation | None = None
+    above: tuple[Value, ...] = ()
+    below: tuple[Value, ...] = ()
+    plus: Value | None = None
+    why_not: Miss | None = None
+
+    @property
+    def shape(self) -> Shape:
+        assert self.x is not None
+        return self.x.shape if self.perm is None else tuple([self.x.shape[a] for a in self.perm])
+
+
+_CANCELS = (
+    "a layer normalization that was written out is a LayerNormalization now: ONNX Runtime's CPU provider takes its "
+    "variance as E[x^2] - E[x]^2 up to 1.24, which loses digits where a mean is far larger than the deviation"
+)
+
+
+class NormRule(Rule[Norm]):
+    """Base of the two rules."""
+
+    op: ClassVar[Operation]
+    rewrite_class = REASSOCIATES
+
+    def __init__(self, ability: Ability) -> None:
+        self.ability = ability
+
+    def class_of(self, match: Norm, graph: Graph, context: PassContext) -> str:
+        return RANGE if match.deviation is not None and match.deviation.spread.moments else REASSOCIATES
+
+    def describe(self, match: Norm) -> str:
+        count = len(match.consumed) + 1
+        return f"{match.op.name} over axes {list(match.axes)} written out in {count} nodes"
+
+    def check(self, match: Norm, graph: Graph) -> Miss | None:
+        deviation = match.deviation
+        assert deviation is not None
+        average = deviation.spread.average
+        miss = deviation.why_not or average.why_no_mean() or match.why_not
+        if miss is not None:
+            return miss
+        if not average.stands_in_place:
+            return Miss("keepdims=false: the deviation broadcasts along another axis than it was taken", (), average.x)
+        if match.x is None:
+            return Miss("what is divided by the deviation is not {0}", (self._wanted(deviation),), average.x)
+        assert match.dtype is not None
+        return (
+            self.ability.why_not(match.op, match.dtype) or used_outside(match.consumed, match.root) or _geometry(match)
+        )
+
+    @abstractmethod
+    def _wanted(self, deviation: Deviation) -> str: ...
+
+    def build(self, match: Norm, rewriter: Rewriter) -> Sequence[Value]:
+        return [_build(match, rewriter)]
+
+
+def find_deviation(factors: Factors, seen: Seen) -> tuple[Deviation, Value] | None:
+    """The factor that divides by a deviation, and what it is."""
+    for values, inverse, makers in ((factors.below, False, DEVIATES), (factors.above, True, INVERTS)):
+        for value in values:
+            found = deviation_of(value, seen, inverse=inverse) if made_by(value, *makers) is not None else None
+            if found is not None:
+                return found, value
+    return None
+
+
+def _is_part_of_product(node: Node) -> bool:
+    users = node.result.users
+    return len(users) == 1 and users[0].op in (MUL, DIV, RECIPROCAL)
+
+
+class _FuseProduct(NormRule):
+    def match(self, node: Node, graph: Graph) -> Norm | None:
+        factors = factors_of(node)
+        seen: Seen = []
+        found = None if factors is None else find_deviation(factors, seen)
+        if factors is None or found is None:
+            return None
+        deviation, factor = found
+        match = Norm(node, op=self.op, deviation=deviation)
+        data = self._data(match, factors, deviation, seen)
+        if data is None:
+            return None if _is_part_of_product(node) or not self._is_meant(deviation) else match
+        if not factors.meet_at_root(data, factor):
+            return None  # the smaller product inside is, or would be, the root
+        above, below = without(factors.above, data), tuple(factors.below)
+        match.above = without(above, factor) if factor in above else above
+        match.below = without(below, factor) if factor in below else below
+        match.consumed = tuple(dict.fromkeys([n for n in (*factors.nodes, *seen) if n is not node]))
+        return match
+
+    @abstractmethod
+    def _data(self, match: Norm, factors: Factors, deviation: Deviation, seen: Seen) -> Value | None:
+        """The factor that is normalized, after what it says is in the match; None where none is of that kind."""
+
+    @abstractmethod
+    def _is_meant(self, deviation: Deviation) -> bool:
+        """Return whether a product without such a factor is a near miss of this rule."""
+
+
+class WrittenLayerNorm(_FuseProduct):
+    """``(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + epsilon)`` becomes ``layer_norm``.
+
+    In every spelling: order of factors, squares and roots, sums over the count for means, casts to f32 and back,
+    a transpose between, other axes than the last (with two transposes, where that saves nodes). It rounds otherwise,
+    and f16 parts do not overflow: ``reassociates``. A variance that is written as ``E[x^2] - E[x]^2`` cancels where the
+    mean is large, and the fused node does not: class ``range``.
+
+    The kernel decides how the variance is taken. ONNX Runtime's CPU provider cancels up to 1.24 (its issues 21935 and
+    28463): at a mean of 100 deviations 2e-2 is lost, at 1000 everything. From 1.30 on it is as good as what is written
+    out (measured). Its own optimizer makes the same node. The artifact's report says so.
+    """
+
+    name = "fuse-layer-norm"
+    roots = (MUL, DIV)
+    fed_by = BY_DEVIATION
+    op = LAYER_NORM
+
+    def _wanted(self, deviation: Deviation) -> str:
+        return "the value less its mean, whose squares are under the root"
+
+    def _is_meant(self, deviation: Deviation) -> bool:
+        return deviation.spread.centred is not None
+
+    def _data(self, match: Norm, factors: Factors, deviation: Deviation, seen: Seen) -> Value | None:
+        spread = deviation.spread
+        if spread.centred is None:
+            return None
+        for value in factors.above:
+            mine: Seen = []
+            data = centred_of(value, mine)
+            if data is None or data.flipped or not data.is_like(spread.centred):
+                continue
+            if not spread.moments:
+                centred_of(spread.data, mine)
+            seen.extend(mine)
+            match.x, match.perm, match.axes = data.x, data.perm, data.axes
+            match.dtype = spread.data.type.dtype
+            if data.axes != spread.average.axes:
+                text = "the mean is taken over axes {0}, the mean of squares over axes {1}"
+                match.why_not = Miss(text, (list(data.axes), list(spread.average.axes)), data.x)
+            return value
+        return None
+
+
+class WrittenRmsNorm(_FuseProduct):
+    """``x / sqrt(mean(x ** 2) + epsilon)`` becomes ``rms_norm``.
+
+    In every spelling, with casts to f32 and back, the scale before or after. It is one node where the target has one:
+    ``SimplifiedLayerNormalization`` of ONNX Runtime, or ``RMSNormalization`` from opset 23 on. It rounds otherwise,
+    and f16 squares do not overflow: ``reassociates``.
+    """
+
+    name = "fuse-rms-norm"
+    roots = (MUL, DIV)
+    fed_by = BY_DEVIATION
+    op = RMS_NORM
+
+    def _wanted(self, deviation: Deviation) -> str:
+        return "what is squared under the root"
+
+    def match(self, node: Node, graph: Graph) -> Norm | None:
+        match = super().match(node, graph)
+        if match is None or match.deviation is None or match.deviation.spread.centred is None:
+            return match
+        # A layer normalization that could not be fused as such, for a reason that its own rule gives.
+        return match if self.check(match, graph) is None else None
+
+    def _is_meant(self, deviation: Deviation) -> bool:
+        return deviation.spread.centred is None
+
+    def _data(self, match: Norm, factors: Factors, deviation: Deviation, seen: Seen) -> Value | None:
+        spread = deviation.spread
+        for value in factors.above:
+            if not spread.moments and bare(value) is bare(spread.data):
+                match.x, match.axes = spread.data, spread.average.axes
+                match.dtype = spread.data.type.dtype
+                return value
+        return None
+
+
+# --- where it stands
+
+
+def _geometry(match: Norm) -> Miss | None:
+    assert match.x is not None and match.dtype is not None
+    shape, axes = match.shape, list(match.axes)
+    group = [shape[a] for a in axes]
+    sizes = [d for d in group if isinstance(d, int)]
+    if len(sizes) < len(group):
+        text = "the sizes [{0}] of the normalized axes {1} are not known (--bind gives them)"
+        return Miss(text, (", ".join(map(str, group)), axes), match.x)
+    count = prod(sizes)
+    if count < 2:
+        return Miss("axes {0} hold {1} elements, for which kernels fail", (axes, count), match.x)
+    if count > _MOST_ONES and not _scale_follows(match, count):
+        return Miss("a scale of ones would take {0} elements", (count,), match.x)
+    if not _reaches(match):
+        return Miss("the product has another shape than what is normalized: {0}", (match.root.result.type,), match.x)
+    if match.op is RMS_NORM and not _is_trailing(match):
+        return Miss("axes {0} are not the last ones: two transposes cost what it saves", (axes,), match.x)
+    return _per_channel(match)
+
+
+def _is_trailing(match: Norm) -> bool:
+    """Return whether the axes are the last ones, ignoring axes of size 1 between and after them."""
+    shape = match.shape
+    return all(a in match.axes or shape[a] == 1 for a in range(match.axes[0], len(shape)))
+
+
+def _reaches(match: Norm) -> bool:
+    """Return whether the normalized value times the other factors has the shape of the root."""
+    target = match.root.result.shape
+    shapes = [match.shape, *[v.shape for v in (*match.above, *match.below)]]
+    if match.plus is not None:
+        shapes.append(match.plus.shape)
+    if max(map(len, shapes)) != len(target):
+        return False
+    aligned = [(1,) * (len(target) - len(s)) + s for s in shapes]
+    return all(d == 1 or any(s[i] == d for s in aligned) for i, d in enumerate(target))
+
+
+def _scale_follows(match: Norm, count: int) -> bool:
+    root = match.root.result
+    users = root.users
+    scales = [v for node in users if node.op is MUL for v in node.operands if v is not None and v is not root]
+    return len(users) == 1 and any(product(v.shape) == count for v in (*scales, *match.above))
+
+
+def _per_channel(match: Norm) -> Miss | None:
+    """Over all axes but the first and that of the channels, with a scale or bias for each channel, it is an instance
+    normalization."""
+    shape, root = match.shape, match.root.result
+    rank = len(shape)
+    channel = 1 if match.axes == tuple(range(2, rank)) else rank - 1
+    if sorted((0, channel, *match.axes)) != list(range(rank)) or not isinstance(shape[channel], int):
+        return None
+    assert match.x is not None and match.deviation is not None
+    centred = match.deviation.spread.centred
+    others: list[Value] = [*match.above, *match.below]
+    if len(root.users) == 1:
+        (user,) = root.users
+        before = made_by(match.x if centred is None else centred.x, RESHAPE)
+        if user.op is RESHAPE and before is not None and user.result.shape == before.operand(0).shape:
+            return Miss("it stands between two reshapes, as in a group normalization", (), root)
+        if user.op in (MUL, DIV, ADD, SUB):
+            others += [v for v in user.operands if v is not None and v is not root]
+    for value in others:
+        if constant_of(value) is None:
+            continue
+        aligned = (1,) * (rank - value.type.rank) + value.shape
+        if (
+            len(aligned) == rank
+            and aligned[channel] != 1
+            and all(d == 1 for i, d in enumerate(aligned) if i != channel)
+        ):
+            return Miss("scale or bias go along axis {0}, as in an instance normalization", (channel,), value)
+    return None
+
+
+# --- what takes its place
+
+
+def _build(match: Norm, rewriter: Rewriter) -> Value:
+    x, dtype, deviation = match.x, match.dtype, match.deviation
+    assert x is not None and dtype is not None and deviation is not None
+    root = match.root.result
+    if match.op is LAYER_NORM and _CANCELS not in rewriter.graph.notes:
+        rewriter.graph.notes.append(_CANCELS)
+    if x.type.dtype is not dtype:
+        x = rewriter.add(CAST, [x], CastAttributes(to=dtype))
+    if match.perm is not None:
+        x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=match.perm))
+    axes, rank = match.axes, x.type.rank
+    back: tuple[int, ...] | None = None
+    if not _is_trailing(match):
+        perm = (*[a for a in range(rank) if a not in axes], *axes)
+        back = tuple([perm.index(a) for a in range(rank)])
+        x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
+        axes = tuple(range(rank - len(axes), rank))
+    ones = np.ones([d for d in x.shape[axes[0] :] if isinstance(d, int)], dtype=dtype.numpy)
+    scale = rewriter.add(CONSTANT, [], ConstantAttributes(value=Tensor(ones)))
+    out = rewriter.add(match.op, [x, scale], NormAttributes(axis=axes[0], epsilon=deviation.epsilon))
+    if back is not None:
+        out = rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=back))
+    if out.type.dtype is not root.type.dtype:
+        out = rewriter.add(CAST, [out], CastAttributes(to=root.type.dtype))
+    for value in match.above:
+        out = rewriter.add(MUL, [out, value])
+    for value in match.below:
+        out = rewriter.add(DIV, [out, value])
+    return out if match.plus is None else rewriter.add(ADD, [out, match.plus])

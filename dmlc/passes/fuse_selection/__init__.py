@@ -1,0 +1,56 @@
+"""``fuse-selection``: searches for the largest or smallest element, and what is done with their index."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.fold_constants.arithmetic import Inverse
+from dmlc.passes.fuse_selection.flattened import ArgOfFlattened, TopOne
+from dmlc.passes.fuse_selection.goal import Goal
+from dmlc.passes.fuse_selection.index import GatherAtArg, HotArgmax
+from dmlc.passes.fuse_selection.order import (
+    ArgOfNegation,
+    NegatedExtremeOfNegation,
+    SearchOfRising,
+    SearchOfWider,
+    TopKOfNegation,
+)
+from dmlc.passes.manager import RANGE, Pass, PassContext
+from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
+
+
+@dataclass(frozen=True)
+class FuseSelection(Pass):
+    """Fuse an arg reduction or top_k with the operations on its index.
+
+    The language does not define which element a selection takes if one is NaN. A rewrite is ``exact`` if the same kind
+    of operation still selects. If another operation selects, results differ next to a NaN (ONNX Runtime's Hardmax of a
+    group that starts with one is all zeros, and one_hot of its ArgMax is not): ``reassociates``. Rewrites that remove a
+    rounding or saturating operation before the selection are ``range``.
+    """
+
+    name: ClassVar[str] = "fuse-selection"
+    summary: ClassVar[str] = "Make one node of a search and what is done with its index."
+    rewrite_class: ClassVar[str] = RANGE
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        goal = Goal.of(context)
+        return [
+            TopOne(goal),
+            ArgOfFlattened(goal),
+            ArgOfNegation(),
+            TopKOfNegation(),
+            NegatedExtremeOfNegation(),
+            SearchOfWider(goal),
+            SearchOfRising(),
+            GatherAtArg(goal),
+            HotArgmax(goal),
+            Inverse(),
+            *MOVE_RULES,
+        ]
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)

@@ -1,0 +1,229 @@
+"""Selections of negated values, and of values that a monotone function changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from dmlc.ir import DType, Graph, Node, Value
+from dmlc.ops.binary import DIV, MUL, SUB
+from dmlc.ops.choose import CAST
+from dmlc.ops.elementwise import NEG, UNARY
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.reduce import DUALS, REDUCE_MAX, REDUCE_MIN
+from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
+from dmlc.passes.fuse_selection.goal import (
+    OTHER_END,
+    OTHER_ORDER,
+    Goal,
+    is_search,
+    negation_of,
+    why_kept_alive,
+    why_order_may_not_turn,
+)
+from dmlc.passes.manager import RANGE
+from dmlc.passes.patterns import made_by
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
+
+
+@dataclass(slots=True, eq=False)
+class Negated(Match):
+    """``x`` is what was negated."""
+
+    x: Value | None = None
+
+
+class ArgOfNegation(Rule[Negated]):
+    """argmin(-x) becomes argmax(x), and argmax(-x) argmin(x).
+
+    Exact for floats: negation turns their order around, and -0 equals +0. Of integers the lowest negates to itself.
+    """
+
+    name = "arg-of-negation"
+    roots = (ARGMAX, ARGMIN)
+
+    def match(self, node: Node, graph: Graph) -> Negated | None:
+        seen: list[Node] = []
+        x = negation_of(node.operand(0), seen)
+        return None if x is None else Negated(node, tuple(seen), x)
+
+    def check(self, match: Negated, graph: Graph) -> Miss | None:
+        assert match.x is not None
+        return why_order_may_not_turn(match.x, graph) or why_kept_alive(match.root.operand(0))
+
+    def build(self, match: Negated, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        return [rewriter.add(OTHER_END[root.op], [match.x], root.attributes)]
+
+
+class TopKOfNegation(Rule[Negated]):
+    """top_k(-x) becomes a top_k(x) of the other order, where its values are not used or negated back.
+
+    Exact as argmax(-x) is: in both orders equal values are ordered by ascending index.
+    """
+
+    name = "top-k-of-negation"
+    roots = (TOP_K,)
+
+    def match(self, node: Node, graph: Graph) -> Negated | None:
+        seen: list[Node] = []
+        x = negation_of(node.operand(0), seen)
+        return None if x is None else Negated(node, tuple(seen), x)
+
+    def check(self, match: Negated, graph: Graph) -> Miss | None:
+        assert match.x is not None
+        values = match.root.results[0]
+        if any(user.op is not NEG for user in values.users):
+            return Miss("the values are used as they are: they would have to be negated instead", (), values)
+        miss = why_order_may_not_turn(match.x, graph)
+        if miss is None and any(user is not match.root for user in match.root.operand(0).users):
+            miss = why_kept_alive(match.root.operand(0))
+        return miss
+
+    def build(self, match: Negated, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        a = root.attributes_as(TopKAttributes)
+        turned = rewriter.add_node(TOP_K, [match.x], dataclasses.replace(a, order=OTHER_ORDER[a.order]))
+        values, indices = turned.results
+        return [rewriter.add(NEG, [values]) if root.results[0].uses else values, indices]
+
+
+class NegatedExtremeOfNegation(Rule[Negated]):
+    """-reduce_max(-x) becomes reduce_min(x), and -reduce_min(-x) reduce_max(x).
+
+    Exact as argmax(-x) is; the sign of a zero that is the max or min is unspecified.
+    """
+
+    name = "negated-extreme-of-negation"
+    roots = (NEG, SUB, MUL, DIV)
+    fed_by = (REDUCE_MAX, REDUCE_MIN)
+
+    def match(self, node: Node, graph: Graph) -> Negated | None:
+        outside: list[Node] = []
+        negated = negation_of(node.result, outside)
+        extreme = made_by(negated, REDUCE_MAX, REDUCE_MIN)
+        if extreme is None:
+            return None
+        inside: list[Node] = []
+        x = negation_of(extreme.operand(0), inside)
+        return None if x is None else Negated(node, (extreme, *inside), x)
+
+    def check(self, match: Negated, graph: Graph) -> Miss | None:
+        assert match.x is not None
+        miss = why_order_may_not_turn(match.x, graph)
+        for node in match.consumed:
+            miss = miss or used_elsewhere(node.result)
+        return miss
+
+    def build(self, match: Negated, rewriter: Rewriter) -> Sequence[Value]:
+        extreme = match.consumed[0]
+        return [rewriter.add(DUALS[extreme.op], [match.x], extreme.attributes)]
+
+
+_GROUPED = (SOFTMAX, LOG_SOFTMAX)
+#: Functions that rise everywhere; what rounds to integers has too many ties.
+_RISING = tuple([op for op in UNARY if op.rises and op.rounding != "exact"])
+
+
+@dataclass(slots=True, eq=False)
+class _MonotoneMatch(Match):
+    """``inner`` is the node before the search."""
+
+    inner: Node | None = None
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    """The axes that a search goes over."""
+    if node.op is TOP_K:
+        return (node.attributes_as(TopKAttributes).axis,)
+    attributes: Any = node.attributes
+    axes: tuple[int, ...] = attributes.axes
+    return axes
+
+
+def _search_anew(match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
+    """The search in what its operand was made from. Of a top_k only the indices are used."""
+    assert match.inner is not None
+    root = match.root
+    made = rewriter.add_node(root.op, [match.inner.operand(0)], root.attributes)
+    return [root.results[0], made.results[1]] if root.op is TOP_K else made.results
+
+
+class SearchOfRising(Rule[_MonotoneMatch]):
+    """argmax (or top_k indices) of softmax, log_softmax or a rising function (exp, log, tanh, ...) becomes that of x.
+
+    Equal only where no two numbers become one by rounding, overflow or saturation (argmax(exp([100, 200])) is 0) and
+    none becomes NaN: ``range``. Small results, which underflow first, are not searched: no argmin, no smallest.
+    """
+
+    name = "search-of-rising"
+    roots = (ARGMAX, TOP_K)
+    rewrite_class = RANGE
+
+    def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
+        inner = made_by(node.operand(0), *_GROUPED, *_RISING)
+        return None if inner is None or not is_search(node) else _MonotoneMatch(node, (inner,), inner)
+
+    def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
+        root, inner = match.root, match.inner
+        assert inner is not None
+        if root.op is TOP_K and root.attributes_as(TopKAttributes).order == "smallest":
+            return Miss("{0} may round its smallest operands to one number", (inner.op.name,))
+        if inner.op in _GROUPED and not set(_axes(root)) <= set(_axes(inner)):
+            text = "the search goes over {0}, and {1} keeps the order only along {2}"
+            return Miss(text, (list(_axes(root)), inner.op.name, list(_axes(inner))), inner.result)
+        return why_kept_alive(inner.result)
+
+    def build(self, match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
+        return _search_anew(match, rewriter)
+
+
+class SearchOfWider(Rule[_MonotoneMatch]):
+    """argmax, argmin or top_k indices of a cast to a wider type become that of what is cast.
+
+    Exact: the wider type has every number, in the same order; NaN stays NaN. Where the target compares the narrower
+    type as it is, and no slower: ONNX Runtime's CPU provider searches integers slower than floats.
+    """
+
+    name = "search-of-wider"
+    roots = (ARGMAX, ARGMIN, TOP_K)
+
+    def __init__(self, goal: Goal) -> None:
+        self.goal = goal
+
+    def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
+        inner = made_by(node.operand(0), CAST)
+        if inner is None or not is_search(node):
+            return None
+        narrow = inner.operand(0).type.dtype
+        return _MonotoneMatch(node, (inner,), inner) if _is_within(narrow, inner.result.type.dtype) else None
+
+    def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
+        assert match.inner is not None
+        dtype, wide = match.inner.operand(0).type.dtype, match.inner.result.type.dtype
+        op_type, name = _NAMES[match.root.op.name], self.goal.target.name
+        if not self.goal.takes(op_type, dtype):
+            return Miss("{0} is not searched as it is on {1}", (dtype, name))
+        if self.goal.cost_per_element(op_type, dtype) > self.goal.cost_per_element(op_type, wide):
+            return Miss("{0} is searched slower than {1} on {2}", (dtype, wide, name))
+        return why_kept_alive(match.inner.result)
+
+    def build(self, match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
+        return _search_anew(match, rewriter)
+
+
+_NAMES = {"argmax": "ArgMax", "argmin": "ArgMin", "top_k": "TopK"}
+_MANTISSA = {16: 11, 32: 24, 64: 53}
+
+
+def _is_within(narrow: DType, wide: DType) -> bool:
+    """Return whether ``wide`` can hold every number of ``narrow``."""
+    if narrow.kind == "bool":
+        return False
+    if narrow.is_float:
+        return wide.is_float and wide.bits >= narrow.bits
+    if wide.is_float:
+        return _MANTISSA[wide.bits] >= narrow.bits - (narrow.kind == "int")
+    return int(wide.lowest) <= int(narrow.lowest) and int(narrow.highest) <= int(wide.highest)

@@ -1,0 +1,246 @@
+"""Decomposed softmax and log-softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ops.binary import ADD, DIV, MAX, MUL, SUB
+from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.elementwise import EXP, LOG, NEG
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM
+from dmlc.ops.rules import reduced_shape
+from dmlc.passes.emitted import NodeCount
+from dmlc.passes.fuse_softmax.views import MatchedReduction, log_sum_exp_of, placed, placed_log_of_sum
+from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
+from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+from dmlc.records import dataclass
+
+
+@dataclass(slots=True, eq=False)
+class _SoftmaxMatch(Match):
+    """``x`` is what softmax is taken of; ``why_not`` says what is wrong with the rest of the pattern."""
+
+    x: Value | None = None
+    axes: tuple[int, ...] = ()
+    shifted: bool = False
+    why_not: str = ""
+
+
+class WrittenOut(Rule[_SoftmaxMatch]):
+    """exp(x - m) / sum(exp(x - m)) becomes softmax(x), (x - m) - log(sum(exp(x - m))) becomes log_softmax(x).
+
+    ``reassociates`` with the maximum m taken out. Without it powers may overflow to NaN, which softmax does not:
+    ``range``.
+    """
+
+    name = "written-out-softmax"
+    roots = (DIV, MUL, SUB, ADD)
+    fed_by = (EXP, NEG, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
+    rewrite_class = RANGE
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | None:
+        return _log_softmax(node) if node.op in (SUB, ADD) else _softmax(node)
+
+    def check(self, match: _SoftmaxMatch, graph: Graph) -> Miss | None:
+        if match.why_not:
+            return Miss(match.why_not)
+        assert match.x is not None
+        if match.x.shape != match.root.result.shape:
+            return Miss("{0} is broadcast", (match.x.type,), match.x)
+        op = _becomes(match.root)
+        return used_outside(match.consumed, match.root) or self.count.no_gain(match, op, match.x, match.axes, graph)
+
+    def class_of(self, match: _SoftmaxMatch, graph: Graph, context: PassContext) -> str:
+        return REASSOCIATES if match.shifted else RANGE
+
+    def build(self, match: _SoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(_becomes(match.root), [match.x], SoftmaxAttributes(axes=match.axes))]
+
+
+def _becomes(root: Node) -> Operation:
+    return LOG_SOFTMAX if root.op in (SUB, ADD) else SOFTMAX
+
+
+def _softmax(node: Node) -> _SoftmaxMatch | None:
+    seen: Seen = []
+    parts = quotient_of(node.result, seen)
+    powers = made_by(parts[0], EXP) if parts is not None else None
+    if parts is None or powers is None:
+        return None
+    below = placed(parts[1], REDUCE_SUM)
+    if below is None or made_by(below.x, EXP) is None:
+        return None
+    seen.extend((*below.nodes, powers))
+    if below.x is not parts[0]:
+        return _SoftmaxMatch(node, _inside(seen, node), why_not="numerator and denominator are not the same powers")
+    return _shifted(node, powers.operand(0), below, seen)
+
+
+def _log_softmax(node: Node) -> _SoftmaxMatch | None:
+    seen: Seen = []
+    parts = difference_of(node.result, seen)
+    total = placed_log_of_sum(parts[1]) if parts is not None else None
+    powers = made_by(total.x, EXP) if total is not None else None
+    if parts is None or total is None or powers is None or powers.operand(0) is not parts[0]:
+        return None
+    seen.extend((*total.nodes, powers))
+    return _shifted(node, parts[0], total, seen)
+
+
+def _shifted(root: Node, inner: Value, total: MatchedReduction, seen: Seen) -> _SoftmaxMatch:
+    """The rest of the pattern: what the powers are taken of."""
+    mine: Seen = []
+    parts = difference_of(inner, mine)
+    peak = None if parts is None else placed(parts[1], REDUCE_MAX)
+    if parts is None or peak is None or peak.x is not parts[0]:
+        return _SoftmaxMatch(root, _inside(seen, root), inner, total.axes, False)
+    seen.extend((*mine, *peak.nodes))
+    why_not = ""
+    if peak.axes != total.axes:
+        why_not = f"the maximum is over axes {list(peak.axes)}, the sum over {list(total.axes)}"
+    return _SoftmaxMatch(root, _inside(seen, root), parts[0], total.axes, True, why_not)
+
+
+def _inside(seen: Seen, root: Node) -> tuple[Node, ...]:
+    return tuple(dict.fromkeys([node for node in seen if node is not root]))
+
+
+class _OfSoftmax(Rule[Match]):
+    """An elementwise function of a softmax; ``consumed`` is the softmax."""
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        inner = match.consumed[0]
+        axes = inner.attributes_as(SoftmaxAttributes).axes
+        op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
+        return used_elsewhere(inner.result) or self.count.no_gain(match, op, inner.operand(0), axes, graph)
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        inner = match.consumed[0]
+        op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
+        return [rewriter.add(op, [inner.operand(0)], inner.attributes)]
+
+
+class LogOfSoftmax(_OfSoftmax):
+    """log(softmax(x)) becomes log_softmax(x).
+
+    ``range``: where softmax underflows to 0 its logarithm is -inf, and the fused operation gives a number.
+    """
+
+    name = "log-of-softmax"
+    roots = (LOG,)
+    fed_by = (SOFTMAX,)
+    rewrite_class = RANGE
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = made_by(node.operand(0), SOFTMAX)
+        return None if inner is None else Match(node, (inner,))
+
+
+class PowerOfLogSoftmax(_OfSoftmax):
+    """exp(log_softmax(x)) becomes softmax(x). ``reassociates``: neither overflows."""
+
+    name = "power-of-log-softmax"
+    roots = (EXP,)
+    fed_by = (LOG_SOFTMAX,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = made_by(node.operand(0), LOG_SOFTMAX)
+        return None if inner is None else Match(node, (inner,))
+
+
+@dataclass(slots=True, eq=False)
+class _LogSoftmaxMatch(Match):
+    x: Value | None = None
+    axes: tuple[int, ...] = ()
+    shifted: bool = True
+
+
+class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
+    """x - reduce_log_sum_exp(x) becomes log_softmax(x), also where the second is written out.
+
+    ``reassociates``; ``range`` where the second is written out without the maximum taken out, for its powers may
+    overflow.
+    """
+
+    name = "difference-from-log-sum-exp"
+    roots = (SUB, ADD)
+    fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
+    rewrite_class = RANGE
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def match(self, node: Node, graph: Graph) -> _LogSoftmaxMatch | None:
+        seen: Seen = []
+        parts = difference_of(node.result, seen)
+        found = log_sum_exp_of(parts[1], seen) if parts is not None else None
+        if parts is None or found is None or found.x is not parts[0]:
+            return None
+        inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
+        return _LogSoftmaxMatch(node, inside, found.x, found.axes, found.shifted)
+
+    def check(self, match: _LogSoftmaxMatch, graph: Graph) -> Miss | None:
+        assert match.x is not None
+        parts = difference_of(match.root.result, [])
+        assert parts is not None
+        if parts[1].shape != reduced_shape(match.x.shape, match.axes, True):
+            return Miss("the logarithm of the sum does not keep its axes")
+        outside = used_outside(match.consumed, match.root)
+        return outside or self.count.no_gain(match, LOG_SOFTMAX, match.x, match.axes, graph)
+
+    def class_of(self, match: _LogSoftmaxMatch, graph: Graph, context: PassContext) -> str:
+        return REASSOCIATES if match.shifted else RANGE
+
+    def build(self, match: _LogSoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(LOG_SOFTMAX, [match.x], SoftmaxAttributes(axes=match.axes))]
+
+
+@dataclass(slots=True, eq=False)
+class _Shifted(Match):
+    x: Value | None = None
+
+
+class ShiftBeforeSoftmax(Rule[_Shifted]):
+    """softmax(x - m) becomes softmax(x), and log_softmax alike, where m is the maximum over its axes.
+
+    ``reassociates``: softmax takes the maximum out by itself, and in f16 need not round the difference.
+    """
+
+    name = "shift-before-softmax"
+    roots = (SOFTMAX, LOG_SOFTMAX)
+    rewrite_class = REASSOCIATES
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def match(self, node: Node, graph: Graph) -> _Shifted | None:
+        seen: Seen = []
+        parts = difference_of(node.operand(0), seen)
+        peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
+        axes: Any = node.attributes_as(SoftmaxAttributes).axes
+        if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
+            return None
+        return _Shifted(node, (*seen, *peak.nodes), parts[0])
+
+    def check(self, match: _Shifted, graph: Graph) -> Miss | None:
+        assert match.x is not None
+        if match.x.shape != match.root.result.shape:
+            return Miss("{0} is broadcast", (match.x.type,), match.x)
+        axes = match.root.attributes_as(SoftmaxAttributes).axes
+        outside = used_outside(match.consumed, match.root)
+        return outside or self.count.no_gain(match, match.root.op, match.x, axes, graph)
+
+    def build(self, match: _Shifted, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(match.root.op, [match.x], match.root.attributes)]

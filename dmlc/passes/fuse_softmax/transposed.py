@@ -1,0 +1,134 @@
+"""Softmax between moves: it runs over the same groups where they stand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from dmlc.ir import Dim, Graph, Node, Value, product
+from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.select import HARDMAX
+from dmlc.passes.emitted import NodeCount
+from dmlc.passes.fuse_softmax.views import RESHAPES
+from dmlc.passes.manager import EXACT
+from dmlc.passes.patterns import made_by, used_outside
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
+
+_GROUPED = (SOFTMAX, LOG_SOFTMAX, HARDMAX)
+
+
+@dataclass(slots=True, eq=False)
+class _Between(Match):
+    """``axes`` are those of the middle operation in terms of the first move's operand; None where it has no such."""
+
+    axes: tuple[int, ...] | None = None
+
+
+class _BetweenMoves(Rule[_Between]):
+    """A softmax or hardmax between two moves; ``consumed`` are the middle one and the first move."""
+
+    rewrite_class = EXACT
+
+    def __init__(self, count: NodeCount) -> None:
+        self.count = count
+
+    def moves_on(self, match: _Between) -> bool:
+        """Return whether a layout operation remains."""
+        raise NotImplementedError
+
+    def check(self, match: _Between, graph: Graph) -> Miss | None:
+        middle, first = match.consumed
+        if match.axes is None:
+            return Miss("the groups of {0} are not axes of {1}", (middle.op.name, first.operand(0).type))
+        if middle.op is HARDMAX and list(match.axes) != sorted(match.axes):
+            return Miss("the first maximum is looked for in the order {0} of the axes", (list(match.axes),))
+        axes, more = tuple(sorted(match.axes)), int(self.moves_on(match))
+        outside = used_outside(match.consumed, match.root)
+        return outside or self.count.no_gain(match, middle.op, first.operand(0), axes, graph, more=more)
+
+    def grouped(self, match: _Between, rewriter: Rewriter) -> Value:
+        """The middle operation, of what the first move moves."""
+        middle, first = match.consumed
+        assert match.axes is not None
+        attributes: Any = middle.attributes
+        record = dataclasses.replace(attributes, axes=tuple(sorted(match.axes)))
+        return rewriter.add(middle.op, [first.operand(0)], record)
+
+
+class SoftmaxOfTranspose(_BetweenMoves):
+    """transpose(softmax(transpose(x))) becomes a softmax (or hardmax) over another axis, and one transpose or none.
+
+    ``exact``: the same groups, each in the same order.
+    """
+
+    name = "softmax-of-transpose"
+    roots = (TRANSPOSE,)
+
+    def match(self, node: Node, graph: Graph) -> _Between | None:
+        middle = made_by(node.operand(0), *_GROUPED)
+        first = made_by(middle.operand(0), TRANSPOSE) if middle is not None else None
+        if middle is None or first is None:
+            return None
+        attributes: Any = middle.attributes
+        perm = first.attributes_as(TransposeAttributes).perm
+        return _Between(node, (middle, first), tuple([perm[a] for a in attributes.axes]))
+
+    def moves_on(self, match: _Between) -> bool:
+        return _both(match) != tuple(range(match.root.result.type.rank))
+
+    def build(self, match: _Between, rewriter: Rewriter) -> Sequence[Value]:
+        out = self.grouped(match, rewriter)
+        return (
+            [rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=_both(match)))] if self.moves_on(match) else [out]
+        )
+
+
+def _both(match: _Between) -> tuple[int, ...]:
+    """The two transposes as one."""
+    perm = match.consumed[1].attributes_as(TransposeAttributes).perm
+    return tuple([perm[b] for b in match.root.attributes_as(TransposeAttributes).perm])
+
+
+class SoftmaxOfReshape(_BetweenMoves):
+    """reshape(softmax(reshape(x))) becomes a softmax (or hardmax) over axes of x, and one reshape or none.
+
+    ``exact``: the elements keep their order, and the groups are the same.
+    """
+
+    name = "softmax-of-reshape"
+    roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
+
+    def match(self, node: Node, graph: Graph) -> _Between | None:
+        middle = made_by(node.operand(0), *_GROUPED)
+        first = made_by(middle.operand(0), *RESHAPES) if middle is not None else None
+        if middle is None or first is None:
+            return None
+        attributes: Any = middle.attributes
+        return _Between(
+            node, (middle, first), _same_groups(middle.result.shape, attributes.axes, first.operand(0).shape)
+        )
+
+    def moves_on(self, match: _Between) -> bool:
+        return match.root.result.shape != match.consumed[1].operand(0).shape
+
+    def build(self, match: _Between, rewriter: Rewriter) -> Sequence[Value]:
+        out = self.grouped(match, rewriter)
+        shape = match.root.result.shape
+        return [rewriter.add(RESHAPE, [out], ReshapeAttributes(shape=shape))] if self.moves_on(match) else [out]
+
+
+def _same_groups(shape: Sequence[Dim], axes: tuple[int, ...], other: Sequence[Dim]) -> tuple[int, ...] | None:
+    """The fewest neighbouring axes of ``other`` that group its elements as ``axes`` do those of ``shape``."""
+    if not axes or axes[-1] - axes[0] != len(axes) - 1:
+        return None
+    before, size = product(shape[: axes[0]]), product(shape[axes[0] : axes[-1] + 1])
+    found: tuple[int, ...] | None = None
+    for first in range(len(other)):
+        for last in range(first + 1, len(other) + 1):
+            fits = product(other[:first]) == before and product(other[first:last]) == size
+            if fits and (found is None or last - first < len(found)):
+                found = tuple(range(first, last))
+    return found

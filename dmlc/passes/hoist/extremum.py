@@ -1,0 +1,139 @@
+"""A monotone elementwise function commutes with max and min."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Value
+from dmlc.ir.dtype import f16
+from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
+from dmlc.ops.choose import CAST, CLIP
+from dmlc.ops.elementwise import NEG, UNARY
+from dmlc.ops.normalize import SOFTMAX
+from dmlc.ops.reduce import (
+    DUALS,
+    EXTREMES,
+    REDUCTIONS,
+    ReduceAttributes,
+)
+from dmlc.passes.fuse_selection.goal import Goal, name_of, why_order_may_not_turn
+from dmlc.passes.hoist.split import PAIRS, Scales, Split, again, forms, reduced, split_one, split_two, why_not_hoisted
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
+from dmlc.passes.patterns import may_be_empty
+from dmlc.passes.rewrite import Miss, Rewriter, Rule
+
+#: They choose one of two numbers, or round a rising function to the nearest: never falling, bit for bit.
+_RISING = frozenset((*(op for op in UNARY if op.rises and op.rounding == "exact"), CLIP, MIN, MAX, CAST))
+#: Rising functions whose kernels approximate them: neighbours may come out in the wrong order by a rounding.
+_APPROXIMATED = frozenset(op for op in UNARY if op.rises and op.rounding != "exact")
+#: Of these a number below 0 makes a NaN.
+_OF_POSITIVE = frozenset(op for op in UNARY if op.domain_from == 0)
+#: Their results are 0 or more.
+_POSITIVE = frozenset((
+    *(op for op in UNARY if op.bounds[0] >= 0), SOFTMAX,
+    *(op for op in REDUCTIONS if op.before in ("abs", "square") and op.after != "log"),
+))  # fmt: skip
+
+
+class RisingAfterExtreme(Rule[Split]):
+    """reduce_max(relu(x)) becomes relu(reduce_max(x)), and so on for what never falls or never rises.
+
+    ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, min and max with a number, and
+    sums and products with numbers of one sign: f(max(x)) is max(f(x)) bit for bit wherever f as computed never falls,
+    as a real function that never falls does not when it is rounded. Kernels approximate exp, log, tanh and the like:
+    ``reassociates``. What falls turns the maximum into a minimum. Integers may wrap and keep their sums
+    and products; of NaN and of the sign of a zero the language says nothing. Not where nothing may be reduced.
+    """
+
+    name = "rising-after-extreme"
+    roots = EXTREMES
+
+    def __init__(self, goal: Goal, scales: Scales) -> None:
+        self.goal = goal
+        self.scales = scales
+
+    def match(self, node: Node, graph: Graph) -> Split | None:
+        inner = node.operand(0).producer
+        if inner is None:
+            return None
+        if inner.op in PAIRS:
+            return split_two(node, inner, graph)
+        return split_one(node, inner) if inner.op in _RISING or inner.op in _APPROXIMATED or inner.op is NEG else None
+
+    def check(self, match: Split, graph: Graph) -> Miss | None:
+        if may_be_empty(graph, match.root.operand(0), match.root.attributes_as(ReduceAttributes).axes):
+            return Miss("the extreme of no elements is not a {0} of anything", (match.node.op.name,))
+        return self._why_not_ordered(match, graph) or why_not_hoisted(match)
+
+    def _why_not_ordered(self, match: Split, graph: Graph) -> Miss | None:
+        op, x = match.node.op, match.operand
+        if op is CAST:
+            return self._why_not_cast(match.root.op, x.type.dtype, match.node.result.type.dtype)
+        if op is NEG:
+            return why_order_may_not_turn(x, graph)
+        if op in (ADD, SUB, MUL, DIV) and not x.type.dtype.is_float:
+            return Miss("{0} of integers may wrap", (op.name,))
+        if op is MUL or op is DIV:
+            return _why_no_factor(match)
+        return None
+
+    def _why_not_cast(self, op: Operation, source: DType, to: DType) -> Miss | None:
+        if not _keeps_order(source, to):
+            return Miss("a cast from {0} to {1} does not keep the order", (source, to))
+        if not self.goal.takes("ReduceMax", source):
+            return Miss("{0} has no ReduceMax of {1}", (self.goal.target.name, source))
+        if source is f16 and not self.goal.has_kernels:
+            return Miss("NumPy compares f16 one by one, slower than it casts them")
+        return self.goal.why_no_extreme(op, source)
+
+    def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
+        if match.node.op in _OF_POSITIVE and not _is_never_negative(match.operand):
+            return RANGE
+        return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
+
+    def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
+        op = match.root.op
+        return [again(match, rewriter, reduced(match, rewriter, DUALS[op] if _falls(match) else op))]
+
+
+def _is_never_negative(value: Value) -> bool:
+    node = value.producer
+    if node is None:
+        return False
+    return node.op in _POSITIVE or (node.op is MUL and node.operand(0) is node.operand(1))
+
+
+def _falls(match: Split) -> bool:
+    op = match.node.op
+    if op is MUL or op is DIV:
+        numbers = match.number
+        return numbers is not None and bool((numbers < 0).any())
+    return op is NEG or (op is SUB and not match.first)
+
+
+def _why_no_factor(match: Split) -> Miss | None:
+    """The reason why multiplying with ``fixed``, or dividing by it, may neither keep nor turn the order."""
+    assert match.fixed is not None
+    numbers, name = match.number, name_of(match.fixed)
+    if numbers is None:
+        return Miss("the sign of {0} is not known", (name,), match.fixed)
+    if match.node.op is DIV and not match.first:
+        return Miss("a number divided by {0} neither rises nor falls", (name_of(match.operand),), match.operand)
+    if not np.isfinite(numbers).all() or not ((numbers > 0).all() or (numbers < 0).all()):
+        return Miss("the factors are not all positive, or all negative, and finite", (), match.fixed)
+    return None
+
+
+def _keeps_order(source: DType, to: DType) -> bool:
+    """Return whether a cast keeps the order of numbers; out of range, only wrapping integers may break it.
+
+    Floats round to the nearest or toward zero. Floats outside the range of an integer give an unspecified result.
+    """
+    if to.kind == "bool":
+        return source.kind in ("bool", "uint")
+    if source.kind == "bool" or source.is_float or to.is_float:
+        return True
+    return int(to.lowest) <= int(source.lowest) and int(source.highest) <= int(to.highest)

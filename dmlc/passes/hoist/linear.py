@@ -1,0 +1,234 @@
+"""Rules of ``hoist`` for sums and means: scales, shifts and sums of sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlc.ir import Graph, Node, Operation, Value, product
+from dmlc.ir.dtype import f16
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
+from dmlc.ops.elementwise import NEG
+from dmlc.ops.reduce import (
+    REDUCE_LOG_SUM_EXP,
+    REDUCE_MEAN,
+    REDUCE_SUM,
+    REDUCTIONS,
+    ReduceAttributes,
+)
+from dmlc.passes.choose_lowering.plan import Sizes, Work
+from dmlc.passes.fuse_selection.goal import name_of
+from dmlc.passes.hoist.split import (
+    Scales,
+    Split,
+    Steps,
+    again,
+    forms,
+    join_step,
+    reduced,
+    reduction_steps,
+    split_one,
+    split_two,
+    why_absorbed,
+    why_not_hoisted,
+    with_fixed,
+)
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
+
+_Numbers = np.ndarray[Any, Any]
+_TOTALS = tuple([op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after != "log"])
+
+
+class ScaleAfterSum(Rule[Split]):
+    """reduce_sum(x * c) becomes reduce_sum(x) * c, and so on for means, norms, quotients and negations.
+
+    ``c`` is the same for all elements of a group; of norms and sums of squares it is a constant, which becomes its
+    magnitude or its square. ``exact`` for the negation of a sum or mean, else ``reassociates``: each element is rounded
+    once less, and partial sums are as much larger or smaller as ``c`` says. Floats only; a sum of f16 never becomes
+    larger than it was, for it might overflow.
+    """
+
+    name = "scale-after-sum"
+    roots = (*_TOTALS, REDUCE_MEAN)
+
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
+    def match(self, node: Node, graph: Graph) -> Split | None:
+        inner = node.operand(0).producer
+        if inner is None or not node.result.type.dtype.is_float:
+            return None
+        if inner.op is NEG and (node.op is REDUCE_SUM or node.op is REDUCE_MEAN):
+            return split_one(node, inner)
+        return split_two(node, inner, graph) if inner.op is MUL or inner.op is DIV else None
+
+    def check(self, match: Split, graph: Graph) -> Miss | None:
+        return why_not_hoisted(match) or (_why_no_scale(match) if match.fixed is not None else None)
+
+    def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
+        return EXACT if match.node.op is NEG else REASSOCIATES
+
+    def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
+        total = reduced(match, rewriter, match.root.op)
+        numbers = match.number
+        if numbers is None or match.root.op not in _POWER:
+            return [again(match, rewriter, total)]
+        return [with_fixed(match, rewriter, total, _POWER[match.root.op](numbers))]
+
+
+def _square(numbers: _Numbers) -> _Numbers:
+    with np.errstate(all="ignore"):
+        return np.asarray(numbers * numbers)
+
+
+def _magnitude(numbers: _Numbers) -> _Numbers:
+    return np.asarray(np.abs(numbers))
+
+
+#: The factor outside by the one inside.
+_POWER: dict[Operation, Callable[[_Numbers], _Numbers]] = {
+    op: _square if op.before == "square" and not op.after else _magnitude for op in _TOTALS if op.before
+}
+
+
+def _why_no_scale(match: Split) -> Miss | None:
+    assert match.fixed is not None
+    numbers, name = match.number, name_of(match.fixed)
+    if match.node.op is DIV and not match.first:
+        return Miss("{0} is divided by what is summed", (name,), match.fixed)
+    if numbers is None:
+        if match.root.op in _POWER:
+            return Miss("{0} is not a constant, and its magnitude would take a node more", (name,), match.fixed)
+        if match.root.op in _TOTALS and match.root.result.type.dtype is f16:
+            return Miss("without {0} the sum of f16 might overflow", (name,), match.fixed)
+        return None
+    kept = _POWER[match.root.op](numbers) if match.root.op in _POWER else numbers
+    if not np.isfinite(kept).all() or not kept.all():
+        return Miss(
+            "the factors, as {0} takes them, are not all finite and other than 0", (match.root.op.name,), match.fixed
+        )
+    if match.root.op in _TOTALS and match.root.result.type.dtype is f16:
+        grows = numbers if match.node.op is MUL else 1 / numbers.astype(np.float64)
+        if (np.abs(grows) < 1).any():
+            return Miss("the sum of f16 might overflow before it is scaled by less than 1")
+    return None
+
+
+class ShiftAfterMean(Rule[Split]):
+    """reduce_mean(x + c) becomes reduce_mean(x) + c, a sum adds c times the number of elements, a log-sum-exp c.
+
+    ``reassociates``. ``c`` is a constant that is the same for all elements of a group; floats only, and no sums of
+    f16. Where ``x`` and ``c`` nearly cancel, what is lost is what changing ``x`` in its last place changes too.
+    """
+
+    name = "shift-after-mean"
+    roots = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
+    rewrite_class = REASSOCIATES
+
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
+    def match(self, node: Node, graph: Graph) -> Split | None:
+        inner = node.operand(0).producer
+        if inner is None or (inner.op is not ADD and inner.op is not SUB) or not node.result.type.dtype.is_float:
+            return None
+        match = split_two(node, inner, graph)
+        return None if match is None or match.number is None else match
+
+    def check(self, match: Split, graph: Graph) -> Miss | None:
+        return why_not_hoisted(match) or _why_no_shift(match)
+
+    def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
+        total = reduced(match, rewriter, match.root.op)
+        if match.root.op is not REDUCE_SUM:
+            return [again(match, rewriter, total)]
+        return [with_fixed(match, rewriter, total, _shift(match))]
+
+
+def _why_no_shift(match: Split) -> Miss | None:
+    root = match.root
+    if root.op is REDUCE_LOG_SUM_EXP and match.node.op is SUB and not match.first:
+        return Miss("the exponentials of what is subtracted do not add up")
+    if root.op is REDUCE_SUM and root.result.type.dtype is f16:
+        return Miss("a sum of f16 might overflow without the shift, or by it")
+    numbers = _shift(match)
+    if numbers is None:
+        return Miss("how often the number is added is not known while compiling")
+    return None if np.isfinite(numbers).all() else Miss("what is added in all is not finite")
+
+
+def _shift(match: Split) -> _Numbers | None:
+    """Return the term to add after the reduction; None if it depends on unknown sizes."""
+    numbers = match.number
+    assert numbers is not None
+    if match.root.op is not REDUCE_SUM:
+        return numbers
+    axes = match.root.attributes_as(ReduceAttributes).axes
+    count = product([match.node.result.shape[a] for a in axes])
+    if not isinstance(count, int):
+        return None
+    with np.errstate(all="ignore"):
+        return np.asarray(numbers.astype(np.float64) * count).astype(numbers.dtype)
+
+
+class SumOfSums(Rule[Match]):
+    """reduce_sum(a + b) becomes reduce_sum(a) + reduce_sum(b), and so on for means.
+
+    ``reassociates``: where ``a`` and ``b`` nearly cancel, what is lost is what changing them in their last places
+    changes too. Only where a cost model says that it is cheaper not to write the tensor; not of f16, which would be
+    rounded between.
+    """
+
+    name = "sum-of-sums"
+    roots = (REDUCE_SUM, REDUCE_MEAN)
+    fed_by = (ADD,)
+    rewrite_class = REASSOCIATES
+
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = node.operand(0).producer
+        if inner is None or inner.op is not ADD or not node.result.type.dtype.is_float:
+            return None
+        a, b = inner.operand(0), inner.operand(1)
+        if a is b or a.shape != b.shape or not node.attributes_as(ReduceAttributes).axes:
+            return None
+        return Match(node, (inner,))
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        inner = match.consumed[0]
+        if inner.result.type.dtype is f16:
+            return Miss("f16 would be rounded between the parts")
+        absorbed = why_absorbed(inner, inner.operand(0)) or why_absorbed(inner, inner.operand(1))
+        shared = absorbed or used_elsewhere(inner.result)
+        return shared or self.scales.why_dearer(match, graph, *_forms(match))
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, inner = match.root, match.consumed[0]
+        self.scales.tell(self.name, match, rewriter.graph, *_forms(match))
+        record = root.attributes_as(ReduceAttributes)
+        sums = [rewriter.add(root.op, [inner.operand(i)], record) for i in (0, 1)]
+        return [rewriter.add(ADD, sums)]
+
+
+def _forms(match: Match) -> tuple[Steps, Steps]:
+    """The nodes as they stand, and those that would be made."""
+    root, x = match.root, match.root.operand(0)
+    axes, dtype = root.attributes_as(ReduceAttributes).axes, x.type.dtype
+
+    def before(sizes: Sizes) -> list[Work]:
+        shape = sizes.of(x)
+        return [join_step(dtype, math.prod(shape)), *reduction_steps(root.op, dtype, shape, axes)]
+
+    def after(sizes: Sizes) -> list[Work]:
+        one = reduction_steps(root.op, dtype, sizes.of(x), axes)
+        return [*one, *one, join_step(dtype, math.prod(sizes.of(root.result)))]
+
+    return before, after

@@ -1,0 +1,263 @@
+"""Matchers of a reduction with the operation before it, and the cost comparison of both orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
+from dmlc.ops.choose import CLIP
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.elementwise import EXP, LOG, RELU, SIGMOID, TANH
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.reduce import (
+    EXTREMES,
+    REDUCE_SUM,
+    ReduceAttributes,
+    Reduction,
+)
+from dmlc.passes.choose_lowering.plan import Cheapest, Sizes, Step, Work, corners, duration
+from dmlc.passes.choose_lowering.reduce import chain_steps, reduce_step
+from dmlc.passes.fuse_selection.goal import name_of
+from dmlc.passes.layouts import is_unit
+from dmlc.passes.manager import PassContext, Remark
+from dmlc.passes.rewrite import Match, Miss, Rewriter, node_name, used_elsewhere
+from dmlc.records import dataclass
+from dmlc.targets.cost import cost_model
+
+#: The nodes of one form, for sizes at one place of their bounds.
+Steps: TypeAlias = "Callable[[Sizes], Sequence[Work]]"
+
+#: Elementwise operations with a row of their own.
+_KERNELS: dict[Operation, str] = {EXP: "Exp", LOG: "Log"}
+#: Kernels by what reductions do to each element.
+_BEFORE = {"abs": "others", "square": "Square", "exp": "Exp"}
+
+
+class Scales:
+    """Weighs a hoist against the nodes as they stand, and tells what both cost."""
+
+    def __init__(self, context: PassContext) -> None:
+        self._model = cost_model(context.target)
+        self._context = context
+
+    @property
+    def known(self) -> bool:
+        """Return whether the target has a cost model."""
+        return self._model is not None
+
+    def why_dearer(self, match: Match, graph: Graph, before: Steps, after: Steps) -> Miss | None:
+        """The reason against a hoist that saves nothing at some end of the bounds; none where a user asks for it."""
+        if self._context.only_rules is not None:
+            return None
+        for old, new in self._costs(match, graph, before, after):
+            if new >= old:
+                return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)))
+        return None
+
+    def tell(self, rule: str, match: Match, graph: Graph, before: Steps, after: Steps) -> None:
+        """Leave a remark of a hoist that is made."""
+        if self._model is None:
+            return
+        costs = self._costs(match, graph, before, after)
+
+        def reason() -> str:
+            old, new = (_span(side) for side in zip(*costs, strict=True))
+            return f"{rule} {new}, rather than as it stands {old}"
+
+        self._context.remarks.append(Remark("hoist", reason, match.root.spans[:1], node_name(match.root), chosen=True))
+
+    def _costs(self, match: Match, graph: Graph, before: Steps, after: Steps) -> list[tuple[float, float]]:
+        model = self._model
+        if model is None:
+            return []
+        # A part may have a dim whose size the other parts tell the whole: the reduction alone does not name it.
+        places = corners(graph, match.root, *match.consumed)
+        return [(model.total(before(s)), model.total(after(s))) for s in places]
+
+
+def _span(costs: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(map(duration, (min(costs), max(costs)))))
+
+
+def reduction_steps(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> list[Work]:
+    """A reduction, as a node or as a chain of them."""
+    home, total = f32 if dtype is f16 else dtype, math.prod(shape)
+    kind = op if op in EXTREMES else REDUCE_SUM
+    before = op.before if isinstance(op, Reduction) else ""
+    inside: list[Work] = [Step(_BEFORE[before], home, total, total)] if before else []
+    ways = (reduce_step(kind, home, shape, axes),), tuple(chain_steps(kind, home, shape, axes))
+    return [*inside, Cheapest(ways)]
+
+
+def elementwise_step(op: Operation, dtype: DType, count: int) -> Step:
+    """An operation of one tensor, or of a tensor and numbers that stay in a cache."""
+    return Step(_KERNELS.get(op, "others"), dtype, count, count, count)
+
+
+def join_step(dtype: DType, count: int) -> Step:
+    """An operation of two tensors of that many elements, even where a cache holds them."""
+    return Step("Binary", dtype, 2 * count, count, count)
+
+
+def copy_step(dtype: DType, count: int) -> Step:
+    return Step("Copy", dtype, count, count, count)
+
+
+#: Elementwise operations of two operands that rules take apart.
+PAIRS = (ADD, SUB, MUL, DIV, MIN, MAX)
+
+#: What runtimes compute together with the node before it, at no cost.
+_ABSORBED = frozenset((RELU, CLIP, SIGMOID, TANH, ADD))
+_ABSORBING = frozenset(("Conv", "ConvTranspose", "Gemm", "BatchNormalization", "InstanceNormalization"))
+
+
+@dataclass(slots=True, eq=False)
+class Split(Match):
+    """The elementwise node, what it is of, and of two operands the one that is the same for all that is reduced.
+
+    ``varies`` is a reduced axis along which ``fixed`` is not the same: then nothing can be hoisted. ``first`` says that
+    ``x`` is the first operand.
+    """
+
+    inner: Node | None = None
+    x: Value | None = None
+    fixed: Value | None = None
+    first: bool = True
+    varies: int | None = None
+
+    @property
+    def node(self) -> Node:
+        assert self.inner is not None
+        return self.inner
+
+    @property
+    def operand(self) -> Value:
+        assert self.x is not None
+        return self.x
+
+    @property
+    def number(self) -> np.ndarray[Any, Any] | None:
+        """The numbers of a constant ``fixed``."""
+        tensor = constant_of(self.fixed)
+        return None if tensor is None else tensor.array
+
+
+def split_one(root: Node, inner: Node) -> Split:
+    """An operation of one operand."""
+    return Split(root, (inner,), inner, inner.operand(0))
+
+
+def split_two(root: Node, inner: Node, graph: Graph) -> Split | None:
+    """An operation of two operands, one of which is the same along all reduced axes, or at least a constant."""
+    axes = root.attributes_as(ReduceAttributes).axes
+    rank = inner.result.type.rank
+    a, b = inner.operand(0), inner.operand(1)
+    if not axes:
+        return None
+    for x, fixed in ((a, b), (b, a)):
+        if _varies(x, axes, rank, graph, everywhere=True) is None:
+            varies = _varies(fixed, axes, rank, graph)
+            if varies is None or (constant_of(fixed) is not None and constant_of(x) is None):
+                return Split(root, (inner,), inner, x, fixed, x is a, varies)
+    return None
+
+
+def _varies(value: Value, axes: Sequence[int], rank: int, graph: Graph, *, everywhere: bool = False) -> int | None:
+    """An axis along which the value has more than one element; with ``everywhere`` one along which it has not."""
+    offset = rank - value.type.rank
+    for axis in axes:
+        long = axis >= offset and not is_unit(graph, value.shape[axis - offset])
+        if long is not everywhere:
+            return axis
+    return None
+
+
+def why_not_hoisted(match: Split) -> Miss | None:
+    """The reasons that all rules share."""
+    node = match.node
+    if match.varies is not None:
+        assert match.fixed is not None
+        return Miss("{0} varies along axis {1}, which is reduced", (name_of(match.fixed), match.varies), match.fixed)
+    absorbed = why_absorbed(node, match.operand)
+    if absorbed is not None:
+        return absorbed
+    if match.fixed is not None and _dropped(match) and constant_of(match.fixed) is None:
+        return Miss("{0} would have to be squeezed, one node more", (name_of(match.fixed),), match.fixed)
+    return used_elsewhere(node.result)
+
+
+def why_absorbed(node: Node, x: Value) -> Miss | None:
+    """The reason against moving an elementwise node that costs nothing where it stands, behind what makes ``x``."""
+    producer = x.producer
+    if node.op in _ABSORBED and producer is not None and producer.results[0].is_used_once and _absorbs(producer):
+        return Miss("{0} is computed together with the {1} before it", (node.op.name, _title(producer)), node.result)
+    return None
+
+
+def _absorbs(node: Node) -> bool:
+    return node.op is MATMUL or (node.op is OPAQUE and node.attributes_as(OpaqueAttributes).op_type in _ABSORBING)
+
+
+def _title(node: Node) -> str:
+    return node.attributes_as(OpaqueAttributes).op_type if node.op is OPAQUE else node.op.name
+
+
+def _dropped(match: Split) -> tuple[int, ...]:
+    """The axes of ``fixed`` that the reduction takes out."""
+    record = match.root.attributes_as(ReduceAttributes)
+    if match.fixed is None or record.keepdims:
+        return ()
+    offset = match.node.result.type.rank - match.fixed.type.rank
+    return tuple([a - offset for a in record.axes if a >= offset])
+
+
+def forms(match: Split) -> tuple[Steps, Steps]:
+    """The elementwise node before the reduction, and after it."""
+    root, op, x = match.root, match.node.op, match.operand
+    whole, dtype, axes = match.node.result, x.type.dtype, root.attributes_as(ReduceAttributes).axes
+    offset = whole.type.rank - x.type.rank
+
+    def before(sizes: Sizes) -> list[Work]:
+        shape = sizes.of(whole)
+        return [
+            elementwise_step(op, dtype, math.prod(shape)),
+            *reduction_steps(root.op, whole.type.dtype, shape, axes),
+        ]
+
+    def after(sizes: Sizes) -> list[Work]:
+        total = reduction_steps(root.op, dtype, sizes.of(x), [a - offset for a in axes])
+        return [*total, elementwise_step(op, dtype, math.prod(sizes.of(root.result)))]
+
+    return before, after
+
+
+def reduced(match: Split, rewriter: Rewriter, op: Operation) -> Value:
+    """``op`` over the same axes, of what was before the elementwise operation."""
+    record = match.root.attributes_as(ReduceAttributes)
+    offset = match.node.result.type.rank - match.operand.type.rank
+    axes = tuple([a - offset for a in record.axes])
+    return rewriter.add(op, [match.operand], replace(record, axes=axes))
+
+
+def again(match: Split, rewriter: Rewriter, value: Value) -> Value:
+    """The elementwise operation, of the reduced value."""
+    return with_fixed(match, rewriter, value, match.number if _dropped(match) else None)
+
+
+def with_fixed(match: Split, rewriter: Rewriter, value: Value, numbers: np.ndarray[Any, Any] | None) -> Value:
+    """The same with these numbers, of the constant's shape, in the place of the constant."""
+    node, fixed = match.node, match.fixed
+    if fixed is None:
+        return rewriter.add(node.op, [value], node.attributes)
+    if numbers is not None:
+        tensor = Tensor(np.squeeze(numbers, axis=_dropped(match)))
+        fixed = rewriter.add(CONSTANT, (), ConstantAttributes(value=tensor))
+    return rewriter.add(node.op, [value, fixed] if match.first else [fixed, value], node.attributes)

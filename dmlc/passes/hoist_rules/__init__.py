@@ -1,1 +1,0 @@
-"""The rules of ``hoist``, one idea a file."""

@@ -1,1 +1,0 @@
-"""The rules of ``fuse-instance-norm``, one idea a file."""

@@ -1,1 +1,0 @@
-"""Rules of ``legalize``: the kernels that each operation needs, and the replacement if one is missing."""

@@ -1,0 +1,303 @@
+"""Integer arithmetic that kernels lack, or would fail or trap on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dmlc.ir import DType, Graph, Node, Tensor, Value
+from dmlc.ir.dtype import bool_, i32, i64, u64
+from dmlc.ops.binary import (
+    ADD,
+    AND,
+    DIV,
+    EQUAL,
+    FLOORDIV,
+    LESS,
+    MAX,
+    MIN,
+    MOD,
+    MUL,
+    NOT_EQUAL,
+    OR,
+    POW,
+    SUB,
+    XOR,
+)
+from dmlc.ops.choose import CLIP, WHERE, ClipAttributes
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import NEG, NOT, RELU, SIGN
+from dmlc.ops.literals import attribute_array
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import UNSQUEEZE, NewAxesAttributes
+from dmlc.passes.kernel_support import LegalRule, Maker, dtype_of
+
+
+class ReluAsMax(LegalRule):
+    """Relu of integers becomes max with 0 where the kernel does not take them."""
+
+    name = "relu-as-max"
+    roots = (RELU,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return self.facts.home(RELU, dtype_of(node)) is None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        return make(MAX, node.operand(0), make.constant(0, dtype_of(node)))
+
+
+class ExtremeBySelect(LegalRule):
+    """Max and Min of integers become a comparison and a selection.
+
+    Those of i64 are wrong on ONNX Runtime's CPU provider, and there are none below opset 12; comparisons are right.
+    """
+
+    name = "extreme-by-select"
+    roots = (MIN, MAX)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return self.facts.home(node.op, dtype_of(node)) is None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        a, b = node.operand(0), node.operand(1)
+        smaller = make(LESS, a, b) if node.op is MIN else make(LESS, b, a)
+        return make(WHERE, smaller, a, b)
+
+
+class SignBySelect(LegalRule):
+    """Sign of i64 becomes comparisons, as the kernel of ONNX Runtime's CPU provider compares it wrongly."""
+
+    name = "sign-by-select"
+    roots = (SIGN,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return self.facts.home(SIGN, dtype_of(node)) is None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        x, dtype = node.operand(0), dtype_of(node)
+        zero = make.constant(0, dtype)
+        above = make.cast(make(LESS, zero, x), dtype)
+        return make(WHERE, make(LESS, x, zero), make.constant(-1, dtype), above)
+
+
+class ClipAsExtremes(LegalRule):
+    """Clip becomes Max and Min where the kernel lacks the dtype.
+
+    It takes no f64 and no integers below opset 12, and is wrong for i64 as Max and Min are.
+    """
+
+    name = "clip-as-extremes"
+    roots = (CLIP,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return self.facts.home(CLIP, dtype_of(node)) is None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        a, dtype = node.attributes_as(ClipAttributes), dtype_of(node)
+        out = node.operand(0)
+        for op, bound in ((MAX, a.min), (MIN, a.max)):
+            if bound is not None:
+                out = make(op, out, make.constant(attribute_array(bound, dtype, None), dtype))
+        return out
+
+
+class GuardDivision(LegalRule):
+    """An integer division that could trap the process gets a divisor that cannot: by zero, or of the lowest by -1.
+
+    The first is unspecified and the second wraps to itself: a divisor that is not a constant is kept from both.
+    """
+
+    name = "guard-division"
+    roots = (DIV, MOD)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        dtype = dtype_of(node)
+        return dtype.is_integer and self.name not in node.rules and not _is_safe(constant_of(node.operand(1)), dtype)
+
+    def make(self, node: Node, make: Maker) -> Value:
+        a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)
+        bad = make(EQUAL, b, make.constant(0, dtype))
+        if not _traps(dtype):
+            # b + (b == 0): no kernel of Where is needed, which small types lack
+            return make(node.op, a, make(ADD, b, make.cast(bad, dtype)))
+        minus = make(EQUAL, b, make.constant(-1, dtype))
+        safe = make(WHERE, make(OR, bad, minus), make.constant(1, dtype), b)
+        out = make(node.op, a, safe)
+        return make(WHERE, minus, make(NEG, a), out) if node.op is DIV else out
+
+
+def _traps(dtype: DType) -> bool:
+    """Return whether dividing the lowest number by -1 may trap: the register has exactly that width."""
+    return dtype in (i32, i64)
+
+
+def _is_safe(divisor: Tensor | None, dtype: DType) -> bool:
+    if divisor is None:
+        return False
+    array = divisor.array
+    return not bool(np.any(array == 0)) and not (_traps(dtype) and bool(np.any(array == -1)))
+
+
+class FloorDivision(LegalRule):
+    """Floor division becomes the quotient that truncates, less one where it is not exact and the signs differ."""
+
+    name = "floor-division"
+    roots = (FLOORDIV,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return dtype_of(node).is_integer
+
+    def make(self, node: Node, make: Maker) -> Value:
+        dtype = dtype_of(node)
+        if dtype.kind == "uint":
+            return make(DIV, node.operand(0), node.operand(1))
+        home = i64 if dtype is i64 else i32
+        a, b, zero = make.cast(node.operand(0), home), make.cast(node.operand(1), home), make.constant(0, home)
+        quotient = make(DIV, a, b)
+        rest = make(SUB, a, make(MUL, quotient, b))
+        inexact = make(NOT_EQUAL, rest, zero)
+        signs_differ = make(XOR, make(LESS, rest, zero), make(LESS, b, zero))
+        down = make.cast(make(AND, inexact, signs_differ), home)
+        return make.cast(make(SUB, quotient, down), dtype)
+
+
+class IntegerPower(LegalRule):
+    """A power of integers becomes repeated squaring, which wraps; the kernel goes through floats and loses bits.
+
+    That of a model keeps the kernel where there is one: it also takes negative exponents, which nothing here defines.
+    """
+
+    name = "integer-power"
+    roots = (POW,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return dtype_of(node).is_integer and (node.origin is None or graph.opset < 12)
+
+    def make(self, node: Node, make: Maker) -> Value:
+        dtype = dtype_of(node)
+        home = i32 if dtype.bits <= 32 else i64  # both wrap, and both have every kernel that is needed
+        base, exponent = make.cast(node.operand(0), home), node.operand(1)
+        data = constant_of(exponent)
+        if data is not None and data.array.size and bool(np.all(data.array == data.array.flat[0])):
+            power = _constant_power(make, base, int(data.array.flat[0]))
+            out = make.cast(power, dtype)
+            return (
+                out
+                if out.shape == node.result.shape
+                else make(MUL, out, make.constant(np.ones_like(data.array), dtype))
+            )
+        bits = dtype.bits - (dtype.kind == "int")
+        if data is not None:
+            bits = max([1, *[int(n).bit_length() for n in data.array.flat]])
+        if dtype.bits < 32:
+            exponent = make.cast(exponent, i32)
+        return make.cast(_power(make, base, exponent, bits), dtype)
+
+
+def _constant_power(make: Maker, base: Value, exponent: int) -> Value:
+    """By squaring; the exponent is not negative (a negative constant is refused where the call is read)."""
+    out: Value | None = None
+    while exponent > 0:
+        if exponent & 1:
+            out = base if out is None else make(MUL, out, base)
+        exponent >>= 1
+        if exponent:
+            base = make(MUL, base, base)
+    if out is None:
+        one = make.constant(1, base.type.dtype)
+        return make(ADD, make(MUL, base, make.constant(0, base.type.dtype)), one)
+    return out
+
+
+def _power(make: Maker, base: Value, exponent: Value, bits: int) -> Value:
+    one = make.constant(1, base.type.dtype)
+    two = make.constant(2, exponent.type.dtype)
+    out: Value | None = None
+    for step in range(bits):
+        factor = make(WHERE, make.cast(make(MOD, exponent, two), bool_), base, one)
+        out = factor if out is None else make(MUL, out, factor)
+        if step + 1 < bits:
+            exponent = make(DIV, exponent, two)
+            base = make(MUL, base, base)
+    assert out is not None
+    return out
+
+
+class NotByArithmetic(LegalRule):
+    """BitwiseNot below opset 18 becomes the number with all bits set, less x."""
+
+    name = "not-by-arithmetic"
+    roots = (NOT,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return dtype_of(node).is_integer and dtype_of(node) not in self.facts.table.dtypes(
+            "BitwiseNot", self.facts.opset
+        )
+
+    def make(self, node: Node, make: Maker) -> Value:
+        dtype = dtype_of(node)
+        ones = dtype.highest if dtype.kind == "uint" else -1
+        return make(SUB, make.constant(ones, dtype), node.operand(0))
+
+
+class BitsByArithmetic(LegalRule):
+    """BitwiseAnd, Or and Xor below opset 18 become arithmetic.
+
+    The bits are taken apart along a new last axis, combined and put together again, all in u64, which has the kernels.
+    """
+
+    name = "bits-by-arithmetic"
+    roots = (AND, OR, XOR)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return dtype_of(node).is_integer and dtype_of(node) not in self.facts.table.dtypes(
+            "BitwiseAnd", self.facts.opset
+        )
+
+    def make(self, node: Node, make: Maker) -> Value:
+        dtype = dtype_of(node)
+        masked = _low_bits(make, node) if node.op is AND else None
+        if masked is not None:
+            return masked
+        powers = make.constant(np.left_shift(np.uint64(1), np.arange(dtype.bits, dtype=np.uint64)), u64)
+        two = make.constant(2, u64)
+        a, b = [self._bits(make, node.operand(i), powers, two) for i in (0, 1)]
+        if node.op is AND:
+            bits = make(MUL, a, b)
+        elif node.op is OR:
+            bits = make(SUB, make(ADD, a, b), make(MUL, a, b))
+        else:
+            bits = make(MOD, make(ADD, a, b), two)
+        return make.cast(make(MATMUL, bits, powers), dtype)
+
+    def _bits(self, make: Maker, value: Value, powers: Value, two: Value) -> Value:
+        last = NewAxesAttributes(axes=(value.type.rank,))
+        wide = make(UNSQUEEZE, make.cast(value, u64), attributes=last)
+        return make(MOD, make(DIV, wide, powers), two)
+
+
+def _low_bits(make: Maker, node: Node) -> Value | None:
+    """``x & (2^k - 1)`` as a remainder; None for other masks."""
+    for mask, x in ((node.operand(1), node.operand(0)), (node.operand(0), node.operand(1))):
+        data = constant_of(mask)
+        if data is None or data.array.ndim or constant_of(x) is not None:
+            continue
+        size = int(data.array) + 1
+        dtype = dtype_of(node)
+        if size > 1 and size & (size - 1) == 0 and size <= dtype.highest:
+            return make(MOD, x, make.constant(size, dtype))
+    return None
+
+
+RULES: Sequence[type[LegalRule]] = (
+    ReluAsMax,
+    ExtremeBySelect,
+    SignBySelect,
+    ClipAsExtremes,
+    GuardDivision,
+    FloorDivision,
+    IntegerPower,
+    NotByArithmetic,
+    BitsByArithmetic,
+)

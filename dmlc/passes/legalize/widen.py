@@ -1,0 +1,124 @@
+"""A missing kernel is replaced by that of a wider type, with casts around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dmlc.diagnostics import DmlcError, Label, fail
+from dmlc.diagnostics.catalogue import targets as codes
+from dmlc.ir import Attributes, DType, Graph, Node, Value
+from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.ops import INFIX, OPERATIONS
+from dmlc.ops.elementwise import UNARY, UnaryOperation, attributes_of
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
+from dmlc.ops.move import PadAttributes
+from dmlc.passes.kernel_support import NEEDS, LegalRule, Maker, Need
+from dmlc.passes.rewrite import Match, Rewriter
+
+
+class WidenDtype(LegalRule):
+    """A node whose dtype has no kernel is computed in a wider one, with casts around it.
+
+    The rule of the table: it comes after the others, so what it cannot do nobody can.
+    """
+
+    name = "widen-dtype"
+    roots = tuple(NEEDS)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        dtype = _dtype(node)
+        home = self.facts.home(node.op, dtype)
+        if home is None:
+            raise self._refuse(node, dtype)
+        return home is not dtype
+
+    def describe(self, match: Match) -> str:
+        dtype = _dtype(match.root)
+        return f"{match.root.op.name} of {dtype.name} in {self.facts.home(match.root.op, dtype)}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node, make = match.root, Maker(rewriter)
+        need, dtype = NEEDS[node.op], _dtype(node)
+        home = self.facts.home(node.op, dtype)
+        assert home is not None
+        which = range(len(node.operands)) if need.operands is None else need.operands
+        operands = [make.cast(v, home) if v is not None and i in which else v for i, v in enumerate(node.operands)]
+        wide = rewriter.add_node(node.op, operands, _adapted(node.attributes, dtype))
+        back = range(len(node.results)) if need.results is None else need.results
+        return [
+            make.cast(new, old.type.dtype) if i in back else new
+            for i, (new, old) in enumerate(zip(wide.results, node.results, strict=True))
+        ]
+
+    def _refuse(self, node: Node, dtype: DType) -> DmlcError:
+        labels = [Label(span) for span in node.spans[:1]]
+        kernels = " and ".join(name for name, _ in NEEDS[node.op].kernels)
+        message = f"{node.op.name} of {dtype.name} has no exact form: ONNX Runtime has no such kernel of {kernels}"
+        wide = "f32" if dtype is f64 else "a dtype that it takes"
+        return fail(
+            codes.NO_EXACT_FORM, message, *labels, help=f"cast the operand to {wide}, if the precision suffices"
+        )
+
+
+def _dtype(node: Node) -> DType:
+    need: Need = NEEDS[node.op]
+    return node.operand(need.operands[0] if need.operands else 0).type.dtype
+
+
+def _adapted(attributes: Attributes, dtype: DType) -> Attributes:
+    if isinstance(attributes, PadAttributes) and dtype.kind == "bool":
+        return replace(attributes, value=int(attributes.value))
+    return attributes
+
+
+class ComposeUnary(LegalRule):
+    """An elementwise function whose dtype has no kernel, nor a wider one, is written in others that have.
+
+    The language fixes no rounding of such functions. A node of a model stays as it is at the model's own opset, where
+    ONNX Runtime may run it by ONNX's definition.
+    """
+
+    name = "compose-unary"
+    roots = tuple([op for op in UNARY if op.composed is not None])
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.origin is not None and (graph.origin is None or graph.opset == graph.origin.versions.get("", 1)):
+            return None
+        return Match(node) if self.wants(node, graph) else None
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return self.facts.home(node.op, node.operand(0).type.dtype) is None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        op, dtype = node.op, node.operand(0).type.dtype
+        assert isinstance(op, UnaryOperation)
+        assert op.composed is not None
+
+        def call(inner: str, *operands: Value | float) -> Value:
+            return make(
+                INFIX.get(inner) or OPERATIONS[inner],
+                *[v if isinstance(v, Value) else make.constant(v, dtype) for v in operands],
+            )
+
+        composed: Value = op.composed(call, node.operand(0), **attributes_of(op, node.attributes))
+        return composed
+
+
+class SignedIndices(LegalRule):
+    """Unsigned indices are cast to i64: ONNX takes i32 and i64."""
+
+    name = "signed-indices"
+    roots = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return node.operand(1).type.dtype in (u32, u64)
+
+    def make(self, node: Node, make: Maker) -> Value:
+        operands = [make.cast(v, i64) if i == 1 else v for i, v in enumerate(node.operands) if v is not None]
+        return make(node.op, *operands, attributes=node.attributes)
+
+
+#: Integer types whose sums i64 holds, and f64 too unless there are millions of the largest.
+NARROW: tuple[DType, ...] = (i8, i16, i32, u8, u16, u32)
+RULES: tuple[type[LegalRule], ...] = (SignedIndices, ComposeUnary)

@@ -1,1 +1,0 @@
-"""The lowerings that a target with a cost model chooses from."""

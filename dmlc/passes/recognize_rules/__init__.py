@@ -1,1 +1,0 @@
-"""The rules of ``recognize-reduce``, one idea a file."""

@@ -1,1 +1,0 @@
-"""The rules of ``canonicalize-reduce``, one idea a file."""

@@ -1,0 +1,140 @@
+"""``repair``: what the target's execution provider is known to do wrongly, or not at all, is computed otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.passes.fold_constants import MOVE_RULES
+from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.repair.attention import FullAttentionBias
+from dmlc.passes.repair.einsum import MatMulOfLetters, SpellEllipsis
+from dmlc.passes.repair.elementwise import (
+    BothBounds,
+    EqualTruths,
+    PowerByProducts,
+    RemainderByDivision,
+    TruthByComparison,
+)
+from dmlc.passes.repair.empty import (
+    ConcatOfSome,
+    NothingToCompute,
+    PadOfNothing,
+    ProductOfNothing,
+    ReductionOfNothing,
+    ScatterOfNothing,
+)
+from dmlc.passes.repair.foreign import ForeignLogSumExp, ForeignMean, ForeignTruth
+from dmlc.passes.repair.gelu import ErfGelu, GeluOperator, TanhGelu
+from dmlc.passes.repair.merged_batch import LrnOfFourAxes, MatMulOfMergedBatch, TriluOfMergedBatch
+from dmlc.passes.repair.norms import LpNormInParts, OneLayerNormResult, PlainSkipNorm
+from dmlc.passes.repair.operators import DropIdleAttribute, SlicesOfGate, TileByExpand
+from dmlc.passes.repair.pads import SliceNegativePads
+from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
+from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch
+from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.records import dataclass
+from dmlc.targets.support import ProviderSupport
+
+#: Rules for nodes without elements.
+EMPTY_RULES: Sequence[type[Any]] = (
+    NothingToCompute,
+    ReductionOfNothing,
+    ProductOfNothing,
+    ConcatOfSome,
+    PadOfNothing,
+    ScatterOfNothing,
+)
+#: All rules, in the order in which they are tried at a node. Each is made with the support of the provider.
+RULES: Sequence[type[Any]] = (
+    TruthByComparison,
+    ForeignTruth,
+    ForeignLogSumExp,
+    ForeignMean,
+    BothBounds,
+    PowerByProducts,
+    MatMulOfMergedBatch,
+    MatMulOfLetters,
+    FullAttentionBias,
+    LpNormInParts,
+    TriluOfMergedBatch,
+    LrnOfFourAxes,
+    PlainSkipNorm,
+    SlicesOfGate,
+    *EMPTY_RULES,
+    SpellEllipsis,
+    DropIdleAttribute,
+    EqualTruths,
+    ErfGelu,
+    TanhGelu,
+    GeluOperator,
+    OneLayerNormResult,
+    ShiftLogSumExp,
+    NarrowExtreme,
+    SliceNegativePads,
+    MergeElementwise,
+    MergeBeside,
+    MergeTransposed,
+    RemainderByDivision,
+    TileByExpand,
+    TopKBySearch,
+)
+
+
+@dataclass(frozen=True)
+class Repair(Pass):
+    """Nodes of imported models too, which ``legalize`` leaves as their users run them.
+
+    What no rule repairs stays as it is, and is refused or warned of when the emitted model is looked at.
+    """
+
+    name: ClassVar[str] = "repair"
+    summary: ClassVar[str] = "Compute otherwise what the target's execution provider is known to get wrong."
+    rewrite_class: ClassVar[str] = REASSOCIATES
+
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
+        own = _own(context, empty=True)
+        return [*own, *MOVE_RULES] if own else []
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        rules = _own(context, empty=_has_empty(graph))
+        opened = bool(rules) and _open_calls(graph)
+        changed = rewrite(graph, rules, context)
+        if changed:  # new reshapes may meet those of the program
+            rewrite(graph, MOVE_RULES, context)
+        return changed or opened
+
+
+def _own(context: PassContext, *, empty: bool) -> list[Rule[Any]]:
+    if context.target.provider is None:
+        return []
+    support = ProviderSupport(context.target, context.opset)
+    return [rule(support) for rule in RULES if empty or rule not in EMPTY_RULES]
+
+
+def _open_calls(graph: Graph) -> bool:
+    """Make the calls of ONNX operators of a program the nodes that imported models have, which the rules know."""
+    calls = [op for op in graph.operations if op.name == "onnx"]
+    opened = False
+    for node in list(graph.nodes_of(calls)):
+        a: Any = node.attributes
+        if any(isinstance(value, tuple) and not value for _, value in a.attributes):
+            continue  # only the schema tells the kind of an empty list
+        opened = True
+        types = tuple([value.type for value in node.results])
+        record = OpaqueAttributes(op_type=a.op_type, domain=a.domain, types=types, attributes=a.attributes)
+        made = graph.add(OPAQUE, node.operands, record, spans=node.spans, rules=node.rules, before=node)
+        made.name = node.name
+        for old, new in zip(node.results, made.results, strict=True):
+            graph.replace_all_uses(old, new)
+        graph.erase(node)
+    return opened
+
+
+def _has_empty(graph: Graph) -> bool:
+    """Return whether a size is known to be 0. Few graphs have one, and then every node must be checked."""
+    if any(0 in value.shape for value in graph.inputs):
+        return True
+    return any(0 in value.shape for node in graph for value in node.results)

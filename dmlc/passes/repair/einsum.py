@@ -1,0 +1,180 @@
+"""Repairs of Einsum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from string import ascii_lowercase
+
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Shape, Value, product
+from dmlc.onnx_schema.einsum import Equation
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
+from dmlc.passes.kernel_support import Maker
+from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.records import dataclass
+
+_DOTS = "..."
+
+
+@dataclass(slots=True, eq=False)
+class _EllipsisMatch(Match):
+    """``terms`` are those of the operands, ``result`` is that of the result, which may be missing."""
+
+    terms: tuple[str, ...] = ()
+    result: str | None = None
+
+
+class SpellEllipsis(RepairRule[_EllipsisMatch]):
+    """An Einsum's ellipsis becomes letters, where the axes it stands for have the same sizes in all operands."""
+
+    name = "spell-ellipsis"
+    optional = True
+    roots = (OPAQUE,)
+    repairs = ("einsum-ellipsis",)
+
+    def match(self, node: Node, graph: Graph) -> _EllipsisMatch | None:
+        (failure,) = self.repairs
+        if not is_opaque(node, "Einsum") or self.support.of_kernel(failure, "Einsum") is None:
+            return None
+        left, arrow, right = str(attribute_of(node, "equation", "")).replace(" ", "").partition("->")
+        terms = tuple(left.split(","))
+        if _DOTS not in left or len(terms) != len(node.operands):
+            return None
+        return _EllipsisMatch(node, terms=terms, result=right if arrow else None)
+
+    def check(self, match: _EllipsisMatch, graph: Graph) -> Miss | None:
+        if any(v is None or v.type.dtype is FOREIGN for v in match.root.operands):
+            return Miss("the axes of an operand are not known")
+        dotted = _dotted(match)
+        if any(sizes != dotted[0] for sizes in dotted):
+            return Miss("the axes of the ellipsis differ: {0}", (" and ".join(_text(sizes) for sizes in dotted),))
+        if match.result is not None and _DOTS not in match.result:
+            return Miss("its result has no ellipsis")
+        return None if len(_free(match)) >= len(dotted[0]) else Miss("there are not enough letters")
+
+    def describe(self, match: _EllipsisMatch) -> str:
+        return f"Einsum {attribute_of(match.root, 'equation')}"
+
+    def build(self, match: _EllipsisMatch, rewriter: Rewriter) -> Sequence[Value]:
+        root, letters = match.root, _free(match)[: len(_dotted(match)[0])]
+        result = _implied(match.terms) if match.result is None else match.result
+        equation = f"{','.join(match.terms)}->{result}".replace(_DOTS, letters)
+        record = OpaqueAttributes(op_type="Einsum", types=(root.result.type,), attributes=(("equation", equation),))
+        return [rewriter.add(OPAQUE, root.operands, record)]
+
+
+def _dotted(match: _EllipsisMatch) -> list[Shape]:
+    """The sizes that the ellipsis stands for in each operand that has one."""
+    out = []
+    for term, value in zip(match.terms, match.root.operands, strict=True):
+        before, dots, after = term.partition(_DOTS)
+        if dots and value is not None:
+            out.append(value.shape[len(before) : value.type.rank - len(after)])
+    return out
+
+
+def _text(sizes: Shape) -> str:
+    return f"[{', '.join(map(str, sizes))}]"
+
+
+def _free(match: _EllipsisMatch) -> str:
+    """Letters that the equation does not use."""
+    used = {*"".join(match.terms), *(match.result or "")}
+    return "".join(letter for letter in ascii_lowercase if letter not in used)
+
+
+def _implied(terms: Sequence[str]) -> str:
+    """The result where none is written: the ellipsis, then the letters that stand once, in their order."""
+    counts = Counter("".join(terms).replace(".", ""))
+    return _DOTS + "".join(sorted(letter for letter, count in counts.items() if count == 1))
+
+
+@dataclass(slots=True, eq=False)
+class _LetterMatch(Match):
+    equation: Equation | None = None
+
+
+class MatMulOfLetters(RepairRule[_LetterMatch]):
+    """An Einsum of two operands becomes a matmul between transposes and reshapes.
+
+    Only where the provider would make the product of all letters, larger than operands and result, or where DirectML
+    has too few axes for the letters.
+    """
+
+    name = "matmul-of-letters"
+    optional = True
+    roots = (OPAQUE,)
+    repairs = ("einsum-product", "einsum-letters")
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _LetterMatch | None:
+        if not is_opaque(node, "Einsum") or len(node.operands) != 2:
+            return None
+        large, many = (self.support.of_kernel(failure, "Einsum") for failure in self.repairs)
+        equation = Equation.parse(str(attribute_of(node, "equation", "")))
+        if equation is None or len(equation.terms) != 2 or large is None:
+            return None
+        has_many = many is not None and len({*"".join(equation.terms)}) > (many.letters_over or 0)
+        is_large = equation.has_matrices and not equation.is_one_operator
+        return _LetterMatch(node, equation=equation) if has_many or is_large else None
+
+    def check(self, match: _LetterMatch, graph: Graph) -> Miss | None:
+        root, equation = match.root, match.equation
+        assert equation is not None
+        if any(v is None or v.type.dtype is FOREIGN for v in (*root.operands, root.result)):
+            return Miss("the axes of an operand are not known")
+        if self.support.leaves("MatMul", root.result.type.dtype):
+            return Miss("the provider has no MatMul of {0}", (root.result.type.dtype.name,))
+        sizes: dict[str, Dim] = {}
+        for term, value in zip(equation.terms, root.operands, strict=True):
+            assert value is not None
+            for letter, size in zip(term, value.shape, strict=True):
+                if sizes.setdefault(letter, size) != size:
+                    return Miss("the sizes of {0} differ: {1} and {2}", (letter, sizes[letter], size))
+        return None
+
+    def describe(self, match: _LetterMatch) -> str:
+        return f"Einsum {attribute_of(match.root, 'equation')}"
+
+    def build(self, match: _LetterMatch, rewriter: Rewriter) -> Sequence[Value]:
+        make, root, equation = Maker(rewriter), match.root, match.equation
+        assert equation is not None
+        operands = [root.operand(0), root.operand(1)]
+        sizes = {
+            n: s for term, v in zip(equation.terms, operands, strict=True) for n, s in zip(term, v.shape, strict=True)
+        }
+        both = "".join(n for n in equation.summed if all(n in term for term in equation.terms))
+        batch, rows, columns = equation.shared, equation.own(0), equation.own(1)
+        parts = ((batch, rows, both), (batch, both, columns))
+        matrices = [
+            _arranged(make, value, term, groups, sizes)
+            for value, term, groups in zip(operands, equation.terms, parts, strict=True)
+        ]
+        out = make(MATMUL, *matrices)
+        letters = batch + rows + columns
+        out = make.reshape(out, tuple([sizes[letter] for letter in letters]))
+        return [_transposed(make, out, letters, equation.result)]
+
+
+def _arranged(make: Maker, value: Value, term: str, groups: Sequence[str], sizes: dict[str, Dim]) -> Value:
+    """The operand as matrices: letters of no group are summed, and a batch without letters is not an axis."""
+    kept = "".join(groups)
+    summed = tuple([axis for axis, letter in enumerate(term) if letter not in kept])
+    if summed:
+        value = make(REDUCE_SUM, value, attributes=ReduceAttributes(axes=summed, keepdims=False))
+        term = "".join(letter for letter in term if letter in kept)
+    value = _transposed(make, value, term, kept)
+    axes = [product([sizes[letter] for letter in group]) for group in groups]
+    return make.reshape(value, tuple(axes if groups[0] else axes[1:]))
+
+
+def _transposed(make: Maker, value: Value, letters: str, wanted: str) -> Value:
+    perm = tuple([letters.index(letter) for letter in wanted])
+    if perm == tuple(range(len(perm))):
+        return value
+    return make(TRANSPOSE, value, attributes=TransposeAttributes(perm=perm))

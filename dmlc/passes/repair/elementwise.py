@@ -1,0 +1,200 @@
+"""Repairs of elementwise operations: powers, remainders, truths, casts and clips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dmlc.ir import FOREIGN, Graph, Node, Value
+from dmlc.ir.dtype import bool_
+from dmlc.ops.binary import ADD, AND, DIV, EQUAL, LESS, MOD, MUL, NOT_EQUAL, POW, SUB, XOR
+from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import NOT
+from dmlc.ops.index import IOTA
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
+from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.intervals import Intervals
+from dmlc.passes.kernel_support import Maker, dtype_of
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+
+
+class PowerByProducts(RepairRule[Match]):
+    """A power of i32 by a constant becomes products, of which a power of a program is made already."""
+
+    name = "power-by-products"
+    roots = (POW, OPAQUE)
+    repairs = ("pow-int",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if (node.op is not POW or node.origin is None) and not is_opaque(node, "Pow"):
+            return None
+        base, exponent = node.operands[:2]
+        if base is None or exponent is None or FOREIGN in (base.type.dtype, exponent.type.dtype):
+            return None
+        (failure,) = self.repairs
+        data = constant_of(exponent)
+        wrong = self.support.has_type(failure, "Pow", "T", base.type.dtype) and data is not None and data.size == 1
+        return Match(node) if wrong else None
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        data = constant_of(match.root.operand(1))
+        number = None if data is None else data.array.reshape(())[()]
+        if number is None or number != int(number) or not 0 <= number < 2**31:
+            return Miss("the exponent {0} is negative or not an integer", (number,))
+        return None
+
+    def describe(self, match: Match) -> str:
+        return f"power of {dtype_of(match.root)}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        base = root.operand(0)
+        return [make(POW, base, make.cast(root.operand(1), base.type.dtype))]  # legalize makes products of it
+
+
+#: What is never negative, where it wraps no number: indices and counts.
+_COUNTS = (ARGMAX, ARGMIN, IOTA)
+
+
+class RemainderByDivision(RepairRule[Match]):
+    """A remainder of 64-bit integers becomes a - (a / b) * b, with b added where the signs differ.
+
+    The provider has no kernel of Mod for them, and one of Div, which truncates. Where neither number is negative
+    nothing needs to be added.
+    """
+
+    name = "remainder-by-division"
+    roots = (MOD,)
+    repairs = ()
+    #: What is known of the ranges of the graph at work; a value keeps its range.
+    _intervals: Intervals | None = None
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        name, mod, div = dtype_of(node).name, self.support.kernel("Mod"), self.support.kernel("Div")
+        if mod is None or div is None:
+            return None
+        return Match(node) if name not in mod.types["T"] and name in div.types["T"] else None
+
+    def describe(self, match: Match) -> str:
+        return f"remainder of {dtype_of(match.root)}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node, make = match.root, Maker(rewriter)
+        a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)
+        rest = make(SUB, a, make(MUL, make(DIV, a, b), b))
+        if dtype.kind == "uint" or (self._is_count(a, rewriter.graph) and _is_positive(b)):
+            return [rest]
+        zero = make.constant(0, dtype)
+        negative = make(LESS, rest, zero)
+        if _is_positive(b):
+            return [make(WHERE, negative, make(ADD, rest, b), rest)]
+        differs = make(XOR, negative, make(LESS, b, zero))
+        return [make(WHERE, make(AND, make(NOT_EQUAL, rest, zero), differs), make(ADD, rest, b), rest)]
+
+    def _is_count(self, value: Value, graph: Graph) -> bool:
+        """True if no element is negative: an index, a count, or what is selected or computed from such."""
+        if value.producer is not None and value.producer.op in _COUNTS:
+            return True
+        if self._intervals is None or self._intervals.graph is not graph:
+            self._intervals = Intervals(graph)
+        return self._intervals.of(value)[0] >= 0
+
+
+def _is_positive(value: Value) -> bool:
+    data = constant_of(value)
+    return data is not None and bool(np.all(data.array > 0))
+
+
+class EqualTruths(RepairRule[Match]):
+    """``a == b`` of truths becomes ``!(a ^ b)``.
+
+    The provider has no kernel of Equal for truths, and one of Xor.
+    """
+
+    name = "equality-of-truths"
+    roots = (EQUAL,)
+    repairs = ()
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.operand(0).type.dtype is not bool_:
+            return None
+        equal, xor = self.support.kernel("Equal"), self.support.kernel("Xor")
+        return Match(node) if equal is not None and xor is not None and "bool" not in equal.types["T"] else None
+
+    def describe(self, match: Match) -> str:
+        return "equality of truths"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        differ = rewriter.add(XOR, [match.root.operand(0), match.root.operand(1)])
+        return [rewriter.add(NOT, [differ])]
+
+
+class TruthByComparison(RepairRule[Match]):
+    """A cast of numbers to bool becomes Not(Equal(x, 0)), of which a NaN is true as it is in the cast."""
+
+    name = "truth-by-comparison"
+    roots = (CAST, OPAQUE)
+    repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.op is CAST:
+            op_type = "Cast"
+            if node.attributes_as(CastAttributes).to is not bool_:
+                return None
+        elif is_opaque(node, "CastLike") and node.result.type.dtype is bool_ and node.operands[0] is not None:
+            op_type = "CastLike"
+        else:
+            return None
+        dtype = dtype_of(node)
+        is_wrong = any(self.support.has_type(failure, op_type, "T1", dtype) for failure in self.repairs)
+        return Match(node) if is_wrong else None
+
+    def describe(self, match: Match) -> str:
+        return f"cast of {dtype_of(match.root)} to bool"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, x = Maker(rewriter), match.root.operand(0)
+        return [make(NOT, make(EQUAL, x, make.constant(0, x.type.dtype)))]
+
+
+class BothBounds(RepairRule[Match]):
+    """A clip with a missing bound gets the lowest or highest number of its dtype."""
+
+    name = "both-bounds"
+    roots = (CLIP, OPAQUE)
+    repairs = ("clip-64",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.op is CLIP:
+            a = node.attributes_as(ClipAttributes)
+            given = [a.min is not None, a.max is not None]
+        elif is_opaque(node, "Clip"):
+            given = [index < len(node.operands) and node.operands[index] is not None for index in (1, 2)]
+        else:
+            return None
+        if all(given) or node.operands[0] is None:
+            return None
+        (failure,) = self.repairs
+        return Match(node) if self.support.has_type(failure, "Clip", "T", dtype_of(node)) else None
+
+    def describe(self, match: Match) -> str:
+        return f"clip of {dtype_of(match.root)}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, dtype = match.root, dtype_of(match.root)
+        ends = (int(dtype.lowest), int(dtype.highest))
+        if root.op is CLIP:
+            a = root.attributes_as(ClipAttributes)
+            low, high = (end if bound is None else bound for bound, end in zip((a.min, a.max), ends, strict=True))
+            return [rewriter.add(CLIP, root.operands, replace(a, min=low, max=high))]
+        given = [*root.operands[1:], None, None][:2]
+        bounds = [
+            Maker(rewriter).constant(end, dtype) if bound is None else bound
+            for bound, end in zip(given, ends, strict=True)
+        ]
+        record = OpaqueAttributes(op_type="Clip", types=(root.result.type,))
+        return [rewriter.add(OPAQUE, [root.operand(0), *bounds], record)]

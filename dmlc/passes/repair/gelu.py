@@ -1,0 +1,235 @@
+"""GELU in every spelling: the erf form as ONNX Runtime's own Gelu, the tanh form in operations that stay apart.
+
+ONNX Runtime rewrites both before or after it places nodes: GeluFusion makes ai.onnx Gelu of the erf form from opset 20
+on, which DirectML has no kernel for; FastGeluFusion makes FastGelu of the tanh form, which DirectML computes as the erf
+form (onnxruntime, optimizer/gelu_fusion.cc, optimizer/fast_gelu_fusion.cc, DmlOperatorBiasGelu.cpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import pi, sqrt
+from typing import TypeAlias
+
+from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
+from dmlc.ir.dtype import f16
+from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
+from dmlc.ops.elementwise import ERF, NEG, SIGMOID, TANH
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.kernel_support import Maker
+from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.patterns import scalar_of
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter, used_elsewhere
+from dmlc.records import dataclass
+
+MICROSOFT = "com.microsoft"
+_ARITHMETIC = (ADD, SUB, MUL, DIV, NEG, POW)
+#: A polynomial of x and of the inner function's result: coefficients by the two exponents.
+_Polynomial: TypeAlias = "dict[tuple[int, int], float]"
+#: The cube's coefficient of the tanh form, and the factor of its argument (Hendrycks and Gimpel, arXiv 1606.08415).
+_CUBE, _FACTOR = 0.044715, sqrt(2 / pi)
+#: The argument of the inner function as a polynomial of x.
+_ARGUMENTS: Mapping[Operation, _Polynomial] = {
+    ERF: {(1, 0): sqrt(0.5)},
+    TANH: {(1, 0): _FACTOR, (3, 0): _FACTOR * _CUBE},
+}
+#: Nodes between the inner function and the last multiplication, and values that its argument is made of, at most.
+_MOST_STEPS, _MOST_VALUES, _MOST_POWER = 8, 24, 3
+#: ONNX Runtime compares constants to so many digits (optimizer/utils.cc); those of f16 have fewer.
+_TOLERANCE, _HALF_TOLERANCE = 1e-5, 2e-3
+
+
+@dataclass(slots=True, eq=False)
+class GeluMatch(Match):
+    """A product that is the GELU of ``x``, made with ``inner``: erf or tanh."""
+
+    x: Value | None = None
+    inner: Operation = ERF
+    shared: Miss | None = None
+
+
+def find_gelu(inner: Node) -> GeluMatch | None:
+    """The GELU around an erf or a tanh: the product that it is made for, in any order and grouping of its factors."""
+    result, tolerance = inner.result, _tolerance(inner.result)
+    wanted = [
+        (x, {(1, 0): 0.5, (1, 1): 0.5 * sign})
+        for x, sign in _arguments(inner.op, inner.operand(0), tolerance)
+        if x.type == result.type
+    ]
+    chain, shared, value = [inner], None, result
+    for _ in range(_MOST_STEPS if wanted else 0):
+        shared = shared or used_elsewhere(value)
+        root = next((node for node in value.users if node.op in _ARITHMETIC), None)
+        if root is None:
+            return None
+        value = root.result
+        for x, want in wanted:
+            if value.type == x.type and _equal(_polynomial(value, x, result), want, tolerance):
+                return GeluMatch(root, tuple(chain), x=x, inner=inner.op, shared=shared)
+        chain.append(root)
+    return None
+
+
+def _tolerance(value: Value) -> float:
+    return _HALF_TOLERANCE if value.type.dtype is f16 else _TOLERANCE
+
+
+def _arguments(op: Operation, argument: Value, tolerance: float) -> Iterator[tuple[Value, int]]:
+    """Each ``x`` of which the argument of the inner function is the right polynomial, or its negative: (x, sign)."""
+    want = _ARGUMENTS[op]
+    pending, seen = [argument], {argument}
+    while pending and len(seen) < _MOST_VALUES:
+        x = pending.pop(0)
+        found = _polynomial(argument, x, None)
+        for sign in (1, -1):
+            if _equal(found, {key: sign * number for key, number in want.items()}, tolerance):
+                yield x, sign
+        if x.producer is not None and x.producer.op in _ARITHMETIC:
+            for value in x.producer.operands:
+                if value is not None and value not in seen and scalar_of(value) is None:
+                    seen.add(value)
+                    pending.append(value)
+
+
+def _equal(found: _Polynomial | None, want: _Polynomial, tolerance: float) -> bool:
+    if found is None:
+        return False
+    found = {key: number for key, number in found.items() if number}
+    return found.keys() == want.keys() and all(
+        abs(found[key] - number) <= tolerance * abs(number) for key, number in want.items()
+    )
+
+
+def _polynomial(value: Value, x: Value, inner: Value | None, steps: int = _MOST_STEPS) -> _Polynomial | None:
+    """The value as a polynomial of ``x`` and ``inner``; None if it depends on anything else."""
+    if value is x:
+        return {(1, 0): 1.0}
+    if value is inner:
+        return {(0, 1): 1.0}
+    number = scalar_of(value)
+    if number is not None:
+        return {(0, 0): float(number)}
+    node = value.producer
+    if node is None or node.op not in _ARITHMETIC or not steps:
+        return None
+    a = _polynomial(node.operand(0), x, inner, steps - 1)
+    if a is None or node.op is NEG:
+        return None if a is None else {key: -number for key, number in a.items()}
+    b = _polynomial(node.operand(1), x, inner, steps - 1)
+    return None if b is None else _combined(node.op, a, b)
+
+
+def _combined(op: Operation, a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
+    if op in (ADD, SUB):
+        sign = 1 if op is ADD else -1
+        return {key: a.get(key, 0.0) + sign * b.get(key, 0.0) for key in a.keys() | b.keys()}
+    if op is MUL:
+        return _product(a, b)
+    constant = b.get((0, 0)) if b.keys() == {(0, 0)} else None
+    if not constant:
+        return None
+    if op is DIV:
+        return {key: number / constant for key, number in a.items()}
+    if constant not in range(1, _MOST_POWER + 1):
+        return None
+    out: _Polynomial | None = a
+    for _ in range(int(constant) - 1):
+        out = None if out is None else _product(out, a)
+    return out
+
+
+def _product(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
+    out: _Polynomial = {}
+    for (m, k), left in a.items():
+        for (n, h), right in b.items():
+            if m + n > _MOST_POWER or k + h > 1:
+                return None
+            out[m + n, k + h] = out.get((m + n, k + h), 0.0) + left * right
+    return out
+
+
+class GeluRule(RepairRule[GeluMatch]):
+    """Base of the rules that start from the inner function of a GELU."""
+
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> GeluMatch | None:
+        if self.support.leaves("Gelu", node.result.type.dtype, domain=MICROSOFT):
+            return None
+        return find_gelu(node)
+
+    def check(self, match: GeluMatch, graph: Graph) -> Miss | None:
+        return match.shared
+
+    def describe(self, match: GeluMatch) -> str:
+        return f"GELU by {match.inner.name}"
+
+
+class ErfGelu(GeluRule):
+    """x * (1 + erf(x / sqrt(2))) / 2, in any spelling, becomes com.microsoft.Gelu."""
+
+    name = "erf-gelu"
+    optional = True
+    roots = (ERF,)
+    repairs = ("gelu",)
+
+    def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
+        assert match.x is not None
+        return [own_gelu(rewriter, match.x)]
+
+
+class TanhGelu(GeluRule):
+    """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any spelling, becomes x * sigmoid(2 u)."""
+
+    name = "tanh-gelu"
+    optional = True
+    roots = (TANH,)
+    repairs = ("fast-gelu",)
+
+    def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
+        assert match.x is not None
+        return [tanh_gelu(Maker(rewriter), match.x)]
+
+
+class GeluOperator(RepairRule[Match]):
+    """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u)."""
+
+    name = "gelu-operator"
+    optional = True
+    roots = (OPAQUE,)
+    repairs = ("gelu", "fast-gelu")
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if not is_opaque(node, "Gelu") and not is_opaque(node, "FastGelu", MICROSOFT):
+            return None
+        x = node.operands[0]
+        if x is None or x.type.dtype is FOREIGN or self.support.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
+            return None
+        return Match(node)
+
+    def describe(self, match: Match) -> str:
+        return match.root.attributes_as(OpaqueAttributes).op_type
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, make = match.root, Maker(rewriter)
+        x = root.operand(0)
+        if is_opaque(root, "Gelu") and attribute_of(root, "approximate", "none") == "none":
+            return [own_gelu(rewriter, x)]
+        if len(root.operands) > 1 and root.operands[1] is not None:
+            x = make(ADD, x, root.operands[1])
+        return [tanh_gelu(make, x)]
+
+
+def own_gelu(rewriter: Rewriter, x: Value) -> Value:
+    """ONNX Runtime's own Gelu of a value."""
+    return rewriter.add(OPAQUE, [x], OpaqueAttributes(op_type="Gelu", domain=MICROSOFT, types=(x.type,)))
+
+
+def tanh_gelu(make: Maker, x: Value) -> Value:
+    """GELU's tanh form: (1 + tanh(u)) / 2 is sigmoid(2 u). No pass of ONNX Runtime takes this spelling."""
+    dtype = x.type.dtype
+    cube, linear = make.constant(2 * _FACTOR * _CUBE, dtype), make.constant(2 * _FACTOR, dtype)
+    factor = make(ADD, make(MUL, make(MUL, x, x), cube), linear)
+    return make(MUL, x, make(SIGMOID, make(MUL, factor, x)))

@@ -1,0 +1,144 @@
+"""Nodes over matrices whose DirectML operator takes up to 4 axes: the axes before the matrix become one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import EXPAND, ExpandAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
+from dmlc.passes.kernel_support import Maker
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.targets.directml import LARGEST_BATCH
+
+
+class MatMulOfMergedBatch(RepairRule[Match]):
+    """A matmul of more than 4 axes, or of too many matrices along an axis, becomes another between reshapes.
+
+    Rows that meet a single matrix become the rows of one product. Otherwise the axes before the matrices become one, or
+    two where one would be too large; a batch that broadcasts is expanded.
+    """
+
+    name = "merge-matmul-batch"
+    roots = (MATMUL,)
+    repairs = ("matmul-rank", "gemm-batch")
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        rank, batch = (self.support.of_kernel(failure, "MatMul") for failure in self.repairs)
+        if rank is None or rank.ranks_over is None or self.support.leaves("MatMul", node.result.type.dtype):
+            return None
+        shapes = [value.shape for value in (node.operand(0), node.operand(1))]
+        is_large = batch is not None and any(_is_large(size) for shape in shapes for size in shape[:-2])
+        return Match(node) if is_large or max(map(len, shapes)) > rank.ranks_over else None
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        batch = _batch(match.root)
+        fits = _is_single(match.root.operand(1)) or _divided(product(batch)) is not None
+        return (
+            None if fits else Miss("the number of matrices, {0}, has no two factors of up to 65535", (product(batch),))
+        )
+
+    def describe(self, match: Match) -> str:
+        return f"matmul of {match.root.result.type.rank} axes"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        a, b, result = root.operand(0), root.operand(1), root.result
+        left = make.reshape(a, (1, *a.shape)) if a.type.rank == 1 else a
+        right = make.reshape(b, (*b.shape, 1)) if b.type.rank == 1 else b
+        if _is_single(right):
+            rows = make.reshape(left, (product(left.shape[:-1]), left.shape[-1]))
+            return [make.reshape(make(MATMUL, rows, make.reshape(right, right.shape[-2:])), result.shape)]
+        batch = _batch(root)
+        axes = _divided(product(batch))
+        assert axes is not None
+        left, right = (_matrices(make, value, batch, axes) for value in (left, right))
+        return [make.reshape(make(MATMUL, left, right), result.shape)]
+
+
+def _is_large(size: Dim) -> bool:
+    return isinstance(size, int) and size > LARGEST_BATCH
+
+
+def _is_single(value: Value) -> bool:
+    """True for one matrix or vector, whatever the number of its axes."""
+    return all(size == 1 for size in value.shape[:-2])
+
+
+def _batch(node: Node) -> Sequence[Dim]:
+    """The sizes before the matrices of the result."""
+    vectors = sum(value.type.rank == 1 for value in (node.operand(0), node.operand(1)))
+    return node.result.shape[: node.result.type.rank - 2 + vectors]
+
+
+def _divided(count: Dim) -> tuple[Dim, ...] | None:
+    """The number of matrices as one axis, or as two that DirectML takes; None if there are no such two."""
+    if not isinstance(count, int) or count <= LARGEST_BATCH:
+        return (count,)
+    least = -(-count // LARGEST_BATCH)
+    first = next((n for n in range(least, min(math.isqrt(count), LARGEST_BATCH) + 1) if count % n == 0), None)
+    return None if first is None else (first, count // first)
+
+
+def _matrices(make: Maker, value: Value, batch: Sequence[Dim], axes: Sequence[Dim]) -> Value:
+    """The matrices along the axes; a single matrix as it is, for it broadcasts."""
+    own, matrix = value.shape[:-2], value.shape[-2:]
+    if all(size == 1 for size in own):
+        return make.reshape(value, matrix)
+    if own != tuple(batch):
+        value = make(EXPAND, value, attributes=ExpandAttributes(shape=(*batch, 1, 1)))
+    return make.reshape(value, (*axes, *matrix))
+
+
+class TriluOfMergedBatch(RepairRule[Match]):
+    """A Trilu of more than 4 axes becomes one of 3 axes between reshapes."""
+
+    name = "merge-trilu-batch"
+    roots = (OPAQUE,)
+    repairs = ("trilu-rank",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        (failure,) = self.repairs
+        found = self.support.of_kernel(failure, "Trilu") if is_opaque(node, "Trilu") else None
+        x = node.operands[0] if node.operands else None
+        if found is None or found.ranks_over is None or x is None or x.type.dtype is FOREIGN:
+            return None
+        return Match(node) if x.type.rank > found.ranks_over else None
+
+    def describe(self, match: Match) -> str:
+        return f"Trilu of {match.root.result.type.rank} axes"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        x = root.operand(0)
+        merged = make.reshape(x, (product(x.shape[:-2]), *x.shape[-2:]))
+        record = replace(root.attributes_as(OpaqueAttributes), types=(merged.type,))
+        return [make.reshape(rewriter.add(OPAQUE, [merged, *root.operands[1:]], record), root.result.shape)]
+
+
+class LrnOfFourAxes(RepairRule[Match]):
+    """An LRN of other than 4 axes becomes one of 4, its spatial axes merged, between reshapes."""
+
+    name = "merge-lrn-axes"
+    roots = (OPAQUE,)
+    repairs = ("lrn-rank", "lrn-rank-low")
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if not is_opaque(node, "LRN") or self.support.of_kernel(self.repairs[0], "LRN") is None:
+            return None
+        x = node.operands[0]
+        return Match(node) if x is not None and x.type.dtype is not FOREIGN and x.type.rank not in (0, 1, 4) else None
+
+    def describe(self, match: Match) -> str:
+        return f"LRN of {match.root.result.type.rank} axes"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        x = root.operand(0)
+        merged = make.reshape(x, (*x.shape[:2], product(x.shape[2:]), 1))
+        record = replace(root.attributes_as(OpaqueAttributes), types=(merged.type,))
+        return [make.reshape(rewriter.add(OPAQUE, [merged], record), root.result.shape)]

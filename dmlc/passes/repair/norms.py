@@ -1,0 +1,164 @@
+"""Repairs of normalizations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.ir import FOREIGN, Graph, Node, OpError, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.binary import ADD, DIV, EQUAL, MUL, SUB
+from dmlc.ops.choose import WHERE
+from dmlc.ops.elementwise import RECIPROCAL, SQRT
+from dmlc.ops.move import EXPAND, ExpandAttributes
+from dmlc.ops.normalize import LAYER_NORM, LP_NORM, LpNormAttributes, NormAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_MEAN, ReduceAttributes
+from dmlc.passes.kernel_support import Maker
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+
+#: The type of Mean and InvStdDev, f32, as LayerNormalization's attribute says it.
+_F32 = 1
+
+
+class OneLayerNormResult(RepairRule[Match]):
+    """A LayerNormalization loses Mean and InvStdDev; where one is used, it is computed beside it.
+
+    ``exact`` where none is used, else ``reassociates``.
+    """
+
+    name = "one-layer-norm-result"
+    optional = True
+    roots = (OPAQUE,)
+    repairs = ("layer-norm-results",)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        (failure,) = self.repairs
+        if not is_opaque(node, "LayerNormalization") or self.support.of_kernel(failure, "LayerNormalization") is None:
+            return None
+        kernel, x = self.support.kernel("LayerNormalization"), node.operands[0]
+        if kernel is None or x is None or x.type.dtype.name not in kernel.types["T"]:
+            return None
+        return Match(node) if len(node.results) > 1 else None
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        root = match.root
+        if attribute_of(root, "stash_type", _F32) != _F32:
+            return Miss("its statistics are not f32")
+        try:
+            graph.infer(LAYER_NORM, _operands(root), _record(root))
+        except OpError as error:
+            return Miss("{0}", (str(error),))
+        return None
+
+    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+        return REASSOCIATES if any(v.uses for v in match.root.results[1:]) else EXACT
+
+    def describe(self, match: Match) -> str:
+        return f"LayerNormalization with {len(match.root.results)} results"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        record, x = _record(root), root.operand(0)
+        out = [rewriter.add(LAYER_NORM, _operands(root), record)]
+        if not any(v.uses for v in root.results[1:]):
+            return [*out, *root.results[1:]]
+        over = ReduceAttributes(axes=tuple(range(record.axis, x.type.rank)), keepdims=True)
+        wide = make.cast(x, f32)
+        mean = make(REDUCE_MEAN, wide, attributes=over)
+        centred = make(SUB, wide, mean)
+        variance = make(REDUCE_MEAN, make(MUL, centred, centred), attributes=over)
+        deviation = make(SQRT, make(ADD, variance, make.constant(record.epsilon, f32)))
+        return [*out, mean, make(RECIPROCAL, deviation)][: len(root.results)]
+
+
+def _record(node: Node) -> NormAttributes:
+    axis = int(attribute_of(node, "axis", -1))
+    rank = node.operand(0).type.rank
+    return NormAttributes(axis=axis + rank if axis < 0 else axis, epsilon=attribute_of(node, "epsilon", 1e-5))
+
+
+def _operands(node: Node) -> list[Value]:
+    return [v for v in node.operands if v is not None]
+
+
+_MICROSOFT = "com.microsoft"
+_FULL, _SIMPLIFIED = "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"
+#: The operand of the simplified form that is a bias, and that the provider reads as another.
+_BIAS = 3
+
+
+class PlainSkipNorm(RepairRule[Match]):
+    """A skip that broadcasts is expanded, and the bias of the simplified form is added before the node."""
+
+    name = "plain-skip-norm"
+    optional = True
+    roots = (OPAQUE,)
+    repairs = ("skip-norm-bias", "skip-norm-broadcast")
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if not self.support.exists or not any(is_opaque(node, op, _MICROSOFT) for op in (_FULL, _SIMPLIFIED)):
+            return None
+        x, skip = node.operands[:2]
+        if x is None or skip is None or FOREIGN in (x.type.dtype, skip.type.dtype):
+            return None
+        return Match(node) if _broadcasts(skip, x) or _bias_of(node) is not None else None
+
+    def describe(self, match: Match) -> str:
+        return match.root.attributes_as(OpaqueAttributes).op_type
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        x, skip, *rest = root.operands
+        assert x is not None and skip is not None
+        bias = _bias_of(root)
+        if bias is not None:
+            skip, rest = make(ADD, skip, bias), rest[:1]
+        if _broadcasts(skip, x):
+            skip = make(EXPAND, skip, attributes=ExpandAttributes(shape=x.shape))
+        return rewriter.add_node(OPAQUE, [x, skip, *rest], root.attributes_as(OpaqueAttributes)).results
+
+
+def _broadcasts(skip: Value, x: Value) -> bool:
+    """Return whether the skip broadcasts. Open sizes of which neither is 1 are equal in every model that runs."""
+    if skip.type.rank != x.type.rank:
+        return True
+    return any(m != n and m == 1 for m, n in zip(skip.shape, x.shape, strict=True))
+
+
+def _bias_of(node: Node) -> Value | None:
+    simplified = is_opaque(node, _SIMPLIFIED, _MICROSOFT)
+    return node.operands[_BIAS] if simplified and len(node.operands) > _BIAS else None
+
+
+class LpNormInParts(RepairRule[Match]):
+    """lp_norm becomes a division by its norm; a row of zeros is divided by 1."""
+
+    name = "lp-norm-in-parts"
+    optional = True
+    roots = (LP_NORM,)
+    repairs = ("lp-epsilon",)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        (failure,) = self.repairs
+        dtype = node.result.type.dtype
+        if self.support.of_kernel(failure, "LpNormalization") is None or self.support.leaves("LpNormalization", dtype):
+            return None
+        return Match(node)
+
+    def describe(self, match: Match) -> str:
+        return f"lp_norm of {match.root.result.type.dtype}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        a, dtype = root.attributes_as(LpNormAttributes), root.result.type.dtype
+        x = make.cast(root.operand(0), f32 if dtype is f16 else dtype)
+        over = ReduceAttributes(axes=(a.axis,), keepdims=True)
+        norm = make(REDUCE_L1 if a.p == 1 else REDUCE_L2, x, attributes=over)
+        is_zero = make(EQUAL, norm, make.constant(0, x.type.dtype))
+        divisor = make(WHERE, is_zero, make.constant(1, x.type.dtype), norm)
+        return [make.cast(make(DIV, x, divisor), dtype)]

@@ -1,0 +1,179 @@
+"""Repairs of single ONNX operators: attributes that do nothing, Split and Tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.ops.binary import MUL
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import SIGMOID
+from dmlc.ops.move import EXPAND, SLICE, SPLIT, ExpandAttributes, SliceAttributes, SplitAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.kernel_support import Maker, dtype_of
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.records import dataclass
+from dmlc.targets.directml import operator_rows, refusal
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """An attribute of an operator, and whether it says nothing at a node; ``else_`` is what it says there."""
+
+    failure: str
+    op_type: str
+    attribute: str
+    holds: Callable[[Node], bool]
+    else_: str
+
+
+def _gives_no_indices(node: Node) -> bool:
+    return not any(v.uses for v in node.results[1:])
+
+
+def _crops_nothing(node: Node) -> bool:
+    return bool(attribute_of(node, "coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize")
+
+
+_ROWS = (
+    _Idle("max-pool-order", "MaxPool", "storage_order", _gives_no_indices, "its indices are used"),
+    _Idle("resize-extrapolation", "Resize", "extrapolation_value", _crops_nothing, "it crops, and the value is used"),
+)
+
+
+@dataclass(slots=True, eq=False)
+class _IdleAttributeMatch(Match):
+    row: _Idle = _ROWS[0]
+
+
+class DropIdleAttribute(RepairRule[_IdleAttributeMatch]):
+    """A MaxPool's storage order where no indices are used, and a Resize's value for what is not cropped, are left out.
+
+    They say nothing there. The node stays in its model's form otherwise.
+    """
+
+    name = "drop-idle-attribute"
+    optional = True
+    roots = (OPAQUE,)
+    repairs = tuple(row.failure for row in _ROWS)
+
+    def match(self, node: Node, graph: Graph) -> _IdleAttributeMatch | None:
+        a = node.attributes_as(OpaqueAttributes)
+        row = next((row for row in _ROWS if row.op_type == a.op_type and not a.domain), None)
+        if row is None or node.origin is None or attribute_of(node, row.attribute) is None:
+            return None
+        failure = self.support.of_kernel(row.failure, row.op_type)
+        usual = None if failure is None else (failure.attributes_not or {}).get(row.attribute)
+        if usual is None or attribute_of(node, row.attribute) == usual:
+            return None
+        return _IdleAttributeMatch(node, row=row)
+
+    def check(self, match: _IdleAttributeMatch, graph: Graph) -> Miss | None:
+        return None if match.row.holds(match.root) else Miss("{0}", (match.row.else_,))
+
+    def describe(self, match: _IdleAttributeMatch) -> str:
+        return f"{match.row.attribute} of {match.row.op_type}"
+
+    def build(self, match: _IdleAttributeMatch, rewriter: Rewriter) -> Sequence[Value]:
+        root, name = match.root, match.row.attribute
+        a, old = root.attributes_as(OpaqueAttributes), root.origin.proto
+        kept = max([1, *(v.index + 1 for v in root.results if v.uses)])
+        record = replace(a, types=a.types[:kept], attributes=tuple([pair for pair in a.attributes if pair[0] != name]))
+        made = rewriter.add_node(OPAQUE, root.operands, record)
+        proto = type(old)()
+        proto.CopyFrom(old)
+        del proto.attribute[:], proto.output[kept:]
+        proto.attribute.extend([attribute for attribute in old.attribute if attribute.name != name])
+        made.name, made.origin = root.name, replace(root.origin, proto=proto)
+        return [*made.results, *root.results[kept:]]
+
+
+class SlicesOfGate(RepairRule[Match]):
+    """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node."""
+
+    name = "slices-of-gate"
+    roots = (SPLIT,)
+    repairs = ("split-gate",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        (failure,) = self.repairs
+        if self.support.of_kernel(failure, "Mul") is None or len(node.results) < 2:
+            return None
+        return Match(node) if any(_is_gated(part, node) for part in node.results) else None
+
+    def describe(self, match: Match) -> str:
+        return f"split into {len(match.root.results)} parts with a gate"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        a = root.attributes_as(SplitAttributes)
+        out: list[Value] = []
+        start: Dim = 0
+        for size in a.sizes:
+            record = SliceAttributes(starts=(start,), ends=(start + size,), axes=(a.axis,), steps=(1,))
+            out.append(make(SLICE, root.operand(0), attributes=record))
+            start = start + size
+        return out
+
+
+def _is_gated(part: Value, split: Node) -> bool:
+    """True if the sigmoid of a part is multiplied by a part."""
+    for sigmoid in part.users:
+        if sigmoid.op is SIGMOID:
+            for user in sigmoid.result.users:
+                if user.op is MUL and any(v is not None and v.producer is split for v in user.operands):
+                    return True
+    return False
+
+
+class TileByExpand(RepairRule[Match]):
+    """A Tile becomes, for each axis that is repeated, an Expand between two reshapes.
+
+    DirectML's TILE has fewer types than the provider's kernel: f64 is registered, and the session fails. Expand takes
+    all types. The tensors in between have three axes.
+    """
+
+    name = "tile-by-expand"
+    roots = (OPAQUE,)
+    repairs = ()
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if not is_opaque(node, "Tile") or len(node.operands) != 2 or self.support.kernel("Tile") is None:
+            return None
+        x, repeats = node.operands
+        if x is None or repeats is None or x.type.dtype is FOREIGN or constant_of(repeats) is None:
+            return None
+        level = self.support.target.feature_level
+        row = operator_rows().get("TILE")
+        tensors = {"InputTensor": (dtype_of(node).name, None)}
+        is_refused = row is not None and level is not None and refusal(row, tensors, level) is not None
+        return Match(node) if is_refused and _counts(node) is not None else None
+
+    def describe(self, match: Match) -> str:
+        return f"Tile of {dtype_of(match.root)}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, x = Maker(rewriter), match.root.operand(0)
+        for axis, count in enumerate(_counts(match.root) or ()):
+            if count == 1:
+                continue
+            shape = x.shape
+            before, after = product(shape[:axis]), product(shape[axis:])
+            copies = make(
+                EXPAND,
+                make.reshape(x, (before, 1, after)),
+                attributes=ExpandAttributes(shape=(before, count, after)),
+            )
+            x = make.reshape(copies, (*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
+        return [x]
+
+
+def _counts(node: Node) -> list[int] | None:
+    """Return the repetitions of each axis, each at least one; None if they are unknown or zero."""
+    data = constant_of(node.operand(1))
+    if data is None or data.array.shape != (node.operand(0).type.rank,):
+        return None
+    counts = [int(count) for count in data.array]
+    return counts if all(count > 0 for count in counts) else None

@@ -1,0 +1,235 @@
+"""Nodes between reshapes that have more axes than DirectML takes: neighbouring axes become one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from dmlc.ir import FOREIGN, Attributes, Dim, Graph, Node, Value, product
+from dmlc.ops.binary import BINARY
+from dmlc.ops.choose import CAST, CLIP, WHERE
+from dmlc.ops.constant import constant_of
+from dmlc.ops.elementwise import UNARY
+from dmlc.ops.move import (
+    CONCAT,
+    RESHAPE,
+    SLICE,
+    SPLIT,
+    SQUEEZE,
+    TRANSPOSE,
+    UNSQUEEZE,
+    SliceAttributes,
+    TransposeAttributes,
+)
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.scan import CUMSUM
+from dmlc.passes.kernel_support import Maker
+from dmlc.passes.layouts import is_unit
+from dmlc.passes.patterns import made_by
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.records import dataclass
+
+_RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
+
+
+@dataclass(slots=True, eq=False)
+class _MergedResultMatch(Match):
+    """``runs`` are the neighbouring axes of the result that become one axis each."""
+
+    runs: tuple[tuple[int, ...], ...] = ()
+
+
+class MergeAxes(RepairRule[_MergedResultMatch]):
+    """Base of these rules: their operands come from reshapes, which then make the merged axes themselves."""
+
+    repairs = ("rank",)
+
+    def match(self, node: Node, graph: Graph) -> _MergedResultMatch | None:
+        limit = self._limit()
+        if limit is None or max([v.type.rank for v in node.results], default=0) <= limit or not self.takes(node):
+            return None
+        return _MergedResultMatch(node, runs=self.runs(node, graph))
+
+    def takes(self, node: Node) -> bool:
+        """True if the rule is about the node."""
+        return True
+
+    def _limit(self) -> int | None:
+        (failure,) = self.repairs
+        found = self.support.of_kernel(failure, "Reshape")
+        return None if found is None else found.ranks_over
+
+    @abstractmethod
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """The axes of the result that may become one, as few runs as there can be."""
+
+    def check(self, match: _MergedResultMatch, graph: Graph) -> Miss | None:
+        limit = self._limit()
+        assert limit is not None
+        if len(match.runs) > limit:
+            return Miss("merging neighbouring axes leaves {0} axes, the limit is {1}", (len(match.runs), limit))
+        for value in match.root.operands:
+            if value is None or value.type.rank <= limit or constant_of(value) is not None:
+                continue
+            reshaped = made_by(value, *_RESHAPES)
+            if reshaped is None or reshaped.operand(0).type.rank > limit:
+                rank = value.type.rank if reshaped is None else reshaped.operand(0).type.rank
+                return Miss("{0} has {1} axes where it comes from", (value.type, rank), value)
+        return None
+
+    def describe(self, match: _MergedResultMatch) -> str:
+        name = getattr(match.root.attributes, "op_type", match.root.op.name)
+        return f"{name} of {match.root.results[0].type.rank} axes over {len(match.runs)}"
+
+
+#: ONNX operators that the language does not have, whose operands broadcast and whose result has their shape.
+_ELEMENTWISE = frozenset(
+    (
+        *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Elu", "Gelu", "HardSigmoid", "HardSwish"),
+        *("LeakyRelu", "Max", "Mean", "Min", "Mish", "PRelu", "Selu", "Shrink", "Sinh", "Softplus", "Softsign", "Sum"),
+        *("Tan", "ThresholdedRelu", "BitShift"),
+    )
+)
+
+
+class MergeElementwise(MergeAxes):
+    """An elementwise node of more than 8 axes, between reshapes, is computed over merged neighbours."""
+
+    name = "merge-elementwise-axes"
+    roots = (*BINARY, *UNARY, CAST, CLIP, WHERE, OPAQUE)
+
+    def takes(self, node: Node) -> bool:
+        if node.op is not OPAQUE:
+            return True
+        a = node.attributes_as(OpaqueAttributes)
+        typed = all(v is not None and v.type.dtype is not FOREIGN for v in (*node.operands, *node.results))
+        return a.op_type in _ELEMENTWISE and not a.domain and not a.unplain and len(node.results) == 1 and typed
+
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Neighbours along which each operand has all elements, or broadcasts over both."""
+        shape = node.result.shape
+        operands = [_aligned(v.shape, len(shape)) for v in node.operands if v is not None]
+        runs: list[list[int]] = []
+        fates: list[tuple[int, ...] | None] = []
+        for axis, size in enumerate(shape):
+            fate = None if is_unit(graph, size) else tuple([_fate(own[axis], size, axis) for own in operands])
+            if runs and (fate is None or fates[-1] is None or fates[-1] == fate):
+                runs[-1].append(axis)
+                fates[-1] = fate if fates[-1] is None else fates[-1]
+            else:
+                runs.append([axis])
+                fates.append(fate)
+        return tuple([tuple(run) for run in runs])
+
+    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        rank = root.result.type.rank
+        operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
+        attributes = root.attributes
+        if root.op is OPAQUE:
+            merged = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
+            attributes = replace(
+                root.attributes_as(OpaqueAttributes), types=(root.result.type.with_shape(tuple(merged)),)
+            )
+        return [make.reshape(rewriter.add(root.op, operands, attributes), root.result.shape)]
+
+
+class MergeBeside(MergeAxes):
+    """A concat, split, slice or cumulative sum of more than 8 axes, between reshapes: the axes beside its own merge."""
+
+    name = "merge-axes-beside"
+    roots = (CONCAT, SPLIT, SLICE, CUMSUM)
+
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Its own axes stand alone; all others merge with their neighbours, those of size 1 with any."""
+        shape, own = node.operand(0).shape, _own_axes(node)
+        runs: list[list[int]] = []
+        marked: list[bool] = []
+        for axis, size in enumerate(shape):
+            is_own, is_one = axis in own, axis not in own and is_unit(graph, size)
+            if runs and (is_one or not (is_own or marked[-1])):
+                runs[-1].append(axis)
+            elif runs and all(a not in own and is_unit(graph, shape[a]) for a in runs[-1]):
+                runs[-1].append(axis)
+                marked[-1] = is_own
+            else:
+                runs.append([axis])
+                marked.append(is_own)
+        return tuple([tuple(run) for run in runs])
+
+    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        rank = root.operand(0).type.rank
+        place = {axis: index for index, run in enumerate(match.runs) for axis in run}
+        operands = [None if v is None else _merged(make, v, rank, match.runs) for v in root.operands]
+        a: Any = root.attributes
+        if isinstance(a, SliceAttributes):
+            record: Attributes = replace(a, axes=tuple([place[axis] for axis in a.axes or ()]))
+        else:
+            record = replace(a, axis=place[a.axis])
+        made = rewriter.add_node(root.op, operands, record)
+        return [make.reshape(new, old.shape) for new, old in zip(made.results, root.results, strict=True)]
+
+
+def _own_axes(node: Node) -> frozenset[int]:
+    a: Any = node.attributes
+    return frozenset(a.axes or ()) if isinstance(a, SliceAttributes) else frozenset((a.axis,))
+
+
+def _fate(own: Dim, size: Dim, axis: int) -> int:
+    """0 where an operand broadcasts, -1 where it has all elements; a size that is only proved equal stands alone."""
+    return -1 if own == size else 0 if own == 1 else axis + 1
+
+
+def _aligned(shape: Sequence[Dim], rank: int) -> tuple[Dim, ...]:
+    return (*[1] * (rank - len(shape)), *shape)
+
+
+def _merged(make: Maker, value: Value, rank: int, runs: Sequence[Sequence[int]]) -> Value:
+    shape = _aligned(value.shape, rank)
+    sizes = [product([shape[axis] for axis in run]) for run in runs]
+    data = constant_of(value)
+    if data is not None:
+        return make.constant(data.array.reshape([int(str(size)) for size in sizes]), value.type.dtype)
+    return make.reshape(value, sizes)
+
+
+class MergeTransposed(MergeAxes):
+    """A transpose of more than 8 axes, between reshapes, moves neighbours that stay together as one."""
+
+    name = "merge-transposed-axes"
+    roots = (TRANSPOSE,)
+
+    def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
+        """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""
+        perm, shape = node.attributes_as(TransposeAttributes).perm, node.result.shape
+        large = [a for a in sorted(perm) if not is_unit(graph, node.operand(0).shape[a])]
+        follows = dict(pairwise(large))
+        runs: list[list[int]] = []
+        last: int | None = None
+        for axis, source in enumerate(perm):
+            if runs and (is_unit(graph, shape[axis]) or last is None or follows.get(last) == source):
+                runs[-1].append(axis)
+            else:
+                runs.append([axis])
+            last = last if is_unit(graph, shape[axis]) else source
+        return tuple([tuple(run) for run in runs])
+
+    def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        x, perm = root.operand(0), root.attributes_as(TransposeAttributes).perm
+        heads = [_head(rewriter.graph, root, run) for run in match.runs]
+        sizes = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
+        order = sorted(range(len(heads)), key=lambda i: perm[heads[i]])
+        merged = make.reshape(x, [sizes[i] for i in order])
+        record = TransposeAttributes(perm=tuple([order.index(i) for i in range(len(heads))]))
+        return [make.reshape(make(TRANSPOSE, merged, attributes=record), root.result.shape)]
+
+
+def _head(graph: Graph, node: Node, run: Sequence[int]) -> int:
+    """The axis that says where a run stands in the operand: the first one that moves anything."""
+    return next((axis for axis in run if not is_unit(graph, node.result.shape[axis])), run[0])

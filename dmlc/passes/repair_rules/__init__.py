@@ -1,1 +1,0 @@
-"""The rules of ``repair``, a family of known failures a file."""

@@ -1,1 +1,0 @@
-"""The rules of ``fuse-softmax``, one idea a file."""

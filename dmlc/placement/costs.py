@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from onnx import NodeProto
 
-from dmlc.ir import Dim
-from dmlc.placement.values import ValueScope
-from dmlc.targets import dispatches
+from dmlc.ir import Dim, product
+from dmlc.onnx_schema.einsum import Equation
+from dmlc.placement.activations import host_of
+from dmlc.placement.values import ValueScope, attribute
+from dmlc.targets import dispatch_row, dispatches
 
 #: Operators that read no more of their first operand than they write.
 _READ_IN_PART = frozenset(("Gather", "GatherElements", "GatherND", "Slice"))
@@ -26,9 +28,60 @@ def total(values: Iterable[Dim | None]) -> Dim | None:
 
 
 def node_dispatches(node: NodeProto, scope: ValueScope) -> Dim | None:
-    """The dispatches of a node; None where they depend on sizes that are not known."""
+    """The dispatches of a node; None where they depend on sizes that are not known.
+
+    An activation that the provider computes within the node before it has none.
+    """
+    if host_of(node, scope) is not None:
+        return 0
+    special = _SPECIAL.get(node.op_type)
+    known = None if special is None else special(node, scope)
+    if known is not None:
+        return known
     shape = scope.of(node.input[0]).shape if node.input else None
-    return dispatches(node.op_type, shape, _axes(node, shape is None or len(shape), scope))
+    count = dispatches(node.op_type, shape, _axes(node, shape is None or len(shape), scope))
+    more = dispatch_row(node.op_type).operands
+    if count is None or not more:
+        return count
+    return count + sum(more.get(str(index), 0) for index, name in enumerate(node.input) if name)
+
+
+def _of_einsum(node: NodeProto, scope: ValueScope) -> int | None:
+    equation = Equation.parse(str(attribute(node, "equation")))
+    return 1 if equation is not None and equation.is_one_operator else None
+
+
+def _of_cast(node: NodeProto, scope: ValueScope) -> int | None:
+    """A cast to bool is a cast to bytes and a clip (onnxruntime, DmlOperatorCast.cpp)."""
+    is_truth = scope.of(node.output[0]).dtype == "bool" and scope.of(node.input[0]).dtype != "bool"
+    return 2 if is_truth else None
+
+
+def _of_many(node: NodeProto, scope: ValueScope) -> int | None:
+    """Operators of two operands, one after another (onnxruntime, DmlOperatorElementWise.cpp)."""
+    return max(len(node.input) - 1, 1)
+
+
+def _of_mean(node: NodeProto, scope: ValueScope) -> int | None:
+    """A mean of two is one operator; of more, their sum and a scale."""
+    return len(node.input) if len(node.input) > 2 else 1
+
+
+def _of_quick_gelu(node: NodeProto, scope: ValueScope) -> int | None:
+    return 2 if attribute(node, "alpha") == 1 else None
+
+
+#: Operators whose count depends on more than the axes; a result of None leaves it to the table.
+_SPECIAL: Mapping[str, Callable[[NodeProto, ValueScope], int | None]] = {
+    "Cast": _of_cast,
+    "CastLike": _of_cast,
+    "Einsum": _of_einsum,
+    "Max": _of_many,
+    "Mean": _of_mean,
+    "Min": _of_many,
+    "QuickGelu": _of_quick_gelu,
+    "Sum": _of_many,
+}
 
 
 def _axes(node: NodeProto, rank: int | bool, scope: ValueScope) -> list[int] | None:
@@ -46,9 +99,38 @@ def _axes(node: NodeProto, rank: int | bool, scope: ValueScope) -> list[int] | N
 
 def node_bytes(node: NodeProto, scope: ValueScope) -> Dim | None:
     """The bytes that a node reads and writes; None where a size is not known. An operand that it takes twice is read
-    once."""
+    once. What passes between the dispatches of a node counts too."""
+    if host_of(node, scope) is not None:
+        return 0
     operands, results = [[name for name in names if name] for names in (node.input, node.output)]
     if node.op_type in _READ_IN_PART:
         operands = [*results[:1], *operands[1:]]
         return total([scope.of(name).bytes for name in (*operands, *results)])
-    return total([scope.of(name).bytes for name in dict.fromkeys((*operands, *results))])
+    moved = [scope.of(name).bytes for name in dict.fromkeys((*operands, *results))]
+    return total([*moved, *_between(node, scope)])
+
+
+def _between(node: NodeProto, scope: ValueScope) -> list[Dim | None]:
+    """The bytes that one dispatch of a node writes and another reads, each twice."""
+    if node.op_type == "Einsum":
+        return [_product_bytes(node, scope)] * 2
+    if _SPECIAL.get(node.op_type) in (_of_many, _of_mean):
+        return [scope.of(node.output[0]).bytes] * (2 * max(len(node.input) - 2, 0))
+    if node.op_type in ("Cast", "CastLike") and _of_cast(node, scope):
+        return [scope.of(node.output[0]).bytes] * 2
+    return []
+
+
+def _product_bytes(node: NodeProto, scope: ValueScope) -> Dim | None:
+    """The bytes of the product of all letters of an Einsum that is not one operator."""
+    equation = Equation.parse(str(attribute(node, "equation")))
+    if equation is None or equation.is_one_operator:
+        return 0
+    sizes: dict[str, Dim] = {}
+    for term, name in zip(equation.terms, node.input, strict=False):
+        shape = scope.of(name).shape
+        if shape is None or len(shape) != len(term):
+            return None
+        sizes.update(zip(term, shape, strict=True))
+    bits = scope.of(node.output[0]).bits
+    return None if bits is None else product(list(sizes.values())) * (bits // 8)

@@ -8,7 +8,7 @@ from onnx import NodeProto, TensorProto
 
 from dmlc.ir import Shape, product
 from dmlc.onnx_schema.einsum import Equation
-from dmlc.placement.activations import fused_activation
+from dmlc.placement.activations import fused_activation, host_of
 from dmlc.placement.typed_node import TypedNode
 from dmlc.placement.values import KnownType, ValueScope, attribute
 from dmlc.targets.activations import HOSTS
@@ -139,11 +139,12 @@ def _is_cast_of_bytes(node: NodeProto, scope: ValueScope) -> bool:
     return scope.of(node.input[0]).dtype in ("bool", "i8", "u8")
 
 
-#: What the nodes around one decide: two nodes with the same operands may differ in it.
+#: What the nodes around one decide of it and its costs: two nodes with the same operands may differ in it.
 AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
     "split-gate": is_split_gate,
     "loses-its-result": _loses_its_result,
     "unbounded": _is_unbounded,
+    "within-another": lambda node, scope: host_of(node, scope) is not None,
 }
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization", "InstanceNormalization", "MeanVarianceNormalization")
 _SKIP_NORMS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "EmbedLayerNormalization", "GroupNorm")
@@ -151,6 +152,7 @@ _OPERATORS = {
     "split-gate": frozenset(("Mul",)),
     "loses-its-result": frozenset(HOSTS),
     "unbounded": frozenset((*_NORMS, *_SKIP_NORMS)),
+    "within-another": HOSTS["MatMul"],
 }
 _ASKED = {
     op: tuple([AROUND[name] for name, operators in _OPERATORS.items() if op in operators])
@@ -159,7 +161,7 @@ _ASKED = {
 
 
 def surroundings(node: NodeProto, scope: ValueScope) -> tuple[bool, ...]:
-    """Return what the nodes around a node decide of its faults."""
+    """Return what the nodes around a node decide of its faults and its costs."""
     return tuple([holds(node, scope) for holds in _ASKED.get(node.op_type, ())])
 
 

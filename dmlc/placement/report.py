@@ -211,6 +211,8 @@ class _PlacementRun:
             row.partition, alone = fused.add(node, row.where == PROVIDER and not row.alone)
             if row.where == PROVIDER:
                 row.alone = row.alone or alone
+                if row.alone and node.op_type == "TopK" and row.dispatches is not None:
+                    row.dispatches = row.dispatches + 1  # it zeroes a buffer first (onnxruntime, DmlOperatorTopk.cpp)
             self.nodes.append(row)
             if index in facts.inner:
                 for inner, inner_facts in zip(graphs_of(node), facts.inner[index], strict=True):

@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.ir import Dim, TensorType, dim_names
 from dmlc.onnx_schema.functions import graphs_of
+from dmlc.placement.activations import host_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.node_counts import is_constant, node_counts
 from dmlc.placement.values import ValueScope, element_bits, told_names
@@ -91,6 +92,7 @@ class _Count:
         scope = ValueScope.of_graph(facts, outer)
         scope.on_cpu -= facts.inputs
         scope.on_cpu |= facts.weights
+        scope.connect(graph, outermost=outer is None)
         for number, node in enumerate(graph.node):
             inner = facts.inner.get(number, ())
             for body, body_facts in zip(graphs_of(node) if inner else (), inner, strict=True):
@@ -105,7 +107,7 @@ class _Count:
             return
         scope.on_cpu.difference_update(node.output)  # a graph inside a node may use a name again
         row = dispatch_row(node.op_type)
-        if row.count or row.per_row:
+        if (row.count or row.per_row) and host_of(node, scope) is None:
             self.dispatches.append(self._meaningful(node_dispatches(node, scope)))
             self.bytes_moved.append(self._meaningful(node_bytes(node, scope)))
 

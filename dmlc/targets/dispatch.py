@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 from dmlc.ir import Dim, product
 from dmlc.records import dataclass
-from dmlc.targets.schema import is_count, is_name, is_number, list_of, need, need_fields
+from dmlc.targets.schema import is_count, is_name, is_number, list_of, map_of, need, need_fields
 from dmlc.targets.target import load_data
 
 
@@ -17,12 +18,14 @@ class DispatchRow:
     """Dispatch count of an operator, with its source.
 
     ``per_row`` more are issued for each row along the operator's axis, ``apart`` more if its axes are not adjacent.
+    ``operands`` are the numbers of optional operands, each with how many more it takes.
     """
 
     count: int
     source: str
     per_row: int = 0
     apart: int = 0
+    operands: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class DispatchCost:
 
 
 _COST = {"dispatch_us": is_number, "bytes_per_us": is_number, "source": is_name}
-_ROW = {**dict.fromkeys(("count", "per_row", "apart"), is_count), "source": is_name}
+_ROW = {**dict.fromkeys(("count", "per_row", "apart"), is_count), "source": is_name, "operands": map_of(is_count)}
 
 
 def parse_cost(document: dict[str, Any], file: str = "dispatch.json") -> DispatchCost:

@@ -189,6 +189,7 @@ def _dispatches() -> list[Sequence[str]]:
         count = str(row["count"])
         count += f", {row['per_row']} more for each row" if "per_row" in row else ""
         count += f", {row['apart']} more for axes apart" if "apart" in row else ""
+        count += "".join(f", {more} more with operand {index}" for index, more in row.get("operands", {}).items())
         out.append((", ".join(f"`{op}`" for op in row["operators"]), count, row["source"]))
     return out
 

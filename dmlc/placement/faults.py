@@ -129,7 +129,8 @@ def _is_clipped(node: NodeProto, scope: ValueScope) -> bool:
         return False
     bounds = [attribute(node, name) for name in ("min", "max")]
     for index, name in enumerate(node.input[1:3]):
-        bounds[index] = scope.numbers_of.get(name)
+        found = scope.floats.get(name)
+        bounds[index] = None if found is None else found.number
     return all(isinstance(bound, (int, float)) and abs(bound) <= _LARGEST_SMALL for bound in bounds)
 
 

@@ -198,7 +198,7 @@ class _PlacementRun:
             if node.op_type == "Constant" and node.domain in _DOMAINS:
                 scope.constant.update(node.output)
         self.scalars.update(float_scalars(graph))
-        scope.numbers_of = {name: found.number for name, found in self.scalars.items()}
+        scope.floats = self.scalars
         sites = rewrite_sites(graph, scope.constant, self.scalars, self.table, self.opsets.get("", 0))
         first = len(self.nodes)
         for index, node in enumerate(graph.node):

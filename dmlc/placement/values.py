@@ -14,6 +14,7 @@ from dmlc.inference.model_facts import GraphFacts
 from dmlc.inference.protos import is_made_up
 from dmlc.ir import Dim, Shape, dim_names, product
 from dmlc.onnx_schema.functions import values_read_by
+from dmlc.placement.loading_rewrites import FloatScalar
 from dmlc.records import dataclass
 
 _NAMES = {
@@ -76,7 +77,7 @@ class ValueScope:
 
     What is known alike is one object: ``kinds`` holds all that the scopes of one model have. ``made_by`` are
     the nodes of the graph by value. ``users`` and ``outputs`` are recorded of a model's own graph only, where the
-    provider fuses activations; a node whose graphs read a value uses it. ``numbers_of`` are the constants of one float,
+    provider fuses activations; a node whose graphs read a value uses it. ``floats`` are the constants of one float,
     ``data_on_cpu`` values on the CPU that are made of more than shapes.
     """
 
@@ -88,7 +89,7 @@ class ValueScope:
     made_by: dict[str, NodeProto] = field(default_factory=dict)
     users: dict[str, list[NodeProto]] = field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
-    numbers_of: Mapping[str, float] = field(default_factory=dict)
+    floats: Mapping[str, FloatScalar] = field(default_factory=dict)
     data_on_cpu: set[str] = field(default_factory=set)
 
     def connect(self, graph: GraphProto, *, outermost: bool) -> None:

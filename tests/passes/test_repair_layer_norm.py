@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import repair_helpers as r
 
+from dmlc.placement.report import placement
+from dmlc.targets import load_target
+
 RULE = "one-layer-norm-result"
 
 
@@ -47,6 +50,15 @@ def test_a_result_that_only_dead_nodes_use() -> None:
     m.graph.node.append(r.node("Neg", ["m"], ["dead"]))
     program = r.repaired(m, "layer-norm-results", RULE, {"x": X}, rtol=1e-6, exact=True)
     assert dict(r.fired(program))[RULE] == "exact" and program.placement().count("cpu") == 0
+
+
+def test_results_without_names_count() -> None:
+    """The provider counts them (GetOutputCount), though nothing uses them."""
+    m = layer_norm(["y", "", ""], ["y"])
+    assert [f.effect for _, f in placement(m, load_target("directml")).findings] == ["cpu"]
+    program = r.dmlc.compile(m)
+    assert not program.placement().findings
+    assert len(program.to_onnx().graph.node[0].output) == 1
 
 
 def test_near_misses() -> None:

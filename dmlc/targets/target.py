@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import field, fields
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Protocol
 
 from dmlc.records import dataclass
@@ -63,6 +63,7 @@ class Target:
 
 
 #: What a data file may say.
+_DATA = Path(__file__).with_name("data")
 _FIELDS = frozenset(each.name for each in fields(Target)) - {"table"}
 _KINDS: dict[str, Check] = {
     **dict.fromkeys(("opset", "min_opset", "max_opset", "ir_version", "order"), is_count),
@@ -119,17 +120,12 @@ def _number(text: str) -> float:
 
 def load_data(name: str) -> dict[str, Any]:
     """The facts of ``data/NAME.json``. Raises ``DmlcError`` E0590."""
-    return read_data(resources.files("dmlc.targets").joinpath(f"data/{name}.json"))
+    return read_data(_DATA / f"{name}.json")
 
 
 @lru_cache(maxsize=1)
 def _targets() -> dict[str, Target]:
-    files = [
-        file
-        for file in resources.files("dmlc.targets").joinpath("data/targets").iterdir()
-        if file.name.endswith(".json")
-    ]
-    return parse_targets({file.name: read_data(file) for file in files})
+    return parse_targets({file.name: read_data(file) for file in (_DATA / "targets").glob("*.json")})
 
 
 def parse_targets(documents: dict[str, dict[str, Any]]) -> dict[str, Target]:

@@ -45,6 +45,15 @@ def run(found: ort.InferenceSession, feeds: Mapping[str, Any]) -> dict[str, Any]
     return dict(zip(names, results, strict=True))
 
 
+def without_metadata(model: ModelProto) -> bytes:
+    """The bytes of the model without its own metadata, which names the target."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    copy.ClearField("metadata_props")
+    data: bytes = copy.SerializeToString(deterministic=True)
+    return data
+
+
 def defects(model: ModelProto, folder: Path | None = None) -> dict[str, str]:
     """Describe what rejects the model: ``checker``, ``loading``, ``loading optimized``; empty for a valid model."""
     out = {}

@@ -42,12 +42,16 @@ def model(
 
 
 def run(m: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
+    return run_all(m, [feeds])[0]
+
+
+def run_all(m: onnx.ModelProto, inputs: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """The results for each of the inputs."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(m.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    results: list[Any] = session.run(None, dict(feeds))
-    return results
+    return [session.run(None, dict(feeds)) for feeds in inputs]
 
 
 def same(m: onnx.ModelProto, feeds: Mapping[str, Any], *, target: str = "directml", **options: Any) -> onnx.ModelProto:

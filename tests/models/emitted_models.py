@@ -15,7 +15,7 @@ from onnx import ModelProto
 import dmlc.codegen.onnx
 import dmlc.codegen.onnx.model
 import dmlc.importers.model
-from tools.model_checks import new_defects
+from tools.model_checks import new_defects, without_metadata
 
 #: One model in so many is judged, chosen by its bytes; ``--emitted=all`` judges each.
 SAMPLE = 4
@@ -30,13 +30,14 @@ class Emitted:
     """A model as it was emitted, the model that it was imported from, and the folder of their external data."""
 
     data: bytes
+    key: bytes
     source: bytes | None
     folder: Path | None
 
     @property
     def number(self) -> int:
-        """A number that depends on nothing but the bytes of the model."""
-        return int.from_bytes(hashlib.sha256(self.data).digest()[:8], "big")
+        """A number that depends on nothing but the bytes of the model, without the name of its target."""
+        return int.from_bytes(hashlib.sha256(self.key).digest()[:8], "big")
 
 
 @dataclass
@@ -68,7 +69,8 @@ class Recorder:
             if id(graph.origin) not in self.sources:
                 return  # there is nothing to compare with: the original may be as broken
             source = self.sources[id(graph.origin)][1]
-        self.models.append(Emitted(model.SerializeToString(deterministic=True), source, artifact.folder))
+        data, key = model.SerializeToString(deterministic=True), without_metadata(model)
+        self.models.append(Emitted(data, key, source, artifact.folder))
 
     def clear(self) -> None:
         self.models.clear()

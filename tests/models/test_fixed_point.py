@@ -6,20 +6,19 @@ from pathlib import Path
 
 import onnx
 import pytest
-from models.fixture_parameters import parameters
+from models.compiled_fixture import TARGETS, CompiledFixture
 
 import dmlc
 from tools.canonical_form import canonical_form, operators
 
-TARGETS = ("onnx", "cpu", "directml")
+pytestmark = pytest.mark.every_emitted
 
 
-@pytest.mark.parametrize("path", [item for part in ("whole", "torch", "patterns") for item in parameters(part)])
-def test_compiling_the_output_again_changes_nothing(path: Path, tmp_path: Path) -> None:
+def test_compiling_the_output_again_changes_nothing(compiled: CompiledFixture, tmp_path: Path) -> None:
     """From a file each time: a fixture may have external data."""
     for target in TARGETS:
         once, again = tmp_path / f"{target}.onnx", tmp_path / f"{target}.again.onnx"
-        dmlc.compile(path, target=target).save(once, weights="inline")
+        compiled.program(target).save(once, weights="inline")
         program = dmlc.compile(once, target=target)
         program.save(again, weights="inline")
         first, second = onnx.load(once), onnx.load(again)

@@ -6,38 +6,35 @@ from pathlib import Path
 
 import onnx
 import pytest
-from models.fixture_parameters import parameters
+from models.compiled_fixture import TARGETS, CompiledFixture
 
-import dmlc
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
 from tools.fixture_folder import PARTS, cases, fixtures
-from tools.model_checks import added_nodes, new_defects, run, session
+from tools.model_checks import added_nodes, run, session, without_metadata
 from tools.result_comparison import differences
 
-TARGETS = ("directml", "cpu", "onnx")
+pytestmark = pytest.mark.every_emitted
 #: How many models there are of each part, at least.
 COUNTS = {"whole": 38, "patterns": 136, "torch": 35}
 
 
-@pytest.mark.parametrize("path", [item for part in PARTS for item in parameters(part)])
-def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(path: Path) -> None:
-    """The same model for two targets is checked once."""
-    source = onnx.load(path)
-    checked: dict[bytes, str] = {}
+def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(compiled: CompiledFixture) -> None:
+    """The same model for two targets is compared once."""
+    names = [i.name for i in session(compiled.source, compiled.path.parent).get_inputs()]
+    compared: set[bytes] = set()
     for target in TARGETS:
-        program = dmlc.compile(path, target=target)
+        program = compiled.program(target)
         program.require_sound()
-        assert added_nodes(source, program) == "", target
+        assert added_nodes(compiled.source, program) == "", target
         model = program.to_onnx()
-        data = _without_metadata(model)
-        if data in checked:
+        data = without_metadata(model)
+        if data in compared:
             continue
-        checked[data] = target
-        assert new_defects(model, source, path.parent) == {}, target
+        compared.add(data)
         assert _untyped(model.graph) == [], target
-        _compare(path, source, model, target)
+        _compare(compiled.path, names, model, target)
 
 
 def _untyped(graph: onnx.GraphProto) -> list[str]:
@@ -51,28 +48,19 @@ def _untyped(graph: onnx.GraphProto) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", [item for part in PARTS for item in parameters(part)])
-def test_fixture_is_placed_without_an_unknown_node(path: Path) -> None:
+def test_fixture_is_placed_without_an_unknown_node(compiled: CompiledFixture) -> None:
     """As it is, with sizes left open: the type of each operand is known."""
-    report = placement(onnx.load(path, load_external_data=False), load_target("directml"))
+    report = placement(onnx.load(compiled.path, load_external_data=False), load_target("directml"))
     assert [f"{node.op} {node.name}: {node.why}" for node in report.nodes if node.where == "unknown"] == []
 
 
-def _compare(path: Path, source: onnx.ModelProto, model: onnx.ModelProto, target: str) -> None:
+def _compare(path: Path, inputs: list[str], model: onnx.ModelProto, target: str) -> None:
     found = session(model, path.parent)
-    assert [i.name for i in found.get_inputs()] == [i.name for i in session(source, path.parent).get_inputs()]
+    assert [i.name for i in found.get_inputs()] == inputs
     told = cases(path)
     assert told, "a fixture has a case"
     for feeds, expected in told:
         assert differences(expected, run(found, feeds)) == [], target
-
-
-def _without_metadata(model: onnx.ModelProto) -> bytes:
-    """The model's bytes without what names the target."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    copy.ClearField("metadata_props")
-    return copy.SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -1,21 +1,22 @@
-"""The rooms: who may import whom, and which libraries a room may load. Imports inside functions count."""
+"""The layers: who may import whom, and which libraries a package may load. Imports inside functions count."""
 
 from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx
-import pytest
 
 import dmlc
 
 PACKAGE = Path(dmlc.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
 
-#: Rows from the bottom up; a room imports only rooms of rows before its own.
-ROWS: tuple[tuple[str, ...], ...] = (
+#: Layers from the bottom up; a package imports only packages of layers before its own.
+LAYERS: tuple[tuple[str, ...], ...] = (
     ("records", "workers"),
     ("diagnostics",),
     ("ir",),
@@ -28,8 +29,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("ledgers",),
     ("cli",),
 )
-ROW_OF = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
-#: What each room may load beside the standard library and numpy.
+LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
+#: The libraries that each package may load beside the standard library.
 LIBRARIES: dict[str, set[str]] = {
     "records": set(),
     "workers": set(),
@@ -67,14 +68,15 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(path: Path) -> list[str]:
+@cache
+def imports(module: str) -> list[str]:
     """Every imported dotted name, at any depth; imports for type checkers only count too."""
     out = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             out += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
+            assert node.level == 0, f"{module}: relative import"
             assert node.module is not None
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
@@ -82,70 +84,76 @@ def imports(path: Path) -> list[str]:
     return out
 
 
-def room_of(module: str) -> str | None:
+def package_of(module: str) -> str | None:
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else None
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_rooms_import_only_rooms_below(module: str) -> None:
-    room = room_of(module)
-    if room is None or room == "__main__":
-        return  # the package itself and `python -m dmlc` stand above all rooms
-    assert room in ROW_OF, f"{module} is in no room"
-    for name in imports(MODULES[module]):
-        if name.split(".")[0] != "dmlc":
-            continue
-        other = room_of(name)
-        if other is None or other == room:
-            # `from dmlc import __version__` is the one name that the package itself gives to its rooms
-            continue
-        assert ROW_OF[other] < ROW_OF[room], f"{module} imports {name}"
+def layered() -> Iterator[tuple[str, str, str]]:
+    """Yield each module of a layer, its package, and each name that it imports.
+
+    The package itself and ``python -m dmlc`` stand above all layers.
+    """
+    for module in MODULES:
+        package = package_of(module)
+        if package not in (None, "__main__"):
+            for name in imports(module):
+                yield module, package, name
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_rooms_load_only_their_libraries(module: str) -> None:
-    room = room_of(module)
-    if room is None or room == "__main__":
-        return
-    sub = "/".join(module.split(".")[1:3])
-    allowed = LIBRARIES.get(sub, LIBRARIES[room]) | {"dmlc"}
-    for name in imports(MODULES[module]):
+def test_packages_import_only_those_below() -> None:
+    wrong = []
+    for module, package, name in layered():
+        other = package_of(name) if name.split(".")[0] == "dmlc" else None
+        # ``from dmlc import __version__`` is the one name that dmlc itself gives to its packages
+        if other is not None and other != package and LAYER_OF[other] >= LAYER_OF[package]:
+            wrong.append(f"{module} imports {name}")
+    assert wrong == []
+
+
+def test_packages_load_only_their_libraries() -> None:
+    wrong = []
+    for module, package, name in layered():
+        allowed = LIBRARIES.get("/".join(module.split(".")[1:3]), LIBRARIES[package]) | {"dmlc"}
         top = name.split(".")[0]
-        assert top in sys.stdlib_module_names or top in allowed, f"{module} loads {name}"
+        if top not in sys.stdlib_module_names and top not in allowed:
+            wrong.append(f"{module} loads {name}")
+    assert wrong == []
 
 
-def test_the_package_knows_its_rooms() -> None:
-    assert {room for room in map(room_of, MODULES) if room not in (None, "__main__")} == ROW_OF.keys() == dmlc._ROOMS
+def test_the_layers_are_those_of_the_package() -> None:
+    packages = {package_of(module) for module in MODULES} - {None, "__main__"}
+    assert packages == LAYER_OF.keys() == dmlc._ROOMS
 
 
 def test_no_import_cycles() -> None:
     graph = networkx.DiGraph()
-    for module, path in MODULES.items():
-        for name in imports(path):
+    for module in MODULES:
+        for name in imports(module):
             if name in MODULES and name != module:
                 graph.add_edge(module, name)
     cycles = [c for c in networkx.strongly_connected_components(graph) if len(c) > 1]
     assert not cycles, cycles
 
 
-#: What is written by hand; the golden files of the code generators are not.
-WRITTEN = sorted(
-    path.relative_to(CHECKOUT).as_posix()
-    for room in ("dmlc", "tests", "tools", "benchmarks", "examples", "docs")
-    for path in (CHECKOUT / room).rglob("*.py")
-    if "golden" not in path.parts
-)
+def written() -> Iterator[Path]:
+    """Yield the files that are written by hand; the golden files of the code generators are not."""
+    for folder in ("dmlc", "tests", "tools", "benchmarks", "examples", "docs"):
+        yield from (path for path in sorted((CHECKOUT / folder).rglob("*.py")) if "golden" not in path.parts)
 
 
-@pytest.mark.parametrize("file", WRITTEN)
-def test_files_and_functions_stay_small(file: str) -> None:
-    text = (CHECKOUT / file).read_text(encoding="utf-8")
-    assert text.count("\n") < 600, "a file holds one idea, under 600 lines"
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            assert node.end_lineno is not None
-            assert node.end_lineno - node.lineno < 60, f"{node.name} is too long"
+def test_files_and_functions_stay_small() -> None:
+    large = []
+    for path in written():
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(CHECKOUT).as_posix()
+        if text.count("\n") >= 600:
+            large.append(f"{name}: a file holds one idea, under 600 lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                assert node.end_lineno is not None
+                if node.end_lineno - node.lineno >= 60:
+                    large.append(f"{name}: {node.name} is too long")
+    assert large == []
 
 
 def test_onnx_infers_shapes_in_the_worker_alone() -> None:

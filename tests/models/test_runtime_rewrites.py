@@ -53,7 +53,7 @@ def findings(model: onnx.ModelProto) -> set[str]:
 def test_optimizer_makes_no_operator_without_a_kernel_that_was_not_reported(
     compiled: CompiledFixture, tmp_path: Path
 ) -> None:
-    """Where a rule for GELU fires, the model without these rules as well."""
+    """If a rule for GELU fires, the model without these rules is tested as well."""
     programs = [compiled.program("directml")]
     if any(entry.rule in GELU_RULES for entry in programs[0].ledger):
         programs.append(dmlc.compile(compiled.path, target="directml", skip_rules=GELU_RULES))

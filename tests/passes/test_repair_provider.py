@@ -24,6 +24,8 @@ REPAIRED = {
     "skip-norm-broadcast": "plain-skip-norm",
     "mha-bias-broadcast": "full-attention-bias",
     "gemm-batch": "merge-matmul-batch",
+    "fused-matmul-rank": "merge-product-batch",
+    "fused-gemm-batch": "merge-product-batch",
     "einsum-product": "matmul-of-letters",
     "einsum-letters": "matmul-of-letters",
     "lp-epsilon": "lp-norm-in-parts",
@@ -328,3 +330,42 @@ def test_attention_bias_that_broadcasts(shape: list[int]) -> None:
     assert not program.placement().findings
     feeds = {"q": data(3, 2, 8), "k": data(3, 2, 8), "e": data(*shape)}
     r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([2, 3, 2, 4, 5], [2, 3, 2, 5, 3]),
+        ([2, 1, 2, 4, 5], [1, 3, 1, 5, 3]),
+        ([2, 3, 2, 4, 5], [5, 3]),
+        ([1, 1, 1, 4, 5], [1, 1, 5, 3]),
+        ([65536, 1, 2], [65536, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("op", ["MatMulInteger", "QLinearMatMul", "FusedMatMul"])
+def test_opaque_products_of_many_axes(op: str, left: list[int], right: list[int]) -> None:
+    shape = list(np.matmul(np.empty(left, np.int8), np.empty(right, np.int8)).shape)
+    random = np.random.default_rng(2)
+    a, b = (random.integers(0, 9, shape).astype(np.uint8) for shape in (left, right))
+    text = {
+        "MatMulInteger": f"(uint8{left} a, uint8{right} b) => (int32{shape} y) {{ z = Constant<value = uint8 {{3}}>()"
+        " y = MatMulInteger(a, b, z, z) }",
+        "QLinearMatMul": f"(uint8{left} a, uint8{right} b) => (uint8{shape} y) {{ s = Constant<value = float {{0.5}}>()"
+        " z = Constant<value = uint8 {3}>() y = QLinearMatMul(a, s, z, b, s, z, s, z) }",
+        "FusedMatMul": f"(float{left} a, float{right} b) => (float{shape} y)"
+        " { y = com.microsoft.FusedMatMul<alpha = 0.5>(a, b) }",
+    }[op]
+    made = model(text)
+    program = dmlc.compile(made)
+    assert "merge-product-batch" in dict(r.fired(program))
+    assert not program.placement().fails
+    feeds = {"a": a, "b": b} if op != "FusedMatMul" else {"a": data(*left), "b": data(*right)}
+    r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)
+
+
+def test_opaque_products_that_stay() -> None:
+    four = "(float[2,3,4,5] a, float[2,3,5,6] b) => (float[2,3,4,6] y) { y = com.microsoft.FusedMatMul(a, b) }"
+    r.left_alone(model(four), "merge-product-batch")
+    columns = ("(uint8[2,2,2,3,4] a, uint8[2,2,2,4,5] b, uint8[5] z) => (int32[2,2,2,3,5] y)"
+               " { w = Constant<value = uint8 {3}>() y = MatMulInteger(a, b, w, z) }")  # fmt: skip
+    assert r.refusals(dmlc.compile(model(columns))) == ["E0591"]

@@ -28,7 +28,12 @@ from dmlc.passes.repair.empty import (
 )
 from dmlc.passes.repair.foreign import ForeignLogSumExp, ForeignMean, ForeignTruth
 from dmlc.passes.repair.gelu import ErfGelu, GeluOperator, TanhGelu
-from dmlc.passes.repair.merged_batch import LrnOfFourAxes, MatMulOfMergedBatch, TriluOfMergedBatch
+from dmlc.passes.repair.merged_batch import (
+    LrnOfFourAxes,
+    MatMulOfMergedBatch,
+    ProductOfMergedBatch,
+    TriluOfMergedBatch,
+)
 from dmlc.passes.repair.norms import LpNormInParts, OneLayerNormResult, PlainSkipNorm
 from dmlc.passes.repair.operators import DropIdleAttribute, SlicesOfGate, TileByExpand
 from dmlc.passes.repair.pads import SliceNegativePads
@@ -56,6 +61,7 @@ RULES: Sequence[type[Any]] = (
     BothBounds,
     PowerByProducts,
     MatMulOfMergedBatch,
+    ProductOfMergedBatch,
     MatMulOfLetters,
     FullAttentionBias,
     LpNormInParts,

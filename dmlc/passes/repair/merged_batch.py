@@ -9,7 +9,7 @@ from dataclasses import replace
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, ExpandAttributes
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.kernel_support import Maker
 from dmlc.passes.repair.rule import RepairRule
 from dmlc.passes.rewrite import Match, Miss, Rewriter
@@ -92,6 +92,68 @@ def _matrices(make: Maker, value: Value, batch: Sequence[Dim], axes: Sequence[Di
     if own != tuple(batch):
         value = make(EXPAND, value, attributes=ExpandAttributes(shape=(*batch, 1, 1)))
     return make.reshape(value, (*axes, *matrix))
+
+
+#: Axes that GEMM takes.
+_AXES = 4
+#: The operands of opaque products that are matrices, by operator.
+_FACTORS = {("com.microsoft", "FusedMatMul"): (0, 1), ("", "MatMulInteger"): (0, 1), ("", "QLinearMatMul"): (0, 3)}
+
+
+class ProductOfMergedBatch(RepairRule[Match]):
+    """An opaque product of matrices, quantized or with a transpose, has its axes before the matrices merged likewise.
+
+    Scales and zero points are of one element, so that they belong to no axis.
+    """
+
+    name = "merge-product-batch"
+    roots = (OPAQUE,)
+    repairs = ("matmul-rank", "gemm-batch", "fused-matmul-rank", "fused-gemm-batch")
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        places = _factors(node)
+        if not places or not self.support.exists:
+            return None
+        values = [node.operands[place] for place in places]
+        shapes = [v.shape for v in values if v is not None and v.type.dtype is not FOREIGN and v.type.rank > 1]
+        if len(shapes) < len(places) or node.result.type.dtype is FOREIGN:
+            return None
+        is_large = any(_is_large(size) for shape in shapes for size in shape[:-2])
+        return Match(node) if is_large or max(map(len, shapes)) > _AXES else None
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        root = match.root
+        others = [v for i, v in enumerate(root.operands) if v is not None and i not in _factors(root)]
+        if any(v.type.dtype is FOREIGN or any(size != 1 for size in v.shape) for v in others):
+            return Miss("a scale or zero point has more than one element")
+        if any(attribute_of(root, name, 0) for name in ("transBatchA", "transBatchB")):
+            return Miss("the batch is transposed")
+        count = product(root.result.shape[:-2])
+        return None if _divided(count) is not None else Miss("{0} matrices have no two factors", (count,))
+
+    def describe(self, match: Match) -> str:
+        return f"{match.root.attributes_as(OpaqueAttributes).op_type} of {match.root.result.type.rank} axes"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        make, root, places = Maker(rewriter), match.root, _factors(match.root)
+        shape = root.result.shape
+        axes = _divided(product(shape[:-2]))
+        assert axes is not None
+        operands = list(root.operands)
+        for place in places:
+            operands[place] = _matrices(make, root.operand(place), shape[:-2], axes)
+        is_one = all(_is_single(root.operand(place)) for place in places)
+        made = shape[-2:] if is_one else (*axes, *shape[-2:])
+        record = replace(root.attributes_as(OpaqueAttributes), types=(root.result.type.with_shape(made),))
+        return [make.reshape(rewriter.add(OPAQUE, operands, record), shape)]
+
+
+def _factors(node: Node) -> tuple[int, ...]:
+    """Return the numbers of the operands that are matrices; none for other nodes than products of matrices."""
+    if node.op is not OPAQUE:
+        return ()
+    a = node.attributes_as(OpaqueAttributes)
+    return _FACTORS.get((a.domain, a.op_type), ())
 
 
 class TriluOfMergedBatch(RepairRule[Match]):

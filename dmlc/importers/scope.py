@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import count
 from pathlib import Path as Folder
 
 from onnx import GraphProto
@@ -100,16 +101,12 @@ class GraphScope:
         return node.result
 
 
-def fresh_dims(taken: set[str]) -> Callable[[], Dim]:
-    """A maker of dims whose names nobody has."""
-    count = 0
+def fresh_dims(taken: Callable[[], set[str]]) -> Callable[[], Dim]:
+    """A maker of dims whose names nobody has. The names that are ``taken`` are asked for when the first is made."""
 
-    def fresh() -> Dim:
-        nonlocal count
-        while True:
-            name = f"unknown_{count}"
-            count += 1
-            if name not in taken:
-                return symbol(name)
+    def names() -> Iterator[str]:
+        others = taken()
+        yield from (name for name in map("unknown_{}".format, count()) if name not in others)
 
-    return fresh
+    made = names()
+    return lambda: symbol(next(made))

@@ -29,10 +29,9 @@ class Value:
 
     ``name`` is the user's name, if any. ``span`` is where its type was written (inputs only).
     ``uses`` is an ordered set of (node, operand number); graph outputs count, as uses by ``Graph.output``.
-    ``provides`` are dims that only this value tells, each with its axis (``dmlc.ir.providers``).
     """
 
-    __slots__ = ("index", "name", "producer", "provides", "span", "type", "uses")
+    __slots__ = ("index", "name", "producer", "span", "type", "uses")
 
     def __init__(
         self,
@@ -48,7 +47,6 @@ class Value:
         self.name = name
         self.span = span
         self.uses: dict[tuple[Node, int], None] = {}
-        self.provides: tuple[tuple[str, int], ...] = ()
 
     @property
     def shape(self) -> tuple[Dim, ...]:
@@ -127,10 +125,11 @@ class Node:
     @property
     def is_used(self) -> bool:
         """True if something takes one of its results, or may ask for a size that only they provide."""
-        results = self.results
-        if len(results) == 1:
-            return bool(results[0].uses or results[0].provides)
-        return any(r.uses or r.provides for r in results)
+        assert self.graph is not None
+        provides = self.graph.provides
+        if len(self.results) == 1:
+            return bool(self.results[0].uses) or self.results[0] in provides
+        return any(r.uses or r in provides for r in self.results)
 
     def operand(self, index: int) -> Value:
         """An operand that is present."""
@@ -196,8 +195,10 @@ class Graph:
     ``metadata`` is free text that code generators pass on. ``defaults`` are the data of inputs that need not be fed,
     ``origin`` is what an imported model says beside its nodes, ``notes`` are sentences for the artifact's report.
     ``advice`` are diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
-    regions. ``reader`` reads an opaque node of an imported model again; ``retyped`` are the nodes of which an operand
-    got another type, and which were not inferred anew since, ``outdated`` those of them that only the reader can infer.
+    regions. ``provides`` are the dims that only one value tells, by that value, each with its axis
+    (``dmlc.ir.providers``). ``reader`` reads an opaque node of an imported model again; ``retyped`` are the nodes of
+    which an operand got another type, and which were not inferred anew since, ``outdated`` those of them that only the
+    reader can infer.
     """
 
     def __init__(self, name: str, *, opset: int = 21) -> None:
@@ -212,6 +213,7 @@ class Graph:
         self.notes: list[str] = []
         self.advice: list[Diagnostic] = []
         self.with_regions: dict[Node, None] = {}
+        self.provides: dict[Value, tuple[tuple[str, int], ...]] = {}
         self.reader: Reader | None = None
         self.retyped: dict[Node, None] = {}
         self.outdated: dict[Node, None] = {}
@@ -396,8 +398,8 @@ class Graph:
             self.retyped.update(dict.fromkeys(old.users))
         for node, index in list(old.uses):
             self.set_operand(node, index, new)
-        new.provides += old.provides
-        old.provides = ()
+        if old in self.provides:
+            self.provides[new] = self.provides.get(new, ()) + self.provides.pop(old)
         if new.name is None and new.producer is not None:
             new.name = old.name
 
@@ -417,6 +419,8 @@ class Graph:
         else:
             after._previous = before
         node.graph = None
+        for value in node.results:
+            value.producer = None  # a cycle would keep both until the next garbage collection
         self.with_regions.pop(node, None)
         self._count -= 1
         self._of_operation[node.op] -= 1
@@ -487,6 +491,10 @@ class Graph:
         for node in self:
             out._copy(node, mapping, bound)
         out.set_outputs([(n, mapping[v]) for n, v in self.outputs])
+        for value, pairs in self.provides.items():
+            kept = tuple([pair for pair in pairs if pair[0] not in bound])
+            if kept:
+                out.provides[mapping[value]] = kept
         return out
 
     def _add_bound_condition(self, condition: Condition, binding: Mapping[str, Dim], span: Span | None) -> None:
@@ -515,8 +523,6 @@ class Graph:
         for new in twin.results:
             old = results[new.index]
             new.name = old.name
-            if old.provides:
-                new.provides = tuple([pair for pair in old.provides if pair[0] not in binding])
             mapping[old] = new
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """Values that provide a size: of dims that no input has, the first value in which the dim stands alone.
 
 Such a dim (the count of a NonZero, a size of a Conv of open sizes) exists only while its provider does.
-``Value.provides`` records it, so that a node counts as used while something may ask for the size. The invariant, which
+``Graph.provides`` records it, so that a node counts as used while something may ask for the size. The invariant, which
 the verifier checks for imported graphs: each dim of an attribute is provided before the node, by an input or by a value
 that is there.
 """
@@ -10,25 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dmlc.ir.dim import dim_names
+from dmlc.ir.dim import Shape, dim_names
 from dmlc.ir.graph import Graph, Node, Value
 
 
 def record_providers(graph: Graph) -> None:
-    """Note on each value of the graph, and of the graphs inside it, the dims that it is the first to provide."""
+    """Record the dims that each value of the graph, and of the graphs inside it, is the first to provide."""
     _record(graph, set())
 
 
 def _record(graph: Graph, provided: set[str]) -> None:
     """``provided`` are the dims that the graphs around it provide at that place; it is left as it was."""
     added = list(_new(graph.inputs, provided))
+    shapes: set[Shape] = set()
     for node in graph:
         for region in node.regions:
             _record(region.graph, provided)
         for value in node.results:
+            shape = value.type.shape
+            if shape in shapes:
+                continue  # the first value of that shape provides its dims
+            shapes.add(shape)
             found = [(name, axis) for name, axis in alone(value) if name not in provided]
             if found:
-                value.provides = tuple({name: (name, axis) for name, axis in reversed(found)}.values())
+                graph.provides[value] = tuple({name: (name, axis) for name, axis in reversed(found)}.values())
                 added += _new((value,), provided)
     provided.difference_update(added)
 
@@ -94,7 +99,7 @@ def _missing(graph: Graph, provided: set[str]) -> tuple[Node, str] | None:
                 return found
         for value in node.results:
             added += _new((value,), provided)
-            for name, _ in value.provides:
+            for name, _ in graph.provides.get(value, ()):
                 if name not in provided:
                     provided.add(name)
                     added.append(name)

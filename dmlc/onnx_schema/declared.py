@@ -139,7 +139,12 @@ def declared_dims(graph: GraphProto) -> set[str]:
     graphs = [graph]
     for each in graphs:
         graphs += [inner for node in each.node for inner in graphs_of(node)]
-    infos = [info for each in graphs for infos in (each.input, each.output, each.value_info) for info in infos]
+    return set().union(*map(own_dims, graphs))
+
+
+def own_dims(graph: GraphProto) -> set[str]:
+    """The names of the dims that a graph declares, without those of graphs inside its nodes."""
+    infos = [info for infos in (graph.input, graph.output, graph.value_info) for info in infos]
     return {size.dim_param for info in infos for size in info.type.tensor_type.shape.dim}
 
 
@@ -157,6 +162,7 @@ __all__ = [
     "contradicts",
     "declared_dims",
     "fixed_sizes",
+    "own_dims",
     "with_fixed_sizes",
     "without_item_shapes",
 ]

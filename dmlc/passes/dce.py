@@ -31,11 +31,11 @@ class Dce(Pass):
         for node in graph.with_regions:
             changed |= graph.drop_captures(node)
         gone: list[str] = []
-        provided = {name for node in graph for value in node.results for name, _ in value.provides}
+        provided = {name for pairs in graph.provides.values() for name, _ in pairs}
         asked: set[str] = set()
         for node in reversed(graph):  # users come later in the order, so one walk from the end finds all
             if provided and not any(value.uses for value in node.results):
-                _release(node, asked)
+                _release(graph, node, asked)
             if node.is_used or not node.op.pure:
                 if provided:
                     asked |= asked_dims(node) & provided
@@ -50,7 +50,10 @@ class Dce(Pass):
         return changed
 
 
-def _release(node: Node, asked: set[str]) -> None:
+def _release(graph: Graph, node: Node, asked: set[str]) -> None:
     """Let a node whose results nothing takes provide only the dims that are asked for."""
     for value in node.results:
-        value.provides = tuple([pair for pair in value.provides if pair[0] in asked])
+        pairs = graph.provides.pop(value, ())
+        kept = tuple([pair for pair in pairs if pair[0] in asked])
+        if kept:
+            graph.provides[value] = kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dmlc.ir import Graph, Node
+from dmlc.ir import DType, Graph, Operation
 from dmlc.passes.kernel_support import NEEDS
 from dmlc.passes.repair.foreign import element_dtype
 from dmlc.targets import Target
@@ -20,34 +20,31 @@ def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
     if target.provider is None:
         return []
     table, found = provider(target.provider), set[int]()
-    for op_type, domain, dtypes in set(_used(graph)):
-        if not domain:
-            found.update(_before(table, op_type, dtypes, opset, target.release))
+    for op, carried, domain, dtypes in set(_used(graph)):
+        names = {dtype.name for dtype in dtypes if dtype is not None}
+        for op_type in _operators(op, carried, domain):
+            found.update(_before(table, op_type, names, opset, target.release))
     return sorted((o for o in found if target.min_opset <= o < opset), reverse=True)
 
 
-def _used(graph: Graph) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(operator, domain, dtypes of the operands) of the nodes, those of bodies too."""
+def _used(graph: Graph) -> Iterator[tuple[Operation, str, str, tuple[DType | None, ...]]]:
+    """(operation, operator and domain that it carries, dtypes of the operands) of the nodes, those of bodies too."""
     for node in graph:
-        found = [element_dtype(value) for value in node.operands if value is not None]
-        dtypes = tuple(sorted({dtype.name for dtype in found if dtype is not None}))
-        for op_type, domain in _operators(node):
-            yield op_type, domain, dtypes
+        dtypes = tuple([element_dtype(value) for value in node.operands if value is not None])
+        yield node.op, getattr(node.attributes, "op_type", ""), getattr(node.attributes, "domain", ""), dtypes
         for region in node.regions:
             yield from _used(region.graph)
 
 
-def _operators(node: Node) -> list[tuple[str, str]]:
-    """The ONNX operators that a node becomes, as far as its kind alone says."""
-    carried = getattr(node.attributes, "op_type", None)
-    if carried is not None:
-        domain = str(getattr(node.attributes, "domain", ""))
-        return [(str(carried), "" if domain == "ai.onnx" else domain)]
-    need = NEEDS.get(node.op)
-    return [] if need is None else [(name, "") for name, _ in need.kernels]
+def _operators(op: Operation, carried: str, domain: str) -> list[str]:
+    """ONNX's own operators that a node becomes, as far as its kind alone says."""
+    if carried:
+        return [carried] if domain in ("", "ai.onnx") else []
+    need = NEEDS.get(op)
+    return [] if need is None else [name for name, _ in need.kernels]
 
 
-def _before(table: Provider, op_type: str, dtypes: tuple[str, ...], opset: int, release: str | None) -> Iterator[int]:
+def _before(table: Provider, op_type: str, dtypes: set[str], opset: int, release: str | None) -> Iterator[int]:
     row = table.row("", op_type)
     if row is None:
         return

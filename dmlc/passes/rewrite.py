@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Value
-from dmlc.ops.constant import CONSTANT
+from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Tensor, Value
+from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.records import dataclass
@@ -57,13 +57,17 @@ M = TypeVar("M", bound=Match)
 
 
 class Rewriter:
-    """Node factory of ``build``. New nodes stand before the root and keep all source locations and rules."""
+    """Node factory of ``build``. New nodes stand before the root and keep all source locations and rules.
 
-    __slots__ = ("graph", "made", "root", "rules", "spans")
+    ``constants`` are those that the pass has made in the graph so far.
+    """
 
-    def __init__(self, graph: Graph, rule: str, match: Match) -> None:
+    __slots__ = ("constants", "graph", "made", "root", "rules", "spans")
+
+    def __init__(self, graph: Graph, rule: str, match: Match, constants: dict[Tensor, Node] | None = None) -> None:
         nodes = (match.root, *match.consumed)
         self.graph = graph
+        self.constants = {} if constants is None else constants
         self.root = match.root
         self.made: list[Node] = []
         self.spans = merge_spans(nodes)
@@ -78,6 +82,16 @@ class Rewriter:
         node = self.graph.add(op, operands, record, spans=self.spans, rules=self.rules, before=self.root)
         self.made.append(node)
         return node
+
+    def constant(self, tensor: Tensor) -> Value:
+        """A constant at the start of the graph; one for all equal ones that the pass asks for."""
+        node = self.constants.get(tensor)
+        if node is None or node.graph is not self.graph:
+            record, first = ConstantAttributes(value=tensor), next(iter(self.graph))
+            node = self.graph.add(CONSTANT, (), record, spans=self.spans, rules=self.rules, before=first)
+            self.constants[tensor] = node
+        self.made.append(node)
+        return node.result
 
     def inline(self, inner: Graph, mapping: dict[Value, Value]) -> list[Value]:
         """The nodes of another graph before the root; ``mapping`` says what its inputs are here. Its outputs."""
@@ -193,6 +207,7 @@ class _Driver:
         self.pending: deque[Node] = deque()
         self.queued: set[Node] = set()
         self.misses: dict[tuple[Node, Rule[Any]], Miss] = {}
+        self.constants: dict[Tensor, Node] = {}
         self.fuel = 64 * len(graph) + 1024
         self.changed = False
 
@@ -257,7 +272,7 @@ class _Driver:
         self.changed = True
         text = rule.describe(match)
         before = tuple([node_name(node) for node in (root, *match.consumed)])
-        rewriter = Rewriter(graph, rule.name, match)
+        rewriter = Rewriter(graph, rule.name, match, self.constants)
         values = rule.build(match, rewriter)
         touched = [v for node in (root, *match.consumed) for v in node.operands if v is not None]
         for old, new in zip(root.results, values, strict=True):

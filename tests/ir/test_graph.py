@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import networkx as nx
@@ -299,6 +300,26 @@ def test_binding_a_size_that_breaks_a_rule_is_an_error() -> None:
     with pytest.raises(OpError) as caught:
         sized().clone({"n": 2})
     assert caught.value.code.id == "E0316"
+
+
+# --- memory
+
+
+def test_an_erased_node_is_freed_at_once() -> None:
+    """A compilation pauses the garbage collector, and nodes refer to their results and these to them."""
+    graph = Graph("m")
+    x = vector(graph)
+
+    def nodes() -> int:
+        return sum(isinstance(each, Node) for each in gc.get_objects())
+
+    gc.disable()
+    try:
+        before = nodes()
+        graph.erase(graph.add(NEG, [x], NONE))
+        assert nodes() == before
+    finally:
+        gc.enable()
 
 
 # --- the view

@@ -73,6 +73,14 @@ def branches(depth: int) -> ModelProto:
     return model
 
 
+def named_size(length: int) -> ModelProto:
+    """A model with a size of a long name in a graph inside a node."""
+    model = branches(2)
+    inner = model.graph.node[0].attribute[1].g
+    inner.value_info.append(helper.make_tensor_value_info("b1", TensorProto.FLOAT, ["d" * length]))
+    return model
+
+
 def packed(folder: Path) -> Path:
     np.savez_compressed(folder / "w.npz", w=np.zeros(4, np.float32))
     text = 'const w: f32[4] = load("w.npz", "w")\n' + MODEL.format("x + w")
@@ -121,6 +129,7 @@ AT: dict[str, tuple[str, int, Callable[[Path], Any]]] = {
         "name_length", 300, saved(onnx_model([*chain(1), helper.make_node("Exp", ["v1"], ["y" * 300])])),
     ),
     "name of a node": ("name_length", 300, saved(onnx_model([helper.make_node("Exp", ["x"], ["y"], name="n" * 300)]))),
+    "name of a size in a branch": ("name_length", 300, saved(named_size(300))),
     "unpacked_bytes": ("unpacked_bytes", 128 + 16, packed),
 }  # fmt: skip
 #: Those that are files.

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
+from layer_norm_spellings import plain
 from onnx import parser
-from pass_helpers import Building, context, names, remarks
+from pass_helpers import Building, check_numbers, context, names, remarks
 
 import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
 from dmlc.passes import Pass, PassContext
+from dmlc.passes.cse import Cse
+from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.manager import MOST_ROUNDS, FixedPoint, PassManager
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
 from dmlc.records import dataclass
@@ -156,3 +160,14 @@ def test_compiling_the_output_again_changes_nothing(name: str, target: str) -> N
     once = dmlc.compile(source, target=target).to_onnx()
     program = dmlc.compile(once, target=target)
     assert canonical_form(program.to_onnx()) == canonical_form(once), [entry.text for entry in program.ledger]
+
+
+def test_normalizations_of_one_size_share_their_scale_of_ones() -> None:
+    """So that nothing is left to merge, and no round follows for it."""
+    b = Building()
+    x = b.input("x", (2, 3, 8))
+    graph = b.done(plain(b, plain(b, plain(b, x))))
+    check_numbers(FuseLayerNorm(), graph, exact=False)
+    assert names(graph) == ["layer_norm"] * 3
+    assert sum(node.op is CONSTANT for node in graph) == 1
+    assert not Cse().run(graph, context())

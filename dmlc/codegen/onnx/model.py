@@ -81,7 +81,7 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
     index = 0
     for node in emitter.graph:
         if node.op is CONSTANT:
-            if node.result.provides:
+            if node.result in emitter.graph.provides:
                 emitter.hold(node.result)
             continue
         is_shorter = node.op in _RESHAPES and emitter.is_laid_out(node.operand(0))

@@ -41,7 +41,7 @@ class SizeWriter(NodeWriter):
     def hold(self, value: Value) -> None:
         """Remember the sizes of a value, so that each can be asked for, and the sizes that it lists."""
         holders, shape = self._holders, value.type.shape
-        for name, axis in value.provides:
+        for name, axis in self.graph.provides.get(value, ()):
             holders.setdefault(symbol(name), (self.of(value), axis))
         for axis, size in enumerate(shape):
             if isinstance(size, int):

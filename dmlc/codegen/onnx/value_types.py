@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from dmlc.inference import NOTHING, Fact, Query, infer
 from dmlc.inference.protos import asked_attributes, of_tensor, of_type, type_of
 from dmlc.ir import Dim, DimTable, ForeignType, TensorType, dim_names, symbol
 from dmlc.onnx_schema.values import type_proto
 
-_NEW = TypeProto()
+_NEW = ValueInfoProto()
 #: ONNX Runtime's CPU kernel of it reads the sign of an operand that it has overwritten, if the result takes the
 #: operand's memory, which ONNX Runtime plans where it knows that both have one shape (1.32; ONNX infers none).
 _WRONG_IN_PLACE = ("ai.onnx.ml", "Normalizer")
@@ -33,7 +33,6 @@ class ValueTypes:
         self._weights = weights
         self._weight_facts: dict[str, Fact] = {}
         self._seen_weights = 0
-        self._protos: dict[TensorType, TypeProto | None] = {}
         self._numbers = count()
 
     def infer(self, nodes: Iterable[NodeProto], opset_of: Callable[[str], int]) -> list[str]:
@@ -79,19 +78,22 @@ class ValueTypes:
 
     def declare(self, graph: GraphProto, names: Iterable[str]) -> None:
         """Write the types of the values of these names into the graph's ``value_info``."""
-        types, protos, infos = self.types, self._protos, graph.value_info
-        wrong = {name for n in graph.node if (n.domain, n.op_type) == _WRONG_IN_PLACE for name in n.output}
+        infos = graph.value_info
+        made: dict[TensorType, ValueInfoProto | None] = {}
         for name in names:
-            type = types[name]
-            proto = protos.get(type, _NEW)
-            if proto is _NEW:
-                proto = protos[type] = self._proto(type)
-            if proto is not None:
-                info = infos.add()
+            type = self.types[name]
+            info = made.get(type, _NEW)
+            if info is _NEW:
+                proto = self._proto(type)
+                info = made[type] = None if proto is None else ValueInfoProto(type=proto)
+            if info is not None:
                 info.name = name
-                info.type.CopyFrom(proto)
-                if name in wrong:
-                    info.type.tensor_type.ClearField("shape")
+                infos.append(info)  # a copy
+        domain, op_type = _WRONG_IN_PLACE
+        wrong = {name for n in graph.node if n.domain == domain and n.op_type == op_type for name in n.output}
+        for info in infos if wrong else ():
+            if info.name in wrong:
+                info.type.tensor_type.ClearField("shape")
 
     def _proto(self, type: TensorType) -> TypeProto | None:
         """The type as ONNX declares it; None where nothing is known.

@@ -32,7 +32,7 @@ def unary(r: Reading) -> Found:
     """Attributes are floats with the name and default that ONNX gives them."""
     op = _UNARY[r.op_type]
     given = {spec.name: r.real(spec.name, spec.default) for spec in attribute_specs(op.attributes)}
-    return Made(op, [r.x], op.attributes(**given))
+    return Made(op, [r.x], op.attributes(**given) if given else None)
 
 
 @reads("IsInf")

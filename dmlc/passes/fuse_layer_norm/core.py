@@ -14,7 +14,7 @@ from dmlc.ir import DType, Graph, Node, Operation, Shape, Tensor, Value, product
 from dmlc.ir.dtype import f64
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.choose import CAST, CastAttributes
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.move import EXPAND, RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
@@ -410,7 +410,7 @@ def _build(match: Norm, rewriter: Rewriter) -> Value:
         x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
         axes = tuple(range(rank - len(axes), rank))
     ones = np.ones([d for d in x.shape[axes[0] :] if isinstance(d, int)], dtype=dtype.numpy)
-    scale = rewriter.add(CONSTANT, [], ConstantAttributes(value=Tensor(ones)))
+    scale = rewriter.constant(Tensor(ones))
     out = rewriter.add(match.op, [x, scale], NormAttributes(axis=axes[0], epsilon=deviation.epsilon))
     if back is not None:
         out = rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=back))

@@ -85,6 +85,7 @@ _OPTIONS = {
     "only_rules": lambda value: value is None or _texts(value),
     "f64": lambda value: value is None or isinstance(value, str),
     "accumulate": lambda value: value is None or isinstance(value, str),
+    "fuse": _texts,
 }
 _FIELDS = {
     "model": lambda value: isinstance(value, str),
@@ -107,7 +108,9 @@ def _checked(document: Any) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
         raise _no_ledger(f"a ledger is an object with schema {SCHEMA}")
     found = _fields(document, _FIELDS, "")
-    found["options"] = _fields({"shapes": {}, **found["options"]}, _OPTIONS, "options.")  # earlier ledgers have none
+    found["options"] = _fields(
+        {"shapes": {}, "fuse": [], **found["options"]}, _OPTIONS, "options."
+    )  # earlier ledgers have none
     rows = enumerate(found["rewrites"])
     found["rewrites"] = [_fields(row, _REWRITE, f"rewrites[{number}].") for number, row in rows]
     return found

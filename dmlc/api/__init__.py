@@ -15,7 +15,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.ir.collector import collector_paused
 from dmlc.ir.fixed_shapes import checked_shapes
 from dmlc.passes.inventory import chosen_rules
-from dmlc.passes.options import Options, chosen_classes, chosen_numbers, chosen_opset
+from dmlc.passes.options import Options, chosen_classes, chosen_fusions, chosen_numbers, chosen_opset
 
 
 @collector_paused(begins=True)
@@ -37,6 +37,7 @@ def compile(
     progress: Callable[[str], None] | None = None,
     f64: str | None = None,
     accumulate: str | None = None,
+    fuse: Sequence[str] = (),
     limits: Mapping[str, int] | None = None,
     expected: Sequence[Mapping[str, Any]] | None = None,
 ) -> Program:
@@ -50,7 +51,8 @@ def compile(
     ``lower_hardmax`` lowers hardmax over one axis too. Rules named in ``skip_rules`` do not fire; where ``only_rules``
     is given, only those do, and what the target cannot do without. ``progress`` is called with the name of each pass
     before it runs. ``f64="f32"`` computes in f32 what is f64, inputs and outputs keep their types; ``accumulate="f32"``
-    computes in f32 what is squared or multiplied in f16 before a sum or a mean. ``limits={"nodes": 3_000_000}`` changes
+    computes in f32 what is squared or multiplied in f16 before a sum or a mean. ``fuse=("attention",)`` makes attention
+    one operator where that saves operators (``directml``). ``limits={"nodes": 3_000_000}`` changes
     how much is read before it is refused; see ``docs/limits.md``. Where rewrites are ``expected``, others are an error:
     see ``replay``. The source is not changed.
     Raises ``DmlcError``.
@@ -60,7 +62,8 @@ def compile(
     chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
     numbers = chosen_numbers(f64, accumulate, classes)
     skipped, only = chosen_rules(skip_rules, only_rules)
-    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, within)
+    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=within)
+    options = replace(options, fuse_attention=chosen_fusions(fuse, goal))
     options = replace(options, binding=dict(bind or {}), shapes=checked_shapes(shapes), expected=expected)
     with naming(name_of(source)):
         program = _program(source, model, options, asked=opset is not None)

@@ -139,7 +139,7 @@ def _compiled(args: argparse.Namespace, progress: object) -> tuple[api.Program |
 
 def _report(args: argparse.Namespace, target: Target, program: api.Program | None) -> Placement:
     level = args.feature_level or target.feature_level
-    if not _is_model(args) or (program is not None and (args.f64 or args.accumulate)):
+    if not _is_model(args) or (program is not None and (args.f64 or args.accumulate or args.fuse)):
         assert program is not None
         found: Placement = program.placement(level)
         return found
@@ -181,6 +181,7 @@ def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> st
     words += ["--opset", str(opset)] if opset is not None else []
     words += ["--f64", f64] if f64 is not None else []
     words += ["--accumulate", args.accumulate] if args.accumulate is not None else []
+    words += [word for name in args.fuse for word in ("--fuse", name)]
     for name, size in args.bind:
         words += ["--bind", f"{name}={size}"]
     for name, shape in shapes_of(args).items():

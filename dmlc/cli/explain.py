@@ -21,6 +21,7 @@ _WIDTH = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC|CODE", help="a program, a model, or a code such as E0301")
+    parser.add_argument("--missed", action="store_true", help="show only what was not rewritten, and why")
     add_compile_options(parser)
     add_report_options(parser)
 

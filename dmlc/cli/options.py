@@ -63,6 +63,13 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--accumulate", choices=("f32",), help="compute in f32 what is squared or multiplied in f16 and then summed"
     )
+    group.add_argument(
+        "--fuse",
+        choices=("attention",),
+        action="append",
+        default=[],
+        help="also make attention one operator (directml)",
+    )
     add_limits(group)
     group.add_argument("--strict", action="store_true", help="a warning of the target or the numbers is an error")
     group.add_argument("--lower-hardmax", action="store_true", help="lower hardmax over one axis too")

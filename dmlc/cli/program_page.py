@@ -26,7 +26,7 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
         after = nodes_after(program)
     console.warn(program.diagnostics)
     totals = (None if before is None else before.total(), after.total())
-    console.result(program_page(program, *totals))
+    console.result(missed_page(program) if args.missed else program_page(program, *totals))
     console.document(
         {
             "source": args.source,
@@ -63,9 +63,13 @@ def program_page(program: api.Program, before: int | None, after: int) -> str:
         out += "\nlowerings, with their estimated costs on one thread\n"
     for (_, node, reason), spans in choices.items():
         out += f"  {node}: {reason}\n{_lines(spans)}"
+    return out + ("\n" + missed_page(program) if _remarks(program, chosen=False) else "")
+
+
+def missed_page(program: api.Program) -> str:
+    """List what was not rewritten, and why, with the source lines."""
     misses = _remarks(program, chosen=False)
-    if misses:
-        out += "\nnot rewritten\n"
+    out = "not rewritten\n" if misses else "no rule matched that did not fire\n"
     for (rule, node, reason), spans in misses.items():
         out += f"  {rule} at {node}: {reason}\n{_lines(spans)}"
     return out

@@ -76,6 +76,7 @@ def compile_source(
         progress=progress,
         f64=None if as_written else args.f64,
         accumulate=None if as_written else args.accumulate,
+        fuse=() if as_written or for_numpy else args.fuse,
         limits=limits_of(args),
     )
 

@@ -17,12 +17,17 @@ from dmlc.passes.pipeline import default_pipeline, fusions
 from dmlc.records import dataclass
 from dmlc.targets import Target
 
+#: The fusions that are made only where they are asked for.
+ATTENTION = "attention"
+FUSIONS = (ATTENTION,)
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Target and settings of a compilation.
 
-    ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16. ``binding`` fixed
+    ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16;
+    ``fuse_attention`` makes attention one operator where the provider has it. ``binding`` fixed
     dims of the source, ``shapes`` its inputs. If rewrites are ``expected``, as a ledger writes them, no others may be
     applied.
     """
@@ -36,6 +41,7 @@ class Options:
     progress: Callable[[str], None] | None = None
     narrow_f64: bool = False
     accumulate_f32: bool = False
+    fuse_attention: bool = False
     limits: Limits = DEFAULTS
     binding: Mapping[str, int] = field(default_factory=dict)
     expected: Sequence[Mapping[str, Any]] | None = None
@@ -55,6 +61,7 @@ class Options:
             "only_rules": None if self.only_rules is None else sorted(self.only_rules),
             "f64": "f32" if self.narrow_f64 else None,
             "accumulate": "f32" if self.accumulate_f32 else None,
+            "fuse": [ATTENTION] if self.fuse_attention else [],
         }
 
     def context(self, target: Target) -> PassContext:
@@ -84,6 +91,7 @@ class Options:
             lower_hardmax=self.lower_hardmax,
             narrow_f64=self.narrow_f64,
             accumulate_f32=self.accumulate_f32,
+            fuse_attention=self.fuse_attention,
             limits=self.limits,
         )
 
@@ -133,3 +141,17 @@ def chosen_numbers(f64: str | None, accumulate: str | None, allowed: frozenset[s
         message = "exact and accumulate=f32 contradict each other: results are rounded at other places"
         raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
     return f64 is not None, accumulate is not None
+
+
+def chosen_fusions(fuse: Iterable[str], target: Target) -> bool:
+    """Return whether attention is fused. Raises ``DmlcError`` E0556 (exit code 2) for another name, and for a target
+    that has no operator for it."""
+    fuse = [fuse] if isinstance(fuse, str) else list(fuse)
+    for name in fuse:
+        if name not in FUSIONS:
+            help = did_you_mean(name, FUSIONS) or f"fusions are {', '.join(FUSIONS)}"
+            raise fail(codes.UNKNOWN_CHOICE, f"there is no fusion {name}", help=help, exit_code=2)
+    if fuse and (target.provider is None or not target.own_schemas):
+        message = f"target {target.name} has no operator for attention: fuse={ATTENTION} is for DirectML"
+        raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
+    return bool(fuse)

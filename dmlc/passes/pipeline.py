@@ -10,6 +10,7 @@ from dmlc.passes.empty_advice import EmptyAdvice
 from dmlc.passes.f16_advice import F16Advice
 from dmlc.passes.fold_constants import FoldConstants
 from dmlc.passes.fold_conv import FoldConv
+from dmlc.passes.fuse_attention import FuseAttention
 from dmlc.passes.fuse_dot import FuseDot
 from dmlc.passes.fuse_instance_norm import FuseInstanceNorm
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
@@ -35,9 +36,11 @@ def default_pipeline(
     lower_hardmax: bool = False,
     narrow_f64: bool = False,
     accumulate_f32: bool = False,
+    fuse_attention: bool = False,
     limits: Limits = DEFAULTS,
 ) -> PassManager:
-    """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis; the others are of ``fusions``.
+    """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis, ``fuse_attention`` makes
+    attention one operator where the provider has it; the others are of ``fusions``.
 
     Hardmax is lowered late, and nothing folds after ``legalize``, which may have put two casts where one has no kernel.
     """
@@ -52,6 +55,8 @@ def default_pipeline(
         passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
     if target.provider is not None:
         # A repair may undo another, or the operation that it stands beside.
+        if target.own_schemas:
+            passes.append(FuseAttention(enabled=fuse_attention))
         again = (_folding(limits), CanonicalizeReduce(max_rank=target.max_rank), Cse(), Dce())
         passes.append(FixedPoint((Repair(), *again)))
     if target.kernels is not None:

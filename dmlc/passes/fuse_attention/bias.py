@@ -1,0 +1,164 @@
+"""The bias of attention: what is added to the scores, in the shape and with the elements that the kernel takes."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import islice
+from math import prod
+
+import numpy as np
+
+from dmlc.ir import DType, Shape, Tensor, Value
+from dmlc.ops.binary import ADD, GREATER_EQUAL, MAX
+from dmlc.ops.choose import WHERE
+from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ExpandAttributes, TransposeAttributes
+from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
+from dmlc.passes.fuse_attention.scores import Trail
+from dmlc.passes.fuse_attention.tokens import HEADS_LAST
+from dmlc.passes.kernel_support import Maker
+from dmlc.passes.patterns import made_by
+from dmlc.passes.rewrite import Miss
+from dmlc.records import dataclass
+
+#: A fill hides a place whatever its score if it is at most this.
+_HIDES = -1e30
+#: An expanded bias of more bytes costs more than the operators that are saved.
+_MOST_BYTES = 1 << 27
+#: Nodes of an expand to sizes that are computed, and of a test of rows.
+_OPEN_EXPAND, _GUARD = 3, 3
+#: Users of a bias that are asked whether they are attentions too.
+_MOST_USERS = 64
+_MOVES = (EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
+_MOST_STEPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """The terms of a bias. ``shape`` is that of the scores; ``guards`` is true if rows that are hidden as a whole give
+    zeros instead of NaN; ``is_range`` if the bias equals what it replaces only where a row is not hidden as a whole."""
+
+    terms: tuple[Value, ...]
+    mask: tuple[Value, float] | None
+    dtype: DType
+    shape: Shape
+    guards: bool
+    is_range: bool
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.terms) or self.mask is not None
+
+    @property
+    def cost(self) -> int:
+        """Operators that the bias takes at each attention beside the values that there are."""
+        if not self.exists:
+            return 0
+        fills = self.mask is not None and constant_of(self.mask[0]) is None
+        return len(self.terms) + (self.mask is not None) - 1 + fills + self.guards
+
+    @property
+    def shared_cost(self) -> int:
+        """Operators that all attentions with this bias share."""
+        if not self.exists:
+            return 0
+        fills = self.mask is not None and constant_of(self.mask[0]) is None
+        operands = [*self.terms, *([self.mask[0]] if self.mask is not None else ())]
+        whole = len(operands) == 1 and not fills and self.shape == operands[0].shape
+        is_static = all(isinstance(d, int) for d in self.shape)
+        is_folded = is_static and all(constant_of(value) is not None for value in operands)
+        expand = 0 if whole or is_folded else 1 if is_static else _OPEN_EXPAND
+        return expand + self.guards * _GUARD
+
+    def share(self) -> int:
+        """The part of the shared operators that one of the attentions with this bias takes, rounded up."""
+        if not self.shared_cost or len(self.terms) > 1 or self.mask is not None:
+            return self.shared_cost
+        users = list(islice(self.terms[0].users, _MOST_USERS))
+        if any(user.op in (EXPAND, MAX) and user.result.shape in (self.shape, user.operand(0).shape) for user in users):
+            return 0  # another attention made them
+        return -(-self.shared_cost // max(1, sum(user.op is ADD for user in users)))
+
+    def build(self, make: Maker) -> tuple[Value | None, Value | None]:
+        """The bias in the shape of the scores, and the rows that are not hidden as a whole; None where not needed."""
+        if not self.exists:
+            return None, None
+        terms = list(self.terms)
+        if self.mask is not None:
+            cond, fill = self.mask
+            terms.append(make(WHERE, cond, make.constant(0, self.dtype), make.constant(fill, self.dtype)))
+        total = reduce(lambda a, b: make(ADD, a, b), terms)
+        lowest = float(np.finfo(total.type.dtype.numpy).min)
+        rows = None
+        if self.guards:
+            axis = total.type.rank - 1
+            most = make(REDUCE_MAX, total, attributes=ReduceAttributes(axes=(axis,), keepdims=True))
+            bound = make.constant(lowest, total.type.dtype)
+            rows = make(GREATER_EQUAL, most, bound)
+            total = make(MAX, total, bound)
+        data = constant_of(total)
+        if data is not None and np.isneginf(data.array).any():
+            clipped = np.maximum(data.array, total.type.dtype.numpy.type(lowest))
+            total = make(CONSTANT, attributes=ConstantAttributes(value=Tensor(clipped)))
+        if total.shape != self.shape:
+            total = make(EXPAND, total, attributes=ExpandAttributes(shape=self.shape))
+        return total, rows
+
+
+def bias_of(trail: Trail, shape: Shape, *, is_safe: bool) -> Bias | Miss:
+    """The bias of scores of that shape. With ``is_safe``, the weights of rows that are hidden as a whole are zeros."""
+    dtype = trail.nodes[0].result.type.dtype
+    operands = [*trail.terms, *([trail.mask[0]] if trail.mask is not None else ())]
+    for value in operands:
+        if not value.type.rank or value.type.rank > len(shape):
+            return Miss("a bias has {0} axes", (value.type.rank,), value)
+    if any(value.shape != shape for value in operands) or len(operands) > 1:
+        size = prod([d for d in shape if isinstance(d, int)]) * dtype.numpy.itemsize
+        if size > _MOST_BYTES and all(isinstance(d, int) for d in shape):
+            return Miss("the expanded bias would take {0:,} bytes", (size,))
+    for term in trail.terms:
+        data = constant_of(term)
+        if data is not None and np.isneginf(data.array).all(axis=-1).any():
+            return Miss("a row of the bias is -inf as a whole", (), term)
+    is_range = False
+    if trail.mask is not None:
+        cond, fill = trail.mask
+        if fill > _HIDES:
+            return Miss("the fill {0:g} does not hide every score", (fill,), cond)
+        truth = constant_of(cond)
+        is_range = truth is None or not bool(truth.array.any(axis=-1).all())
+    guards = is_safe and any(_least(term) is None for term in trail.terms)
+    if trail.mask is not None and is_safe and np.isinf(trail.mask[1]) and is_range:
+        guards, is_range = True, False
+    return Bias(trail.terms, trail.mask, dtype, shape, guards, is_range)
+
+
+def _least(value: Value, steps: int = _MOST_STEPS) -> float | None:
+    """A bound below the elements, where one is known that is not -inf."""
+    data = constant_of(value)
+    if data is not None:
+        least = float(data.array.min()) if data.size else 0.0
+        return least if np.isfinite(least) else None
+    if not steps or value.producer is None:
+        return None
+    chosen = made_by(value, WHERE)
+    if chosen is not None:
+        bounds = [_least(v, steps - 1) for v in (chosen.operand(1), chosen.operand(2))]
+        known = [b for b in bounds if b is not None]
+        return min(known) if len(known) == 2 else None
+    moved = made_by(value, *_MOVES)
+    return None if moved is None else _least(moved.operand(0), steps - 1)
+
+
+def token_rows(make: Maker, rows: Value, y: Value, heads: int) -> Value:
+    """``y``, (batch, length, heads * size), with zeros in the rows that are not in ``rows``."""
+    shape = (*[1] * (4 - rows.type.rank), *rows.shape)
+    rows = make.reshape(rows, shape)
+    zero = make.constant(0, y.type.dtype)
+    if shape[1] == 1:
+        return make(WHERE, make.reshape(rows, (shape[0], shape[2], 1)), y, zero)
+    rows = make(TRANSPOSE, rows, attributes=TransposeAttributes(perm=HEADS_LAST))
+    batch, length, size = y.shape
+    assert isinstance(size, int)
+    parted = make.reshape(y, (batch, length, heads, size // heads))
+    return make.reshape(make(WHERE, rows, parted, zero), y.shape)

@@ -1,0 +1,199 @@
+"""Attention that is written out becomes ``com.microsoft.MultiHeadAttention``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+
+from dmlc.ir import Dim, Graph, Node, TensorType, Value
+from dmlc.ir.dtype import f16
+from dmlc.ops.choose import WHERE
+from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.normalize import SOFTMAX
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.passes.fuse_attention.bias import Bias, bias_of, token_rows
+from dmlc.passes.fuse_attention.scores import Weights, scores_of, weights_of, why_not_weights
+from dmlc.passes.fuse_attention.tokens import HEADS_LAST, KEY_HEADS_LAST, VIEWS, Tokens, tokens_of
+from dmlc.passes.kernel_support import Maker
+from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
+from dmlc.targets.directml import operator_rows
+from dmlc.targets.support import ProviderSupport
+
+_OPERATOR, _DOMAIN = "MultiHeadAttention", "com.microsoft"
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """The operands of attention, and its sizes: batch, heads, lengths of query and key, sizes of a head."""
+
+    query: Tokens
+    key: Tokens
+    value: Tokens
+    bias: Bias
+    scale: float
+    sizes: tuple[Dim, int, Dim, Dim, int, int]
+    is_half: bool
+    nodes: tuple[Node, ...]
+
+    @property
+    def moves_scale(self) -> bool:
+        return self.query.scale != 1 or self.key.scale != 1
+
+
+@dataclass(slots=True, eq=False)
+class AttentionMatch(Match):
+    """A product of weights and values. ``found`` is the attention around it, or the reason why there is none."""
+
+    found: Attention | Miss | None = None
+
+
+class MultiHeadAttention(Rule[AttentionMatch]):
+    """``softmax(scale * q @ k + bias) @ v`` becomes one ``com.microsoft.MultiHeadAttention``.
+
+    ``reassociates``; ``range`` where a mask may hide a whole row, and where a factor of f16 moves behind the product.
+    Only with ``--fuse attention``, and where it saves operators.
+
+    The kernel takes (batch, length, heads * size) and a bias of the very shape of the scores (onnxruntime,
+    DmlOperatorMultiHeadAttention.cpp), so that a bias that broadcasts is expanded. No mask operand is used: what it
+    adds, -10000, does not hide every score. ``scale`` is written and never 0, which the provider takes literally.
+    """
+
+    name = "multi-head-attention"
+    roots = (MATMUL,)
+    fed_by = (SOFTMAX, WHERE)
+    rewrite_class = REASSOCIATES
+
+    def __init__(self, context: PassContext, *, enabled: bool) -> None:
+        self.enabled = enabled
+        self.support = ProviderSupport(context.target, context.opset)
+        self.moves_half = RANGE in context.allowed
+
+    def match(self, node: Node, graph: Graph) -> AttentionMatch | None:
+        weights = weights_of(node.operand(0))
+        if weights is None:
+            return None
+        found = self._no_kernel(node) or self._attention(node, weights)
+        consumed = found.nodes if isinstance(found, Attention) else ()
+        return AttentionMatch(node, consumed, found)
+
+    def check(self, match: AttentionMatch, graph: Graph) -> Miss | None:
+        found = match.found
+        if not isinstance(found, Attention):
+            return found
+        saved = _saved(match.root, found)
+        if saved < 1:
+            return Miss("as one operator it would take {0} more for its layouts and bias than it saves", (1 - saved,))
+        if not self.enabled:
+            return Miss("--fuse attention would make one operator of it and save {0}", (saved,))
+        return None
+
+    def class_of(self, match: AttentionMatch, graph: Graph, context: PassContext) -> str:
+        found = match.found
+        assert isinstance(found, Attention)
+        moves_half = found.is_half and (found.moves_scale or found.bias.mask is not None)
+        return RANGE if moves_half or found.bias.is_range else REASSOCIATES
+
+    def describe(self, match: AttentionMatch) -> str:
+        assert isinstance(match.found, Attention)
+        return f"attention of {match.found.sizes[1]} heads"
+
+    def build(self, match: AttentionMatch, rewriter: Rewriter) -> Sequence[Value]:
+        found = match.found
+        assert isinstance(found, Attention)
+        batch, heads, length, total, size, value_size = found.sizes
+        query = found.query.build(rewriter, (batch, length, heads * size))
+        key = found.key.build(rewriter, (batch, total, heads * size))
+        value = found.value.build(rewriter, (batch, total, heads * value_size))
+        make = Maker(rewriter)
+        bias, rows = found.bias.build(make)
+        record = OpaqueAttributes(
+            op_type=_OPERATOR,
+            domain=_DOMAIN,
+            types=(TensorType(query.type.dtype, (batch, length, heads * value_size)),),
+            attributes=(("num_heads", heads), ("scale", found.scale)),
+        )
+        operands = [query, key, value] if bias is None else [query, key, value, None, None, bias]
+        y = rewriter.add(OPAQUE, operands, record)
+        if rows is not None:
+            y = token_rows(make, rows, y, heads)
+        parted = rewriter.add(RESHAPE, [y], ReshapeAttributes(shape=(batch, length, heads, value_size)))
+        return [rewriter.add(TRANSPOSE, [parted], TransposeAttributes(perm=HEADS_LAST))]
+
+    def _no_kernel(self, node: Node) -> Miss | None:
+        """The reason where the provider has no kernel for it in this release, or DirectML not at this level."""
+        dtype = node.result.type.dtype
+        if self.support.leaves(_OPERATOR, dtype, domain=_DOMAIN):
+            return Miss("{0} has no {1} of {2}", (self.support.target.name, _OPERATOR, dtype.name))
+        level, row = self.support.target.feature_level, operator_rows().get("MULTIHEAD_ATTENTION")
+        if level is not None and row is not None and row.at(level) is None:
+            return Miss("feature level {0} has no {1}: {2} has", (level, _OPERATOR, row.introduced))
+        return None
+
+    def _attention(self, node: Node, weights: Weights) -> Attention | Miss:
+        probabilities, value = node.operand(0), node.operand(1)
+        if (miss := why_not_weights(weights, probabilities)) is not None:
+            return miss
+        shape = probabilities.shape
+        scores = scores_of(weights.softmax.operand(0), shape)
+        if isinstance(scores, Miss):
+            return scores
+        query, key = scores.product.operand(0), scores.product.operand(1)
+        sizes = _sizes(query, key, value, shape)
+        if isinstance(sizes, Miss):
+            return sizes
+        if weights.rows is not None and scores.trail.terms != (weights.rows,):
+            return Miss("rows of another value than the bias are tested", (), weights.rows)
+        bias = bias_of(scores.trail, shape, is_safe=weights.is_safe)
+        if isinstance(bias, Miss):
+            return bias
+        batch, heads, length, total, size, value_size = sizes
+        is_half = node.result.type.dtype is f16
+        scales = not is_half or self.moves_half
+        q = tokens_of(query, HEADS_LAST, (batch, length, heads * size), scales=scales)
+        k = tokens_of(key, KEY_HEADS_LAST, (batch, total, heads * size), scales=scales)
+        v = tokens_of(value, HEADS_LAST, (batch, total, heads * value_size), scales=False)
+        scale = float(np.float32(scores.trail.scale * q.scale * k.scale))
+        if not isfinite(scale) or scale == 0:
+            return Miss("the scale is {0:g}", (scale,))
+        nodes = (*weights.nodes, *scores.trail.nodes, *q.nodes, *k.nodes, *v.nodes)
+        return Attention(q, k, v, bias, scale, sizes, is_half, nodes)
+
+
+def _sizes(query: Value, key: Value, value: Value, scores: Sequence[Dim]) -> tuple[Dim, int, Dim, Dim, int, int] | Miss:
+    """Batch, heads, the lengths of query and key, and the sizes of a head of query and value."""
+    for operand in (query, key, value):
+        if operand.type.rank != 4:
+            return Miss("an operand has {0} axes: heads are not apart from the batch", (operand.type.rank,), operand)
+        if operand.shape[:2] != tuple(scores[:2]):
+            return Miss("the operands broadcast: {0} and {1}", (operand.type, tuple(scores)), operand)
+    batch, heads, length, size = query.shape
+    total, value_size = value.shape[2:]
+    if key.shape[2] != size or key.shape[3] != total or tuple(scores[2:]) != (length, total):
+        return Miss("the sizes of query, key and value are not proved to fit", (), key)
+    if not isinstance(heads, int) or not isinstance(size, int) or not isinstance(value_size, int):
+        return Miss("the number of heads or their size is open", (), query)
+    if 0 in (batch, heads, length, total, size, value_size):
+        return Miss("an operand has no elements", (), query)
+    return batch, heads, length, total, size, value_size
+
+
+def _saved(root: Node, found: Attention) -> int:
+    """Count the operators that go, less those that come; a reshape is none."""
+    gone: set[Node] = {root}
+    turned = [user for user in root.result.users if user.op is TRANSPOSE]
+    if turned and len(turned) == len(set(root.result.users)):
+        perms = [node.attributes_as(TransposeAttributes).perm for node in turned]
+        added = -sum(perm == HEADS_LAST for perm in perms)
+    else:
+        added = 1
+    for node in dict.fromkeys(found.nodes):
+        if all(user in gone for value in node.results for user in value.users):
+            gone.add(node)
+    removed = sum(node.op not in VIEWS for node in gone)
+    added += 1 + found.query.cost + found.key.cost + found.value.cost + found.bias.cost + found.bias.share()
+    return removed - added

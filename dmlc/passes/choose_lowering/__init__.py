@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
-from dmlc.passes.choose_lowering.groups import GROUPS
+from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, norm, reduce, softmax
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, duration
 from dmlc.passes.kernel_support import KernelSupport
 from dmlc.passes.manager import CLASSES, REASSOCIATES, Pass, PassContext, Remark
@@ -20,6 +20,18 @@ from dmlc.targets.cost import CostModel, cost_model
 
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
 _MOST_ELEMENTS = 2**48
+
+#: The plans in their order. A group is the plans of one file. Groups run one after another, so that what a plan of one
+#: makes is offered to the plans of those that follow.
+GROUPS: Sequence[Sequence[type[Plan]]] = (
+    hardmax.PLANS,
+    arg.PLANS,
+    extremes.PLANS,
+    softmax.PLANS,
+    log_sum_exp.PLANS,
+    norm.PLANS,
+    reduce.PLANS,
+)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dmlc.passes.fold_constants.arithmetic import (
     KnownTruth,
     NeutralOperand,
     SameCast,
+    SignIntoFactor,
 )
 from dmlc.passes.fold_constants.evaluate import Evaluate
 from dmlc.passes.fold_constants.layouts import (
@@ -28,7 +29,6 @@ from dmlc.passes.fold_constants.layouts import (
     TransposeOfOnes,
 )
 from dmlc.passes.fold_constants.opaque import InlineBranch
-from dmlc.passes.fold_constants.signs import SignIntoFactor
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass

@@ -9,7 +9,6 @@ from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.repair.attention import FullAttentionBias
 from dmlc.passes.repair.einsum import MatMulOfLetters, SpellEllipsis
 from dmlc.passes.repair.elementwise import (
     BothBounds,
@@ -35,7 +34,7 @@ from dmlc.passes.repair.merged_batch import (
     TriluOfMergedBatch,
 )
 from dmlc.passes.repair.norms import LpNormInParts, OneLayerNormResult, PlainSkipNorm
-from dmlc.passes.repair.operators import DropIdleAttribute, SlicesOfGate, TileByExpand
+from dmlc.passes.repair.operators import DropIdleAttribute, FullAttentionBias, SlicesOfGate, TileByExpand
 from dmlc.passes.repair.pads import SliceNegativePads
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch

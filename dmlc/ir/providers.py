@@ -8,9 +8,9 @@ that is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dmlc.ir.dim import Shape, dim_names
+from dmlc.ir.dim import Shape, dim_names, substitute
 from dmlc.ir.graph import Graph, Node, Value
 
 
@@ -108,3 +108,44 @@ def _missing(graph: Graph, provided: set[str]) -> tuple[Node, str] | None:
 
 
 __all__ = ["alone", "asked_dims", "missing_dim", "record_providers"]
+
+
+# --- dims whose size becomes known
+
+
+def numbers_of(provided: Iterable[tuple[str, int]], value: Value) -> dict[str, int]:
+    """The dims among the ``provided`` ones, with their axes, that are numbers in the type of the value by now."""
+    shape = value.type.shape
+    return {name: size for name, axis in provided if axis < len(shape) and isinstance(size := shape[axis], int)}
+
+
+def fix_dims(graph: Graph, sizes: Mapping[str, int]) -> bool:
+    """Replace the dims by their sizes in the graph and in those inside it; return whether there were any.
+
+    Users of values that have another type by now are marked as retyped.
+    """
+    changed = False
+    for node in graph:
+        attributes = node.attributes.substitute(sizes)
+        if attributes is not node.attributes:
+            node.attributes = attributes
+            graph.retyped[node] = None
+            changed = True
+        for value in node.results:
+            changed |= _fix(value, sizes, graph)
+        for region in node.regions:
+            for value in (*region.captured, *region.graph.inputs):
+                changed |= _fix(value, sizes, region.graph)
+            changed |= fix_dims(region.graph, sizes)
+    return changed
+
+
+def _fix(value: Value, sizes: Mapping[str, int], graph: Graph) -> bool:
+    if value.provides:
+        value.provides = tuple([pair for pair in value.provides if pair[0] not in sizes])
+    shape = value.type.shape
+    if _NUMBERS.issuperset(map(type, shape)) or sizes.keys().isdisjoint({n for size in shape for n in dim_names(size)}):
+        return False
+    value.type = value.type.with_shape(tuple([substitute(size, sizes) for size in shape]))
+    graph.retyped.update(dict.fromkeys(value.users))
+    return True

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Tensor, Value
+from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import EXACT, PassContext
@@ -208,6 +209,7 @@ class _Driver:
         self.queued: set[Node] = set()
         self.misses: dict[tuple[Node, Rule[Any]], Miss] = {}
         self.constants: dict[Tensor, Node] = {}
+        self.sizes: dict[str, int] = {}
         self.fuel = 64 * len(graph) + 1024
         self.changed = False
 
@@ -217,15 +219,27 @@ class _Driver:
             rules = self._rules(node)
             if rules:
                 self._visit(node, rules)
-            while self.pending:
-                again = self.pending.popleft()
-                self.queued.discard(again)
-                if again.graph is self.graph:
-                    self._visit(again, self._rules(again))
+            self._visit_pending()
+        while self.sizes:
+            self._fix_sizes()
+            self._visit_pending()
         for (node, rule), miss in self.misses.items():
             if node.graph is self.graph:
                 self.context.missed(rule.name, partial(str, miss), _places(node, miss.value), node_name(node))
         return self.changed
+
+    def _visit_pending(self) -> None:
+        while self.pending:
+            again = self.pending.popleft()
+            self.queued.discard(again)
+            if again.graph is self.graph:
+                self._visit(again, self._rules(again))
+
+    def _fix_sizes(self) -> None:
+        """Put the numbers of the dims that are known by now in their places."""
+        sizes, self.sizes = self.sizes, {}
+        self.changed |= fix_dims(self.graph, sizes)
+        self._settle()
 
     def _rules(self, node: Node) -> tuple[Rule[Any], ...]:
         """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
@@ -281,7 +295,9 @@ class _Driver:
                 self._push(user)
                 if is_constant:
                     _tell_constant(graph, user, old, new)
+            provided = old.provides
             graph.replace_all_uses(old, new)
+            self.sizes |= numbers_of(provided, new)
         self._settle()
         graph.erase_dead((root, *match.consumed))
         for node in rewriter.made:
@@ -311,6 +327,7 @@ class _Driver:
                 for value, type in zip(node.results, before, strict=True):
                     if value.type != type:
                         self.changed = True
+                        self.sizes |= numbers_of(value.provides, value)
                         graph.retyped.update(dict.fromkeys(value.users))
             self._push(node)
 

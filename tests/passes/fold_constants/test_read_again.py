@@ -45,6 +45,12 @@ MODELS = {
         ' v = Resize <mode = "nearest"> (x, , , s) n = Shape (v) f = Cast <to = 1> (n)'
         " m = ReduceMax <keepdims = 0> (f) y = Mul (x, m)", ["Mul"],
     ),
+    "sizes that only the node tells": (
+        "float[1, 2, 3, 3] x", "float[a, b, c] y",
+        f"{_FOUR} two = Add (one, one) s = Concat <axis = 0> (one, two, four, four)"
+        ' v = Resize <mode = "nearest"> (x, , , s) n = Shape (v) p = Slice (n, one, four, zero)'
+        " w = Reshape (v, p) y = Relu (w)", ["Resize", "Reshape", "Relu"],
+    ),
     "branch": (
         "float[3, 4] x", "float[a, b] y",
         f"{_FOUR} c = Greater (four, one) d = Squeeze (c) y = If (d) <then_branch = t () => (float[p, q] o) "

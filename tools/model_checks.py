@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.external_data_helper import load_external_data_for_model
 
 import dmlc
-from dmlc.importers.definitions import with_definitions
+from dmlc.importers.definitions import with_definitions, with_kernels
 
 #: Operators of ONNX Runtime that it registers in ONNX's domain: the checker does not know them.
 OWN_OPERATORS = frozenset(("SimplifiedLayerNormalization",))
@@ -169,6 +169,8 @@ def added_nodes(source: onnx.ModelProto, program: dmlc.Program) -> str:
     own = max(entry.version for entry in source.opset_import if entry.domain in ("", "ai.onnx"))
     if own > program.opset:  # operators that came later are there by ONNX's definition of them
         source = with_definitions(source, program.opset, lambda op_type: True)
+    if program.target.provider is not None:  # and so are those that the provider has no kernel for
+        source, _ = with_kernels(source, lambda domain, op_type: False)
     before, after = node_count(source.graph), node_count(program.to_onnx().graph)
     fired = {entry.rule for entry in program.ledger}
     return "" if after <= before or fired & ADDS_NODES else f"{after} nodes of {before}, by {sorted(fired)}"

@@ -125,6 +125,12 @@ def fix_dims(graph: Graph, sizes: Mapping[str, int]) -> bool:
     Users of values that have another type by now are marked as retyped.
     """
     changed = False
+    for value, pairs in list(graph.provides.items()):
+        kept = tuple([pair for pair in pairs if pair[0] not in sizes])
+        if kept:
+            graph.provides[value] = kept
+        else:
+            del graph.provides[value]
     for node in graph:
         attributes = node.attributes.substitute(sizes)
         if attributes is not node.attributes:
@@ -141,8 +147,6 @@ def fix_dims(graph: Graph, sizes: Mapping[str, int]) -> bool:
 
 
 def _fix(value: Value, sizes: Mapping[str, int], graph: Graph) -> bool:
-    if value.provides:
-        value.provides = tuple([pair for pair in value.provides if pair[0] not in sizes])
     shape = value.type.shape
     if _NUMBERS.issuperset(map(type, shape)) or sizes.keys().isdisjoint({n for size in shape for n in dim_names(size)}):
         return False

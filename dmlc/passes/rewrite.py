@@ -295,7 +295,7 @@ class _Driver:
                 self._push(user)
                 if is_constant:
                     _tell_constant(graph, user, old, new)
-            provided = old.provides
+            provided = graph.provides.get(old, ())
             graph.replace_all_uses(old, new)
             self.sizes |= numbers_of(provided, new)
         self._settle()
@@ -327,7 +327,7 @@ class _Driver:
                 for value, type in zip(node.results, before, strict=True):
                     if value.type != type:
                         self.changed = True
-                        self.sizes |= numbers_of(value.provides, value)
+                        self.sizes |= numbers_of(graph.provides.get(value, ()), value)
                         graph.retyped.update(dict.fromkeys(value.users))
             self._push(node)
 

@@ -10,6 +10,7 @@ from models.fixture_parameters import parameters
 
 import dmlc
 from dmlc.placement.obstacles import obstacles
+from tools.canonical_form import operators
 from tools.fixture_folder import cases, fixtures
 from tools.model_checks import run, session
 from tools.result_comparison import differences
@@ -66,6 +67,13 @@ def test_a_bound_fixture_keeps_the_numbers(path: Path) -> None:
     for info in model.graph.input:
         declared: list[Any] = [size.dim_value for size in info.type.tensor_type.shape.dim]
         assert declared == list(feeds[info.name].shape)
+
+
+@pytest.mark.parametrize("path", BOUND)
+def test_compiling_a_bound_fixture_again_changes_nothing(path: Path) -> None:
+    first = dmlc.compile(path, shapes=shapes_of(path)).to_onnx()
+    program = dmlc.compile(first)
+    assert operators(program.to_onnx()) == operators(first), [entry.rule for entry in program.ledger]
 
 
 def test_how_many_fixtures_are_one_fused_graph() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ir.dtype import i32, i64
 from dmlc.ops.binary import ADD, GREATER_EQUAL, LESS
@@ -76,6 +78,10 @@ _MOST = 8
 _WORTH = 2
 #: Stands for a number of rows without a bound; the costs are straight lines of it.
 _MANY = 1e12
+
+
+#: Longer counts are not stored in the model.
+_MOST_COUNTED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +162,13 @@ def _without(make: Maker, x: Value, index: Value, axis: int) -> Value:
         record = SliceAttributes(starts=(first,), ends=(last,), axes=(axis,), steps=(1,))
         return make(SLICE, x, attributes=record)
 
-    numbers = make(IOTA, attributes=IotaAttributes(length=size - 1, dtype=i64))
-    along = [1] * x.type.rank
-    before = make(LESS, make.reshape(numbers, (*along[:axis], size - 1, *along[axis + 1 :])), index)
+    along: list[Dim] = [1] * x.type.rank
+    along[axis] = size - 1
+    if isinstance(size, int) and size <= _MOST_COUNTED:  # what folding would make of it: repairs run after that
+        numbers = make.constant(np.arange(size - 1).reshape(along), i64)
+    else:
+        numbers = make.reshape(make(IOTA, attributes=IotaAttributes(length=size - 1, dtype=i64)), along)
+    before = make(LESS, numbers, index)
     return make(WHERE, before, part(0, size - 1), part(1, size))
 
 

@@ -22,6 +22,7 @@ _WIDTH = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC|CODE", help="a program, a model, or a code such as E0301")
     parser.add_argument("--missed", action="store_true", help="show only what was not rewritten, and why")
+    parser.add_argument("--node", metavar="NAME", help="show one node: its origin and what was done to it")
     add_compile_options(parser)
     add_report_options(parser)
 
@@ -29,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, console: Console) -> int:
     if _CODE.fullmatch(args.source) and not Path(args.source).exists():
         return _explain_code(args.source.upper(), console)
-    from dmlc.cli.program_page import explain_program  # needs the libraries that a code's page says how to install
+    # both need the libraries that a code's page says how to install
+    if args.node is not None:
+        from dmlc.cli.node_page import explain_node
+
+        return explain_node(args, console)
+    from dmlc.cli.program_page import explain_program
 
     return explain_program(args, console)
 

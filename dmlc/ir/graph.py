@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from dmlc.diagnostics import Diagnostic, Span
 from dmlc.ir.dim import Dim, DimTable, Interval, substitute
+from dmlc.ir.history import AS_WRITTEN, History
 from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
 from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
@@ -72,7 +73,7 @@ class Value:
 class Node:
     """An operation applied to operands (None where an optional one is absent).
 
-    ``spans`` are all source places it came from, ``rules`` the names of the rewrites that made it. ``name`` is its
+    ``spans`` are all source places it came from, ``history`` says which rewrites made it of what. ``name`` is its
     name in an imported model, ``origin`` the form it had there: true as long as the node stands, for a rewrite makes
     new nodes. ``regions`` are graphs that it runs (the branches of an If, the body of a Loop).
     """
@@ -82,13 +83,13 @@ class Node:
         "_previous",
         "attributes",
         "graph",
+        "history",
         "name",
         "op",
         "operands",
         "origin",
         "regions",
         "results",
-        "rules",
         "spans",
     )
 
@@ -99,7 +100,7 @@ class Node:
         attributes: Attributes,
         types: Sequence[TensorType],
         spans: tuple[Span, ...],
-        rules: tuple[str, ...],
+        history: History,
     ) -> None:
         self.op = op
         self.attributes = attributes
@@ -108,7 +109,7 @@ class Node:
             (Value(types[0], self, 0),) if len(types) == 1 else tuple([Value(t, self, i) for i, t in enumerate(types)])
         )
         self.spans = spans
-        self.rules = rules
+        self.history = history
         self.name = ""
         self.origin: Any = None
         self.regions: tuple[Region, ...] = ()
@@ -217,7 +218,7 @@ class Graph:
         self.reader: Reader | None = None
         self.retyped: dict[Node, None] = {}
         self.outdated: dict[Node, None] = {}
-        self.output = Node(OUTPUT, (), OutputAttributes(), (), (), ())
+        self.output = Node(OUTPUT, (), OutputAttributes(), (), (), AS_WRITTEN)
         self.output.graph = self
         self._first: Node | None = None
         self._last: Node | None = None
@@ -305,7 +306,7 @@ class Graph:
         attributes: Attributes,
         *,
         spans: tuple[Span, ...] = (),
-        rules: tuple[str, ...] = (),
+        history: History = AS_WRITTEN,
         before: Node | None = None,
         regions: tuple[Region, ...] = (),
     ) -> Node:
@@ -314,7 +315,7 @@ class Graph:
         Raises ``OpError`` where the types do not fit; then the graph is unchanged.
         """
         context = Inference(attributes, [None if v is None else v.type for v in operands], self.dims)
-        node = Node(op, tuple(operands), attributes, op.infer(context), spans, rules)
+        node = Node(op, tuple(operands), attributes, op.infer(context), spans, history)
         if regions:
             node.regions = regions
         for condition in context.conditions:
@@ -511,12 +512,12 @@ class Graph:
         if binding:
             attributes = node.attributes.substitute(binding)
             try:
-                twin = self.add(node.op, operands, attributes, spans=node.spans, rules=node.rules, regions=regions)
+                twin = self.add(node.op, operands, attributes, spans=node.spans, history=node.history, regions=regions)
             except OpError as error:
                 error.spans = node.spans
                 raise
         else:
-            twin = Node(node.op, operands, node.attributes, [r.type for r in results], node.spans, node.rules)
+            twin = Node(node.op, operands, node.attributes, [r.type for r in results], node.spans, node.history)
             twin.regions = regions
             self._link(twin, None)
         twin.name, twin.origin = node.name, node.origin
@@ -553,7 +554,7 @@ def _flat(graph: Graph) -> Iterator[Any]:
             numbers[value] = len(numbers) - 1
         head = (node.op, [numbers[v] for v in node.operands], node.attributes, [v.type for v in node.results])
         nodes.append(
-            (*head, node.spans, node.rules, node.name, node.origin, [v.name for v in node.results], node.regions)
+            (*head, node.spans, node.history, node.name, node.origin, [v.name for v in node.results], node.regions)
         )
     yield {
         "name": graph.name,
@@ -583,8 +584,8 @@ def _restored(
         setattr(graph, field, content)
     graph.inputs = [Value(type, None, i, name, span) for i, (type, name, span) in enumerate(inputs)]
     values: list[Value | None] = list(graph.inputs)
-    for op, operands, attributes, types, spans, rules, name, origin, names, regions in nodes:
-        node = Node(op, tuple([None if n < 0 else values[n] for n in operands]), attributes, types, spans, rules)
+    for op, operands, attributes, types, spans, history, name, origin, names, regions in nodes:
+        node = Node(op, tuple([None if n < 0 else values[n] for n in operands]), attributes, types, spans, history)
         node.name, node.origin, node.regions = name, origin, regions
         graph._link(node, None)
         for value, given in zip(node.results, names, strict=True):

@@ -156,7 +156,8 @@ ConstantCheck: TypeAlias = Callable[[Sequence["Tensor | None"]], None]
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Operation:
-    """One operation. Compared by identity; ``name`` is how programs call it.
+    """One operation. Compared by identity; ``name`` is how programs call it, ``title`` names its nodes in an emitted
+    model where that is not the name in camel case.
 
     ``symbol`` is the infix or prefix spelling. ``check`` refuses calls with senseless constants (a division by
     zero); nodes that passes make are not checked. ``pure`` operations may be merged and removed. ``notes`` are
@@ -171,6 +172,7 @@ class Operation:
     infer: InferRule
     reference: Reference | None = None
     summary: str
+    title: str = ""
     symbol: str | None = None
     check: ConstantCheck | None = None
     pure: bool = True

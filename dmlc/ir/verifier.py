@@ -121,6 +121,7 @@ def _bug(message: str, node: Node | None) -> NoReturn:
     if node is None:
         raise fail(INTERNAL, f"broken graph: {message}", exit_code=3)
     labels = [Label(span) for span in node.spans[:1]]
-    made = f", made by {', '.join(node.rules)}" if node.rules else ""
+    rules = node.history.rules
+    made = f", made by {', '.join(rules)}" if rules else ""
     error: DmlcError = fail(INTERNAL, f"broken graph: node {node.op.name}{made}: {message}", *labels, exit_code=3)
     raise error

@@ -181,6 +181,7 @@ DIV = _binary(
 )  # fmt: skip
 FLOORDIV = Operation(
     name="floordiv",
+    title="FloorDiv",
     operands=(Operand("a", NUMERIC), Operand("b", NUMERIC)),
     infer=_same,
     reference=_floor_divide,

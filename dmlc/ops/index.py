@@ -214,6 +214,7 @@ def _iota_reference(a: IotaAttributes) -> Array:
 
 IOTA = Operation(
     name="iota",
+    title="Range",
     operands=(),
     attributes=IotaAttributes,
     infer=_infer_iota,
@@ -249,6 +250,7 @@ def _full_reference(a: FullAttributes) -> Array:
 
 FULL = Operation(
     name="full",
+    title="ConstantOfShape",
     operands=(),
     attributes=FullAttributes,
     infer=_infer_full,

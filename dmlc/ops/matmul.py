@@ -45,6 +45,7 @@ def _matmul(_: Any, a: Array, b: Array) -> Any:
 
 MATMUL = Operation(
     name="matmul",
+    title="MatMul",
     operands=(Operand("a", NUMERIC), Operand("b", NUMERIC)),
     infer=_infer,
     reference=quiet(_matmul),

@@ -90,6 +90,7 @@ _NORM_NOTES = {
 
 MEAN_VARIANCE_NORM = Operation(
     name="mean_variance_norm",
+    title="MeanVarianceNormalization",
     operands=(Operand("x", FLOATS),),
     attributes=MeanVarianceAttributes,
     infer=same_type,
@@ -151,6 +152,7 @@ def _rms_norm(a: NormAttributes, x: Array, scale: Array) -> Any:
 
 LAYER_NORM = Operation(
     name="layer_norm",
+    title="LayerNormalization",
     operands=(Operand("x", FLOATS), Operand("scale", FLOATS), Operand("bias", FLOATS, optional=True)),
     attributes=NormAttributes,
     infer=_infer_affine,
@@ -162,6 +164,7 @@ LAYER_NORM = Operation(
 
 RMS_NORM = Operation(
     name="rms_norm",
+    title="RMSNormalization",
     operands=(Operand("x", FLOATS), Operand("scale", FLOATS)),
     attributes=NormAttributes,
     infer=_infer_affine,
@@ -199,6 +202,7 @@ def _lp_norm(a: LpNormAttributes, x: Array) -> Any:
 
 LP_NORM = Operation(
     name="lp_norm",
+    title="LpNormalization",
     operands=(Operand("x", FLOATS),),
     attributes=LpNormAttributes,
     infer=_infer_lp,

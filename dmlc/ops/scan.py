@@ -45,6 +45,7 @@ _NOTES = {
 
 CUMSUM = Operation(
     name="cumsum",
+    title="CumSum",
     operands=(Operand("x", NUMERIC),),
     attributes=ScanAttributes,
     infer=same_type,
@@ -56,6 +57,7 @@ CUMSUM = Operation(
 
 CUMPROD = Operation(
     name="cumprod",
+    title="CumProd",
     operands=(Operand("x", NUMERIC),),
     attributes=ScanAttributes,
     infer=same_type,

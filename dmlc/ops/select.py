@@ -97,6 +97,7 @@ _ARG_NOTES = {
 
 ARGMAX = Operation(
     name="argmax",
+    title="ArgMax",
     operands=(Operand("x", NUMERIC),),
     attributes=ArgAttributes,
     results=("index",),
@@ -109,6 +110,7 @@ ARGMAX = Operation(
 
 ARGMIN = Operation(
     name="argmin",
+    title="ArgMin",
     operands=(Operand("x", NUMERIC),),
     attributes=ArgAttributes,
     results=("index",),

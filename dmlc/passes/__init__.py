@@ -1,5 +1,6 @@
 """Passes: each changes a graph in place, states its contract, and says why it did not fire."""
 
+from dmlc.ir.history import CLASSES
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
@@ -8,7 +9,6 @@ from dmlc.passes.infer_shapes import InferShapes
 from dmlc.passes.legalize import Legalize
 from dmlc.passes.lower_hardmax import LowerHardmax
 from dmlc.passes.manager import (
-    CLASSES,
     EXACT,
     RANGE,
     REASSOCIATES,

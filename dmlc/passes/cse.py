@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 from dmlc.ir import Attributes, ForeignType, Graph, Node, TensorType, Value
 from dmlc.ir.graph import OUTPUT
 from dmlc.ops.constant import CONSTANT
+from dmlc.ops.node_name import node_name
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.rewrite import merge_spans, node_name
+from dmlc.passes.rewrite import merge_spans
 from dmlc.records import dataclass
 
 

@@ -11,12 +11,12 @@ from typing import ClassVar
 from dmlc.diagnostics import Diagnostic, DmlcError, Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph
+from dmlc.ir.history import CLASSES
 from dmlc.records import dataclass, unguarded
 from dmlc.targets import Target
 
 #: The rewrite classes of the language reference, from the strictest.
-EXACT, REASSOCIATES, RANGE = "exact", "reassociates", "range"
-CLASSES: tuple[str, ...] = (EXACT, REASSOCIATES, RANGE)
+EXACT, REASSOCIATES, RANGE = CLASSES
 
 
 @unguarded

@@ -13,6 +13,7 @@ from dmlc.diagnostics import Diagnostic, Label, Span
 from dmlc.diagnostics.catalogue.advice import NOT_IN_F32
 from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Tensor, TensorType, Value
 from dmlc.ir.dtype import f32, f64
+from dmlc.ir.history import AS_WRITTEN
 from dmlc.ir.tensor import StoredTensor
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.choose import CAST, CastAttributes
@@ -107,7 +108,14 @@ class _Narrower:
 
     def _cast(self, value: Value, to: DType, before: Node | None, spans: tuple[Span, ...] = ()) -> Value:
         record = CastAttributes(to=to)
-        return self.graph.add(CAST, [value], record, spans=spans, rules=(NarrowF64.name,), before=before).result
+        return self.graph.add(
+            CAST,
+            [value],
+            record,
+            spans=spans,
+            history=AS_WRITTEN.then(NarrowF64.name, NarrowF64.rewrite_class),
+            before=before,
+        ).result
 
     # --- nodes
 
@@ -131,7 +139,7 @@ class _Narrower:
             self.narrow[node.result] = self._cast(node.result, f32, self.following)
             return
         record = ConstantAttributes(value=self._tensor(data, node.result.name, node.spans))
-        twin = self.graph.add(CONSTANT, (), record, spans=node.spans, rules=node.rules, before=node)
+        twin = self.graph.add(CONSTANT, (), record, spans=node.spans, history=node.history, before=node)
         self.narrow[node.result] = twin.result
 
     def _tensor(self, data: Tensor, name: str | None, spans: Sequence[Span]) -> Tensor:
@@ -183,8 +191,8 @@ class _Narrower:
 
     def _add(self, node: Node, op: Operation, attributes: Attributes) -> Node:
         operands = [None if v is None else self._narrowed(v) for v in node.operands]
-        rules = (*node.rules, NarrowF64.name)
-        made = self.graph.add(op, operands, attributes, spans=node.spans, rules=rules, before=node)
+        history = node.history.then(NarrowF64.name, NarrowF64.rewrite_class)
+        made = self.graph.add(op, operands, attributes, spans=node.spans, history=history, before=node)
         made.name = node.name
         if op not in _LANGUAGE or attributes is node.attributes:
             made.origin = _origin(node, language=op in _LANGUAGE)

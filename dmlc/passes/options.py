@@ -11,8 +11,9 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ir.fixed_shapes import FixedShape
+from dmlc.ir.history import CLASSES
 from dmlc.passes.expected import Expected
-from dmlc.passes.manager import CLASSES, EXACT, RANGE, REASSOCIATES, PassContext, PassManager
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext, PassManager
 from dmlc.passes.pipeline import default_pipeline, fusions
 from dmlc.records import dataclass
 from dmlc.targets import Target

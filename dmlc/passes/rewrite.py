@@ -16,8 +16,10 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Tensor, Value
+from dmlc.ir.history import merged_history
 from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.records import dataclass
@@ -63,16 +65,24 @@ class Rewriter:
     ``constants`` are those that the pass has made in the graph so far.
     """
 
-    __slots__ = ("constants", "graph", "made", "root", "rules", "spans")
+    __slots__ = ("constants", "graph", "history", "made", "path", "root", "spans")
 
-    def __init__(self, graph: Graph, rule: str, match: Match, constants: dict[Tensor, Node] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        rule: str,
+        match: Match,
+        rewrite_class: str = EXACT,
+        constants: dict[Tensor, Node] | None = None,
+    ) -> None:
         nodes = (match.root, *match.consumed)
         self.graph = graph
         self.constants = {} if constants is None else constants
         self.root = match.root
         self.made: list[Node] = []
         self.spans = merge_spans(nodes)
-        self.rules = tuple(dict.fromkeys([r for node in nodes for r in node.rules] + [rule]))
+        self.history = merged_history([(node.name, node.history) for node in nodes], rule, rewrite_class)
+        self.path = _path(self.history.sources[0]) if self.history.sources else node_name(match.root).rpartition("/")[0]
 
     def add(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Value:
         """A new node's only result."""
@@ -80,7 +90,9 @@ class Rewriter:
 
     def add_node(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Node:
         record = op.attributes() if attributes is None else attributes
-        node = self.graph.add(op, operands, record, spans=self.spans, rules=self.rules, before=self.root)
+        node = self.graph.add(op, operands, record, spans=self.spans, history=self.history, before=self.root)
+        if self.path and op is not CONSTANT:
+            node.name = f"{self.path}/{title_of(node)}"
         self.made.append(node)
         return node
 
@@ -89,7 +101,7 @@ class Rewriter:
         node = self.constants.get(tensor)
         if node is None or node.graph is not self.graph:
             record, first = ConstantAttributes(value=tensor), next(iter(self.graph))
-            node = self.graph.add(CONSTANT, (), record, spans=self.spans, rules=self.rules, before=first)
+            node = self.graph.add(CONSTANT, (), record, spans=self.spans, history=self.history, before=first)
             self.constants[tensor] = node
         self.made.append(node)
         return node.result
@@ -104,7 +116,7 @@ class Rewriter:
                 operands,
                 node.attributes,
                 spans=self.spans,
-                rules=self.rules,
+                history=self.history,
                 before=self.root,
                 regions=node.regions,
             )
@@ -114,6 +126,17 @@ class Rewriter:
                 new.name = old.name
                 known[old] = new
         return [known[value] for _, value in inner.outputs]
+
+
+def _path(name: str) -> str:
+    """The module that an exporter put a node into, by its name; the name itself where it has no path."""
+    return name.rpartition("/")[0] or name
+
+
+def names_after(made: Iterable[Node]) -> tuple[str, ...]:
+    """The names of the new nodes of a rewrite; a constant is not a node of the emitted model, unless all are."""
+    made = tuple(made)
+    return tuple([node_name(node) for node in made if node.op is not CONSTANT] or [node_name(node) for node in made])
 
 
 def merge_spans(nodes: Iterable[Node]) -> tuple[Span, ...]:
@@ -162,14 +185,6 @@ def rewrite(graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> b
     """Apply the rules everywhere until none fires; whether any did. Linear where nothing matches."""
     wanted = [rule for rule in rules if not rule.optional or context.wants(rule.name)]
     return _Driver(graph, wanted, context).run()
-
-
-def node_name(node: Node) -> str:
-    """The node as a user knows it: its name in an imported model, else what it makes, else its operation."""
-    if node.name:
-        return node.name
-    made = next((r.name for r in node.results if r.name), None)
-    return node.op.name if made is None else f"{node.op.name} {made}"
 
 
 def used_elsewhere(value: Value) -> Miss | None:
@@ -286,7 +301,7 @@ class _Driver:
         self.changed = True
         text = rule.describe(match)
         before = tuple([node_name(node) for node in (root, *match.consumed)])
-        rewriter = Rewriter(graph, rule.name, match, self.constants)
+        rewriter = Rewriter(graph, rule.name, match, rewrite_class, self.constants)
         values = rule.build(match, rewriter)
         touched = [v for node in (root, *match.consumed) for v in node.operands if v is not None]
         for old, new in zip(root.results, values, strict=True):
@@ -305,7 +320,7 @@ class _Driver:
         for value in touched:
             if value.is_used_once:  # a rule that wants a value of one use may fire now
                 self._push(next(iter(value.uses))[0])
-        after = tuple([node_name(node) for node in rewriter.made if node.graph is graph])
+        after = names_after([node for node in rewriter.made if node.graph is graph])
         self.context.record(rule.name, rewrite_class, text, rewriter.spans, before, after)
 
     def _settle(self) -> None:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
+from dmlc.ops.node_name import node_name
 from dmlc.ops.reduce import (
     EXTREMES,
     GOES_ON,
@@ -15,7 +16,7 @@ from dmlc.ops.reduce import (
 from dmlc.passes.canonicalize_reduce.kinds import fit, merge_class, reduce_to
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.rewrite import Match, Rewriter, node_name
+from dmlc.passes.rewrite import Match, Rewriter, names_after
 from dmlc.records import dataclass
 
 
@@ -58,14 +59,14 @@ class SharePrefixes(Pass):
                 parents[node] = best
         made: dict[Node, Value] = {}
         for node in sorted({*parents, *parents.values()}, key=lambda n: len(_axes(n))):
-            rewriter = Rewriter(graph, self.name, Match(node))
+            rewriter = Rewriter(graph, self.name, Match(node), REASSOCIATES)
             rewriter.root = group[0]
             parent = parents.get(node)
             made[node] = _again(rewriter, node) if parent is None else _go_on(rewriter, node, parent, made[parent])
             if parent is not None:
                 how = merge_class(GOES_ON[node.op], parent, _axes(node), graph, context.target)
                 text = f"{node.op.name} over {list(_axes(node))} from the one over {list(_axes(parent))}"
-                after = tuple([node_name(n) for n in rewriter.made])
+                after = names_after(rewriter.made)
                 context.record(self.name, how, text, node.spans, (node_name(node),), after)
         for node, value in made.items():
             graph.replace_all_uses(node.result, value)
@@ -106,7 +107,7 @@ def _rest(fewer: Node, node: Node) -> tuple[int, ...]:
 def _again(rewriter: Rewriter, node: Node) -> Value:
     """The same node, at the place of the first one."""
     made = rewriter.graph.add(
-        node.op, node.operands, node.attributes, spans=node.spans, rules=node.rules, before=rewriter.root
+        node.op, node.operands, node.attributes, spans=node.spans, history=node.history, before=rewriter.root
     )
     made.name, made.origin = node.name, node.origin
     return made.result

@@ -11,11 +11,12 @@ from dmlc.ir import Graph, Node, Tensor, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import DIV
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.node_name import node_name
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCTIONS
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.layouts import reshape_ones
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext
-from dmlc.passes.rewrite import Match, Rewriter, node_name
+from dmlc.passes.rewrite import Match, Rewriter, names_after
 from dmlc.records import dataclass
 
 _SHARED = frozenset((*REDUCTIONS, ARGMAX, ARGMIN))
@@ -66,7 +67,7 @@ class ShareReductions(Pass):
         return frozenset([key for key, ops in found.items() if len(ops) == 2])
 
     def _divide(self, graph: Graph, node: Node, seen: dict[Any, Value], context: PassContext) -> None:
-        rewriter = Rewriter(graph, self.name, Match(node))
+        rewriter = Rewriter(graph, self.name, Match(node), REASSOCIATES)
         x, attributes = node.operand(0), node.attributes
         key = _key(node, REDUCE_SUM)
         total = seen.get(key)
@@ -88,7 +89,7 @@ class ShareReductions(Pass):
         before = node_name(node)
         graph.replace_all_uses(node.result, value)
         graph.erase(node)
-        after = tuple([node_name(made) for made in rewriter.made])
+        after = names_after(rewriter.made)
         context.record(self.name, how, text, node.spans, (before,), after)
 
 

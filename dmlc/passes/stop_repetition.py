@@ -8,11 +8,12 @@ from typing import ClassVar
 from dmlc.ir import DType, Graph, Node, Value
 from dmlc.ir.dtype import f16, f32, f64, i32, u8
 from dmlc.ops.constant import constant_of
+from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.quantized_advice import LAYOUT_OPERATIONS, LAYOUT_OPERATORS, keeps_numbers, operator
 from dmlc.passes.repair.foreign import element_dtype
-from dmlc.passes.rewrite import merge_spans, node_name
+from dmlc.passes.rewrite import merge_spans
 from dmlc.records import dataclass
 
 #: The domains of the operators that quantize.
@@ -110,7 +111,7 @@ def _separate(graph: Graph, node: Node, context: PassContext) -> None:
     first = next(user for user in graph if any(user is use for use, _ in uses))
     record = OpaqueAttributes(op_type="Max", types=(node.result.type,))
     value = node.result
-    made = graph.add(OPAQUE, (value, value), record, spans=merge_spans((node,)), rules=node.rules, before=first)
+    made = graph.add(OPAQUE, (value, value), record, spans=merge_spans((node,)), history=node.history, before=first)
     for use, index in uses:
         graph.set_operand(use, index, made.result)
     names = (node_name(node), *[node_name(use) for use, _ in uses])

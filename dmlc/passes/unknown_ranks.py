@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from dmlc.ir import ForeignType, Graph, Node, TensorType, Value, dim_names
 from dmlc.ops.constant import constant_of
+from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 from dmlc.passes.manager import PassContext
-from dmlc.passes.rewrite import node_name
 from dmlc.records import dataclass
 
 #: The operand that says the shape or the axes of a result, and which of the two.

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from dmlc.diagnostics import Source, Span
 from dmlc.ir import Attributes, Graph, Node, OpError, TensorType, Value, symbol
 from dmlc.ir.dtype import f32, u32
+from dmlc.ir.history import AS_WRITTEN
 from dmlc.ir.verifier import verify
 from dmlc.ir.view import to_networkx
 from dmlc.ops.binary import ADD, MUL
@@ -261,7 +262,9 @@ def sized() -> Graph:
     x = graph.add_input("x", TensorType(f32, (symbol("n"), symbol("m"))), span)
     values = graph.add(TOP_K, [x], TopKAttributes(k=3, axis=0, order="largest", dtype=u32), spans=(span,))
     values.results[0].name = "best"
-    flat = graph.add(RESHAPE, [values.results[0]], ReshapeAttributes(shape=(symbol("m") * 3,)), rules=("r",))
+    flat = graph.add(
+        RESHAPE, [values.results[0]], ReshapeAttributes(shape=(symbol("m") * 3,)), history=AS_WRITTEN.then("r")
+    )
     graph.set_outputs([("flat", flat.result), ("x2", x)])
     return graph
 
@@ -272,8 +275,8 @@ def test_a_clone_is_equal_and_apart() -> None:
     verify(twin)
     assert (twin.name, twin.opset, twin.metadata, twin.dims.bounds) == ("m", 17, {"author": "me"}, {"n": (1, 8)})
     assert twin.conditions == graph.conditions
-    assert [(n.op, n.attributes, n.spans, n.rules) for n in twin] == [
-        (n.op, n.attributes, n.spans, n.rules) for n in graph
+    assert [(n.op, n.attributes, n.spans, n.history) for n in twin] == [
+        (n.op, n.attributes, n.spans, n.history) for n in graph
     ]
     assert [r.name for n in twin for r in n.results] == ["best", None, None]
     assert twin.inputs[0].span is graph.inputs[0].span

@@ -10,6 +10,7 @@ import pytest
 from dmlc.diagnostics import DmlcError, Source, Span
 from dmlc.ir import Attributes, Graph, OutputAttributes, TensorType, symbol
 from dmlc.ir.dtype import f16, f32, u32
+from dmlc.ir.history import AS_WRITTEN
 from dmlc.ir.verifier import verify
 from dmlc.ops.binary import ADD
 from dmlc.ops.elementwise import EXP, NEG
@@ -24,7 +25,7 @@ SPAN = Span(Source("a.dml", "y = neg(x)"), 1, 5, 1, 11)
 def small() -> Graph:
     graph = Graph("m")
     x = graph.add_input("x", TensorType(f32, (4,)))
-    y = graph.add(NEG, [x], NONE, spans=(SPAN,), rules=("some-rule",))
+    y = graph.add(NEG, [x], NONE, spans=(SPAN,), history=AS_WRITTEN.then("some-rule"))
     z = graph.add(ADD, [x, y.result], NONE)
     graph.set_outputs([("z", z.result)])
     return graph

@@ -13,8 +13,9 @@ import pytest
 import dmlc
 from dmlc import passes
 from dmlc.diagnostics import DmlcError
+from dmlc.ir.history import CLASSES
 from dmlc.passes.inventory import all_rules, chosen_rules, pass_names
-from dmlc.passes.manager import CLASSES, Pass
+from dmlc.passes.manager import Pass
 from dmlc.passes.rewrite import Rule
 
 RULES = {rule.name: rule for rule in all_rules()}

@@ -41,7 +41,7 @@ def test_neighbouring_axes_cost_no_transpose() -> None:
     assert argmax.attributes == ArgAttributes(axes=(1, 2), ties="first", dtype=i64, keepdims=False)
     assert one_hot.attributes == OneHotAttributes(depth=12, axis=1, on=1, off=0, dtype=f32)
     assert ledger(ctx) == [("lower-hardmax", "exact")]
-    assert all(node.rules == ("lower-hardmax",) and node.spans[0].line == 1 for node in graph)
+    assert all(node.history.rules == ("lower-hardmax",) and node.spans[0].line == 1 for node in graph)
 
 
 def test_other_axes_cost_a_transpose_there_and_back() -> None:

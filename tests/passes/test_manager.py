@@ -164,7 +164,7 @@ def test_new_nodes_carry_all_places_and_the_names_of_all_rules() -> None:
     assert rewrite(graph, [AbsOfNeg()], ctx)
     (node,) = graph
     assert sorted(span.line for span in node.spans) == [1, 2, 3, 4]
-    assert node.rules == ("abs-of-neg",)
+    assert node.history.rules == ("abs-of-neg",)
     assert [(e.rule, e.rewrite_class, e.text) for e in ctx.ledger] == [("abs-of-neg", "exact", "abs of neg")] * 3
     assert not rewrite(graph, [AbsOfNeg()], ctx)
 

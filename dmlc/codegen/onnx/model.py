@@ -12,8 +12,10 @@ from onnx import ModelProto
 
 from dmlc import __version__
 from dmlc.codegen.artifact import Artifact, signature_of
+from dmlc.codegen.onnx.annotations import ir_version_of
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.fused_results import keep_fused_results
+from dmlc.codegen.onnx.initializers import name_initializers
 from dmlc.codegen.onnx.metadata import keyed, open_dims
 from dmlc.codegen.onnx.registry import lowering_of
 from dmlc.codegen.onnx.rounding import RoundingWatch
@@ -25,6 +27,7 @@ from dmlc.ir import Graph, Node
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.node_name import node_name
 from dmlc.targets import Target
 from dmlc.targets.session_advice import session_advice
 
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
     from dmlc.onnx_schema.origin import ModelOrigin
 
 _RESHAPES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
-#: The IR version that each opset came with (onnx, docs/Versioning.md).
-_IR_VERSION = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10}
 
 
 def emit(graph: Graph, target: Target, opset: int) -> Artifact:
@@ -62,7 +63,9 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
     emitter.declare_values()
     if watch.found:
         emitter.note(watch.sentence())
-    emitter.proto.initializer.extend(emitter.shared.weights)
+    name_initializers(emitter.proto, emitter.shared.unnamed, emitter.values.new, opset)
+    unread = {id(tensor) for name, tensor in emitter.shared.unnamed.items() if tensor.name == name}
+    emitter.proto.initializer.extend([tensor for tensor in emitter.shared.weights if id(tensor) not in unread])
     emitter.proto.sparse_initializer.extend(emitter.shared.sparse)
     _frame(model, emitter)
     return Artifact(
@@ -78,7 +81,6 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
 
 def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
     """The nodes of the emitter's graph, those of the graphs inside them included."""
-    index = 0
     for node in emitter.graph:
         if node.op is CONSTANT:
             if node.result in emitter.graph.provides:
@@ -87,10 +89,9 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
         is_shorter = node.op in _RESHAPES and emitter.is_laid_out(node.operand(0))
         if node.origin is None or is_shorter or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
             _check_rank(node, emitter.target)
-            _lower(emitter, node, index, watch)
+            _lower(emitter, node, watch)
         for value in node.results:
             emitter.hold(value)
-        index += 1
 
 
 @cache
@@ -101,11 +102,11 @@ def _pass_on() -> Callable[[Emitter, Node, Callable[[Emitter], None]], bool]:
     return pass_on
 
 
-def _lower(emitter: Emitter, node: Node, index: int, watch: RoundingWatch) -> None:
+def _lower(emitter: Emitter, node: Node, watch: RoundingWatch) -> None:
     lowering = lowering_of(node.op)
     if lowering is None:
         raise fail(INTERNAL, f"{node.op.name} has no ONNX lowering", *_labels(node), exit_code=3)
-    emitter.begin(f"{getattr(node.attributes, 'op_type', node.op.name)}_{index}", node)
+    emitter.begin(node_name(node), node)
     if emitter.target.native_f16:
         watch.visit(node, emitter.base)
     out = lowering(emitter, node)
@@ -129,7 +130,7 @@ def _frame(model: ModelProto, emitter: Emitter) -> None:
     """Write the model's header: versions, producer, opsets and metadata."""
     graph, target, opset = emitter.graph, emitter.target, emitter.opset
     origin: ModelOrigin | None = graph.origin
-    model.ir_version = min(_IR_VERSION.get(opset, target.ir_version), target.ir_version)
+    model.ir_version = ir_version_of(graph, target, opset)
     model.producer_name = "dmlc"
     model.producer_version = __version__
     if origin is not None:

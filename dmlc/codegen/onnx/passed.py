@@ -171,7 +171,6 @@ def _foreign_weight(emitter: Emitter, node: Node, a: OpaqueAttributes) -> str:
 def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> None:
     """Restore the imported model's other fields: versions, texts, functions, declared types of values still there."""
     frame = origin.frame
-    model.ir_version = max(model.ir_version, min(frame.ir_version, 10))
     for name in ("domain", "model_version", "doc_string"):
         if frame.HasField(name):
             setattr(model, name, getattr(frame, name))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
+from dmlc.codegen.onnx.annotations import annotations_of, has_annotations
 from dmlc.codegen.onnx.names import Names, is_weight, must_copy, output_owner
 from dmlc.codegen.onnx.value_types import ValueTypes
 from dmlc.diagnostics import Span
@@ -60,6 +61,8 @@ class _Shared:
         self.report: dict[str, None] = {}
         self.domains: set[str] = set()
         self.constants: dict[Tensor, str] = {}
+        #: Initializers without a name, by what stands for it until the model is written.
+        self.unnamed: dict[str, TensorProto] = {}
         self.int_vectors: dict[tuple[int, ...], str] = {}
         self.attributes: dict[Any, AttributeProto] = {}
         self.types = ValueTypes(graph.dims, self.weights, _declared_dims(graph))
@@ -108,6 +111,10 @@ class NodeWriter:
         self._shared_now: dict[tuple[Any, ...], str] = {}
         self._taken: dict[str, tuple[str, list[str], str, Mapping[str, Any]]] = {}
         self.base = ""
+        #: The node that makes the first result of the IR node at work; it has that one's name.
+        self._main: _Pending | None = None
+        self._annotates = has_annotations(graph, target, opset)
+        self._annotations: list[tuple[str, str]] = []
         self._temporaries = 0
         self._between: list[str] = []
         self._around: set[str] = set()
@@ -189,9 +196,11 @@ class NodeWriter:
         constants = self.shared.constants
         found = constants.get(tensor)
         if found is None:
-            found = self.values.own(tensor, name, f"const_{len(constants)}")
+            found = self.values.own(tensor, name) if name else f"\0{len(constants)}"
             constants[tensor] = found
             self.shared.weights.append(weight_proto(tensor, found))
+            if not name:
+                self.shared.unnamed[found] = self.shared.weights[-1]
         return found
 
     def array(self, data: Any, dtype: DType) -> str:
@@ -281,6 +290,8 @@ class NodeWriter:
     def begin(self, base: str, node: Node | None = None) -> None:
         """Begin a group of ONNX nodes. They and their values are named after ``node``, or else after ``base``."""
         self.base = self.node_names.own(node, node.name if node is not None else None, base)
+        self._main = None
+        self._annotations = annotations_of(node) if node is not None and self._annotates else []
         self._temporaries = 0
         self._taken = {}
 
@@ -306,6 +317,7 @@ class NodeWriter:
                 continue
             final = wanted or self.values.own(value, value.name, f"{self.base}.{i}" if many else self.base)
             entry[0].outputs[entry[1]] = final
+            self._main = self._main or entry[0]
             renamed[name] = final
             self._names[value] = final
             self.shared.types.types[final] = value.type
@@ -321,7 +333,7 @@ class NodeWriter:
             inputs = entry.inputs
             if renamed and len(pending) > 1:
                 inputs = [renamed.get(n, n) for n in inputs]
-            if own == 1 and not entry.label:
+            if entry is self._main or (own == 1 and not entry.label):
                 name = self.base
             else:
                 name = self.node_names.new(entry.label or f"{self.base}/{entry.op_type}_{k}")
@@ -347,6 +359,8 @@ class NodeWriter:
             attributes = node.attribute
             for made in entry.attributes:
                 attributes.add().CopyFrom(made)
+        for key, text in self._annotations:
+            node.metadata_props.add(key=key, value=text)
         if place:
             node.doc_string = place
             self.locations[name] = place

@@ -8,11 +8,13 @@ import numpy as np
 
 from dmlc.ir import DType, Graph, Node, Tensor, Value
 from dmlc.ir.dtype import f16, f32
+from dmlc.ir.history import AS_WRITTEN
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.node_name import node_name
 from dmlc.passes.accumulate_f32.region import find_norms, find_regions, wide_attributes
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.rewrite import merge_spans, node_name
+from dmlc.passes.rewrite import merge_spans
 from dmlc.records import dataclass
 
 #: Constants of up to so many elements are stored in f32; a larger one is cast where it is used.
@@ -63,8 +65,10 @@ class _Widener:
         that it is f16."""
         for node in order:
             operands = [None if v is None else self._widened(v, node) for v in node.operands]
-            rules = (*node.rules, AccumulateF32.name)
-            made = self.graph.add(node.op, operands, wide_attributes(node), spans=node.spans, rules=rules, before=node)
+            history = node.history.then(AccumulateF32.name, AccumulateF32.rewrite_class)
+            made = self.graph.add(
+                node.op, operands, wide_attributes(node), spans=node.spans, history=history, before=node
+            )
             made.name = node.name
             for old, new in zip(node.results, made.results, strict=True):
                 self._replace(old, new, node)
@@ -101,5 +105,10 @@ class _Widener:
     def _cast(self, value: Value, to: DType, before: Node) -> Value:
         record = CastAttributes(to=to)
         return self.graph.add(
-            CAST, [value], record, spans=before.spans, rules=(AccumulateF32.name,), before=before
+            CAST,
+            [value],
+            record,
+            spans=before.spans,
+            history=AS_WRITTEN.then(AccumulateF32.name, AccumulateF32.rewrite_class),
+            before=before,
         ).result

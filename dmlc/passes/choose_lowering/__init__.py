@@ -9,11 +9,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph, Node, Operation, Value
+from dmlc.ir.history import CLASSES
+from dmlc.ops.node_name import node_name
 from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, norm, reduce, softmax
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, duration
 from dmlc.passes.kernel_support import KernelSupport
-from dmlc.passes.manager import CLASSES, REASSOCIATES, Pass, PassContext, Remark
-from dmlc.passes.rewrite import Match, Rewriter, Rule, node_name
+from dmlc.passes.manager import REASSOCIATES, Pass, PassContext, Remark
+from dmlc.passes.rewrite import Match, Rewriter, Rule, names_after
 from dmlc.records import dataclass
 from dmlc.targets import kernel_table
 from dmlc.targets.cost import CostModel, cost_model
@@ -161,7 +163,7 @@ class _Chooser:
 
     def _candidate(self, plan: Plan, node: Node, corners: Sequence[Sizes]) -> _Candidate:
         if not isinstance(plan, Standing):
-            mine = plan.name in node.rules and not plan.repeatable
+            mine = plan.name in node.history.rules and not plan.repeatable
             reason = "it made this node" if mine else plan.applies(node, self.graph)
             rewrite_class = plan.class_of(node, self.graph) if reason is None else ""
             if rewrite_class in CLASSES and rewrite_class not in self.context.allowed:
@@ -172,13 +174,13 @@ class _Chooser:
 
     def _apply(self, node: Node, best: _Candidate) -> list[Node]:
         graph, plan = self.graph, best.plan
-        rewriter = Rewriter(graph, plan.name, Match(node))
         name, rewrite_class = node_name(node), plan.class_of(node, graph)
+        rewriter = Rewriter(graph, plan.name, Match(node), rewrite_class)
         values = plan.build(node, Maker(rewriter))
         for old, new in zip(node.results, values, strict=True):
             graph.replace_all_uses(old, new)
         graph.erase_dead((node,))
-        after = tuple([node_name(made) for made in rewriter.made])
+        after = names_after(rewriter.made)
         text = f"{node.op.name} of {node.operand(0).type}"
         self.context.record(plan.name, rewrite_class, text, rewriter.spans, (name,), after)
         return rewriter.made
@@ -200,12 +202,12 @@ def _kind(node: Node) -> Any:
         proto = node.origin.proto
         attributes = tuple([a.SerializeToString(deterministic=True) for a in proto.attribute])
         form = (proto.op_type, node.origin.version, attributes, len(proto.input))
-    return node.op, node.attributes, types, node.rules, form
+    return node.op, node.attributes, types, node.history.rules, form
 
 
 def _is_made(node: Node, plans: Sequence[Plan]) -> bool:
     """Return whether a plan made the node, which therefore stays as it is."""
-    return any(plan.name in node.rules for plan in plans)
+    return any(plan.name in node.history.rules for plan in plans)
 
 
 def _best(possible: Sequence[_Candidate], *, forced: bool) -> _Candidate:

@@ -77,7 +77,7 @@ def _users(x: Value, blocks: Blocks) -> list[Node]:
 
 def _reduces(user: Node, node: Node, blocks: Blocks) -> bool:
     """Return whether the user is the reduction over the blocks that a lowered argmax or argmin made."""
-    made = any(plan.name in user.rules for plan in BLOCKED)
+    made = any(plan.name in user.history.rules for plan in BLOCKED)
     record = ReduceAttributes(axes=blocks.inner[-1:], keepdims=len(blocks.inner) > 1)
     return made and user.op is node.op and user.attributes == record
 

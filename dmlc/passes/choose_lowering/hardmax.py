@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ir.dtype import bool_, f16, f32, f64, i32, i64
+from dmlc.ir.history import AS_WRITTEN
 from dmlc.ops.binary import ADD, EQUAL
 from dmlc.ops.index import (
     FULL,
@@ -75,7 +76,7 @@ class _FromIndex(Plan):
     def search_of(self, node: Node) -> Node:
         """The argmax that is needed, as a node outside of the graph: for what it costs."""
         record = ArgAttributes(axes=axes_of(node), ties="first", dtype=i32, keepdims=True)
-        apart = Node(ARGMAX, node.operands, record, (), (), ())
+        apart = Node(ARGMAX, node.operands, record, (), (), AS_WRITTEN)
         apart.graph = node.graph
         return apart
 

@@ -16,6 +16,7 @@ from dmlc.ops.choose import CLIP
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import EXP, LOG, RELU, SIGMOID, TANH
 from dmlc.ops.matmul import MATMUL
+from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import (
     EXTREMES,
@@ -28,7 +29,7 @@ from dmlc.passes.choose_lowering.reduce import chain_steps, reduce_step
 from dmlc.passes.fuse_selection.goal import name_of
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import PassContext, Remark
-from dmlc.passes.rewrite import Match, Miss, Rewriter, node_name, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, Rewriter, used_elsewhere
 from dmlc.records import dataclass
 from dmlc.targets.cost import cost_model
 

@@ -113,7 +113,11 @@ class GuardDivision(LegalRule):
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = dtype_of(node)
-        return dtype.is_integer and self.name not in node.rules and not _is_safe(constant_of(node.operand(1)), dtype)
+        return (
+            dtype.is_integer
+            and self.name not in node.history.rules
+            and not _is_safe(constant_of(node.operand(1)), dtype)
+        )
 
     def make(self, node: Node, make: Maker) -> Value:
         a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)

@@ -130,7 +130,7 @@ def _open_calls(graph: Graph) -> bool:
         opened = True
         types = tuple([value.type for value in node.results])
         record = OpaqueAttributes(op_type=a.op_type, domain=a.domain, types=types, attributes=a.attributes)
-        made = graph.add(OPAQUE, node.operands, record, spans=node.spans, rules=node.rules, before=node)
+        made = graph.add(OPAQUE, node.operands, record, spans=node.spans, history=node.history, before=node)
         made.name = node.name
         for old, new in zip(node.results, made.results, strict=True):
             graph.replace_all_uses(old, new)

@@ -43,10 +43,10 @@ def test_nodes_point_back_to_the_source() -> None:
     model = artifact.payload
     names = [node.name for node in model.graph.node]
     assert len(set(names)) == len(names)
-    assert names[0] == "top_k_0/TopK_0"
-    assert {n: p for n, p in artifact.locations.items() if n.startswith("top_k_0")} == {
-        "top_k_0/TopK_0": "head.dml:2:5",
-        "top_k_0/Cast_1": "head.dml:2:5",
+    assert names[0] == "top/TopK"
+    assert {n: p for n, p in artifact.locations.items() if n.startswith("top/TopK")} == {
+        "top/TopK": "head.dml:2:5",
+        "top/TopK/Cast_1": "head.dml:2:5",
     }
     for node in model.graph.node:
         assert node.doc_string == artifact.locations[node.name]
@@ -56,7 +56,7 @@ def test_nodes_point_back_to_the_source() -> None:
 def test_a_node_of_its_own_has_the_plain_name() -> None:
     bench = Bench()
     bench.show("y", bench(elementwise.EXP, bench(elementwise.ABS, bench.feed(X))))
-    assert [node.name for node in lower(bench.done(), "cpu", 21).payload.graph.node] == ["abs_0", "exp_1"]
+    assert [node.name for node in lower(bench.done(), "cpu", 21).payload.graph.node] == ["Abs", "Exp"]
 
 
 @pytest.mark.parametrize(("opset", "ir"), [(11, 6), (12, 7), (13, 7), (15, 8), (18, 8), (19, 9), (20, 9), (21, 10)])
@@ -136,7 +136,7 @@ def test_names_never_clash() -> None:
     b = bench(elementwise.EXP, a)
     c = bench(elementwise.NEG, b)
     d, i = bench.node(select.TOP_K, c, k=2).results
-    a.name, b.name, c.name, d.name, i.name = "y", "twice", "twice", "abs_0", "exp_1"
+    a.name, b.name, c.name, d.name, i.name = "y", "twice", "twice", "Abs", "Exp"
     bench.graph.set_outputs([("y", d), ("top_k_3:1", i), ("neg_2", bench(elementwise.COS, c))])
     model = outputs(bench).payload
     names = [name for node in model.graph.node for name in node.output]

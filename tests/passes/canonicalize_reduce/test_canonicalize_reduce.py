@@ -235,7 +235,7 @@ def test_nested_float_reductions_merge(outer: Operation, inner: Operation, merge
     assert ledger(ctx) == [("merge-nested-reductions", "exact" if is_exact else "reassociates")]
     assert ctx.ledger[0].text == f"{outer.name} of {inner.name}"
     (node,) = graph
-    assert node.rules == ("merge-nested-reductions",)
+    assert node.history.rules == ("merge-nested-reductions",)
     assert [span.line for span in node.spans] == [2, 1]  # both places, the outer one first
 
 

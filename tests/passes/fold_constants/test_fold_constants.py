@@ -131,7 +131,7 @@ def test_folding_goes_on_through_a_whole_constant_part() -> None:
     assert len(graph) == 2
     assert [e.text for e in ctx.ledger] == ["add of constants", "neg of constants", "mul of constants"]
     made = next(n for n in graph if n.op is CONSTANT)
-    assert made.rules == ("fold",)
+    assert made.history.rules == ("fold",)
     # The first three places are those of the table's own call; the constants' own places are not part of it.
     assert made.spans[0].line == 6
 

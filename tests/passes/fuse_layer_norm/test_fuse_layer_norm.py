@@ -563,7 +563,7 @@ def test_places_of_all_nodes_are_kept() -> None:
     run(STEP, graph)
     (node,) = [n for n in graph if n.op is LAYER_NORM]
     assert set(node.spans) == spans
-    assert node.rules == ("fuse-layer-norm", "absorb-norm-scale", "absorb-norm-bias")
+    assert node.history.rules == ("fuse-layer-norm", "absorb-norm-scale", "absorb-norm-bias")
 
 
 def test_the_report_tells_of_the_kernel_that_cancels() -> None:

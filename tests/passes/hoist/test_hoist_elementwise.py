@@ -10,6 +10,7 @@ from pass_helpers import ALL, Building, check_numbers, context, evaluate, ledger
 
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i32, i64, u8, u32
+from dmlc.ir.history import CLASSES
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CAST, CLIP
 from dmlc.ops.elementwise import CEIL, ERF, EXP, FLOOR, LOG, NEG, RELU, ROUND, SIGMOID, SIGN, SQRT, TANH
@@ -25,7 +26,6 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
 )
 from dmlc.passes.hoist import Hoist
-from dmlc.passes.manager import CLASSES
 
 PASS = Hoist()
 EXACT = ("exact",)

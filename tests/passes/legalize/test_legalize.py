@@ -330,4 +330,4 @@ def test_the_ledger_says_what_was_done_where() -> None:
     assert ledger(ctx) == [("widen-dtype", EXACT)]
     assert ctx.ledger[0].text == "max of u16 in i32"
     assert [span.line for span in ctx.ledger[0].spans] == [7]
-    assert {node.rules for node in graph if node.op is binary.MAX} == {("widen-dtype",)}
+    assert {node.history.rules for node in graph if node.op is binary.MAX} == {("widen-dtype",)}

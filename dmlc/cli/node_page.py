@@ -1,0 +1,87 @@
+"""The page of one node for ``dmlc explain --node``: where it comes from, by its metadata, and what was done to it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dmlc import api
+from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.options import limits_of
+from dmlc.cli.source import compile_source, open_source
+from dmlc.codegen.ledger import ledger_rows
+from dmlc.codegen.onnx.annotations import read_annotations
+from dmlc.diagnostics.limits import Limits
+from dmlc.diagnostics.suggest import did_you_mean
+from dmlc.importers import read_model
+from dmlc.onnx_schema.functions import graphs_of
+from dmlc.runtime import files
+
+_TITLES = {"rules": "made by", "class": "class", "from": "from nodes", "places": "from places"}
+
+
+def explain_node(args: argparse.Namespace, console: Console) -> int:
+    """Show the node of SRC, or of what SRC compiles to. Raises ``DmlcError``, ``UsageError`` where there is none."""
+    name: str = args.node
+    known: dict[str, Any] = {}
+    if str(args.source).lower().endswith(".onnx"):
+        path, limits = Path(args.source), Limits.of(limits_of(args))
+        known = _nodes_of(read_model(path, files.read_bytes(path, limits), limits))
+    facts = _facts(known, name)
+    fields: dict[str, Any] = {"node": name, **facts}
+    if not facts.get("rules"):
+        source = open_source(args)
+        program = compile_source(args, source=source)
+        fields |= _done_to(program, name)
+        emitted = _nodes_of(program.to_onnx()) if program.target.code == "onnx" else {}
+        fields |= {key: value for key, value in _facts(emitted, name).items() if key not in fields}
+        known |= emitted
+    if len(fields) == 1:
+        help = did_you_mean(name, known)
+        raise UsageError(f"there is no node {name} in {args.source}{f': {help}' if help else ''}")
+    console.result(_page(fields))
+    console.document({"source": args.source, **fields})
+    return 0
+
+
+def _nodes_of(model: Any) -> dict[str, dict[str, Any]]:
+    """The operator and the annotations of each node by its name, graphs inside nodes included."""
+    found: dict[str, dict[str, Any]] = {}
+    graphs = [model.graph]
+    for graph in graphs:
+        for node in graph.node:
+            found.setdefault(node.name, {"operator": node.op_type, **read_annotations(node)})
+            graphs += graphs_of(node)
+    return found
+
+
+def _facts(nodes: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    """The node's facts by their keys in the document, where ``source`` is SRC."""
+    return {"places" if key == "source" else key: value for key, value in nodes.get(name, {}).items()}
+
+
+def _done_to(program: api.Program, name: str) -> dict[str, Any]:
+    """The rewrites that took or made the node, and the rules that nearly took it."""
+    rewrites = [row for row in ledger_rows(program.ledger) if name in (*row["before"], *row["after"])]
+    missed = [{"rule": r.rule, "reason": r.reason()} for r in program.remarks if r.node == name and not r.chosen]
+    lowerings = [r.reason() for r in program.remarks if r.node == name and r.chosen]
+    found = {"rewrites": rewrites, "missed": missed, "lowerings": lowerings}
+    return {key: rows for key, rows in found.items() if rows}
+
+
+def _page(fields: dict[str, Any]) -> str:
+    out = f"{fields['node']}{': ' + fields['operator'] if 'operator' in fields else ''}\n"
+    out += table(_rows(fields), "  ")
+    for row in fields.get("rewrites", ()):
+        out += f"  {row['rule']} ({row['class']}): {row['text']}\n"
+        out += f"      {', '.join(row['before'])} -> {', '.join(row['after']) or 'nothing'}\n"
+    out += "".join(f"  not {row['rule']}: {row['reason']}\n" for row in fields.get("missed", ()))
+    return out + "".join(f"  {choice}\n" for choice in fields.get("lowerings", ()))
+
+
+def _rows(fields: dict[str, Any]) -> Iterator[list[str]]:
+    for key, title in _TITLES.items():
+        for number, text in enumerate(fields.get(key, ())):
+            yield [title if not number else "", text]

@@ -1,0 +1,58 @@
+"""Facts about single nodes of an emitted model: where a node comes from, in its metadata (ONNX IR version 10).
+
+A value has one entry in each line. Nodes that stand as in an imported model have no entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from dmlc.codegen.onnx.metadata import PREFIX
+from dmlc.ir import Graph, Node
+from dmlc.targets import Target
+
+if TYPE_CHECKING:
+    from dmlc.onnx_schema.origin import ModelOrigin
+
+#: The IR version that each opset came with (onnx, docs/Versioning.md).
+_IR_VERSION = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10}
+#: The first IR version whose nodes have metadata.
+_WITH_METADATA = 10
+
+
+def ir_version_of(graph: Graph, target: Target, opset: int) -> int:
+    """The IR version of the emitted model: that of the opset, or of the imported model where that is later."""
+    version = min(_IR_VERSION.get(opset, target.ir_version), target.ir_version)
+    origin: ModelOrigin | None = graph.origin
+    return version if origin is None else max(version, min(origin.frame.ir_version, _WITH_METADATA))
+
+
+def has_annotations(graph: Graph, target: Target, opset: int) -> bool:
+    return ir_version_of(graph, target, opset) >= _WITH_METADATA
+
+
+def annotations_of(node: Node) -> list[tuple[str, str]]:
+    """The metadata of the ONNX nodes that a node becomes: ``dmlc.source`` has its places in the source, ``dmlc.rules``
+    the rewrites that made it, ``dmlc.class`` the loosest of their classes, ``dmlc.from`` the names of the nodes of an
+    imported model that it stands for."""
+    rules, rewrite_class, sources = node.history
+    found = [
+        ("source", _lines([span.place for span in node.spans])),
+        ("rules", _lines(rules)),
+        ("class", rewrite_class if rules else ""),
+        ("from", _lines(sources)),
+    ]
+    return [(f"{PREFIX}{name}", text) for name, text in found if text]
+
+
+def _lines(found: Iterable[str]) -> str:
+    return "\n".join(dict.fromkeys(found))
+
+
+def read_annotations(node: NodeProto) -> dict[str, list[str]]:
+    """The entries of a node of an emitted model that it has: ``source``, ``rules``, ``class``, ``from``."""
+    entries = {entry.key: entry.value for entry in node.metadata_props if entry.key.startswith(PREFIX)}
+    return {key[len(PREFIX) :]: text.split("\n") for key, text in entries.items()}

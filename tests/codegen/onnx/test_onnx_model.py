@@ -131,13 +131,13 @@ def test_an_operation_that_does_nothing_can_be_an_output() -> None:
 def test_names_never_clash() -> None:
     """A value named like an input, an output, a node or another value gets another name; the interface keeps its."""
     bench = Bench()
-    x = bench.feed(X, name="exp_1")
+    x = bench.feed(X, name="y/Abs")
     a = bench(elementwise.ABS, x)
     b = bench(elementwise.EXP, a)
     c = bench(elementwise.NEG, b)
     d, i = bench.node(select.TOP_K, c, k=2).results
     a.name, b.name, c.name, d.name, i.name = "y", "twice", "twice", "Abs", "Exp"
-    bench.graph.set_outputs([("y", d), ("top_k_3:1", i), ("neg_2", bench(elementwise.COS, c))])
+    bench.graph.set_outputs([("y", d), ("Abs/TopK", i), ("Exp:1", bench(elementwise.COS, c))])
     model = outputs(bench).payload
     names = [name for node in model.graph.node for name in node.output]
     assert len(set(names)) == len(names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -581,30 +580,3 @@ def test_ranks_above_eight_come_down(dmlc: Run) -> None:
     assert first["b"]["values"] == second["b"]["values"]
     assert first["c"]["values"] == second["c"]["values"]
     np.testing.assert_allclose(first["a"]["values"], second["a"]["values"], rtol=1e-6)  # f32 sums of 16
-
-
-# --- explain --node
-
-
-def test_explain_a_node_of_a_program(dmlc: Run) -> None:
-    code, out, _ = dmlc("explain", "head.dml", "--node", "mean/ReduceMean")
-    assert code == 0
-    assert "merge-nested-reductions (reassociates)" in out
-    assert "head.dml:6" in out
-    found = document(dmlc("explain", "head.dml", "--node", "mean/ReduceMean", "--format", "json")[1])
-    assert (found["source"], found["node"], found["class"]) == ("head.dml", "mean/ReduceMean", ["reassociates"])
-
-
-def test_explain_reads_back_a_node_of_a_compiled_model(dmlc: Run) -> None:
-    assert dmlc("compile", "head.dml", "-o", "head.onnx", "-q")[0] == 0
-    Path("head.dml").unlink()
-    code, out, _ = dmlc("explain", "head.onnx", "--node", "mean/ReduceMean")
-    assert code == 0
-    assert re.search(r"made by +merge-nested-reductions\n", out)
-    assert re.search(r"from places +head\.dml:6", out)
-
-
-def test_explain_a_node_that_does_not_exist(dmlc: Run) -> None:
-    code, out, err = dmlc("explain", "head.dml", "--node", "mean/ReduceMaen")
-    assert (code, out) == (2, "")
-    assert 'did you mean "mean/ReduceMean"?' in err

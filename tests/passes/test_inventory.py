@@ -132,8 +132,8 @@ def test_the_ledger_of_cse_and_dce_names_nodes(tmp_path: Path) -> None:
     path = tmp_path / "m.dml"
     path.write_text(PROGRAM)
     ledger = {entry.rule: entry for entry in dmlc.compile(path).ledger}
-    assert (ledger["cse"].before, ledger["cse"].after) == (("abs", "abs"), ("abs",))
-    assert (ledger["dce"].before, ledger["dce"].after) == (("exp unused",), ())
+    assert (ledger["cse"].before, ledger["cse"].after) == (("Abs", "Abs"), ("Abs",))
+    assert (ledger["dce"].before, ledger["dce"].after) == (("unused/Exp",), ())
     assert ledger["dce"].text == "1 unused node removed"
 
 

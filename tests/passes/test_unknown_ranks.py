@@ -59,8 +59,8 @@ def model(loss: str, norm: str) -> onnx.ModelProto:
 def test_a_normalization_names_what_hides_the_rank(loss: str, norm: str) -> None:
     _, text, help = LOSSES[loss]
     wanted = f"the rank of `r` is not known: {text}" + (f" ({help})" if help else "")
-    remarks = {(r.rule, r.node, r.reason()) for r in dmlc.compile(model(loss, norm)).remarks}
-    assert (norm, "opaque y", wanted) in remarks
+    remarks = {(r.rule, r.node.partition("/")[0], r.reason()) for r in dmlc.compile(model(loss, norm)).remarks}
+    assert (norm, "y", wanted) in remarks
 
 
 @pytest.mark.parametrize("norm", NORMS)

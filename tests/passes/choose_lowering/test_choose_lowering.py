@@ -53,7 +53,7 @@ def test_without_costs_the_pass_does_nothing() -> None:
 def test_what_was_chosen_and_what_it_was_chosen_from_is_said() -> None:
     program = one("argmax", (64, 4096), [1])
     (remark,) = [r for r in program.remarks if r.chosen]
-    assert (remark.rule, remark.node) == ("choose-lowering", "argmax y")
+    assert (remark.rule, remark.node) == ("choose-lowering", "y/ArgMax")
     first, _, others = remark.reason().partition(", rather than ")
     assert first.startswith("blocked-argmax ") and first.endswith(" us")
     assert [part.split(" ")[0] for part in others.split("; ")] == [
@@ -69,11 +69,11 @@ def test_explain_prints_the_choice(tmp_path: Path, capsys: pytest.CaptureFixture
     source.write_text(BIG)
     assert main(["explain", str(source), "--target", "cpu"]) == 0
     text = capsys.readouterr().out
-    assert "lowerings, with their estimated costs on one thread\n  argmax y: blocked-argmax " in text
+    assert "lowerings, with their estimated costs on one thread\n  y/ArgMax: blocked-argmax " in text
     assert "blocked-argmax (exact): argmax of f32[64, 4096]" in text
     assert main(["explain", str(source), "--target", "cpu", "--format", "json"]) == 0
     page = json.loads(capsys.readouterr().out)
-    assert page["lowerings"][0]["node"] == "argmax y"
+    assert page["lowerings"][0]["node"] == "y/ArgMax"
     assert "rather than as it stands" in page["lowerings"][0]["choice"]
     assert page["missed"] == []
     assert main(["explain", str(source)]) == 0

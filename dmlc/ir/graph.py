@@ -553,9 +553,8 @@ def _flat(graph: Graph) -> Iterator[Any]:
         for value in node.results:
             numbers[value] = len(numbers) - 1
         head = (node.op, [numbers[v] for v in node.operands], node.attributes, [v.type for v in node.results])
-        nodes.append(
-            (*head, node.spans, node.history, node.name, node.origin, [v.name for v in node.results], node.regions)
-        )
+        names = [v.name for v in node.results]
+        nodes.append((*head, node.spans, node.history, node.name, node.origin, names, node.regions))
     yield {
         "name": graph.name,
         "opset": graph.opset,

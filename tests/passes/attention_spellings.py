@@ -157,6 +157,27 @@ def constant_condition_that_hides_no_row() -> ModelProto:
     return s.done(s.merged(s("MatMul", s("Softmax", chosen, axis=-1), v)))
 
 
+def in_batch(bias: list[int] | None, *, through: bool) -> ModelProto:
+    """Heads merged into the batch, as older exports of BART and M2M have them; ``through`` adds the mask in between."""
+    s = Sketch()
+    q, k, v = (s("Reshape", x, s.ints(B * N, -1, H)) for x in qkv(s))
+    scores = s("MatMul", s.times(q, 0.3), s("Transpose", k, perm=[0, 2, 1]))
+    if through:
+        scores = s("Add", s("Reshape", scores, s.ints(B, N, S, T)), s.input("mask", [B, 1, S, T]))
+        scores = s("Reshape", scores, s.ints(B * N, S, T))
+    if bias is not None:
+        scores = s("Add", scores, s.input("bias", bias))
+    y = s("MatMul", s("Softmax", scores, axis=-1), v)
+    return s.done(s.merged(s("Reshape", y, s.ints(B, N, S, H))))
+
+
+SPELLINGS["heads in the batch"] = lambda: in_batch(None, through=False)
+SPELLINGS["heads in the batch, a mask for each"] = lambda: in_batch([B * N, S, T], through=False)
+SPELLINGS["heads in the batch, one mask for all"] = lambda: in_batch([1, S, T], through=False)
+SPELLINGS["heads in the batch, apart for the mask"] = lambda: in_batch(None, through=True)
+SPELLINGS["heads in the batch, two masks"] = lambda: in_batch([B * N, 1, T], through=True)
+
+
 def safe(s: Sketch, *, heads: int = 1, fill: float = -np.inf) -> ModelProto:
     """Attention of torch: a row that is hidden as a whole has NaN as weights, which become zeros."""
     q, k, v = qkv(s)
@@ -292,6 +313,18 @@ def constant_condition_that_hides_a_row() -> ModelProto:
     return with_scores(lambda s, x: s("Where", s.constant(keep, np.bool_), x, s.constant(LOWEST)))
 
 
+@near_miss("--allow range")
+def places_that_are_kept_and_hidden_by_the_bias() -> ModelProto:
+    """The bias hides all that the condition keeps of the first row, whose weights come from the fill."""
+    keep, bias = np.tri(S, T, dtype=bool), np.zeros((S, T))
+    bias[0, 0] = -np.inf
+
+    def change(s: Sketch, x: str) -> str:
+        return str(s("Where", s.constant(keep, np.bool_), s("Add", x, s.constant(bias)), s.constant(LOWEST)))
+
+    return with_scores(change)
+
+
 @near_miss("a row of the bias is -inf as a whole")
 def constant_bias_that_hides_a_row() -> ModelProto:
     mask = np.where(np.tri(S, T, -1, dtype=bool), 0, -np.inf)
@@ -388,11 +421,15 @@ def grown(seed: int) -> ModelProto:
     def scaled(x: str) -> str:
         return s.times(x, float(pick(0.5, 2.0, -0.75)), pick("Mul", "Div")) if rng.random() < 0.4 else x
 
-    q, v = scaled(operand("q", length)), operand("v", total)
-    k = scaled(s("Transpose", scaled(operand("k", total)), perm=[0, 1, 3, 2]))
+    merged = rng.random() < 0.3
+    q, k, v = scaled(operand("q", length)), scaled(operand("k", total)), operand("v", total)
+    if merged:
+        q, k, v = (s("Reshape", x, s.ints(B * N, rows, size)) for x, rows in ((q, length), (k, total), (v, total)))
+    k = scaled(s("Transpose", k, perm=[0, 2, 1] if merged else [0, 1, 3, 2]))
     scores = scaled(s("MatMul", q, k))
     for i in range(rng.integers(3)):
-        shape = [int(pick(1, n)) for n in (B, N, length, total)][int(rng.integers(3)) :]
+        sizes = (B * N, length, total) if merged else (B, N, length, total)
+        shape = [int(pick(1, n)) for n in sizes][int(rng.integers(3)) :]
         if rng.random() < 0.3:
             mask = np.where(rng.random(shape) < 0.3, -np.inf, rng.normal(size=shape))
             mask[..., 0] = 0
@@ -401,13 +438,16 @@ def grown(seed: int) -> ModelProto:
             bias = s.input(f"bias{i}", shape)
         scores = s("Add", *pick((scores, bias), (bias, scores)))
     if rng.random() < 0.2:
-        keep = rng.random([int(pick(1, B)), 1, length, total]) < 0.7
+        keep = rng.random([1 if merged else int(pick(1, B)), *[1] * (not merged), length, total]) < 0.7
         scores = s("Where", s.constant(keep, np.bool_), scores, s.constant(pick(LOWEST, -1e9, -1e35)))
     if rng.random() < 0.1:
         scores = scaled(scores)
-    weights = s("Softmax", scores, axis=int(pick(3, 3, 3, 3, 2)) if s.opset < 13 else int(pick(-1, -1, -1, -2)))
+    last = 2 if merged else 3
+    weights = s("Softmax", scores, axis=int(pick(*[last] * 4, last - 1) if s.opset < 13 else pick(-1, -1, -1, -2)))
     if rng.random() < 0.3 and s.opset > 11:
         weights = s("Where", s("IsNaN", weights), s.constant(0), weights)
     y = s("MatMul", weights, v)
-    outputs = [s.merged(y, size) if rng.random() < 0.6 else y]
+    if merged and rng.random() < 0.7:
+        y, merged = s("Reshape", y, s.ints(B, N, length, size)), False
+    outputs = [s.merged(y, size) if rng.random() < 0.6 and not merged else y]
     return s.done(*outputs, *([weights] if rng.random() < 0.1 else []))

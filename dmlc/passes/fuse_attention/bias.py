@@ -15,7 +15,7 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ExpandAttributes, TransposeAttributes
 from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
 from dmlc.passes.fuse_attention.scores import Trail
-from dmlc.passes.fuse_attention.tokens import HEADS_LAST
+from dmlc.passes.fuse_attention.tokens import HEADS_LAST, apart
 from dmlc.passes.kernel_support import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Miss
@@ -23,6 +23,8 @@ from dmlc.records import dataclass
 
 #: A fill hides a place whatever its score if it is at most this.
 _HIDES = -1e30
+#: A score that is biased by less may be hidden beside such a fill.
+_SHOWS = -1e20
 #: An expanded bias of more bytes costs more than the operators that are saved.
 _MOST_BYTES = 1 << 27
 #: Nodes of an expand to sizes that are computed, and of a test of rows.
@@ -64,7 +66,7 @@ class Bias:
             return 0
         fills = self.mask is not None and constant_of(self.mask[0]) is None
         operands = [*self.terms, *([self.mask[0]] if self.mask is not None else ())]
-        whole = len(operands) == 1 and not fills and self.shape == operands[0].shape
+        whole = len(operands) == 1 and not fills and self.shape == apart(operands[0].shape, self.shape[:2])
         is_static = all(isinstance(d, int) for d in self.shape)
         is_folded = is_static and all(constant_of(value) is not None for value in operands)
         expand = 0 if whole or is_folded else 1 if is_static else _OPEN_EXPAND
@@ -83,9 +85,10 @@ class Bias:
         """The bias in the shape of the scores, and the rows that are not hidden as a whole; None where not needed."""
         if not self.exists:
             return None, None
-        terms = list(self.terms)
+        terms = [make.reshape(term, apart(term.shape, self.shape[:2])) for term in self.terms]
         if self.mask is not None:
             cond, fill = self.mask
+            cond = make.reshape(cond, apart(cond.shape, self.shape[:2]))
             terms.append(make(WHERE, cond, make.constant(0, self.dtype), make.constant(fill, self.dtype)))
         total = reduce(lambda a, b: make(ADD, a, b), terms)
         lowest = float(np.finfo(total.type.dtype.numpy).min)
@@ -112,7 +115,7 @@ def bias_of(trail: Trail, shape: Shape, *, is_safe: bool) -> Bias | Miss:
     for value in operands:
         if not value.type.rank or value.type.rank > len(shape):
             return Miss("a bias has {0} axes", (value.type.rank,), value)
-    if any(value.shape != shape for value in operands) or len(operands) > 1:
+    if any(apart(value.shape, shape[:2]) != shape for value in operands) or len(operands) > 1:
         size = prod([d for d in shape if isinstance(d, int)]) * dtype.numpy.itemsize
         if size > _MOST_BYTES and all(isinstance(d, int) for d in shape):
             return Miss("the expanded bias would take {0:,} bytes", (size,))
@@ -120,15 +123,16 @@ def bias_of(trail: Trail, shape: Shape, *, is_safe: bool) -> Bias | Miss:
         data = constant_of(term)
         if data is not None and np.isneginf(data.array).all(axis=-1).any():
             return Miss("a row of the bias is -inf as a whole", (), term)
-    is_range = False
+    is_range, least = False, [_least(term) for term in trail.terms]
     if trail.mask is not None:
         cond, fill = trail.mask
         if fill > _HIDES:
             return Miss("the fill {0:g} does not hide every score", (fill,), cond)
         truth = constant_of(cond)
-        is_range = truth is None or not bool(truth.array.any(axis=-1).all())
-    guards = is_safe and any(_least(term) is None for term in trail.terms)
-    if trail.mask is not None and is_safe and np.isinf(trail.mask[1]) and is_range:
+        hides_row = truth is None or not bool(truth.array.any(axis=-1).all())
+        is_range = hides_row or any(bound is None or bound < _SHOWS for bound in least)
+    guards = is_safe and None in least
+    if trail.mask is not None and is_safe and np.isinf(trail.mask[1]):
         guards, is_range = True, False
     return Bias(trail.terms, trail.mask, dtype, shape, guards, is_range)
 

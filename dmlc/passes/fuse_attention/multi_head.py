@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from dmlc.ir import Dim, Graph, Node, TensorType, Value
+from dmlc.ir import Dim, Graph, Node, Shape, TensorType, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.choose import WHERE
 from dmlc.ops.matmul import MATMUL
@@ -16,9 +16,18 @@ from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fuse_attention.bias import Bias, bias_of, token_rows
 from dmlc.passes.fuse_attention.scores import Weights, scores_of, weights_of, why_not_weights
-from dmlc.passes.fuse_attention.tokens import HEADS_LAST, KEY_HEADS_LAST, VIEWS, Tokens, tokens_of
+from dmlc.passes.fuse_attention.tokens import (
+    HEADS_LAST,
+    KEY_HEADS_LAST,
+    VIEWS,
+    Tokens,
+    apart,
+    reshaped,
+    tokens_of,
+)
 from dmlc.passes.kernel_support import Maker
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
+from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows
@@ -122,7 +131,8 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         if rows is not None:
             y = token_rows(make, rows, y, heads)
         parted = rewriter.add(RESHAPE, [y], ReshapeAttributes(shape=(batch, length, heads, value_size)))
-        return [rewriter.add(TRANSPOSE, [parted], TransposeAttributes(perm=HEADS_LAST))]
+        turned = rewriter.add(TRANSPOSE, [parted], TransposeAttributes(perm=HEADS_LAST))
+        return [reshaped(rewriter, turned, match.root.result.shape)]
 
     def _no_kernel(self, node: Node) -> Miss | None:
         """The reason where the provider has no kernel for it in this release, or DirectML not at this level."""
@@ -138,8 +148,11 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         probabilities, value = node.operand(0), node.operand(1)
         if (miss := why_not_weights(weights, probabilities)) is not None:
             return miss
-        shape = probabilities.shape
-        scores = scores_of(weights.softmax.operand(0), shape)
+        parts = probabilities.shape[:2] if probabilities.type.rank == 4 else _parts(value)
+        if parts is None:
+            return Miss("heads are not apart from the batch", (), value)
+        shape = apart(probabilities.shape, parts)
+        scores = scores_of(weights.softmax.operand(0), (shape, (product(parts), *shape[2:])))
         if isinstance(scores, Miss):
             return scores
         query, key = scores.product.operand(0), scores.product.operand(1)
@@ -154,9 +167,9 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         batch, heads, length, total, size, value_size = sizes
         is_half = node.result.type.dtype is f16
         scales = not is_half or self.moves_half
-        q = tokens_of(query, HEADS_LAST, (batch, length, heads * size), scales=scales)
-        k = tokens_of(key, KEY_HEADS_LAST, (batch, total, heads * size), scales=scales)
-        v = tokens_of(value, HEADS_LAST, (batch, total, heads * value_size), scales=False)
+        q = tokens_of(query, HEADS_LAST, parts, (batch, length, heads * size), scales=scales)
+        k = tokens_of(key, KEY_HEADS_LAST, parts, (batch, total, heads * size), scales=scales)
+        v = tokens_of(value, HEADS_LAST, parts, (batch, total, heads * value_size), scales=False)
         scale = float(np.float32(scores.trail.scale * q.scale * k.scale))
         if not isfinite(scale) or scale == 0:
             return Miss("the scale is {0:g}", (scale,))
@@ -164,16 +177,22 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         return Attention(q, k, v, bias, scale, sizes, is_half, nodes)
 
 
-def _sizes(query: Value, key: Value, value: Value, scores: Sequence[Dim]) -> tuple[Dim, int, Dim, Dim, int, int] | Miss:
+def _parts(value: Value) -> Shape | None:
+    """Batch and heads of values that have them as one axis: those that a reshape merges."""
+    view = made_by(value, *VIEWS)
+    before = () if view is None else view.operand(0).shape
+    return before[:2] if len(before) == 4 and apart(value.shape, before[:2]) == before else None
+
+
+def _sizes(query: Value, key: Value, value: Value, scores: Shape) -> tuple[Dim, int, Dim, Dim, int, int] | Miss:
     """Batch, heads, the lengths of query and key, and the sizes of a head of query and value."""
-    for operand in (query, key, value):
-        if operand.type.rank != 4:
-            return Miss("an operand has {0} axes: heads are not apart from the batch", (operand.type.rank,), operand)
-        if operand.shape[:2] != tuple(scores[:2]):
-            return Miss("the operands broadcast: {0} and {1}", (operand.type, tuple(scores)), operand)
-    batch, heads, length, size = query.shape
-    total, value_size = value.shape[2:]
-    if key.shape[2] != size or key.shape[3] != total or tuple(scores[2:]) != (length, total):
+    shapes = [apart(operand.shape, scores[:2]) for operand in (query, key, value)]
+    for operand, shape in zip((query, key, value), shapes, strict=True):
+        if len(shape) != 4 or shape[:2] != scores[:2]:
+            return Miss("the operands broadcast: {0} and {1}", (operand.type, scores), operand)
+    batch, heads, length, size = shapes[0]
+    total, value_size = shapes[2][2:]
+    if shapes[1][2:] != (size, total) or scores[2:] != (length, total):
         return Miss("the sizes of query, key and value are not proved to fit", (), key)
     if not isinstance(heads, int) or not isinstance(size, int) or not isinstance(value_size, int):
         return Miss("the number of heads or their size is open", (), query)
@@ -185,8 +204,12 @@ def _sizes(query: Value, key: Value, value: Value, scores: Sequence[Dim]) -> tup
 def _saved(root: Node, found: Attention) -> int:
     """Count the operators that go, less those that come; a reshape is none."""
     gone: set[Node] = {root}
-    turned = [user for user in root.result.users if user.op is TRANSPOSE]
-    if turned and len(turned) == len(set(root.result.users)):
+    users = list(dict.fromkeys(root.result.users))
+    if root.result.type.rank == 3 and all(user.op in VIEWS and user.result.type.rank == 4 for user in users):
+        gone.update(users)
+        users = [user for view in users for user in view.result.users]
+    turned = [user for user in users if user.op is TRANSPOSE]
+    if turned and len(turned) == len(users):
         perms = [node.attributes_as(TransposeAttributes).perm for node in turned]
         added = -sum(perm == HEADS_LAST for perm in perms)
     else:

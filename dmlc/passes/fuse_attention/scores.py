@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
@@ -12,7 +13,7 @@ from dmlc.ops.elementwise import IS_NAN
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.normalize import SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
-from dmlc.passes.fuse_attention.tokens import factor_of
+from dmlc.passes.fuse_attention.tokens import VIEWS, factor_of
 from dmlc.passes.patterns import both_ways, made_by, scalar_of
 from dmlc.passes.rewrite import Miss, used_elsewhere
 from dmlc.records import dataclass
@@ -92,12 +93,13 @@ def why_not_weights(weights: Weights, value: Value) -> Miss | None:
     return used_elsewhere(value)
 
 
-def scores_of(value: Value, shape: Shape) -> Scores | Miss:
-    """Read the operand of the softmax; each node between is used once and keeps the shape of the scores."""
-    return _read(value, Trail(), shape, _MOST_STEPS)
+def scores_of(value: Value, shapes: Sequence[Shape]) -> Scores | Miss:
+    """Read the operand of the softmax; each node between is used once and keeps the shape of the scores, which is one
+    of ``shapes``: batch and heads are two axes or one."""
+    return _read(value, Trail(), shapes, _MOST_STEPS)
 
 
-def _read(value: Value, trail: Trail, shape: Shape, steps: int) -> Scores | Miss:
+def _read(value: Value, trail: Trail, shapes: Sequence[Shape], steps: int) -> Scores | Miss:
     node = value.producer
     if node is None or not steps:
         return Miss("the softmax is not of a product of query and key", (), value)
@@ -107,32 +109,34 @@ def _read(value: Value, trail: Trail, shape: Shape, steps: int) -> Scores | Miss
     if node.op is MATMUL:
         return Scores(node, trail)
     if (factor := factor_of(node)) is not None:
-        return _scaled(*factor, trail, shape, steps)
+        return _scaled(*factor, trail, shapes, steps)
     if node.op is ADD:
-        return _biased(node, trail, shape, steps)
+        return _biased(node, trail, shapes, steps)
     if node.op is WHERE and trail.mask is None:
         fill = scalar_of(node.operand(2))
-        if fill is not None and node.operand(1).shape == shape:
+        if fill is not None and node.operand(1).shape == value.shape:
             trail = replace(trail, mask=(node.operand(0), float(fill)))
-            return _read(node.operand(1), trail, shape, steps - 1)
+            return _read(node.operand(1), trail, shapes, steps - 1)
+    if node.op in VIEWS and node.operand(0).shape in shapes:
+        return _read(node.operand(0), trail, shapes, steps - 1)
     return Miss("{0} stands between the product and the softmax", (node.op.name,), value)
 
 
-def _biased(node: Node, trail: Trail, shape: Shape, steps: int) -> Scores | Miss:
+def _biased(node: Node, trail: Trail, shapes: Sequence[Shape], steps: int) -> Scores | Miss:
     """Read on at the operand that leads to the product; the other one is a bias."""
     misses: list[Miss] = []
     for inner, term in both_ways(node):
-        if inner.shape == shape:
-            read = _read(inner, replace(trail, terms=(term, *trail.terms)), shape, steps - 1)
+        if inner.shape == node.result.shape:
+            read = _read(inner, replace(trail, terms=(term, *trail.terms)), shapes, steps - 1)
             if isinstance(read, Scores):
                 return read
             misses.append(read)
     return misses[0] if misses else Miss("a bias has another shape than the scores", (), node.result)
 
 
-def _scaled(inner: Value, number: float, trail: Trail, shape: Shape, steps: int) -> Scores | Miss:
+def _scaled(inner: Value, number: float, trail: Trail, shapes: Sequence[Shape], steps: int) -> Scores | Miss:
     """Read on behind a scale: nothing is added or chosen inside it."""
-    read = _read(inner, Trail(trail.scale * number, nodes=trail.nodes), shape, steps - 1)
+    read = _read(inner, Trail(trail.scale * number, nodes=trail.nodes), shapes, steps - 1)
     if isinstance(read, Miss):
         return read
     if read.trail.terms or read.trail.mask is not None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from dmlc.ir import Dim, Node, Value
+from dmlc.ir import Node, Shape, Value, product
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes, TransposeAttributes
-from dmlc.passes.patterns import both_ways, made_by, scalar_of
+from dmlc.passes.patterns import both_ways, scalar_of
 from dmlc.passes.rewrite import Rewriter
 from dmlc.records import dataclass
 
@@ -25,11 +23,12 @@ _MOST_STEPS = 16
 class Tokens:
     """An operand of attention seen as (batch, length, heads * size).
 
-    ``value`` is that already, or its axes are brought to (batch, length, heads, size) by ``perm``. ``scale`` is the
-    product of the numbers that were passed on the way. ``nodes`` are those passed, the last one first.
+    ``value`` is that already, or, in ``shape``, its axes are brought to (batch, length, heads, size) by ``perm``.
+    ``scale`` is the product of the numbers that were passed on the way. ``nodes`` are those passed, the last one first.
     """
 
     value: Value
+    shape: Shape
     perm: tuple[int, ...]
     scale: float
     nodes: tuple[Node, ...]
@@ -37,42 +36,59 @@ class Tokens:
     @property
     def cost(self) -> int:
         """Operators that the layout takes: a reshape takes none."""
-        return int(self.value.type.rank == 4 and self.perm != _SAME)
+        return int(len(self.shape) == 4 and self.perm != _SAME)
 
-    def build(self, rewriter: Rewriter, shape: Sequence[Dim]) -> Value:
+    def build(self, rewriter: Rewriter, shape: Shape) -> Value:
         value = self.value
         if self.cost:
+            value = reshaped(rewriter, value, self.shape)
             value = rewriter.add(TRANSPOSE, [value], TransposeAttributes(perm=self.perm))
-        if value.shape == tuple(shape):
-            return value
-        return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=tuple(shape)))
+        return reshaped(rewriter, value, shape)
 
 
-def tokens_of(value: Value, perm: tuple[int, ...], shape: Sequence[Dim], *, scales: bool) -> Tokens:
-    """See through layout operations, and products with numbers where ``scales``. ``shape`` is that of the tokens."""
+def reshaped(rewriter: Rewriter, value: Value, shape: Shape) -> Value:
+    """The value in a shape; itself where it has it."""
+    return value if value.shape == shape else rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=shape))
+
+
+def tokens_of(value: Value, perm: tuple[int, ...], parts: Shape, shape: Shape, *, scales: bool) -> Tokens:
+    """See through layout operations, and products with numbers where ``scales``.
+
+    ``parts`` are batch and heads, the first two axes of the value; they may be one axis. ``shape`` is that of tokens.
+    """
     nodes: list[Node] = []
     scale = 1.0
+    seen = apart(value.shape, parts)
     for _ in range(_MOST_STEPS):
         node = value.producer
         if node is None:
             break
         factor = factor_of(node) if scales else None
+        are_parts = perm[0] == 0 and perm[2] == 1
         if factor is not None:
             value, number = factor
             scale *= number
-        elif value.type.rank == 4 and node.op is TRANSPOSE:
+        elif node.op is TRANSPOSE and value.type.rank == 4:
             axes = node.attributes_as(TransposeAttributes).perm
             perm, value = tuple([axes[p] for p in perm]), node.operand(0)
-        elif value.type.rank == 4 and (turned := _turned_in_batch(node)):
-            nodes += turned[:-1]
-            swap = (0, 1, 3, 2)
-            perm, value, node = tuple([swap[p] for p in perm]), turned[-1].operand(0), turned[-1]
-        elif perm == _SAME and node.op in VIEWS and node.operand(0).shape == tuple(shape):
+            seen = value.shape
+        elif node.op is TRANSPOSE and len(seen) == 4 and node.attributes_as(TransposeAttributes).perm == (0, 2, 1):
+            perm, value = tuple([(0, 1, 3, 2)[p] for p in perm]), node.operand(0)
+            seen = (*seen[:2], seen[3], seen[2])
+        elif perm == _SAME and node.op in VIEWS and value.type.rank == 4 and node.operand(0).shape == shape:
+            value = node.operand(0)
+            seen = shape
+        elif are_parts and node.op in VIEWS and len(seen) == 4 and apart(node.operand(0).shape, parts) == seen:
             value = node.operand(0)
         else:
             break
         nodes.append(node)
-    return Tokens(value, perm, scale, tuple(nodes))
+    return Tokens(value, seen, perm, scale, tuple(nodes))
+
+
+def apart(shape: Shape, parts: Shape) -> Shape:
+    """The shape with batch and heads as two axes, where they may be one; itself where they are not."""
+    return (*parts, *shape[1:]) if len(shape) == 3 and shape[0] == product(parts) else shape
 
 
 def factor_of(node: Node) -> tuple[Value, float] | None:
@@ -84,17 +100,3 @@ def factor_of(node: Node) -> tuple[Value, float] | None:
         if number is not None and x.shape == node.result.shape and (node.op is MUL or number):
             return x, float(number) if node.op is MUL else 1 / float(number)
     return None
-
-
-def _turned_in_batch(node: Node) -> tuple[Node, Node, Node] | None:
-    """The reshape, transpose and reshape that swap the last two axes with the axes before them merged."""
-    if node.op not in VIEWS:
-        return None
-    turn = made_by(node.operand(0), TRANSPOSE)
-    first = None if turn is None else made_by(turn.operand(0), *VIEWS)
-    if turn is None or first is None or turn.attributes_as(TransposeAttributes).perm != (0, 2, 1):
-        return None
-    before, after = first.operand(0).shape, node.result.shape
-    if len(before) != 4 or after != (*before[:2], before[3], before[2]) or turn.operand(0).shape[1:] != before[2:]:
-        return None
-    return node, turn, first

@@ -9,6 +9,7 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, numpy_helper
 from dmlc.diagnostics import DmlcError
 from dmlc.importers.model import import_model
 from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Shape, Tensor, TensorType, Value, dim_names, symbol
+from dmlc.ir.providers import alone
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.constant import constant_of
@@ -21,8 +22,8 @@ _PLACE = "place_"
 def read_again(node: Node) -> tuple[Graph, list[Value]] | None:
     """The node as a graph of its own, and the operands that the graph's inputs stand for.
 
-    None where the node cannot be read alone. Sizes that follow from the operands are expressions of their dims; where
-    only the node itself tells a size, it keeps the dim that it had.
+    None where the node cannot be read alone. Sizes that follow from the operands are expressions of their dims. A size
+    that only the node itself provides keeps the dim that it had, or gets a new one of the node's graph.
     """
     origin: NodeOrigin | None = node.origin
     if origin is None or node.regions:
@@ -117,25 +118,27 @@ def _take_names(inner: Graph, node: Node) -> None:
 
 
 def _keep_dims(inner: Graph, node: Node) -> bool:
-    """Give sizes that only the node tells the dims that they had; False where that is not possible."""
-    around = {name for value in inner.inputs for size in value.shape for name in dim_names(size)}
-    wanted = [value for value in node.results if value.uses]
+    """Give sizes that only the node provides the dims that they had, or new ones of the graph around it; False where
+    a size is not a dim of its own."""
+    assert node.graph is not None
+    own = _own_dims(inner)
     renamed: dict[str, Dim] = {}
     found = dict(inner.outputs)
     for number, old in enumerate(node.results):
         new = found.get(f"out_{number}")
-        if new is None or old not in wanted:
-            continue
-        own = {name for size in new.shape for name in dim_names(size)} - around
-        if own and (isinstance(old.type, ForeignType) or old.type.rank != new.type.rank):
-            return False
-        for mine, had in zip(new.shape, old.shape, strict=False) if own else ():
-            if not isinstance(mine, int) and mine.name in own:
-                renamed[mine.name] = had
-        if not own <= renamed.keys():
-            return False
-    _rename(inner, renamed)
-    return True
+        if new is not None and old.uses and not isinstance(old.type, ForeignType) and old.type.rank == new.type.rank:
+            for mine, had in zip(new.shape, old.shape, strict=True):
+                if not isinstance(mine, int) and mine.name in own:
+                    renamed[mine.name] = had
+    made = {name: node.graph.dims.new_dim() for name in sorted(own - renamed.keys())}
+    _rename(inner, {**renamed, **made})
+    return _provide(inner, {str(dim) for dim in made.values()})
+
+
+def _own_dims(inner: Graph) -> set[str]:
+    """The dims that no input has."""
+    names = {name for made in inner for value in made.results for size in value.shape for name in dim_names(size)}
+    return names - {name for value in inner.inputs for size in value.shape for name in dim_names(size)}
 
 
 def _rename(inner: Graph, names: Mapping[str, Dim]) -> None:
@@ -143,3 +146,15 @@ def _rename(inner: Graph, names: Mapping[str, Dim]) -> None:
         for node in inner:
             node.attributes = node.attributes.substitute(names)
             inner.reinfer(node)
+
+
+def _provide(inner: Graph, names: set[str]) -> bool:
+    """Note the values that provide the dims ``names``, and no others; whether all are provided."""
+    inner.provides.clear()
+    for node in inner:
+        for value in node.results:
+            found = {name: (name, axis) for name, axis in reversed(alone(value)) if name in names}
+            if found:
+                inner.provides[value] = tuple(found.values())
+                names.difference_update(found)
+    return not names

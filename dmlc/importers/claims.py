@@ -9,9 +9,9 @@ from onnx import GraphProto, TypeProto, ValueInfoProto
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.advice import WRONG_DECLARATION
 from dmlc.importers.registry import Reading
-from dmlc.importers.result_types import carried_count, differ
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import type_of
+from dmlc.inference.joins import GraphsInside, differ, narrower
 from dmlc.ir import ForeignType, Region, TensorType, symbol
 from dmlc.onnx_schema.declared import claims, contradicts, with_fixed_sizes
 from dmlc.onnx_schema.values import type_proto
@@ -98,42 +98,16 @@ def formal_types(
     ``opened`` change their shape from one run to the next.
     """
     out = []
+    inside = GraphsInside(reading.proto, reading.opset, reading.inputs, (), reading.graph.dims)
     for index, info in enumerate(infos):
-        type = type_of(info.type, binding, reading.scope.fresh)
-        fed = _fed(reading, attribute, index, len(infos))
-        if fed is not None and reading.op_type == "Scan":
-            type = fed if isinstance(type, ForeignType) or differ(type, fed) else _narrower(type, fed)
+        type = type_of(info.type, binding, reading.scope.new_dim)
+        fed = inside.fed(index, len(infos)) if attribute == "body" else None
+        if fed is not None and inside.kind == "Scan":
+            type = narrower(type, fed)
         elif fed is not None and differ(type, fed):
             type = _of_any_shape(fed)
         out.append(_of_any_shape(type) if index in opened else type)
     return out
-
-
-def _narrower(declared: TensorType, fed: TensorType) -> TensorType:
-    """The declared type with the sizes of what is fed, but where these are open and the declared ones are not."""
-    sizes = [mine if isinstance(mine, int) else size for mine, size in zip(declared.shape, fed.shape, strict=True)]
-    return fed.with_shape(tuple(sizes))
-
-
-def _fed(reading: Reading, attribute: str, index: int, count: int) -> TensorType | None:
-    """The type of what the first run is fed; None where that is not known."""
-    if attribute != "body" or reading.proto.domain not in ("", "ai.onnx"):
-        return None
-    first = 1 if reading.op_type == "Scan" and reading.opset < 9 else 0
-    value = reading.input(first + index)
-    if value is None or isinstance(value.type, ForeignType):
-        return None
-    type = value.type
-    if reading.op_type == "Loop":
-        return type if index >= 2 else None
-    if reading.op_type != "Scan" or first:
-        return None
-    states = carried_count("Scan", reading.integer("num_scan_inputs", 0), count)
-    if index < states:
-        return type
-    axes = reading.integers("scan_input_axes") or ()
-    axis = reading.axis(axes[index - states] if index - states < len(axes) else 0, type.rank)
-    return None if axis is None else type.with_shape((*type.shape[:axis], *type.shape[axis + 1 :]))
 
 
 def _of_any_shape(type: TensorType) -> TensorType:

@@ -34,15 +34,13 @@ class Question:
 class InferredFacts:
     """Facts about the values of one graph. A graph inside a node asks for those that it captures.
 
-    ``new_dim`` makes a dim for a size that no rule can express.
-
     ``certain`` has what follows from the nodes and the constants of the model alone, for the values of which more is
     known: by a declared type, or by elements that nodes compute. Only that is held against a model.
     """
 
-    def __init__(self, dims: DimTable, new_dim: Callable[[], Dim]) -> None:
+    def __init__(self, dims: DimTable) -> None:
         self._dims = dims
-        self._new_dim = new_dim
+        self._new_dim = dims.new_dim
         self._count = 0
         self._answers: dict[Hashable, list[Fact]] = {}
         self._of: dict[Value, Fact] = {}

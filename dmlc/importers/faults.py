@@ -18,7 +18,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
 from dmlc.inference.protos import ELEMENT_OF
-from dmlc.ir import DType, ForeignType, TensorType, Value
+from dmlc.ir import UNKNOWN, DType, ForeignType, TensorType, Value
 from dmlc.onnx_schema.signatures import OperandType, find_signature, mismatch
 from dmlc.records import dataclass
 
@@ -101,7 +101,7 @@ class FaultCheck:
         if signature is None:
             self.unchecked.operators[_label(node, domain)] += 1
             return None
-        if any(v is not None and v.type == _UNKNOWN for v in operands) and not node.may_hold_graphs:
+        if any(v is not None and v.type == UNKNOWN for v in operands) and not node.may_hold_graphs:
             self.unchecked.untyped[_label(node, domain)] += 1
         types = [None if v is None else operand_type(v.type) for v in operands]
         names = [a.name for a in node.proto.attribute] if node.has_twins else list(node.attributes)
@@ -121,7 +121,6 @@ class FaultCheck:
 
 
 _UNSEEN = "?"
-_UNKNOWN = ForeignType()
 
 
 def operand_type(type: TensorType) -> OperandType:

@@ -19,7 +19,7 @@ from dmlc.importers.faults import FaultCheck
 from dmlc.importers.nodes import NodeReader
 from dmlc.importers.order import check_names, in_order
 from dmlc.importers.registry import Reading
-from dmlc.importers.scope import GraphScope, fresh_dims
+from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
@@ -130,18 +130,17 @@ class _Importer:
         self.folder = folder
         self.binding = binding
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
-        self.fresh = fresh_dims(lambda: declared_dims(model.graph))
-        self.types = DeclaredTypes(model, binding, self.fresh)
+        self.dims = DimTable(least=0, taken=dict.fromkeys(sorted(declared_dims(model.graph))))
+        self.types = DeclaredTypes(model, binding, self.dims.new_dim)
         self.claims = ClaimCheck()
         self.check = FaultCheck(model, self.versions)
         self.inlined = GraphProto().value_info
-        self.dims = DimTable(least=0)
 
     def run(self) -> Graph:
         source = self.model.graph
         graph = Graph(source.name or "model", opset=self.versions.get("", 1))
         graph.dims = self.dims
-        scope = GraphScope(graph, self.types, (), None, self.fresh, self.folder, source)
+        scope = GraphScope(graph, self.types, (), None, self.folder, source)
         overridable = self._inputs(scope, source)
         self._weights(scope, source, overridable)
         self._nodes(scope, source)
@@ -165,7 +164,7 @@ class _Importer:
                 overridable.add(info.name)
             if info.name in scope.values:
                 raise fail(codes.BROKEN_MODEL, f"two inputs are named {info.name}")
-            type = type_of(info.type, self.binding, self.fresh)
+            type = type_of(info.type, self.binding, self.dims.new_dim)
             self._check_rank(info.name, type.rank)
             scope.define(info.name, scope.graph.add_input(info.name, type))
         return overridable
@@ -261,7 +260,7 @@ class _Importer:
         outer = reading.scope
         graph = Graph(source.name or attribute, opset=outer.graph.opset)
         graph.dims = self.dims
-        scope = GraphScope(graph, self.types, path, outer, self.fresh, self.folder, source)
+        scope = GraphScope(graph, self.types, path, outer, self.folder, source)
         types = formal_types(reading, attribute, source.input, self.binding, opened)
         for info, type in zip(source.input, types, strict=True):
             value = graph.add_input(info.name, type)
@@ -278,7 +277,7 @@ class _Importer:
 
     def _inline(self, outer: GraphScope, path: GraphPath, source: GraphProto) -> list[Value]:
         check_names(own_dims(source), self.limits)
-        scope = GraphScope(outer.graph, self.types, path, outer, self.fresh, self.folder, source)
+        scope = GraphScope(outer.graph, self.types, path, outer, self.folder, source)
         self._weights(scope, source, set())
         self._nodes(scope, source)
         self.claims.graph(scope, source)

@@ -24,10 +24,9 @@ from dmlc.importers.order import Listed
 from dmlc.importers.registry import READERS, Data, Found, Made, Reader, Reading, Same
 from dmlc.importers.result_types import result_types
 from dmlc.importers.scope import GraphScope
-from dmlc.importers.types import UNKNOWN
 from dmlc.inference import NOTHING, Fact, has_rule
 from dmlc.inference.protos import asked_attributes
-from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
+from dmlc.ir import FOREIGN, UNKNOWN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.move import SLICE
@@ -90,7 +89,7 @@ class NodeReader:
             if isinstance(found, Made):
                 node = self._make(found)
                 if node is not None:
-                    self._finish(listed, node)
+                    self._finish(listed, node, reading.inputs if found.inputs is None else found.inputs)
                     return
             elif isinstance(found, Same):
                 for name, value in zip(listed.outputs, found.values, strict=False):
@@ -163,10 +162,10 @@ class NodeReader:
         except (OpError, ZeroDivisionError):
             return None
 
-    def _finish(self, listed: Listed, node: Node) -> None:
+    def _finish(self, listed: Listed, node: Node, inputs: Sequence[Value | Tensor | None]) -> None:
         reading = self.reading
         node.name = listed.name
-        node.origin = _origin(reading, listed, node)
+        node.origin = _origin(reading, listed, node, inputs)
         results = node.results
         for name, value in zip(listed.outputs, results, strict=False):
             self._check_rank(name, value)
@@ -302,16 +301,16 @@ def _in_place(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
-def _origin(reading: Reading, listed: Listed, node: Node) -> NodeOrigin | None:
+def _origin(reading: Reading, listed: Listed, node: Node, given: Sequence[Value | Tensor | None]) -> NodeOrigin | None:
     """The form that the node had; None where it has an input that the operation does not."""
-    if tuple(reading.inputs) == node.operands:
+    if tuple(given) == node.operands:
         in_place = _in_place(len(node.operands))
         return NodeOrigin(listed.proto, in_place, reading.opset)
     places = {value: i for i, value in enumerate(node.operands)}
     inputs: list[int | Tensor | None] = []
-    for value in reading.inputs:
-        if value is None:
-            inputs.append(None)
+    for value in given:
+        if value is None or isinstance(value, Tensor):
+            inputs.append(value)
         elif value in places:
             inputs.append(places[value])
         elif value.producer is not None and value.producer.op is CONSTANT:

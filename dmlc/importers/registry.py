@@ -12,18 +12,22 @@ from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.weights import attribute_data
-from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Value
+from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Tensor, Value
 from dmlc.ops.constant import constant_of
 from dmlc.records import dataclass
 
 
 @dataclass(slots=True)
 class Made:
-    """An operation that says what the ONNX node says, with its operands and attributes."""
+    """An operation that says what the ONNX node says, with its operands and attributes.
+
+    ``inputs`` are those of a node that says the same, where constants stand for what this one's nodes compute.
+    """
 
     op: Operation
     operands: Sequence[Value]
     attributes: Attributes | None = None
+    inputs: Sequence[Value | Tensor | None] | None = None
 
 
 @dataclass(slots=True)

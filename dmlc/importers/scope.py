@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from itertools import count
 from pathlib import Path as Folder
 
 from onnx import GraphProto
@@ -14,7 +13,7 @@ from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.importers.declared_types import DeclaredTypes, Path
 from dmlc.importers.facts import InferredFacts
 from dmlc.importers.order import used_names
-from dmlc.ir import Dim, Graph, Tensor, Value, symbol
+from dmlc.ir import Dim, Graph, Tensor, Value
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 
 
@@ -31,7 +30,6 @@ class GraphScope:
         types: DeclaredTypes,
         path: Path,
         outer: GraphScope | None,
-        fresh: Callable[[], Dim],
         folder: Folder | None,
         source: GraphProto,
     ) -> None:
@@ -41,12 +39,15 @@ class GraphScope:
         self.types = types
         self.path = path
         self.outer = outer
-        self.fresh = fresh
         self.values: dict[str, Value | None] = {}
         self.captures: dict[str, Value] = {}
         self._weights: dict[str, Callable[[], Value]] = {}
         is_shared = outer is not None and outer.graph is graph
-        self.facts: InferredFacts = outer.facts if outer is not None and is_shared else InferredFacts(graph.dims, fresh)
+        self.facts: InferredFacts = outer.facts if outer is not None and is_shared else InferredFacts(graph.dims)
+
+    def new_dim(self) -> Dim:
+        """Make a dim for a size that only one value provides."""
+        return self.graph.dims.new_dim()
 
     @cached_property
     def used(self) -> set[str]:
@@ -99,14 +100,3 @@ class GraphScope:
         node = self.graph.add(CONSTANT, (), ConstantAttributes(value=tensor))
         node.result.name = name
         return node.result
-
-
-def fresh_dims(taken: Callable[[], set[str]]) -> Callable[[], Dim]:
-    """A maker of dims whose names nobody has. The names that are ``taken`` are asked for when the first is made."""
-
-    def names() -> Iterator[str]:
-        others = taken()
-        yield from (name for name in map("unknown_{}".format, count()) if name not in others)
-
-    made = names()
-    return lambda: symbol(next(made))

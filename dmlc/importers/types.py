@@ -9,7 +9,7 @@ from onnx import TensorProto, TypeProto
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.inference.protos import NO_NAMES
-from dmlc.ir import Dim, DType, ForeignType, TensorType, symbol
+from dmlc.ir import UNKNOWN, Dim, DType, ForeignType, TensorType, symbol
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.onnx_schema.declared import without_item_shapes
 
@@ -20,7 +20,6 @@ DTYPE_OF: dict[int, DType] = {
     TensorProto.UINT8: u8, TensorProto.UINT16: u16, TensorProto.UINT32: u32, TensorProto.UINT64: u64,
     TensorProto.BOOL: bool_,
 }  # fmt: skip
-UNKNOWN = ForeignType()
 
 
 def type_of(

@@ -37,7 +37,7 @@ from dmlc.ir.operation import (
     Reference,
 )
 from dmlc.ir.tensor import StoredTensor, Tensor
-from dmlc.ir.types import ForeignType, TensorType, is_absent
+from dmlc.ir.types import UNKNOWN, ForeignType, TensorType, is_absent
 
 __all__ = [
     "DTYPES",
@@ -47,6 +47,7 @@ __all__ = [
     "INDEX",
     "INTEGERS",
     "NUMERIC",
+    "UNKNOWN",
     "Array",
     "Attributes",
     "Condition",

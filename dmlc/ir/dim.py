@@ -7,7 +7,7 @@ a floor division), so ``N + N`` equals ``2 * N`` and a static size is always a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import Any, TypeAlias
 
@@ -271,13 +271,35 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 class DimTable:
     """The declared bounds of the dims, and what can be proved from them. Undeclared dims are ``least`` or more:
-    1 in programs of the language, 0 in imported models."""
+    1 in programs of the language, 0 in imported models.
 
-    __slots__ = ("bounds", "least")
+    ``taken`` are names that no new dim gets: those that an imported model declares.
+    """
 
-    def __init__(self, bounds: Mapping[str, Interval] | None = None, *, least: int = 1) -> None:
+    __slots__ = ("_made", "bounds", "least", "taken")
+
+    def __init__(
+        self, bounds: Mapping[str, Interval] | None = None, *, least: int = 1, taken: Collection[str] = ()
+    ) -> None:
         self.bounds: dict[str, Interval] = dict(bounds or {})
         self.least = least
+        self.taken = taken
+        self._made = 0
+
+    def new_dim(self) -> Dim:
+        """Make a dim ``unknown_N`` that the graph does not have yet, for a size that only one value provides."""
+        while True:
+            name = f"unknown_{self._made}"
+            self._made += 1
+            if name not in self.taken and name not in self.bounds:
+                return symbol(name)
+
+    def without(self, names: Collection[str]) -> DimTable:
+        """Copy the table without the bounds of some dims."""
+        bounds = {name: interval for name, interval in self.bounds.items() if name not in names}
+        out = DimTable(bounds, least=self.least, taken=self.taken)
+        out._made = self._made
+        return out
 
     def interval(self, dim: Dim) -> Interval:
         """The tightest interval that simple interval arithmetic finds."""

@@ -468,9 +468,7 @@ class Graph:
         Raises ``OpError`` where a bound size breaks a rule.
         """
         bound = binding or {}
-        return self._clone(
-            bound, DimTable({k: v for k, v in self.dims.bounds.items() if k not in bound}, least=self.dims.least)
-        )
+        return self._clone(bound, self.dims.without(bound))
 
     def _clone(self, bound: Mapping[str, Dim], dims: DimTable) -> Graph:
         out = Graph(self.name, opset=self.opset)

@@ -59,3 +59,7 @@ class ForeignType(TensorType):
 def is_absent(type: TensorType) -> bool:
     """Return whether nothing is known of a value: so are the optional results that an opaque node does not have."""
     return isinstance(type, ForeignType) and not type.proto
+
+
+#: The type of a value of which nothing is known.
+UNKNOWN = ForeignType()

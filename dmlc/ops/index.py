@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -259,5 +260,15 @@ FULL = Operation(
     source="DML_FILL_VALUE_CONSTANT_OPERATOR_DESC; ONNX ConstantOfShape; numpy.full",
     notes={"overflow": "a value that does not fit the dtype is an error"},
 )
+
+#: Fills and ranges of no more elements are written as data: what depends on it can be computed while compiling.
+MOST_FILLED = 2**12
+
+
+def is_written(shape: Sequence[Dim]) -> bool:
+    """Return whether a fill or a range of that shape is written as data."""
+    sizes = [size for size in shape if isinstance(size, int)]
+    return len(sizes) == len(shape) and prod(sizes) <= MOST_FILLED
+
 
 INDEXING: tuple[Operation, ...] = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, ONE_HOT, IOTA, FULL)

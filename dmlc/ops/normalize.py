@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import FLOATS, Array, Attributes, Inference, Operand, Operation, OpError, Shape, TensorType
+from dmlc.ir import (
+    FLOATS,
+    Array,
+    Attributes,
+    DimTable,
+    DType,
+    Inference,
+    Operand,
+    Operation,
+    OpError,
+    Shape,
+    TensorType,
+)
+from dmlc.ir.dtype import f64
 from dmlc.ops.attributes import AxesKind, AxisKind, FlagKind, IntKind, RealKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import broadcast, same_type
@@ -61,6 +74,15 @@ LOG_SOFTMAX = Operation(
     source="DML_ACTIVATION_LOG_SOFTMAX1_OPERATOR_DESC; ONNX LogSoftmax-13 (one axis)",
     notes=_SOFTMAX_NOTES,
 )
+
+
+def has_sound_kernel(op: Operation, dtype: DType, dims: DimTable) -> bool:
+    """Return whether ONNX's own softmax gives what the language says.
+
+    ONNX Runtime's LogSoftmax of f64 leaves -inf beside a +inf, where all is NaN. An imported model has what its runtime
+    does.
+    """
+    return not (op is LOG_SOFTMAX and dtype is f64 and dims.least > 0)
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Any:

@@ -13,6 +13,7 @@ from dmlc.ir import Attributes, ForeignType, Graph, Node, TensorType, Value
 from dmlc.ir.graph import OUTPUT
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.node_name import node_name
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans
 from dmlc.records import dataclass
@@ -22,7 +23,8 @@ from dmlc.records import dataclass
 class Cse(Pass):
     """Merge pure nodes of equal operation, operands and attributes, the earlier one stays.
 
-    Attributes compare bit by bit: 0.0 is not -0.0, and a NaN equals itself. Constants compare by their bytes.
+    Attributes compare bit by bit: 0.0 is not -0.0, and a NaN equals itself. Constants compare by their bytes. Of opaque
+    nodes the types of the results are not compared: each may have its own dims for the same sizes.
     """
 
     name: ClassVar[str] = "cse"
@@ -65,6 +67,10 @@ class Cse(Pass):
         if twin.op is not CONSTANT:  # which computes nothing
             text, names = f"{twin.op.name} computed twice", (node_name(first), node_name(twin))
             context.record(self.name, self.rewrite_class, text, twin.spans, names, names[:1])
+        if twin.op is OPAQUE and first.attributes != twin.attributes:
+            from dmlc.passes.graphs_inside import take_types
+
+            take_types(first, [value.type for value in twin.results])
         for kept, gone in zip(first.results, twin.results, strict=True):
             graph.replace_all_uses(gone, kept)
         graph.erase(twin)
@@ -83,7 +89,9 @@ def _is_output(value: Value) -> bool:
     return any(node.op is OUTPUT for node, _ in value.uses)
 
 
-_GETTERS: dict[type[Attributes], Callable[[Attributes], Any] | None] = {}
+_GETTERS: dict[type[Attributes], Callable[[Attributes], Any] | None] = {
+    OpaqueAttributes: attrgetter("op_type", "domain", "attributes", "unplain")
+}
 
 
 def _key(attributes: Attributes) -> Any:

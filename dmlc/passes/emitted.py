@@ -75,13 +75,9 @@ class NodeCount:
         """The nodes of a model's node, which gets no casts."""
         if node.op in (SOFTMAX, LOG_SOFTMAX):
             return self._softmax(node.op, x, axes, True)
-        if node.op is REDUCE_LOG_SUM_EXP and not self.target.portable:
-            from dmlc.onnx_schema.versions import unchanged  # loads onnx, which a model has loaded already
-
-            origin: Any = node.origin
-            as_it_is = unchanged(origin.proto, origin.version, self.opset)
-            if not as_it_is or self._support.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype):
-                return self._shifted + _CASTS * (x.type.dtype is f16)
+        is_wrong = self._support.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype)
+        if node.op is REDUCE_LOG_SUM_EXP and is_wrong and not self.target.portable:
+            return self._shifted + _CASTS * (x.type.dtype is f16)
         return 1
 
     def _casts(self, op: Operation, dtype: DType) -> int:
@@ -91,13 +87,13 @@ class NodeCount:
         return _NEVER if home is None else _CASTS * (home is not dtype)
 
     def _softmax(self, op: Operation, x: Value, axes: tuple[int, ...], imported: bool) -> int:
-        """Return the number of nodes that ``codegen/onnx/softmax.py`` emits."""
+        """Return the number of nodes that ``lower-hardmax`` and ``codegen/onnx/softmax.py`` make."""
         sound = bool(axes) and (imported or not (op is LOG_SOFTMAX and x.type.dtype is f64))
         if sound and axes == tuple(range(axes[0], x.type.rank)) and (self.opset < 13 or len(axes) == 1):
             return 1
         if sound and self.opset >= 13 and axes[-1] - axes[0] == len(axes) - 1:
             return 1 if len(axes) == 1 else 3
-        parts = 5 if op is SOFTMAX else 6
+        parts = 5 if op is SOFTMAX or self.target.costs is None else 6
         return parts + _CASTS * (x.type.dtype is f16)
 
     def no_gain(

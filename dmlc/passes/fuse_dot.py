@@ -13,7 +13,7 @@ from dmlc.ir.dtype import f32
 from dmlc.ops.binary import MUL
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import TRANSPOSE, TransposeAttributes
+from dmlc.ops.move import EXPAND, TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
@@ -277,6 +277,9 @@ class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
         for size in product.shapes[1 - match.weights]:
             if graph.dims.least == 0 and graph.dims.interval(size)[0] < 1:
                 return Miss("size {0} may be 0: a matrix product needs pads then, which cost more nodes", (size,))
+        spread = made_by(product.factor(1 - match.weights), EXPAND)
+        if spread is not None:
+            return Miss("{0} is an expansion, of which a matrix product would need all", (spread.result.type,))
         return used_elsewhere(match.consumed[0].result)
 
     def build(self, match: _WeightedSumMatch, rewriter: Rewriter) -> Sequence[Value]:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dmlc.ir import DType, Graph, Node, Operation, Value, product
+from dmlc.ir.dtype import i64
 from dmlc.ir.tensor import StoredTensor, Tensor
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
@@ -21,6 +22,7 @@ from dmlc.ops import normalize, reduce, select
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, ONE_HOT, SCATTER_ELEMENTS, FullAttributes, OneHotAttributes
+from dmlc.ops.opaque import OPAQUE, is_opaque
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.patterns import scalar_of
 
@@ -38,6 +40,8 @@ _EXACT = 2.0**53
 #: With more terms than this a sum in f32 is only known to be less than twice what it should be: a term changes the sum
 #: by at most twice itself.
 _MANY = 1 << 20
+#: No tensor has more elements: a process addresses no more bytes.
+_MOST_COUNTED = float(2**47)
 #: What the functions of a kernel may be off by: units in the last place, generously.
 _UNITS = 8
 
@@ -160,9 +164,10 @@ def _of_data(data: Tensor) -> Interval:
         array = array[~np.isnan(array)]
         if array.size == 0:
             return whole
-    # An i64 may round as a float: outwards.
     low, high = float(array.min()), float(array.max())
-    return (np.nextafter(low, -INF), np.nextafter(high, INF)) if data.dtype.bits == 64 else (low, high)
+    if data.dtype.is_integer and max(-low, high) >= _EXACT:  # it may have been rounded: outwards
+        return (np.nextafter(low, -INF), np.nextafter(high, INF))
+    return (low, high)
 
 
 def _cast(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
@@ -373,15 +378,23 @@ def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return x[0]
 
 
+#: ONNX operators whose results are positions and sizes.
+_COUNTING = ("Shape", "Size", "NonZero", "ArgMax", "ArgMin")
+
+
 def _is_index(value: Value) -> bool:
-    """True if the elements are positions along an axis."""
-    op = None if value.producer is None else value.producer.op
-    return op in (select.ARGMAX, select.ARGMIN) or (op is select.TOP_K and value.index == 1)
+    """True if the elements are positions along an axis, or sizes."""
+    producer = value.producer
+    if producer is None:
+        return False
+    if producer.op is OPAQUE:
+        return value.type.dtype is i64 and any(is_opaque(producer, name) for name in _COUNTING)
+    return producer.op in (select.ARGMAX, select.ARGMIN) or (producer.op is select.TOP_K and value.index == 1)
 
 
 def _indices(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     dtype = node.results[-1].type.dtype
-    return (0.0, min(float(dtype.highest), _EXACT))
+    return (0.0, min(float(dtype.highest), _MOST_COUNTED))
 
 
 _TRUTH = (b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)

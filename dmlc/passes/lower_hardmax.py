@@ -1,6 +1,6 @@
-"""``lower-hardmax``: hardmax over several axes becomes argmax and one_hot, which ONNX can say.
+"""``lower-hardmax``: hardmax and softmax over several axes become those over one, which ONNX has.
 
-In the graph ``hardmax`` is the canonical form; this lowering runs once, late, and nothing raises to hardmax after it.
+In the graph several axes are the canonical form; this lowering runs once, late, and nothing raises to it after.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph, Node, Value, product
+from dmlc.ir import Attributes, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import i64
 from dmlc.ops.index import ONE_HOT, OneHotAttributes
 from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes, has_sound_kernel
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite
 from dmlc.records import dataclass
 
@@ -25,18 +25,18 @@ from dmlc.records import dataclass
 class LowerHardmax(Pass):
     """Options: ``lower_single_axis`` also lowers hardmax over one axis, for which targets have a node of their own.
 
-    Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``. Those that may be
-    empty, as in an imported model, become one axis of the target's own hardmax.
+    Neighbouring axes cost no transpose: a reshape makes them one, and another takes it apart. ``exact``. Where a single
+    axis is lowered too, hardmax becomes argmax and one_hot.
     """
 
     lower_single_axis: bool = False
 
     name: ClassVar[str] = "lower-hardmax"
-    summary: ClassVar[str] = "Lower hardmax over several axes to argmax and one_hot."
+    summary: ClassVar[str] = "Lower hardmax and softmax over several axes to one axis."
     ensures: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
-        return [_Lower(self.lower_single_axis), *MOVE_RULES]
+        return [_Lower(self.lower_single_axis), _MergeSoftmaxAxes(context), *MOVE_RULES]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return rewrite(graph, self.rules(context), context)
@@ -50,7 +50,7 @@ class _Hardmax(Match):
 
 
 class _Lower(Rule[_Hardmax]):
-    """``hardmax`` over several axes becomes ``argmax`` and ``one_hot``, with transposes where axes stand apart."""
+    """``hardmax`` over several axes becomes that over one, with transposes where axes stand apart."""
 
     name = "lower-hardmax"
     optional = False
@@ -62,9 +62,7 @@ class _Lower(Rule[_Hardmax]):
     def match(self, node: Node, graph: Graph) -> _Hardmax | None:
         if node.origin is not None and graph.opset < 13:
             return None  # up to opset 12 ONNX's own takes all axes from one on together
-        axes = node.attributes_as(HardmaxAttributes).axes
-        shape = node.operand(0).shape
-        return _Hardmax(node, axes=tuple([a for a in axes if not is_unit(graph, shape[a])]) or axes[:1])
+        return _Hardmax(node, axes=_counting(graph, node.operand(0), node.attributes_as(HardmaxAttributes).axes))
 
     def check(self, match: _Hardmax, graph: Graph) -> Miss | None:
         if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.lower_single_axis:
@@ -76,8 +74,7 @@ class _Lower(Rule[_Hardmax]):
         if len(axes) == 1 and not self.lower_single_axis:
             return [rewriter.add(HARDMAX, [x], HardmaxAttributes(axes=axes))]
         first, last = axes[0], axes[-1]
-        between = [a for a in range(first, last) if a not in axes]
-        if all(is_unit(rewriter.graph, x.shape[a]) for a in between):
+        if _are_neighbours(rewriter.graph, x, axes):
             return [self._neighbouring(rewriter, x, first, last)]
         kept = [a for a in range(x.type.rank) if a not in axes]
         perm = (*kept, *axes)
@@ -87,21 +84,53 @@ class _Lower(Rule[_Hardmax]):
         return [rewriter.add(TRANSPOSE, [hot], TransposeAttributes(perm=back))]
 
     def _neighbouring(self, rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
-        graph = rewriter.graph
-        if graph.dims.least or self.lower_single_axis or not may_be_empty(graph, x, range(first, last + 1)):
+        if self.lower_single_axis:
             return _one_hot(rewriter, x, first, last)
-        return _merged(rewriter, x, first, last)
+        return _merged(rewriter, x, first, last, HARDMAX, HardmaxAttributes(axes=(first,)))
 
 
-def _merged(rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
-    """Hardmax over the neighbouring axes as one.
+class _MergeSoftmaxAxes(Rule[Match]):
+    """``softmax`` over neighbouring axes becomes that over one, where the opset takes one axis alone."""
 
-    The target's own gives nothing for nothing, where ArgMax fails: what an imported model is fed may be empty.
-    """
+    name = "merge-softmax-axes"
+    optional = False
+    roots = (SOFTMAX, LOG_SOFTMAX)
+
+    def __init__(self, context: PassContext) -> None:
+        self.is_spelled = context.target.code != "numpy" and context.opset >= 13
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        axes = node.attributes_as(SoftmaxAttributes).axes
+        if not self.is_spelled or len(axes) < 2 or not _are_neighbours(graph, node.operand(0), axes):
+            return None
+        return Match(node) if has_sound_kernel(node.op, node.operand(0).type.dtype, graph.dims) else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root, x = match.root, match.root.operand(0)
+        axes = _counting(rewriter.graph, x, root.attributes_as(SoftmaxAttributes).axes)
+        attributes = SoftmaxAttributes(axes=axes[:1])
+        if len(axes) == 1:
+            return [rewriter.add(root.op, [x], attributes)]
+        return [_merged(rewriter, x, axes[0], axes[-1], root.op, attributes)]
+
+
+def _counting(graph: Graph, x: Value, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes without those of size 1, if any other is left."""
+    return tuple([axis for axis in axes if not is_unit(graph, x.shape[axis])]) or axes[:1]
+
+
+def _are_neighbours(graph: Graph, x: Value, axes: Sequence[int]) -> bool:
+    """Return whether only axes of size 1 lie between those that count."""
+    axes = _counting(graph, x, tuple(axes))
+    return all(is_unit(graph, x.shape[a]) for a in range(axes[0], axes[-1]) if a not in axes)
+
+
+def _merged(rewriter: Rewriter, x: Value, first: int, last: int, op: Operation, attributes: Attributes) -> Value:
+    """The operation over the neighbouring axes ``first`` to ``last`` as one."""
     shape = (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :])
     flat = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=shape))
-    hot = rewriter.add(HARDMAX, [flat], HardmaxAttributes(axes=(first,)))
-    return rewriter.add(RESHAPE, [hot], ReshapeAttributes(shape=x.shape))
+    out = rewriter.add(op, [flat], attributes)
+    return rewriter.add(RESHAPE, [out], ReshapeAttributes(shape=x.shape))
 
 
 def _one_hot(rewriter: Rewriter, x: Value, first: int, last: int) -> Value:

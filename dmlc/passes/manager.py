@@ -214,14 +214,28 @@ def _take(step: Pass, graph: Graph, context: PassContext) -> bool:
 
 
 def _run(step: Pass, graph: Graph, context: PassContext) -> bool:
-    """A pass over a graph and the graphs inside its nodes, inner ones first; a manager sees to those itself."""
+    """A pass over a graph and the graphs inside its nodes, inner ones first; a manager sees to those itself.
+
+    They get it again where it found out more of what the graph around passes in.
+    """
+    did = step.inner_graphs and _run_inside(step, graph, context)
+    while step.run(graph, context):
+        did = True
+        inside = [region.graph for node in graph.with_regions for region in node.regions]
+        if not any(inner.retyped or inner.outdated for inner in inside) or not _run_inside(step, graph, context):
+            break
+    return did
+
+
+def _run_inside(step: Pass, graph: Graph, context: PassContext) -> bool:
     did = False
-    if step.inner_graphs:
-        for node in list(graph.with_regions):
-            for region in node.regions:
-                region.graph.reader = graph.reader
-                did |= _run(step, region.graph, context)
-    return step.run(graph, context) or did
+    for node in list(graph.with_regions):
+        for region in node.regions:
+            region.graph.reader = graph.reader
+            if _run(step, region.graph, context):
+                graph.retyped[node] = None  # its results may be known better
+                did = True
+    return did
 
 
 def _text(graph: Graph) -> str:

@@ -42,7 +42,8 @@ def default_pipeline(
     """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis, ``fuse_attention`` makes
     attention one operator where the provider has it; the others are of ``fusions``.
 
-    Hardmax is lowered late, and nothing folds after ``legalize``, which may have put two casts where one has no kernel.
+    Hardmax is lowered late. What it is lowered to folds; nothing folds after ``legalize``, which may have put two casts
+    where one has no kernel.
     """
     asked = {"narrow_f64": narrow_f64, "accumulate_f32": accumulate_f32}
     passes: list[Pass] = [*fusions(target.max_rank, **asked, limits=limits)]
@@ -53,12 +54,13 @@ def default_pipeline(
 
         # A hardmax that is asked for as argmax and one_hot is that first.
         passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
-    if target.provider is not None:
-        # A repair may undo another, or the operation that it stands beside.
-        if target.own_schemas:
-            passes.append(FuseAttention(enabled=fuse_attention))
+    if target.provider is not None and target.own_schemas:
+        passes.append(FuseAttention(enabled=fuse_attention))
+    if target.code != "numpy" and (target.provider is not None or target.costs is None):
+        # A repair may undo another, or the operation that it stands beside. What costs chose must stay as it is.
+        repairs = () if target.provider is None else (Repair(),)
         again = (_folding(limits), CanonicalizeReduce(max_rank=target.max_rank), Cse(), Dce())
-        passes.append(FixedPoint((Repair(), *again)))
+        passes.append(FixedPoint((*repairs, *again)))
     if target.kernels is not None:
         passes.append(Legalize())
     passes += [Cse(), Dce()]

@@ -124,6 +124,8 @@ class Rewriter:
             self.made.append(twin)
             for old, new in zip(node.results, twin.results, strict=True):
                 new.name = old.name
+                if old in inner.provides:
+                    self.graph.provides[new] = inner.provides[old]
                 known[old] = new
         return [known[value] for _, value in inner.outputs]
 
@@ -330,20 +332,23 @@ class _Driver:
             node, _ = graph.retyped.popitem()
             if node.graph is not graph or node is graph.output:
                 continue
+            before = [value.type for value in node.results]
             if node.op in (OPAQUE, OPAQUE_IMPURE):
                 graph.outdated[node] = None
-                _retype_captures(node)
+                if node.regions:
+                    from dmlc.passes.graphs_inside import settle_types  # only imported graphs have such nodes
+
+                    settle_types(node)
             else:
-                before = [value.type for value in node.results]
                 try:
                     graph.reinfer(node)
                 except OpError:
                     continue  # it stays as it was: run time reports what does not fit
-                for value, type in zip(node.results, before, strict=True):
-                    if value.type != type:
-                        self.changed = True
-                        self.sizes |= numbers_of(graph.provides.get(value, ()), value)
-                        graph.retyped.update(dict.fromkeys(value.users))
+            for value, type in zip(node.results, before, strict=True):
+                if value.type != type:
+                    self.changed = True
+                    self.sizes |= numbers_of(graph.provides.get(value, ()), value)
+                    graph.retyped.update(dict.fromkeys(value.users))
             self._push(node)
 
     def _push(self, node: Node) -> None:
@@ -365,16 +370,6 @@ def _tell_constant(graph: Graph, user: Node, old: Value, new: Value) -> None:
                 made = inner.add(CONSTANT, (), new.producer.attributes, before=next(iter(inner), None))
                 inner.outdated.update(dict.fromkeys([node for node in value.users if node.op is OPAQUE]))
                 inner.replace_all_uses(value, made.result)
-
-
-def _retype_captures(node: Node) -> None:
-    """Give the values that graphs inside a node capture the types that they have outside."""
-    for region in node.regions:
-        for value, place in zip(region.captured, region.captures, strict=True):
-            operand = node.operands[place]
-            if operand is not None and operand.type != value.type:
-                value.type = operand.type
-                region.graph.retyped.update(dict.fromkeys(value.users))
 
 
 def _places(node: Node, value: Value | None) -> tuple[Span, ...]:

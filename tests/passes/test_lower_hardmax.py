@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import parser
 from pass_helpers import (
     Building,
     assert_equal,
@@ -20,11 +21,14 @@ from pass_helpers import (
     run,
 )
 
+import dmlc
+from dmlc.ir import Operation
 from dmlc.ir.dtype import f16, f32, f64, i64
 from dmlc.ops.elementwise import NEG
-from dmlc.ops.index import ONE_HOT, OneHotAttributes
+from dmlc.ops.index import OneHotAttributes
 from dmlc.ops.move import RESHAPE, TRANSPOSE
-from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes
+from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.select import HARDMAX, ArgAttributes
 from dmlc.passes import LowerHardmax, PassManager
 
 PASS = LowerHardmax()
@@ -36,10 +40,9 @@ def test_neighbouring_axes_cost_no_transpose() -> None:
     b = Building()
     graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4, 5)), axes=[1, 2]))
     ctx = check_numbers(PASS, graph, context(allowed=EXACT_ONLY))
-    assert names(graph) == ["argmax", "one_hot", "reshape"]
-    argmax, one_hot, _ = graph
-    assert argmax.attributes == ArgAttributes(axes=(1, 2), ties="first", dtype=i64, keepdims=False)
-    assert one_hot.attributes == OneHotAttributes(depth=12, axis=1, on=1, off=0, dtype=f32)
+    assert names(graph) == ["reshape", "hardmax", "reshape"]
+    assert [node.result.shape for node in graph] == [(2, 12, 5), (2, 12, 5), (2, 3, 4, 5)]
+    assert [n.attributes.axes for n in graph if n.op is HARDMAX] == [(1,)]
     assert ledger(ctx) == [("lower-hardmax", "exact")]
     assert all(node.history.rules == ("lower-hardmax",) and node.spans[0].line == 1 for node in graph)
 
@@ -48,14 +51,14 @@ def test_other_axes_cost_a_transpose_there_and_back() -> None:
     b = Building()
     graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4)), axes=[0, 2]))
     check_numbers(PASS, graph, context(allowed=EXACT_ONLY))
-    assert names(graph) == ["transpose", "argmax", "one_hot", "reshape", "transpose"]
+    assert names(graph) == ["transpose", "reshape", "hardmax", "reshape", "transpose"]
 
 
 def test_axes_with_only_a_size_1_between_are_neighbours() -> None:
     b = Building(one=(1, 1))
     graph = b.done(b(HARDMAX, b.input("x", (2, 3, "one", 5)), axes=[1, 3]))
     check_numbers(PASS, graph, binding={"one": 1})
-    assert names(graph) == ["argmax", "one_hot", "reshape"]
+    assert names(graph) == ["reshape", "hardmax", "reshape"]
 
 
 def test_a_single_axis_stays_and_says_so() -> None:
@@ -72,6 +75,10 @@ def test_a_single_axis_is_lowered_when_asked(axis: int) -> None:
     graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4)), axes=[axis]))
     ctx = check_numbers(SINGLE, graph, context(allowed=EXACT_ONLY))
     assert names(graph) == ["argmax", "one_hot"]
+    first, hot = graph
+    assert first.attributes == ArgAttributes(axes=(axis,), ties="first", dtype=i64, keepdims=False)
+    depth = (2, 3, 4)[axis]
+    assert hot.attributes == OneHotAttributes(depth=depth, axis=axis, on=1, off=0, dtype=f32)
     assert remarks(ctx) == []
 
 
@@ -110,8 +117,8 @@ def test_symbolic_sizes() -> None:
     x = b.input("x", ("n", 3, "m"))
     graph = b.done(b(HARDMAX, x, axes=[1, 2]), b(HARDMAX, x, axes=[0, 2]))
     check_numbers(PASS, graph, binding={"n": 4, "m": 3})
-    depths = [str(n.attributes_as(OneHotAttributes).depth) for n in graph if n.op is ONE_HOT]
-    assert depths == ["3 * m", "m * n"]
+    merged = [str(n.result.shape[n.attributes.axes[0]]) for n in graph if n.op is HARDMAX]
+    assert merged == ["3 * m", "m * n"]
     assert graph.conditions == {}
 
 
@@ -136,8 +143,31 @@ def test_the_new_moves_join_those_of_the_program() -> None:
     before = evaluate(graph, feeds)
     run(PASS, graph)
     assert_equal(before, evaluate(graph, feeds))
-    assert sorted(names(graph)) == ["argmax", "argmax", "neg", "one_hot", "one_hot", "reshape"]
-    assert [n.attributes.axes for n in graph if n.op is ARGMAX] == [(1, 2), (1, 2)]
+    hardmax, merged, apart = "hardmax", "reshape", "reshape"
+    assert sorted(names(graph)) == [hardmax, hardmax, "neg", merged, merged, apart]
+    assert [n.attributes.axes for n in graph if n.op is HARDMAX] == [(1,), (1,)]
+
+
+@pytest.mark.parametrize("op", [SOFTMAX, LOG_SOFTMAX])
+@pytest.mark.parametrize("target", ["onnx", "cpu", "directml", "numpy"])
+def test_softmax_over_neighbours_is_that_over_one_axis_where_the_opset_takes_one(op: Operation, target: str) -> None:
+    for opset, axes, lowered in ((21, [1, 2], True), (21, [0, 2], False), (12, [1, 2], False), (21, [2], False)):
+        b = Building()
+        graph = b.done(b(op, b.input("x", (2, 3, 4)), axes=axes))
+        ctx = context(target, allowed=EXACT_ONLY)
+        ctx.opset = opset
+        check_numbers(PASS, graph, ctx)
+        kept, merged = [op.name], ["reshape", op.name, "reshape"]
+        assert names(graph) == (merged if lowered and target != "numpy" else kept)
+
+
+def test_the_moves_of_a_lowered_softmax_meet_those_of_the_program() -> None:
+    """A reduction of all that the softmax was taken over needs no reshape back."""
+    for operator in ("Softmax", "Hardmax"):
+        text = f"""<ir_version: 8, opset_import: ["" : 11]> g (float[5, 7, N] x) => (float[5] y)
+            {{ h = {operator} <axis = 1> (x) y = ReduceMin <axes = [1, 2], keepdims = 0> (h) }}"""
+        model = dmlc.compile(parser.parse_model(text), target="onnx", opset=21).to_onnx()
+        assert [node.op_type for node in model.graph.node] == ["Reshape", operator, "ReduceMin"]
 
 
 def test_the_pass_ensures_its_property_and_a_second_run_does_nothing() -> None:

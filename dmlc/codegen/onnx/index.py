@@ -81,6 +81,8 @@ def _signed(emitter: Emitter, node: Node) -> str:
 def iota(emitter: Emitter, node: Node) -> str:
     """Counted in i64: Range adds its step again and again, which floats would round each time."""
     a = node.attributes_as(i.IotaAttributes)
+    if isinstance(a.length, int) and i.is_written((a.length,)):
+        return emitter.array(np.arange(a.length), a.dtype)
     limits = [emitter.scalar(0, i64), emitter.size_scalar(a.length), emitter.scalar(1, i64)]
     return emitter.cast(emitter.op("Range", limits), a.dtype, have=i64)
 
@@ -89,6 +91,6 @@ def iota(emitter: Emitter, node: Node) -> str:
 def full(emitter: Emitter, node: Node) -> str:
     a = node.attributes_as(i.FullAttributes)
     value = attribute_array(a.value, a.dtype, "value")
-    if not a.shape or (0 in a.shape and all(isinstance(size, int) for size in a.shape)):
+    if i.is_written(a.shape):
         return emitter.array(np.broadcast_to(value, [size for size in a.shape if isinstance(size, int)]), a.dtype)
     return emitter.op("ConstantOfShape", [emitter.sizes(a.shape)], value=tensor_proto(value.reshape(1)))

@@ -58,6 +58,14 @@ def in_f32(dtype: DType) -> DType:
     return f32 if dtype is f16 else dtype
 
 
+def log_sum(emitter: Emitter, powers: str, axes: Sequence[int]) -> str:
+    """The logarithm of a sum over axes that are kept. Where costs are known, the sum is fast and ReduceLogSum is not
+    (the rule ``log-of-sum``)."""
+    if emitter.target.costs is None:
+        return reduce(emitter, "ReduceLogSum", powers, axes, True)
+    return emitter.op("Log", [reduce(emitter, "ReduceSum", powers, axes, True)])
+
+
 @lowers(r.REDUCE_LOG_SUM_EXP)
 def log_sum_exp(emitter: Emitter, node: Node) -> str:
     """With the maximum taken out: DirectML's own operator overflows, and on ONNX Runtime's CPU provider this is
@@ -74,15 +82,12 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
     home = in_f32(x.type.dtype)
     name = emitter.cast(emitter.of(x), home, have=x.type.dtype)
     largest = float(np.finfo(home.numpy).max)
-    peak = reduce(emitter, "ReduceMax", name, a.axes, True)
+    axes = [axis for axis in a.axes if x.shape[axis] != 1] or a.axes[:1]
+    peak = reduce(emitter, "ReduceMax", name, axes, True)
     for op_type, bound in (("Max", -largest), ("Min", largest)):
         peak = emitter.op(op_type, [peak, emitter.scalar(bound, home)])
     powers = emitter.op("Exp", [emitter.op("Sub", [name, peak])])
-    if emitter.target.costs is None:
-        total = reduce(emitter, "ReduceLogSum", powers, a.axes, True)
-    else:  # where costs are known, the sum is fast and ReduceLogSum is not
-        total = emitter.op("Log", [reduce(emitter, "ReduceSum", powers, a.axes, True)])
-    total = emitter.op("Add", [total, peak])
+    total = emitter.op("Add", [log_sum(emitter, powers, axes), peak])
     if not a.keepdims:
         kept = tuple([1 if axis in a.axes else size for axis, size in enumerate(x.shape)])
         total = emitter.squeeze("Squeeze", total, a.axes, kept, node.result.shape)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dmlc.importers.registry import Found, Made, Reading, reads
 from dmlc.inference.query import remaining, vanishes_with
-from dmlc.ir import Dim, DimExpr, product
+from dmlc.ir import Dim, DimExpr, Tensor, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -50,8 +52,25 @@ def reshape(r: Reading) -> Found:
     sizes = r.integers("shape") if r.opset < 5 else r.sizes(1)
     if sizes is None:
         return None
-    shape = _resolved(r, list(sizes), copies=not r.integer("allowzero", 0))
-    return None if shape is None else Made(RESHAPE, [r.x], ReshapeAttributes(shape=shape))
+    copies = not r.integer("allowzero", 0)
+    shape = _resolved(r, list(sizes), copies=copies)
+    if shape is None:
+        return None
+    is_computed = r.opset >= 5 and r.ints(1) is None
+    constant = _as_constant(r, sizes) if is_computed and copies and -1 in sizes else None
+    return Made(RESHAPE, [r.x], ReshapeAttributes(shape=shape), None if constant is None else [r.x, constant])
+
+
+def _as_constant(r: Reading, sizes: Sequence[Dim]) -> Tensor | None:
+    """The shape operand with the node's -1, and 0 for sizes of the reshaped value; None where a size must be computed.
+
+    The node fails if another size is 0.
+    """
+    have = r.x.shape
+    places = [
+        size if isinstance(size, int) else 0 if have[i : i + 1] == (size,) else size for i, size in enumerate(sizes)
+    ]
+    return Tensor(np.array(places, np.int64)) if all(isinstance(size, int) for size in places) else None
 
 
 def _resolved(r: Reading, sizes: list[Dim], *, copies: bool) -> tuple[Dim, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlc.ir import ForeignType, Graph, Node, TensorType, Value
+from dmlc.ir import ForeignType, Graph, Node, TensorType, Value, dim_names
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.rewrite import Match, Rewriter, Rule
@@ -60,11 +60,12 @@ def _is_better(inner: Graph, node: Node) -> bool:
         return True
     found = dict(inner.outputs)
     pairs = [(found.get(f"out_{i}"), old.type) for i, old in enumerate(node.results)]
-    return any(new is not None and _open(new.type) < _open(old) for new, old in pairs)
+    around = {name for value in inner.inputs for size in value.shape for name in dim_names(size)}
+    return any(new is not None and _open(new.type, around) < _open(old, around) for new, old in pairs)
 
 
-def _open(type: TensorType) -> float:
-    """The number of sizes that are not known; more than any for an unknown rank."""
+def _open(type: TensorType, around: set[str]) -> float:
+    """A score of the sizes that are not known, those that no operand has twice; more than any for an unknown rank."""
     if isinstance(type, ForeignType):
         return 1000 if type.proto else 1001
-    return sum(not isinstance(size, int) for size in type.shape)
+    return sum([0 if isinstance(size, int) else 1 if dim_names(size) <= around else 2 for size in type.shape])

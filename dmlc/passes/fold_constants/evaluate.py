@@ -33,7 +33,7 @@ from dmlc.ops.binary import (
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RELU, SIGN, UNARY
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, MOST_FILLED, ONE_HOT
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, EXPAND, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, RMS_NORM, SOFTMAX
@@ -59,8 +59,8 @@ _FOLDABLE: tuple[Operation, ...] = tuple(
         SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, LAYER_NORM, RMS_NORM, LP_NORM, CUMSUM, CUMPROD, OPAQUE,
     ))
 )  # fmt: skip
-#: The most elements of a constant that stands for a fill, and of one that only folded nodes use.
-_MOST_FILLED, _MOST_PASSING = 2**12, 2**18
+#: The most elements of a fill that only folded nodes use; of any other it is ``MOST_FILLED``.
+_MOST_PASSING = 2**18
 
 
 #: The most bytes that are read of a weight in a file of its own.
@@ -152,7 +152,7 @@ def _is_fill(node: Node) -> bool:
 def _is_worth_filling(node: Node) -> bool:
     """True if the filled tensor is small, or is only used by nodes that become smaller constants with it."""
     count = prod([d for d in node.result.shape if isinstance(d, int)])
-    if count <= _MOST_FILLED:
+    if count <= MOST_FILLED:
         return True
     return count <= _MOST_PASSING and all(map(_folds_too, node.result.users))
 

@@ -226,8 +226,16 @@ def _split_in_groups(rewriter: Rewriter, x: Value, groups: int, each: int) -> Va
 
 
 def _back(rewriter: Rewriter, value: Value, x: Value) -> Value:
-    """The value in the shape of x. Below opset 14 no reshape takes open sizes that may be 0, and a carried one does as
-    exporters do."""
+    """The value in the shape of x.
+
+    One open size beside that of the first axis is what is left: ``_grouped`` failed if the first is 0, as ONNX
+    Runtime's function does. Below opset 14 no reshape takes more open sizes that may be 0, and a carried one does as
+    exporters do.
+    """
+    if not x.type.is_static and sum(not isinstance(size, int) for size in x.shape[1:]) <= 1:
+        left = [size if isinstance(size, int) else -1 for size in x.shape[1:]]
+        if 0 not in left:
+            return carry(rewriter, "Reshape", [value, number(rewriter, np.array([0, *left]), i64)], x.type, {})
     if x.type.is_static or rewriter.graph.opset >= 14:
         return rewriter.add(RESHAPE, [value], ReshapeAttributes(shape=x.shape))
     sizes = OpaqueAttributes(op_type="Shape", types=(TensorType(i64, (x.type.rank,)),))

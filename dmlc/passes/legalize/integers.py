@@ -160,10 +160,17 @@ class FloorDivision(LegalRule):
         a, b, zero = make.cast(node.operand(0), home), make.cast(node.operand(1), home), make.constant(0, home)
         quotient = make(DIV, a, b)
         rest = make(SUB, a, make(MUL, quotient, b))
-        inexact = make(NOT_EQUAL, rest, zero)
-        signs_differ = make(XOR, make(LESS, rest, zero), make(LESS, b, zero))
-        down = make.cast(make(AND, inexact, signs_differ), home)
-        return make.cast(make(SUB, quotient, down), dtype)
+        return make.cast(make(SUB, quotient, make.cast(_is_below(make, rest, b, zero), home)), dtype)
+
+
+def _is_below(make: Maker, rest: Value, divisor: Value, zero: Value) -> Value:
+    """The truth of whether the quotient that truncates lies above the exact one: there is a rest, of the other sign."""
+    data = constant_of(divisor)
+    negative = None if data is None else data.array < 0
+    if negative is None or negative.any() != negative.all():
+        sign = make(LESS, divisor, zero) if negative is None else make.constant(negative, bool_)
+        return make(AND, make(NOT_EQUAL, rest, zero), make(XOR, make(LESS, rest, zero), sign))
+    return make(LESS, zero, rest) if negative.any() else make(LESS, rest, zero)
 
 
 class IntegerPower(LegalRule):

@@ -104,9 +104,12 @@ class Repair(Pass):
         return [*own, *MOVE_RULES] if own else []
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        rules = _own(context, empty=_has_empty(graph))
+        empty = _has_empty(graph)
+        rules = _own(context, empty=empty)
         opened = bool(rules) and _open_calls(graph)
         changed = rewrite(graph, rules, context)
+        if changed and not empty and _has_empty(graph):
+            rewrite(graph, _own(context, empty=True), context)
         if changed:  # new reshapes may meet those of the program
             rewrite(graph, MOVE_RULES, context)
         return changed or opened

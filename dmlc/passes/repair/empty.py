@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from dmlc.ir import Dim, DType, Graph, Node, Tensor, Value, dim_names
 from dmlc.ir.dtype import bool_
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.index import FULL, IOTA, SCATTER_ELEMENTS, FullAttributes
+from dmlc.ops.index import FULL, IOTA, SCATTER_ELEMENTS, FullAttributes, is_written
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, PAD, ConcatAttributes, PadAttributes
@@ -36,14 +35,9 @@ def _is_told(shape: Sequence[Dim], graph: Graph) -> bool:
     return names <= {size.name for v in graph.inputs for size in v.shape if not isinstance(size, int)}
 
 
-#: So many equal elements become a constant, which folds; more are computed when the model runs.
-_MOST_WRITTEN = 16
-
-
 def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, dtype: DType) -> Value:
-    sizes = [size for size in shape if isinstance(size, int)]
-    if len(sizes) == len(shape) and prod(sizes) <= _MOST_WRITTEN:
-        data = np.broadcast_to(attribute_array(value, dtype, "value"), sizes)
+    if is_written(shape):
+        data = np.broadcast_to(attribute_array(value, dtype, "value"), shape)  # type: ignore[arg-type]
         return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(data)))
     return rewriter.add(FULL, (), FullAttributes(shape=tuple(shape), value=value, dtype=dtype))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir import FOREIGN, DType, ForeignType, Graph, Node, Tensor, TensorType, Value
+from dmlc.ir import FOREIGN, DType, ForeignType, Graph, Node, Tensor, TensorType, Value, product
 from dmlc.ir.dtype import bool_, f16, f32, i64
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
@@ -177,7 +177,9 @@ class ForeignMean(RepairRule[Match]):
         def total(value: Value) -> Value:
             return make.reduce("ReduceSum", unsized_type(i64), value, axes, keeps)
 
-        mean = _wide_mean(make, x, dtype, total) if dtype.bits == 64 else _narrow_mean(make, x, dtype, total)
+        if dtype is i64:
+            return [_signed_mean(make, x, total, root.result.type)]
+        mean = _wide_mean(make, x, dtype, total)[0] if dtype.bits == 64 else _narrow_mean(make, x, dtype, total)
         return [make("Cast", root.result.type, mean, to=_number(dtype))]
 
 
@@ -187,11 +189,10 @@ def _narrow_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value
     return make("Div", unsized_type(i64), sums, _elements_of_each(make, x, sums))
 
 
-def _wide_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
-    """The mean in i64 of 64-bit numbers, each taken apart into 2^32 h + l so that no sum overflows.
+def _wide_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> tuple[Value, Value]:
+    """The mean in i64 of 64-bit numbers, each taken apart into 2^32 h + l so that no sum overflows; and its remainder.
 
-    With H and L the sums, n elements and H = q n + r, the mean is 2^32 q + (2^32 r + L) / n. Divisions truncate; the
-    last one by one too many where its remainder has the other sign than the result.
+    With H and L the sums, n elements and H = q n + r, the mean is 2^32 q + (2^32 r + L) / n. Divisions truncate.
     """
     any_shape, apart, base = unsized_type(i64), make.constant(2**32, dtype), make.constant(2**32, i64)
     high = make("Div", unsized_type(dtype), x, apart)
@@ -207,14 +208,17 @@ def _wide_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value],
 
     whole, rest = divided(highs)
     part, rest = divided(make("Add", any_shape, make("Mul", any_shape, rest, base), lows))
-    mean = make("Add", any_shape, make("Mul", any_shape, whole, base), part)
-    if dtype is not i64:  # nothing is negative
-        return mean
-    zero, flag = make.constant(0, i64), unsized_type(bool_)
+    return make("Add", any_shape, make("Mul", any_shape, whole, base), part), rest
+
+
+def _signed_mean(make: OnnxMaker, x: Value, total: Callable[[Value], Value], type: TensorType) -> Value:
+    """The mean of i64: that of 64-bit numbers, less one too many where its remainder has the other sign."""
+    mean, rest = _wide_mean(make, x, i64, total)
+    any_shape, zero, flag = unsized_type(i64), make.constant(0, i64), unsized_type(bool_)
     down = make("And", flag, make("Less", flag, zero, mean), make("Less", flag, rest, zero))
     up = make("And", flag, make("Less", flag, mean, zero), make("Less", flag, zero, rest))
     lowered = make("Sub", any_shape, mean, make("Cast", any_shape, down, to=_number(i64)))
-    return make("Add", any_shape, lowered, make("Cast", any_shape, up, to=_number(i64)))
+    return make("Add", type, lowered, make("Cast", any_shape, up, to=_number(i64)))
 
 
 def _elements_of_each(make: OnnxMaker, x: Value, reduced: Value) -> Value:
@@ -222,7 +226,14 @@ def _elements_of_each(make: OnnxMaker, x: Value, reduced: Value) -> Value:
     by it does not fail."""
     scalar, one = TensorType(i64, ()), make.constant(1, i64)
     results = make("Max", scalar, make("Size", scalar, reduced), one)
-    return make("Max", scalar, make("Div", scalar, make("Size", scalar, x), results), one)
+    return make("Max", scalar, make("Div", scalar, _size(make, x), results), one)
+
+
+def _size(make: OnnxMaker, value: Value) -> Value:
+    """The number of elements."""
+    if isinstance(value.type, ForeignType) or not value.type.is_static:
+        return make("Size", TensorType(i64, ()), value)
+    return make.constant(product(value.shape), i64)
 
 
 def _number(dtype: DType) -> int:

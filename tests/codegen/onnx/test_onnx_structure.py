@@ -139,8 +139,8 @@ def test_integer_sums_per_target(target: str) -> None:
         assert ops(model) == ["Cast", "ReduceSum", "Cast"]
         assert ops(wide) == ["CumSum", "Slice"]
     else:
-        assert ops(model) == ["ConstantOfShape", "MatMul", "Reshape"]
-        assert ops(wide) == ["ConstantOfShape", "MatMul", "Reshape"]
+        assert ops(model) == ["MatMul", "Reshape"]
+        assert ops(wide) == ["MatMul", "Reshape"]
 
 
 def test_log_sum_exp_takes_the_maximum_out() -> None:
@@ -166,10 +166,10 @@ def test_log_sum_exp_of_infinities() -> None:
 def test_softmax_forms() -> None:
     assert ops(emitted(normalize.SOFTMAX, (2, 3, 4))) == ["Softmax"]
     assert ops(emitted(normalize.SOFTMAX, (2, 3, 4), axes=[1])) == ["Softmax"]
-    assert ops(emitted(normalize.SOFTMAX, (2, 3, 4), axes=[1, 2])) == ["Reshape", "Softmax", "Reshape"]
     assert ops(emitted(normalize.LOG_SOFTMAX, (2, 3, 4), axes=[1, 2], opset=12)) == ["LogSoftmax"]
-    apart = ops(emitted(normalize.SOFTMAX, (2, 3, 4), axes=[0, 2]))
-    assert apart == ["ReduceMax", "Sub", "Exp", "ReduceSum", "Div"]
+    for axes in ([0, 2], [1, 2]):  # neighbours are made one before
+        apart = ops(emitted(normalize.SOFTMAX, (2, 3, 4), axes=axes))
+        assert apart == ["ReduceMax", "Sub", "Exp", "ReduceSum", "Div"]
 
 
 def norm(op: Operation, target: str, opset: int, *operands: np.ndarray, dtype: DType = f32) -> list[str]:

@@ -155,6 +155,21 @@ def test_other_weighted_sums_stay(shape: Any, other: Any, axis: int) -> None:
     assert "matmul-from-weighted-sum" not in classes(program)
 
 
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+def test_weights_of_an_expansion_stay_beside_it(target: str) -> None:
+    """A matrix product would need all columns, and more nodes than there are."""
+    nodes = [
+        node("Expand", ["x", "s"], ["e"]),
+        node("Mul", ["w", "e"], ["p"]),
+        node("ReduceSum", ["p", "a"], ["y"], keepdims=0),
+    ]
+    w = RNG.standard_normal((5, 7, 1)).astype(np.float32)
+    m = model(nodes, (5, 7, 1), w=w, s=np.array([5, 7, 9]), a=np.array([1]))
+    program = check(m, ["Expand", "Mul", "ReduceSum"], target=target)
+    found = [remark.reason() for remark in program.remarks if remark.rule == "matmul-from-weighted-sum"]
+    assert any("is an expansion" in reason for reason in found)
+
+
 def test_weights_of_a_symbolic_batch() -> None:
     program = dmlc.compile(two_inputs(("B", "T", 1), ("B", "T", 6), 1))
     assert operators(program) == ["Mul", "ReduceSum"], "a product of sizes that may be 0 needs pads, which cost more"

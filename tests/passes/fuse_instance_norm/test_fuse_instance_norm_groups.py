@@ -177,6 +177,11 @@ def test_it_becomes_what_targets_have(target: str) -> None:
     check(group_norm(4, 21, groups=4), ["InstanceNormalization"], target=target)
 
 
+@pytest.mark.parametrize("sizes", [("N", 4, 3, 3), ("N", 4, "H", 3), ("N", 4, 3, "W"), (2, 4, "H", 3), (2, 4, 3, "W")])
+def test_one_open_size_behind_the_channels_needs_no_shape(sizes: Sequence[Any]) -> None:
+    check(group_norm(4, 21, shape=sizes), [*KEPT, "BatchNormalization"], target="directml", shape=SHAPE)
+
+
 def test_its_sizes_need_not_be_known() -> None:
     m = group_norm(4, 21, shape=("N", 4, "H", "W"))
     check(m, ["Reshape", "InstanceNormalization", "Shape", "Reshape", "BatchNormalization"], shape=SHAPE)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from onnx import parser
 from repair_helpers import KINDS, model, node
 
 import dmlc
 from dmlc.diagnostics import Source
+from tools.model_checks import run, session
 
 NUMBERS = {
     "i64": [7, -7, 7, -7, 0, 6, -6, 2**62 + 1, -(2**63), 5, -1, 2**63 - 1],
@@ -61,6 +63,26 @@ def test_selected_and_gathered_indices_need_no_correction(picked: str) -> None:
     x = np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32)
     found = program.run({"x": x}, backend="cpu")["y"]
     assert np.array_equal(found, dmlc.compile(source, target="numpy").run({"x": x})["y"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n = NonZero (x) y = Mod (n, seven)",
+        "s = Shape (x) y = Mod (s, seven)",
+        "s = Shape (x) g = Gather (s, one) u = Unsqueeze (g, zero) c = Concat <axis = 0> (u, zero) y = Mod (c, seven)",
+        "s = Size (x) d = Div (s, three) a = Add (d, one) y = Mod (a, seven)",
+    ],
+)
+def test_sizes_and_positions_of_a_model_are_not_corrected(text: str) -> None:
+    weights = "int64 seven = {7}, int64 three = {3}, int64 one = {1}, int64[1] zero = {0}"
+    head = '<ir_version: 8, opset_import: ["" : 17]>'
+    source = parser.parse_model(f"{head} g (float[N, M] x) => (int64[] y) <{weights}> {{ {text} }}")
+    program = dmlc.compile(source, target="directml")
+    found = [n.op_type for n in program.to_onnx().graph.node]
+    assert "Mod" not in found and "Where" not in found
+    x = np.random.default_rng(0).integers(0, 2, (4, 30)).astype(np.float32)
+    assert np.array_equal(run(session(program.to_onnx()), {"x": x})["y"], run(session(source), {"x": x})["y"])
 
 
 def test_differences_of_indices_are_corrected() -> None:

@@ -1,0 +1,69 @@
+"""``--fuse attention`` on the command line, and what ``explain --missed`` prints without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import parser
+
+from dmlc.cli.main import main
+
+MODEL = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2, 4, 5, 8] q, float[2, 4, 7, 8] k, float[2, 4, 7, 8] v, float[2, 1, 5, 7] bias) => (float[2, 5, 32] y)
+<float c = {0.3}, int64[3] shape = {2, 5, 32}> {
+    t = Transpose<perm = [0, 1, 3, 2]>(k)
+    s = MatMul(q, t)
+    a = Mul(s, c)
+    b = Add(a, bias)
+    p = Softmax<axis = -1>(b)
+    o = MatMul(p, v)
+    r = Transpose<perm = [0, 2, 1, 3]>(o)
+    y = Reshape(r, shape)
+}"""
+
+
+def run(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    capsys.readouterr()
+    try:
+        code = main(list(words))
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(parser.parse_model(MODEL), "m.onnx")
+    return tmp_path
+
+
+def test_missed_prints_what_would_be_saved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("explain", "m.onnx", "--missed", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("not rewritten\n  multi-head-attention at ")
+    assert ": --fuse attention would make one operator of it and save 2\n" in out
+    assert run("explain", "m.onnx", "--missed", "--fuse", "attention", capsys=capsys)[1] == (
+        "no rule matched that did not fire\n"
+    )
+
+
+@pytest.mark.parametrize("verb", ["compile", "check"])
+def test_fused_operator_is_counted(verb: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["-o", "out.onnx"] if verb == "compile" else []
+    code, out, _ = run(verb, "m.onnx", *words, "--fuse", "attention", "--format", "json", capsys=capsys)
+    assert code == 0
+    assert "MultiHeadAttention" in json.dumps(json.loads(out))
+    code, out, _err = run(verb, "m.onnx", *words, "--format", "json", capsys=capsys)
+    assert code == 0 and "MultiHeadAttention" not in out
+
+
+@pytest.mark.parametrize("target", ["cpu", "onnx", "numpy"])
+def test_other_targets_are_refused(target: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("explain", "m.onnx", "--fuse", "attention", "--target", target, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert f"error[E0556]: target {target} has no operator for attention" in err

@@ -8,7 +8,7 @@ from typing import Any
 from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16, f64
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
+from dmlc.ops.normalize import LOG_SOFTMAX, LP_NORM, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
 from dmlc.passes.kernel_support import NEEDS, KernelSupport
 from dmlc.passes.manager import PassContext
@@ -22,6 +22,8 @@ _CASTS = 2
 _NEVER = 1000
 #: The nodes of a log-sum-exp with the maximum taken out and kept finite; one more where a sum is cheaper alone.
 _SHIFTED = 7
+#: The norm, the test for 0, the choice of the divisor and the division.
+_LP_NORM_IN_PARTS = 4
 
 
 class NodeCount:
@@ -36,6 +38,8 @@ class NodeCount:
         self.opset = context.opset
         self._shifted = _SHIFTED + (context.target.costs is not None)
         self._support = ProviderSupport(context.target, context.opset)
+        is_wrong = self._support.of_kernel("lp-epsilon", "LpNormalization") is not None
+        self._repairs_lp_norm = is_wrong and context.wants("lp-norm-in-parts")
         self._facts = None if table is None else KernelSupport(table, context.opset, context.target)
 
     def of(self, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
@@ -49,6 +53,8 @@ class NodeCount:
             return _NEVER  # ONNX Runtime's kernel leaves -inf beside a +inf, where all is NaN
         if op in (SOFTMAX, LOG_SOFTMAX):
             count = self._softmax(op, x, axes, imported)
+        elif op is LP_NORM and self._repairs_lp_norm:
+            count = _LP_NORM_IN_PARTS
         elif op is REDUCE_LOG_SUM_EXP and not (imported and self.target.portable):
             count = self._shifted
         else:

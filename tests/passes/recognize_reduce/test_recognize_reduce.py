@@ -353,11 +353,11 @@ def test_an_inverse_that_is_no_norm_or_is_shared_stays() -> None:
 def test_a_normalization_is_one_operator_only_where_range_is_allowed(norm: str) -> None:
     """Over zeros the division gives NaN and the operator 0."""
     nodes = [node(norm, ["x"], ["n"], axes=[1], keepdims=1), node("Div", ["x", "n"], ["y"])]
-    program = check(model(nodes), [norm, "Div"], feeds=[np.zeros((3, 4), np.float32)])
+    whole: dict[str, Any] = {"skip_rules": ["lp-norm-in-parts"]}  # which DirectML's epsilon asks for
+    program = check(model(nodes), [norm, "Div"], feeds=[np.zeros((3, 4), np.float32)], **whole)
     assert "--allow range" in reasons(program, "normalize-by-norm")
     feeds = [np.array([[3, 4, 0, 0], [-1, 2, -2, 4], [1, 1, 1, 1]], np.float32)]
-    whole = {"allow": ["range"], "skip_rules": ["lp-norm-in-parts"]}  # which DirectML's epsilon asks for
-    program = check(model(nodes), ["LpNormalization"], feeds=feeds, **whole)
+    program = check(model(nodes), ["LpNormalization"], feeds=feeds, allow=["range"], **whole)
     assert classes(program)["normalize-by-norm"] == "range"
 
 
@@ -387,3 +387,12 @@ def test_half_precision_costs_casts_where_there_is_no_kernel(nodes: Nodes, alone
     check(m, [alone], target="directml")
     program = check(m, [n.op_type for n in nodes], target="cpu")
     assert "would be 3 nodes" in " ".join(r.reason() for r in program.remarks)
+
+
+@pytest.mark.parametrize("norm", ["ReduceL1", "ReduceL2"])
+def test_a_normalization_that_a_repair_would_write_out_stays_a_quotient(norm: str) -> None:
+    """DirectML adds an epsilon to the norm, so that the operator would become four nodes there."""
+    nodes = [node(norm, ["x"], ["n"], axes=[1], keepdims=1), node("Div", ["x", "n"], ["y"])]
+    feeds = [np.array([[3, 4, 0, 0], [-1, 2, -2, 4], [1, 1, 1, 1]], np.float32)]
+    program = check(model(nodes), [norm, "Div"], allow=["range"], feeds=feeds)
+    assert "would be 4 nodes" in reasons(program, "normalize-by-norm")

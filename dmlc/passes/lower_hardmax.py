@@ -1,4 +1,4 @@
-"""``lower-hardmax``: hardmax and softmax over several axes become those over one, which ONNX has.
+"""``lower-hardmax``: hardmax over several axes becomes argmax and one_hot, softmax that over one: ONNX has these.
 
 In the graph several axes are the canonical form; this lowering runs once, late, and nothing raises to it after.
 """
@@ -17,6 +17,7 @@ from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite
 from dmlc.records import dataclass
 
@@ -25,14 +26,14 @@ from dmlc.records import dataclass
 class LowerHardmax(Pass):
     """Options: ``lower_single_axis`` also lowers hardmax over one axis, for which targets have a node of their own.
 
-    Neighbouring axes cost no transpose: a reshape makes them one, and another takes it apart. ``exact``. Where a single
-    axis is lowered too, hardmax becomes argmax and one_hot.
+    Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``. Those that may be
+    empty, as in an imported model, become one axis of the target's own hardmax.
     """
 
     lower_single_axis: bool = False
 
     name: ClassVar[str] = "lower-hardmax"
-    summary: ClassVar[str] = "Lower hardmax and softmax over several axes to one axis."
+    summary: ClassVar[str] = "Lower hardmax over several axes to argmax and one_hot, softmax to one axis."
     ensures: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
 
     def rules(self, context: PassContext) -> list[Rule[Any]]:
@@ -50,7 +51,7 @@ class _Hardmax(Match):
 
 
 class _Lower(Rule[_Hardmax]):
-    """``hardmax`` over several axes becomes that over one, with transposes where axes stand apart."""
+    """``hardmax`` over several axes becomes ``argmax`` and ``one_hot``, with transposes where axes stand apart."""
 
     name = "lower-hardmax"
     optional = False
@@ -84,8 +85,10 @@ class _Lower(Rule[_Hardmax]):
         return [rewriter.add(TRANSPOSE, [hot], TransposeAttributes(perm=back))]
 
     def _neighbouring(self, rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
-        if self.lower_single_axis:
+        graph = rewriter.graph
+        if graph.dims.least or self.lower_single_axis or not may_be_empty(graph, x, range(first, last + 1)):
             return _one_hot(rewriter, x, first, last)
+        # the target's own gives nothing for nothing, where ArgMax fails: what an imported model is fed may be empty
         return _merged(rewriter, x, first, last, HARDMAX, HardmaxAttributes(axes=(first,)))
 
 

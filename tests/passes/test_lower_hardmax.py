@@ -25,10 +25,10 @@ import dmlc
 from dmlc.ir import Operation
 from dmlc.ir.dtype import f16, f32, f64, i64
 from dmlc.ops.elementwise import NEG
-from dmlc.ops.index import OneHotAttributes
+from dmlc.ops.index import ONE_HOT, OneHotAttributes
 from dmlc.ops.move import RESHAPE, TRANSPOSE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
-from dmlc.ops.select import HARDMAX, ArgAttributes
+from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes
 from dmlc.passes import LowerHardmax, PassManager
 
 PASS = LowerHardmax()
@@ -40,9 +40,10 @@ def test_neighbouring_axes_cost_no_transpose() -> None:
     b = Building()
     graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4, 5)), axes=[1, 2]))
     ctx = check_numbers(PASS, graph, context(allowed=EXACT_ONLY))
-    assert names(graph) == ["reshape", "hardmax", "reshape"]
-    assert [node.result.shape for node in graph] == [(2, 12, 5), (2, 12, 5), (2, 3, 4, 5)]
-    assert [n.attributes.axes for n in graph if n.op is HARDMAX] == [(1,)]
+    assert names(graph) == ["argmax", "one_hot", "reshape"]
+    argmax, one_hot, _ = graph
+    assert argmax.attributes == ArgAttributes(axes=(1, 2), ties="first", dtype=i64, keepdims=False)
+    assert one_hot.attributes == OneHotAttributes(depth=12, axis=1, on=1, off=0, dtype=f32)
     assert ledger(ctx) == [("lower-hardmax", "exact")]
     assert all(node.history.rules == ("lower-hardmax",) and node.spans[0].line == 1 for node in graph)
 
@@ -51,14 +52,14 @@ def test_other_axes_cost_a_transpose_there_and_back() -> None:
     b = Building()
     graph = b.done(b(HARDMAX, b.input("x", (2, 3, 4)), axes=[0, 2]))
     check_numbers(PASS, graph, context(allowed=EXACT_ONLY))
-    assert names(graph) == ["transpose", "reshape", "hardmax", "reshape", "transpose"]
+    assert names(graph) == ["transpose", "argmax", "one_hot", "reshape", "transpose"]
 
 
 def test_axes_with_only_a_size_1_between_are_neighbours() -> None:
     b = Building(one=(1, 1))
     graph = b.done(b(HARDMAX, b.input("x", (2, 3, "one", 5)), axes=[1, 3]))
     check_numbers(PASS, graph, binding={"one": 1})
-    assert names(graph) == ["reshape", "hardmax", "reshape"]
+    assert names(graph) == ["argmax", "one_hot", "reshape"]
 
 
 def test_a_single_axis_stays_and_says_so() -> None:
@@ -117,8 +118,8 @@ def test_symbolic_sizes() -> None:
     x = b.input("x", ("n", 3, "m"))
     graph = b.done(b(HARDMAX, x, axes=[1, 2]), b(HARDMAX, x, axes=[0, 2]))
     check_numbers(PASS, graph, binding={"n": 4, "m": 3})
-    merged = [str(n.result.shape[n.attributes.axes[0]]) for n in graph if n.op is HARDMAX]
-    assert merged == ["3 * m", "m * n"]
+    depths = [str(n.attributes_as(OneHotAttributes).depth) for n in graph if n.op is ONE_HOT]
+    assert depths == ["3 * m", "m * n"]
     assert graph.conditions == {}
 
 
@@ -143,9 +144,8 @@ def test_the_new_moves_join_those_of_the_program() -> None:
     before = evaluate(graph, feeds)
     run(PASS, graph)
     assert_equal(before, evaluate(graph, feeds))
-    hardmax, merged, apart = "hardmax", "reshape", "reshape"
-    assert sorted(names(graph)) == [hardmax, hardmax, "neg", merged, merged, apart]
-    assert [n.attributes.axes for n in graph if n.op is HARDMAX] == [(1,), (1,)]
+    assert sorted(names(graph)) == ["argmax", "argmax", "neg", "one_hot", "one_hot", "reshape"]
+    assert [n.attributes.axes for n in graph if n.op is ARGMAX] == [(1, 2), (1, 2)]
 
 
 @pytest.mark.parametrize("op", [SOFTMAX, LOG_SOFTMAX])

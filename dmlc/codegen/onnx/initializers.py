@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 
-from onnx import GraphProto, NodeProto, TensorProto, defs
+from onnx import GraphProto, NodeProto, TensorProto
 
 from dmlc.onnx_schema.functions import graphs_of
 
+_AXES = ("data", "axes")
+_BOTH = ("A", "B")
+#: The names of operands in ONNX's schemas, of operators that take a constant of dmlc's making. Loading the schemas
+#: takes longer than naming.
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "Clip": ("input", "min", "max"),
+    "ConstantOfShape": ("input",),
+    "CumSum": ("x", "axis"),
+    "Expand": ("input", "shape"),
+    "Gather": ("data", "indices"),
+    "GatherElements": ("data", "indices"),
+    "LayerNormalization": ("X", "Scale", "B"),
+    "OneHot": ("indices", "depth", "values"),
+    "Pad": ("data", "pads", "constant_value", "axes"),
+    "Pow": ("X", "Y"),
+    "Range": ("start", "limit", "delta"),
+    "Reshape": ("data", "shape"),
+    "Resize": ("X", "roi", "scales", "sizes"),
+    "ScatterElements": ("data", "indices", "updates"),
+    "Slice": ("data", "starts", "ends", "axes", "steps"),
+    "Split": ("input", "split"),
+    "Tile": ("input", "repeats"),
+    "TopK": ("X", "K"),
+    "Where": ("condition", "X", "Y"),
+    **dict.fromkeys(("Squeeze", "Unsqueeze", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"), _AXES),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"), _AXES),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "MatMul", "And", "Or", "Xor", "Equal"), _BOTH),
+    **dict.fromkeys(("Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _BOTH),
+}
 
-def name_initializers(
-    graph: GraphProto, waiting: Mapping[str, TensorProto], new_name: Callable[[str], str], opset: int
-) -> None:
+
+def name_initializers(graph: GraphProto, waiting: Mapping[str, TensorProto], new_name: Callable[[str], str]) -> None:
     """Name the tensors of ``waiting`` ``NODE.ROLE``, such as ``/norm/ReduceMean.axes``.
 
     ``waiting`` has them by the names that stand for theirs in the graph so far. Nothing reads those that keep one.
@@ -24,19 +51,11 @@ def name_initializers(
             for place, name in enumerate(node.input):
                 if name in waiting:
                     if name not in named:
-                        named[name] = waiting[name].name = new_name(_name_at(node, place, opset))
+                        named[name] = waiting[name].name = new_name(_name_at(node, place))
                     node.input[place] = named[name]
             graphs += graphs_of(node)
 
 
-def _name_at(node: NodeProto, place: int, opset: int) -> str:
-    role = _roles(node.domain, node.op_type, opset)
-    return f"{node.name or node.output[0]}.{role[min(place, len(role) - 1)] if role else place}"
-
-
-@cache
-def _roles(domain: str, op_type: str, opset: int) -> tuple[str, ...]:
-    """The names of an operator's operands in its schema; none where onnx does not know it."""
-    if domain or not defs.has(op_type, opset):
-        return ()
-    return tuple([formal.name for formal in defs.get_schema(op_type, opset).inputs])
+def _name_at(node: NodeProto, place: int) -> str:
+    roles = () if node.domain else ROLES.get(node.op_type, ())
+    return f"{node.name or node.output[0]}.{roles[place] if place < len(roles) else f'input{place}'}"

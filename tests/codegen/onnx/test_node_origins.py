@@ -12,6 +12,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.codegen.onnx.annotations import read_annotations
+from dmlc.codegen.onnx.initializers import ROLES
 from dmlc.diagnostics import Source
 
 PROGRAM = Source(
@@ -122,6 +123,11 @@ def test_initializers_are_named_by_their_node_and_role() -> None:
         assert len(set(names)) == len(names)
     named = {t.name for t in dmlc.compile(PROGRAM, target="directml").to_onnx().graph.initializer}
     assert {"m/ReduceMean.axes", "y/Reshape.shape", "y/OneHot.depth", "y/OneHot.values"} <= named
+
+
+@pytest.mark.parametrize(("operator", "roles"), ROLES.items(), ids=list(ROLES))
+def test_roles_are_those_of_the_schemas(operator: str, roles: tuple[str, ...]) -> None:
+    assert tuple(formal.name for formal in onnx.defs.get_schema(operator, 21).inputs) == roles
 
 
 def test_a_constant_inside_of_a_branch_is_named_there() -> None:

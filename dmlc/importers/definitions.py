@@ -47,7 +47,8 @@ def with_kernels(
     out = model
     names: list[str] = []
     for _ in range(_MOST_ROUNDS):
-        found = {(plain_domain(node.domain), node.op_type) for node in _nodes(out)}
+        used = {(node.domain, node.op_type) for node in _nodes(out)}
+        found = {(plain_domain(domain), op_type) for domain, op_type in used}
         left = sorted(key for key in found & (_EXACT if exact else _BY_DEFINITION) if not has_kernel(*key))
         if not left:
             return out, names

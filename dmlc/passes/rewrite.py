@@ -236,7 +236,8 @@ class _Driver:
             rules = self._rules(node)
             if rules:
                 self._visit(node, rules)
-            self._visit_pending()
+            if self.pending:
+                self._visit_pending()
         while self.sizes:
             self._fix_sizes()
             self._visit_pending()

@@ -19,7 +19,7 @@ from dmlc.diagnostics.catalogue.bugs import INTERNAL
 #: The version of every JSON document that is printed.
 SCHEMA = 1
 _BUG = 3
-_CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"\x1b(?!\[(?:0|1|1;3[1346])m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 class UsageError(Exception):
@@ -38,10 +38,10 @@ class Console:
 
     # --- stdout
 
-    def result(self, text: str) -> None:
-        """Text that the command was asked for."""
+    def result(self, text: str, *, verbatim: bool = False) -> None:
+        """Text that the command was asked for; ``verbatim`` if it is a program."""
         if not self.json:
-            shown = printable(text) if is_terminal(sys.stdout) else text
+            shown = text if verbatim else printable(text)
             sys.stdout.write(shown if shown.endswith("\n") or not shown else shown + "\n")
 
     def document(self, fields: Mapping[str, Any], *, ok: bool = True) -> None:

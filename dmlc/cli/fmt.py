@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             console.warn(error.diagnostics)
             continue
         if name == STDIN and not looks_only:
-            console.result(after)
+            console.result(after, verbatim=True)
             fields["text"] = after
         if before == after:
             continue
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
             console.say(f"{name}: laid out")
     if args.diff:
         fields["diff"] = "".join(diffs)
-        console.result(fields["diff"])
+        console.result(fields["diff"], verbatim=True)
     code = max(broken, int(bool(args.check and changed)))
     console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=code == 0)
     return code

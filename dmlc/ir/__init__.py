@@ -1,5 +1,6 @@
 """The intermediate representation: dtypes, dims, types, values, nodes, graphs."""
 
+from dmlc.ir import pickling as pickling  # how graphs are pickled
 from dmlc.ir.dim import (
     Dim,
     DimExpr,

@@ -6,7 +6,8 @@ the topological order right. Values are inferred when they are made, so a graph 
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,6 +20,8 @@ from dmlc.ir.types import TensorType
 from dmlc.records import dataclass
 
 A = TypeVar("A", bound=Attributes)
+#: The end of a name that was taken.
+_NUMBER = re.compile(r"(_\d+)?")
 
 
 #: Reads an opaque node again: a graph that computes its results, and the operands that the graph's inputs stand for.
@@ -224,8 +227,24 @@ class Graph:
         self._last: Node | None = None
         self._count = 0
         self._of_operation: defaultdict[Operation, int] = defaultdict(int)
+        self._names: Counter[str] | None = None
+        self._numbers: Counter[str] = Counter()
 
     # --- reading
+
+    def name_node(self, node: Node, base: str, *, replaces: Collection[str] = ()) -> None:
+        """Name a node ``base``, or ``base_2`` and so on where another node has that name. It takes such a name over
+        from a node that it ``replaces``."""
+        if self._names is None:
+            self._names = Counter([node.name for node in self])
+        taken_over = [name for name in replaces if name.startswith(base) and _NUMBER.fullmatch(name, len(base))]
+        name, count = min(taken_over, default=base), 1
+        while self._names[name] and name not in replaces:
+            count = max(count, self._numbers[base]) + 1
+            name = f"{base}_{count}"
+        self._numbers[base] = max(count, self._numbers[base])
+        self._names[name] += 1
+        node.name = name
 
     def __len__(self) -> int:
         """The number of nodes, the output node not counted."""
@@ -423,6 +442,8 @@ class Graph:
         for value in node.results:
             value.producer = None  # a cycle would keep both until the next garbage collection
         self.with_regions.pop(node, None)
+        if self._names is not None:
+            self._names[node.name] -= 1
         self._count -= 1
         self._of_operation[node.op] -= 1
 
@@ -524,10 +545,6 @@ class Graph:
             new.name = old.name
             mapping[old] = new
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as lists in which values are numbers: following the nodes would nest as deep as the graph is long."""
-        return _restored, tuple(_flat(self))
-
     def __copy__(self) -> Graph:
         return self.clone()
 
@@ -536,62 +553,6 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<graph {self.name}: {self._count} nodes>"
-
-
-# --- pickling
-
-
-def _flat(graph: Graph) -> Iterator[Any]:
-    """Return the arguments of ``_restored``."""
-    numbers: dict[Value | None, int] = {None: -1}
-    for value in graph.inputs:
-        numbers[value] = len(numbers) - 1
-    nodes = []
-    for node in graph:
-        for value in node.results:
-            numbers[value] = len(numbers) - 1
-        head = (node.op, [numbers[v] for v in node.operands], node.attributes, [v.type for v in node.results])
-        names = [v.name for v in node.results]
-        nodes.append((*head, node.spans, node.history, node.name, node.origin, names, node.regions))
-    yield {
-        "name": graph.name,
-        "opset": graph.opset,
-        "dims": graph.dims,
-        "conditions": graph.conditions,
-        "metadata": graph.metadata,
-        "origin": graph.origin,
-        "notes": graph.notes,
-        "reader": graph.reader,
-    }
-    yield [(v.type, v.name, v.span) for v in graph.inputs]
-    yield nodes
-    yield [(name, numbers[value]) for name, value in graph.outputs]
-    yield [(numbers[value], data) for value, data in graph.defaults.items()]
-
-
-def _restored(
-    fields: dict[str, Any],
-    inputs: list[Any],
-    nodes: list[Any],
-    outputs: list[tuple[str, int]],
-    defaults: list[tuple[int, Tensor]],
-) -> Graph:
-    graph = Graph(fields["name"])
-    for field, content in fields.items():
-        setattr(graph, field, content)
-    graph.inputs = [Value(type, None, i, name, span) for i, (type, name, span) in enumerate(inputs)]
-    values: list[Value | None] = list(graph.inputs)
-    for op, operands, attributes, types, spans, history, name, origin, names, regions in nodes:
-        node = Node(op, tuple([None if n < 0 else values[n] for n in operands]), attributes, types, spans, history)
-        node.name, node.origin, node.regions = name, origin, regions
-        graph._link(node, None)
-        for value, given in zip(node.results, names, strict=True):
-            value.name = given
-        values.extend(node.results)
-    made = {number: value for number, value in enumerate(values) if value is not None}
-    graph.set_outputs([(name, made[number]) for name, number in outputs])
-    graph.defaults = {made[number]: data for number, data in defaults}
-    return graph
 
 
 __all__ = ["OUTPUT", "Graph", "Node", "OutputAttributes", "Region", "Value"]

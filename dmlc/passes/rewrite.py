@@ -65,7 +65,7 @@ class Rewriter:
     ``constants`` are those that the pass has made in the graph so far.
     """
 
-    __slots__ = ("constants", "graph", "history", "made", "path", "root", "spans")
+    __slots__ = ("constants", "graph", "history", "made", "path", "replaced", "root", "spans")
 
     def __init__(
         self,
@@ -82,6 +82,7 @@ class Rewriter:
         self.made: list[Node] = []
         self.spans = merge_spans(nodes)
         self.history = merged_history([(node.name, node.history) for node in nodes], rule, rewrite_class)
+        self.replaced = {n.name for n in nodes if n is match.root or not _is_used_beside(n, nodes)}
         self.path = _path(self.history.sources[0]) if self.history.sources else node_name(match.root).rpartition("/")[0]
 
     def add(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Value:
@@ -92,7 +93,8 @@ class Rewriter:
         record = op.attributes() if attributes is None else attributes
         node = self.graph.add(op, operands, record, spans=self.spans, history=self.history, before=self.root)
         if self.path and op is not CONSTANT:
-            node.name = f"{self.path}/{title_of(node)}"
+            self.graph.name_node(node, f"{self.path}/{title_of(node)}", replaces=self.replaced)
+            self.replaced.discard(node.name)
         self.made.append(node)
         return node
 
@@ -128,6 +130,10 @@ class Rewriter:
                     self.graph.provides[new] = inner.provides[old]
                 known[old] = new
         return [known[value] for _, value in inner.outputs]
+
+
+def _is_used_beside(node: Node, nodes: Collection[Node]) -> bool:
+    return any(user not in nodes for result in node.results for user in result.users)
 
 
 def _path(name: str) -> str:

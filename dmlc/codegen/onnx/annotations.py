@@ -49,7 +49,7 @@ def annotations_of(node: Node) -> list[tuple[str, str]]:
 
 
 def _lines(found: Iterable[str]) -> str:
-    return "\n".join(dict.fromkeys(found))
+    return "\n".join(dict.fromkeys(text.replace("\n", "\\n") for text in found))
 
 
 def read_annotations(node: NodeProto) -> dict[str, list[str]]:

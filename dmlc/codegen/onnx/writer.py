@@ -113,7 +113,7 @@ class NodeWriter:
         self.base = ""
         #: The node that makes the first result of the IR node at work; it has that one's name.
         self._main: _Pending | None = None
-        self._annotates = has_annotations(graph, target, opset)
+        self._annotates: bool = has_annotations(graph, target, opset) if parent is None else parent._annotates
         self._annotations: list[tuple[str, str]] = []
         self._temporaries = 0
         self._between: list[str] = []

@@ -52,6 +52,27 @@ def layer_norm(*, opset: int = 17, prefix: str = "/enc/n1/") -> onnx.ModelProto:
     return model
 
 
+def tanh_gelu() -> onnx.ModelProto:
+    """A GELU by tanh, which a rule writes in several nodes of one operator."""
+    model: onnx.ModelProto = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        gelu (float[2, 8] x) => (float[2, 8] y)
+        <float half = {0.5}, float one = {1.0}, float three = {3.0}, float c = {0.044715}, float k = {0.7978846}> {
+            p = Pow(x, three)
+            q = Mul(p, c)
+            a = Add(x, q)
+            m = Mul(a, k)
+            t = Tanh(m)
+            u = Add(t, one)
+            v = Mul(x, u)
+            y = Mul(v, half)
+        }
+    """)
+    for number, node in enumerate(model.graph.node):
+        node.name = f"/gelu/{node.op_type}_{number}"
+    return model
+
+
 def nodes_of(model: Any) -> Iterator[onnx.NodeProto]:
     yield from model.graph.node
 
@@ -103,7 +124,7 @@ def test_a_program_names_nodes_by_their_values(target: str) -> None:
     assert not any(entry.value == "" for node in by_name.values() for entry in node.metadata_props)
 
 
-@pytest.mark.parametrize("source", [PROGRAM, layer_norm()], ids=["program", "model"])
+@pytest.mark.parametrize("source", [PROGRAM, layer_norm(), tanh_gelu()], ids=["program", "model", "gelu"])
 def test_the_ledger_names_nodes_of_the_model(source: Any) -> None:
     program = dmlc.compile(source, target="directml")
     names = {node.name for node in nodes_of(program.to_onnx())}
@@ -112,7 +133,18 @@ def test_the_ledger_names_nodes_of_the_model(source: Any) -> None:
     assert rows
     for row in rows:
         assert set(row["after"]) <= names | taken
+        assert len(set(row["after"])) == len(row["after"])
     assert any(set(row["after"]) <= names for row in rows)
+
+
+def test_the_name_of_a_node_that_stays_is_its_own() -> None:
+    source = layer_norm()
+    source.graph.node[-1].name = "/enc/n1/LayerNormalization"
+    model = dmlc.compile(source, target="directml").to_onnx()
+    assert [(n.op_type, n.name) for n in nodes_of(model)] == [
+        ("LayerNormalization", "/enc/n1/LayerNormalization_2"),
+        ("Sigmoid", "/enc/n1/LayerNormalization"),
+    ]
 
 
 def test_initializers_are_named_by_their_node_and_role() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -131,14 +131,29 @@ def packed_projection() -> ModelProto:
     return s.done(attention(s, q, k, v, bias=s.input("bias", [B, N, S, S])))
 
 
-@spelling
-def two_biases() -> ModelProto:
+def with_biases(biases: Callable[[Sketch], Sequence[str]]) -> ModelProto:
     s = Sketch()
     q, k, v = qkv(s)
     scores = s.times(s("MatMul", q, s("Transpose", k, perm=[0, 1, 3, 2])), 0.3)
-    scores = s("Add", s.input("place", [1, N, S, T]), scores)
-    scores = s("Add", scores, s.input("mask", [B, 1, 1, T]))
+    for i, bias in enumerate(biases(s)):
+        scores = s("Add", *((scores, bias) if i else (bias, scores)))
     return s.done(s.merged(s("MatMul", s("Softmax", scores, axis=-1), v)))
+
+
+def hiding(s: Sketch, shape: list[int], fill: float = -np.inf) -> str:
+    return str(s("Where", s.input("keep", shape, BOOL), s.constant(0), s.constant(fill)))
+
+
+@spelling
+def two_biases() -> ModelProto:
+    """The second only keeps or hides, so that the sum of both rounds nothing."""
+    mask = np.where(np.tri(S, T), 0, LOWEST)
+    return with_biases(lambda s: (s.input("place", [1, N, S, T]), s.constant(mask)))
+
+
+@spelling
+def two_biases_of_which_one_hides_by_a_condition() -> ModelProto:
+    return with_biases(lambda s: (hiding(s, [B, 1, 1, T]), s.input("place", [1, N, S, T])))
 
 
 @spelling
@@ -158,7 +173,8 @@ def constant_condition_that_hides_no_row() -> ModelProto:
 
 
 def in_batch(bias: list[int] | None, *, through: bool) -> ModelProto:
-    """Heads merged into the batch, as older exports of BART and M2M have them; ``through`` adds the mask in between."""
+    """Heads merged into the batch, as older exports of BART and M2M have them; ``through`` adds the mask in between,
+    beside which the bias only keeps or hides."""
     s = Sketch()
     q, k, v = (s("Reshape", x, s.ints(B * N, -1, H)) for x in qkv(s))
     scores = s("MatMul", s.times(q, 0.3), s("Transpose", k, perm=[0, 2, 1]))
@@ -166,7 +182,7 @@ def in_batch(bias: list[int] | None, *, through: bool) -> ModelProto:
         scores = s("Add", s("Reshape", scores, s.ints(B, N, S, T)), s.input("mask", [B, 1, S, T]))
         scores = s("Reshape", scores, s.ints(B * N, S, T))
     if bias is not None:
-        scores = s("Add", scores, s.input("bias", bias))
+        scores = s("Add", scores, hiding(s, bias) if through else s.input("bias", bias))
     y = s("MatMul", s("Softmax", scores, axis=-1), v)
     return s.done(s.merged(s("Reshape", y, s.ints(B, N, S, H))))
 
@@ -329,6 +345,21 @@ def places_that_are_kept_and_hidden_by_the_bias() -> ModelProto:
 def constant_bias_that_hides_a_row() -> ModelProto:
     mask = np.where(np.tri(S, T, -1, dtype=bool), 0, -np.inf)
     return with_scores(lambda s, x: s("Add", x, s.constant(mask)))
+
+
+def of_biases(biases: Callable[[Sketch], Sequence[str]]) -> tuple[Callable[[], ModelProto], str]:
+    return lambda: with_biases(biases), "biases are added one after another: their sum rounds otherwise"
+
+
+#: In a row of -6e4 scores are rounded to 1/256, and otherwise where the other bias is among the sum.
+MISSES["two biases of the run"] = of_biases(lambda s: (s.input("place", [1, N, S, T]), s.input("mask", [B, 1, 1, T])))
+MISSES["rows of a large number"] = of_biases(
+    lambda s: (s.input("place", [1, N, S, T]), s.constant(np.where(np.arange(S) < 2, -6e4, 0)[:, None]))
+)
+MISSES["two constants"] = of_biases(lambda s: (s.constant(np.linspace(0, 1, T)), s.constant(np.full((S, 1), -1e4))))
+MISSES["a fill that is not low enough"] = of_biases(
+    lambda s: (s.input("place", [S, T]), s.constant(np.where(np.tri(S, T), 0, LOWEST)), hiding(s, [B, 1, 1, T], -6e4))
+)
 
 
 @near_miss("is used 2 times")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from itertools import islice
 from math import prod
@@ -123,6 +124,8 @@ def bias_of(trail: Trail, shape: Shape, *, is_safe: bool) -> Bias | Miss:
         data = constant_of(term)
         if data is not None and np.isneginf(data.array).all(axis=-1).any():
             return Miss("a row of the bias is -inf as a whole", (), term)
+    if (miss := _why_not_added(trail.terms)) is not None:
+        return miss
     is_range, least = False, [_least(term) for term in trail.terms]
     if trail.mask is not None:
         cond, fill = trail.mask
@@ -135,6 +138,29 @@ def bias_of(trail: Trail, shape: Shape, *, is_safe: bool) -> Bias | Miss:
     if trail.mask is not None and is_safe and np.isinf(trail.mask[1]):
         guards, is_range = True, False
     return Bias(trail.terms, trail.mask, dtype, shape, guards, is_range)
+
+
+def _why_not_added(terms: Sequence[Value]) -> Miss | None:
+    """The reason against biases that would be added to each other before the scores are. In a row of a large number
+    that rounds the scores otherwise. All but one have to round nothing: they keep a score, or leave nothing of it."""
+    rounding = [term for term in terms if not _keeps_or_hides(term)]
+    if len(rounding) < 2:
+        return None
+    return Miss("{0} biases are added one after another: their sum rounds otherwise", (len(terms),), rounding[-1])
+
+
+def _keeps_or_hides(value: Value, steps: int = _MOST_STEPS) -> bool:
+    """True if each element is known to be 0, or so low that a score and another bias vanish in the sum with it."""
+    data = constant_of(value)
+    if data is not None:
+        return bool(((data.array == 0) | (data.array <= _HIDES)).all())
+    if not steps:
+        return False
+    chosen = made_by(value, WHERE)
+    if chosen is not None:
+        return all(_keeps_or_hides(v, steps - 1) for v in (chosen.operand(1), chosen.operand(2)))
+    moved = made_by(value, *_MOVES)
+    return moved is not None and _keeps_or_hides(moved.operand(0), steps - 1)
 
 
 def _least(value: Value, steps: int = _MOST_STEPS) -> float | None:

@@ -123,7 +123,7 @@ def _with_facts(nodes: list[NodeProto], facts: GraphFacts) -> Iterator[tuple[Nod
 def _definition(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
     written = _WRITTEN.get((plain_domain(node.domain), node.op_type))
     if written is not None:
-        return written(node, opset, facts)
+        return written(node, opset, facts) if opset >= _OLDEST_WRITTEN else None
     schema = defs.get_schema(node.op_type, opset, "")
     if schema.has_function:
         data = schema.get_function_with_opset_version(schema.since_version)
@@ -255,6 +255,8 @@ def _normalizer(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> Funct
 
 #: The element types that DirectML has kernels of the definitions' operators for; the kernels of ai.onnx.ml take no f16.
 _HELD = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64))
+#: The written definitions compare floats, choose and count axes from the end, which older opsets do not.
+_OLDEST_WRITTEN = 11
 _SMALL = frozenset((TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64))
 _WRITTEN: dict[tuple[str, str], Callable[[NodeProto, int, Mapping[str, Fact]], FunctionProto | None]] = {
     ("", "TensorScatter"): _tensor_scatter,

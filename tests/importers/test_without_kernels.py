@@ -150,3 +150,24 @@ def test_a_definition_inside_a_branch() -> None:
         (wanted,) = onnxruntime.InferenceSession(source.SerializeToString()).run(None, feeds)
         assert np.array_equal(program.run(feeds, backend="cpu")["y"], wanted)
     assert not [row.op for row in program.placement().nodes if row.op.startswith("ai.onnx.ml")]
+
+
+@pytest.mark.parametrize("opset", range(7, 13))
+@pytest.mark.parametrize(
+    "node",
+    [
+        *[f'y = ai.onnx.ml.Normalizer <norm = "{norm}"> (x)' for norm in ("MAX", "L1", "L2")],
+        "y = ai.onnx.ml.Scaler <offset = [0.1, 2.5, 3.5], scale = [0.5, 0.3, 7.0]> (x)",
+        "y = ai.onnx.ml.ArrayFeatureExtractor(x, i)",
+    ],
+)
+def test_models_of_every_old_opset_compile_with_the_same_numbers(node: str, opset: int) -> None:
+    model = parser.parse_model(
+        f"""<ir_version: 4, opset_import: ["": {opset}, {ML}]> g (float[4, 3] x) => (float[a, b] y)
+        <int64[2] i = {{2, 0}}> {{ {node} }}"""
+    )
+    emitted = dmlc.compile(model, target="directml").to_onnx()
+    (found,), (expected,) = (
+        onnxruntime.InferenceSession(m.SerializeToString()).run(None, {"x": ROWS}) for m in (emitted, model)
+    )
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(np.float32).eps)

@@ -345,8 +345,10 @@ def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSp
 
 def _converted(data: object, dtype: DType) -> Array:
     """Data as an array of that dtype. Floats are rounded; no element becomes another integer, or infinite. Raises
-    ``DmlcError`` E0311."""
+    ``DmlcError`` E0311, E0335."""
     given = np.asarray(data)
+    if given.dtype.kind not in "biuf":
+        raise mistake(shapes.NOT_A_TENSOR, f"no array of {dtype.name} can be made of this data, which is {given.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
         array: Array = given.astype(dtype.numpy)
         lost = np.isinf(array) & np.isfinite(given) if dtype.is_float else np.asarray(given != array)

@@ -239,7 +239,18 @@ def test_without_columns_the_line_is_marked(g: dmlc.Graph, monkeypatch: pytest.M
     assert marked(error) == "error = refused(lambda: dmlc.argmax(x, axes=3))"
 
 
-@pytest.mark.parametrize(("data", "dtype"), [([[1], [2, 3]], None), (["a"], "f32"), ({1}, "f32"), (10**400, "f32")])
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        ([[1], [2, 3]], None),
+        (["a"], "f32"),
+        ([1 + 2j], "f32"),
+        ([None], "i32"),
+        (2**64, "u64"),
+        ({1}, "f32"),
+        (10**400, "f32"),
+    ],
+)
 def test_data_that_is_no_array(data: object, dtype: str | None) -> None:
     error = refused(lambda: dmlc.constant(data, dtype=dtype))
     assert error.code.id == "E0335"

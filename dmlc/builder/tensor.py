@@ -348,7 +348,7 @@ def _converted(data: object, dtype: DType) -> Array:
     ``DmlcError`` E0311, E0335."""
     given = np.asarray(data)
     if given.dtype.kind not in "biuf":
-        raise mistake(shapes.NOT_A_TENSOR, f"no array of {dtype.name} can be made of this data, which is {given.dtype}")
+        raise mistake(shapes.NOT_A_TENSOR, f"no array can be made of this data: it is {given.dtype}, not numbers")
     with np.errstate(over="ignore", invalid="ignore"):
         array: Array = given.astype(dtype.numpy)
         lost = np.isinf(array) & np.isfinite(given) if dtype.is_float else np.asarray(given != array)

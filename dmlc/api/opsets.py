@@ -57,17 +57,26 @@ def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, a
 
     def graph_of(*, opaque: bool = False) -> Graph:
         source = model if opaque else older
-        try:
-            graph = importers.import_model(
+        has_shapes = bool(options.shapes)
+
+        def read(*, runs: bool) -> Graph:
+            return importers.import_model(
                 source,
                 folder=folder,
                 binding=binding,
                 limits=options.limits,
                 opaque=opaque,
-                has_shapes=bool(options.shapes),
+                has_shapes=has_shapes,
+                runs=runs,
             )
+
+        try:
+            graph = read(runs=bool(binding) or has_shapes)
         except DmlcError as error:
-            raise _of_sizes(error, model, declared, folder, options) from None
+            due = _of_sizes(error, model, declared, folder, options)
+            if due is not None:
+                raise due from None
+            graph = read(runs=False)  # raises what is wrong whatever the sizes are
         graph.reader = None if opaque else importers.read_again
         graph.notes += [] if opaque else notes
         return graph
@@ -84,21 +93,30 @@ def _of_sizes(
     declared: Iterable[onnx.ValueInfoProto],
     folder: Path | None,
     options: Options,
-) -> DmlcError:
-    """The error, which names the given sizes where the model is not broken with its inputs as they are declared."""
+) -> DmlcError | None:
+    """The error of the given sizes, which it names; None where the model has the same faults with its inputs as they
+    are declared, and another error as it is."""
     from dmlc import importers
 
     given = [f"{name}={size}" for name, size in options.binding.items()]
     given += [shape_text(name, shape) for name, shape in options.shapes.items()]
     if not given or error.diagnostics[0].code is not BROKEN_MODEL:
         return error
+    fixed = copy.deepcopy(model.graph.input)
+    without: set[str] = set()
     try:
         del model.graph.input[:]
         model.graph.input.extend(declared)
-        importers.import_model(model, folder=folder, limits=options.limits)
-    except DmlcError:
-        return error
-    text = f"the model does not take {', '.join(given)}: {error.diagnostics[0].message}"
+        importers.import_model(model, folder=folder, limits=options.limits, runs=True)
+    except DmlcError as other:
+        without = {d.message for d in other.diagnostics}
+    finally:
+        del model.graph.input[:]
+        model.graph.input.extend(fixed)
+    new = [d.message for d in error.diagnostics if d.message not in without]
+    if not new:
+        return None
+    text = f"the model does not take {', '.join(given)}: {new[0]}"
     return fail(
         SHAPE_DOES_NOT_FIT if options.shapes else runs.BAD_BINDING, text, help="give it sizes that fit together"
     )

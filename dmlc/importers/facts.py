@@ -122,20 +122,20 @@ class InferredFacts:
         found = None if elements is None or elements.size != 1 else elements.ravel()[0]
         return bool(found) if isinstance(found, int) else None
 
-    def ask(self, node: Question) -> tuple[list[Fact], list[Fact], str]:
-        """The facts about the results of a node, those that its operator's rule alone gives, and its fault if there is
-        one. Equal nodes have the same new dims, and what was added to the facts of the first."""
+    def ask(self, node: Question) -> tuple[list[Fact], list[Fact], Query]:
+        """The facts about the results of a node, those that its operator's rule alone gives, and the question asked,
+        which has the faults. Equal nodes have the same new dims, and what was added to the facts of the first."""
         before = self._count
-        found, fault = self._answer(node, self.of, self._counted)
+        found, query = self._answer(node, self.of, self._counted)
         if self._count > before:
-            return self._answers.setdefault(node.key, list(found)), found, fault
-        return found, list(found), fault
+            return self._answers.setdefault(node.key, list(found)), found, query
+        return found, list(found), query
 
     def _counted(self) -> Dim:
         self._count += 1
         return self._new_dim()
 
-    def ask_certain(self, node: Question) -> tuple[list[Fact], str]:
+    def ask_certain(self, node: Question) -> tuple[list[Fact], Query]:
         """The same by what is certain alone. A shape with a size that nothing gives is left out, as ONNX leaves out
         that of a node whose shape is computed."""
         made: list[Dim] = []
@@ -144,12 +144,12 @@ class InferredFacts:
             made.append(self._new_dim())
             return made[-1]
 
-        facts, fault = self._answer(node, self.certain_of, new_dim)
-        return [Fact(f.element, None, None, f.proto) for f in facts] if made else facts, fault
+        facts, query = self._answer(node, self.certain_of, new_dim)
+        return [Fact(f.element, None, None, f.proto) for f in facts] if made else facts, query
 
     def _answer(
         self, node: Question, fact_of: Callable[[Value], Fact], new_dim: Callable[[], Dim]
-    ) -> tuple[list[Fact], str]:
+    ) -> tuple[list[Fact], Query]:
         query = Query(
             node.op_type,
             [None if v is None else fact_of(v) for v in node.operands],
@@ -160,7 +160,7 @@ class InferredFacts:
             dims=self._dims,
             new_dim=new_dim,
         )
-        return infer(query), query.fault
+        return infer(query), query
 
 
 def _of_constant(tensor: Tensor, new_dim: Callable[[], Dim]) -> Fact:

@@ -60,6 +60,7 @@ class FaultCheck:
 
     def __init__(self, model: ModelProto, versions: Mapping[str, int]) -> None:
         self.faults: list[Diagnostic] = []
+        self.failures: list[Diagnostic] = []
         self.unchecked = Unchecked()
         self._versions = versions
         self._answers: dict[tuple[object, ...], str | None] = {}
@@ -70,10 +71,12 @@ class FaultCheck:
             problems.append(f"the model imports version {versions['']} of ONNX's operators")
         self.faults += [Diagnostic(codes.BROKEN_MODEL, problem) for problem in problems]
 
-    def raise_if_any(self) -> None:
-        """Raises ``DmlcError`` E0431 with a diagnostic for each faulty node, ten at most."""
-        if self.faults:
-            raise DmlcError(self.faults[:_MOST])
+    def raise_if_any(self, *, runs: bool = False) -> None:
+        """Raises ``DmlcError`` E0431 with a diagnostic for each faulty node, ten at most; with ``runs``, for each too
+        that loads and fails in each run."""
+        found = self.faults + self.failures if runs else self.faults
+        if found:
+            raise DmlcError(found[:_MOST])
 
     def declaration(
         self, node: Listed, domain: str, operands: Sequence[Value | None], dtypes: Sequence[DType | None]
@@ -113,11 +116,14 @@ class FaultCheck:
         if signature is not None and signature.has_inference:
             self.report(node, domain, fault)
 
+    def fails(self, node: Listed, domain: str, why: str) -> None:
+        """Record why a node fails in each run, though it loads."""
+        self.failures.append(Diagnostic(codes.BROKEN_MODEL, f"node {_named(node, domain)}: {why}"))
+
     def report(self, node: Listed, domain: str, fault: str) -> None:
         """Record a fault of a node."""
-        where = f"{_label(node, domain)} {node.name or next(filter(None, node.outputs), '')}".strip()
         help = "ONNX Runtime does not load it; onnx.checker.check_model(model, full_check=True) may say more"
-        self.faults.append(Diagnostic(codes.BROKEN_MODEL, f"node {where}: {fault}", help=help))
+        self.faults.append(Diagnostic(codes.BROKEN_MODEL, f"node {_named(node, domain)}: {fault}", help=help))
 
 
 _UNSEEN = "?"
@@ -139,6 +145,10 @@ def _is_foreign(value: Value | None) -> bool:
 
 def _label(node: Listed, domain: str) -> str:
     return f"{domain}.{node.op_type}" if domain else node.op_type
+
+
+def _named(node: Listed, domain: str) -> str:
+    return f"{_label(node, domain)} {node.name or next(filter(None, node.outputs), '')}".strip()
 
 
 def _is_typed(type: TypeProto) -> bool:

@@ -59,12 +59,13 @@ def import_model(
     limits: Limits = DEFAULTS,
     opaque: bool = False,
     has_shapes: bool = False,
+    runs: bool = False,
 ) -> Graph:
     """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
 
     Outputs are declared as they are in the model; with the sizes that are known if sizes are bound, or the model
     ``has_shapes`` that ``fix_shapes`` declared. With ``opaque`` every node is imported as an opaque one: nothing about
-    it can be rewritten.
+    it can be rewritten. With ``runs``, a node that loads and fails in each run is a fault of the model too.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
     if it is not an ONNX model, E0431 if its graph is broken, E0555 for a dim that it does not have, and the codes of
@@ -77,7 +78,9 @@ def import_model(
     model = inlined(model)
     importer = _Importer(model, folder, bound, limits, opaque=opaque, completes=bool(bound) or has_shapes)
     try:
-        return importer.run()
+        graph = importer.run()
+        importer.check.raise_if_any(runs=runs)
+        return graph
     except DmlcError:
         raise
     except Exception:

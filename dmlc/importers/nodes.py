@@ -188,11 +188,13 @@ class NodeReader:
         asked = Question(
             reading.op_type, reading.domain, reading.opset, reading.inputs, attributes, len(reading.outputs)
         )
-        found, certain, fault = facts.ask(asked)
+        found, certain, query = facts.ask(asked)
         if not facts.are_certain(reading.inputs):
-            certain, fault = facts.ask_certain(asked)
-        if fault:
-            self.check.shapes(listed, reading.domain, fault)
+            certain, query = facts.ask_certain(asked)
+        if query.fault:
+            self.check.shapes(listed, reading.domain, query.fault)
+        elif query.failure and not self.scope.path:  # a graph inside a node may never run
+            self.check.fails(listed, reading.domain, query.failure)
         return found, certain
 
     def _record(self, node: Node, certain: Sequence[Fact]) -> None:

@@ -18,10 +18,22 @@ class Query:
 
     A tensor among the attributes is a ``Tensor``, or a fact where the language has no such element type. ``opset`` is
     the version of the operator's domain. ``new_dim`` makes a dim for a size that cannot be expressed. ``infer`` leaves
-    in ``fault`` why no runtime loads the node; empty where nothing speaks against it.
+    in ``fault`` why no runtime loads the node, and in ``failure`` why it fails in each run though it loads; empty where
+    nothing speaks against it.
     """
 
-    __slots__ = ("attributes", "dims", "domain", "fault", "new_dim", "op_type", "operands", "opset", "results")
+    __slots__ = (
+        "attributes",
+        "dims",
+        "domain",
+        "failure",
+        "fault",
+        "new_dim",
+        "op_type",
+        "operands",
+        "opset",
+        "results",
+    )
 
     def __init__(
         self,
@@ -44,6 +56,7 @@ class Query:
         self.dims = dims
         self.new_dim = new_dim
         self.fault = ""
+        self.failure = ""
 
     # --- operands
 
@@ -110,6 +123,10 @@ class Query:
         return place(axis, rank)
 
     # --- faults
+
+    def fails(self, why: str) -> None:
+        """Note why the node fails in each run, though it loads. The rule goes on: its facts are those of the load."""
+        self.failure = self.failure or why
 
     def need_rank(self, index: int, least: int, most: int | None = None) -> None:
         """Raise ``Fault`` for an operand that is known to have fewer axes than ``least``, or more than ``most``;

@@ -47,6 +47,10 @@ def reshape(q: Query) -> Sequence[Fact]:
     shape = _resolved(q, q.shape(0), list(wanted), copies=not q.integer("allowzero"))
     elements = q.elements(0)
     static = [d for d in shape if isinstance(d, int)]
+    have = [d for d in q.shape(0) or () if isinstance(d, int)]
+    is_known = len(static) == len(shape) and q.shape(0) is not None and len(have) == q.rank(0)
+    if is_known and prod(static) != prod(have):
+        q.fails(f"{prod(have)} elements do not become {prod(static)}, as the shape {static} asks")
     if elements is not None and len(static) == len(shape) and prod(static) == elements.size:
         return [moved(q, shape, elements.reshape(static))]
     return [Fact(q.element(0), shape)]
@@ -72,6 +76,8 @@ def _resolved(q: Query, have: Shape | None, wanted: list[Dim | Open], *, copies:
             is_sure &= not may_copy and not may_rest
             out.append(q.new_dim() if may_copy or may_rest else size)
         elif size == 0 and copies:
+            if have is not None and i >= len(have):
+                raise Fault(f"size {i} of the shape is copied, and the operand has {len(have)} axes")
             is_sure &= own is not None
             out.append(q.new_dim() if own is None else own)
         elif size == -1:
@@ -82,8 +88,22 @@ def _resolved(q: Query, have: Shape | None, wanted: list[Dim | Open], *, copies:
         else:
             out.append(size)
     if rest is not None:
+        _need_whole(have, wanted, out, rest)
         out[rest] = _left(q, have, out, rest) if is_sure and have is not None else q.new_dim()
     return tuple(out)
+
+
+def _need_whole(have: Shape | None, wanted: Sequence[Dim | Open], out: Sequence[Dim], rest: int) -> None:
+    """Raise ``Fault`` where no size in place of -1 gives as many elements as the operand has. Copied sizes cancel."""
+    kept = {i for i, size in enumerate(wanted) if size == 0 and out[i] != 0}
+    mine = [d for i, d in enumerate(have or ()) if i not in kept]
+    theirs = [d for i, d in enumerate(out) if i not in kept and i != rest]
+    mine_known, others = ([d for d in sizes if isinstance(d, int)] for sizes in (mine, theirs))
+    if have is None or len(mine_known) < len(mine) or len(others) < len(theirs) or 0 in others:
+        return
+    if any(isinstance(size, Open) for size in wanted) or prod(mine_known) % prod(others) == 0:
+        return
+    raise Fault(f"{prod(mine_known)} elements do not divide by {prod(others)}, so that -1 has no size")
 
 
 def _has_elements_of(have: Shape, wanted: Sequence[Dim | Open]) -> bool:

@@ -1,0 +1,107 @@
+"""Sizes that a node does not take: ONNX Runtime says which, at its load or in a run.
+
+A node that does not load is a fault of the model. One that loads and fails in each run is a fault of the sizes that
+the user gives, and a model that declares them itself passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import parser
+
+import dmlc
+
+#: (name, sizes of x, nodes that give y, weights)
+CASES: list[tuple[str, Sequence[int], str, str]] = [
+    ("rest does not divide", (5, 5), "y = Reshape(x, s)", "int64[2] s = {-1, 6}"),
+    ("rest divides", (4, 3), "y = Reshape(x, s)", "int64[2] s = {-1, 6}"),
+    ("rest beside a copy does not divide", (3, 5), "y = Reshape(x, s)", "int64[3] s = {0, -1, 4}"),
+    ("rest beside a copy divides", (3, 8), "y = Reshape(x, s)", "int64[3] s = {0, -1, 4}"),
+    ("rest of nothing", (0, 5), "y = Reshape(x, s)", "int64[2] s = {-1, 6}"),
+    ("copy behind the last axis", (3, 5), "y = Reshape(x, s)", "int64[3] s = {3, 5, 0}"),
+    ("copy of a size", (3, 5), "y = Reshape(x, s)", "int64[2] s = {0, 5}"),
+    ("copy beside another size", (3, 5), "y = Reshape(x, s)", "int64[2] s = {0, 3}"),
+    ("zero that is none", (3, 5), "y = Reshape <allowzero = 1> (x, s)", "int64[2] s = {0, 5}"),
+    ("zero that is one", (0, 5), "y = Reshape <allowzero = 1> (x, s)", "int64[3] s = {0, 5, 7}"),
+    ("other number of elements", (3, 5), "y = Reshape(x, s)", "int64[2] s = {3, 4}"),
+    ("same number of elements", (3, 4), "y = Reshape(x, s)", "int64[2] s = {2, 6}"),
+    ("scalar of one element", (1, 1), "y = Reshape(x, s)", "int64[0] s = {}"),
+    ("scalar of more elements", (1, 2), "y = Reshape(x, s)", "int64[0] s = {}"),
+    ("cut too short", (3, 4), "h = Slice(x, one, nine) y = Reshape(h, s)",
+     "int64[1] one = {2}, int64[1] nine = {9}, int64[2] s = {3, 4}"),
+    ("cut to fit", (5, 4), "h = Slice(x, one, nine) y = Reshape(h, s)",
+     "int64[1] one = {2}, int64[1] nine = {9}, int64[2] s = {3, 4}"),
+]  # fmt: skip
+
+
+def model(shape: str, nodes: str, weights: str) -> onnx.ModelProto:
+    made = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> g (float{shape} x) => (float y) <{weights}> {{ {nodes} }}'
+    )
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    return made
+
+
+def verdict(made: onnx.ModelProto, sizes: Sequence[int]) -> str:
+    """What ONNX Runtime does with a model: ``loads``, ``runs`` or neither."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:  # what its bindings raise has no common class
+        return ""
+    try:
+        session.run(None, {"x": np.ones(sizes, np.float32)})
+    except Exception:
+        return "loads"
+    return "runs"
+
+
+def code(source: onnx.ModelProto, **options: dict[str, Sequence[int]]) -> str:
+    try:
+        dmlc.compile(source, target="onnx", **options)
+    except dmlc.DmlcError as error:
+        return error.diagnostics[0].code.id
+    return ""
+
+
+@pytest.mark.parametrize(("sizes", "nodes", "weights"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_sizes_that_no_run_takes_are_refused(sizes: Sequence[int], nodes: str, weights: str) -> None:
+    """Given ones where the node fails at all, declared ones where it does not load."""
+    declared = model(f"[{','.join(map(str, sizes))}]", nodes, weights)
+    said = verdict(declared, sizes)
+    assert code(declared) == ("" if said else "E0431")
+    is_open = model(f"[{','.join('?' * len(sizes))}]", nodes, weights)
+    if not verdict(is_open, sizes):  # the rank alone tells
+        assert code(is_open) == "E0431"
+        return
+    assert code(is_open) == ""
+    assert code(is_open, shapes={"x": sizes}) == ("" if said == "runs" else "E0337")
+
+
+def test_named_sizes_are_checked_where_they_are_bound() -> None:
+    made = model("[n, 5]", "y = Reshape(x, s)", "int64[2] s = {3, -1}")
+    assert [code(made, bind={"n": n}) for n in (3, 4)] == ["", "E0555"]
+
+
+def test_a_failure_whatever_the_sizes_is_not_one_of_sizes() -> None:
+    """Another input is given sizes: the node that fails is left to a run, as without them."""
+    made = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[?] x, float[2,3] z) => (float[?] y, float[2,4] w) '
+        "<int64[2] s = {2, 4}> { y = Relu(x) w = Reshape(z, s) }"
+    )
+    assert code(made) == "" == code(made, shapes={"x": (3,)})
+
+
+def test_a_node_that_may_never_run_is_not_refused() -> None:
+    made = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (bool c, float[?,?] x) => (float[?,?] y) '
+        "<int64[2] s = {3, 4}> { y = If(c) <then_branch = t () => (float[?,?] a) { a = Reshape(x, s) }, "
+        "else_branch = e () => (float[?,?] b) { b = Relu(x) }> }"
+    )
+    assert code(made, shapes={"x": (2, 3)}) == ""

@@ -318,6 +318,11 @@ def fill_that_does_not_hide() -> ModelProto:
     return with_scores(lambda s, x: s("Where", s.constant(keep, np.bool_), x, s.constant(-100.0)))
 
 
+@near_miss("masked_fill stands there, where(mask, fill, scores)")
+def masked_fill() -> ModelProto:
+    return with_scores(lambda s, x: s("Where", s.input("mask", [B, 1, S, T], BOOL), s.constant(LOWEST), x))
+
+
 @near_miss("--allow range")
 def condition_that_may_hide_rows() -> ModelProto:
     return with_scores(lambda s, x: s("Where", s.input("keep", [B, 1, S, T], BOOL), x, s.constant(LOWEST)))

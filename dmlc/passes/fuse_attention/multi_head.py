@@ -15,6 +15,7 @@ from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttrib
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fuse_attention.bias import Bias, bias_of, token_rows
+from dmlc.passes.fuse_attention.open_sizes import is_open_product, sizes_that_are_open
 from dmlc.passes.fuse_attention.scores import Weights, scores_of, weights_of, why_not_weights
 from dmlc.passes.fuse_attention.tokens import (
     HEADS_LAST,
@@ -73,7 +74,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     """
 
     name = "multi-head-attention"
-    roots = (MATMUL,)
+    roots = (MATMUL, OPAQUE)
     fed_by = (SOFTMAX, WHERE)
     rewrite_class = REASSOCIATES
 
@@ -83,10 +84,17 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         self.moves_half = RANGE in context.allowed
 
     def match(self, node: Node, graph: Graph) -> AttentionMatch | None:
+        if node.op is OPAQUE and not is_open_product(node):
+            return None
         weights = weights_of(node.operand(0))
         if weights is None:
             return None
+        if node.op is OPAQUE:
+            miss = sizes_that_are_open(node, graph)
+            return None if miss is None else AttentionMatch(node, found=self._no_kernel(node) or miss)
         found = self._no_kernel(node) or self._attention(node, weights)
+        if isinstance(found, Miss) and found.value is not None:
+            found = sizes_that_are_open(found.value.producer, graph) or found
         consumed = found.nodes if isinstance(found, Attention) else ()
         return AttentionMatch(node, consumed, found)
 

@@ -117,6 +117,10 @@ def _read(value: Value, trail: Trail, shapes: Sequence[Shape], steps: int) -> Sc
         if fill is not None and node.operand(1).shape == value.shape:
             trail = replace(trail, mask=(node.operand(0), float(fill)))
             return _read(node.operand(1), trail, shapes, steps - 1)
+        if scalar_of(node.operand(1)) is not None:
+            return Miss(
+                "masked_fill stands there, where(mask, fill, scores): where(mask, scores, fill) is read", (), value
+            )
     if node.op in VIEWS and node.operand(0).shape in shapes:
         return _read(node.operand(0), trail, shapes, steps - 1)
     return Miss("{0} stands between the product and the softmax", (node.op.name,), value)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from attention_models import B, H, N, S, Sketch, attention, feeds_of, fused, qkv
+from attention_models import B, H, N, S, Sketch, T, attention, feeds_of, fused, qkv
 from attention_spellings import (
     MISSES,
     SPELLINGS,
@@ -129,6 +129,37 @@ def test_open_sizes(shape: tuple[int, int, int]) -> None:
     made, classes, _ = fused(model)
     assert classes == ["reassociates"]
     same_numbers(model, made, feeds_of(model, b=shape[0], s=shape[1], t=shape[2]))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "bias", "reason", "fixed"),
+    [
+        (("l", "t"), [1, 1, 1, T], f"the sizes {T} and t are not known to fit: --bind t=...", {"t": T}),
+        (
+            ("l", T),
+            [1, 1, "m", T],
+            "the sizes l and m are not known to fit: --bind l=... --bind m=...",
+            {"l": S, "m": S},
+        ),
+        (("l", "t"), ["b", 1, 1, "m"], "--bind m=... --bind t=...", {"m": T, "t": T}),
+        (
+            ("l", "t"),
+            ["c", N, "l", "t"],
+            "--bind b=... --bind c=... --bind l=... --bind t=...",
+            {"b": B, "c": B},
+        ),
+    ],
+)
+def test_sizes_that_are_not_known_to_fit_are_named(
+    lengths: tuple[Any, Any], bias: list[Any], reason: str, fixed: dict[str, int]
+) -> None:
+    s = Sketch()
+    q, k, v = qkv(s, batch="b", length=lengths[0], total=lengths[1])
+    model = s.done(attention(s, q, k, v, bias=s.input("bias", bias)))
+    _made, classes, reasons = fused(model)
+    assert not classes and len(reasons) == 1 and reasons[0].endswith(reason)
+    _made, classes, reasons = fused(model, bind=fixed)
+    assert classes == ["reassociates"] and not reasons
 
 
 @pytest.mark.parametrize("name", MISSES)

@@ -13,7 +13,7 @@ from dmlc.inference.fact import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.protos import type_proto_of
 from dmlc.ir import Dim
-from dmlc.onnx_schema.functions import graphs_of, plain_domain
+from dmlc.onnx_schema.functions import all_nodes, graphs_of, plain_domain
 from dmlc.onnx_schema.inlining import inlined
 
 #: The domain of the functions while the model has them.
@@ -77,6 +77,7 @@ def _defined(
             function = _definition(node, own, facts) if is_held else None
             if function is None:
                 return None
+            _name(function, node)
             function.name, function.domain = f"{node.op_type}_{len(functions)}", _DOMAIN
             node.op_type, node.domain = function.name, _DOMAIN
             functions.append(function)
@@ -87,6 +88,24 @@ def _defined(
     del unfolded.opset_import[:]
     unfolded.opset_import.extend(kept)
     return unfolded
+
+
+def _name(function: FunctionProto, node: NodeProto) -> None:
+    """Name the nodes of a definition ``PATH/OPERATOR`` by the node that it defines, as rewrites name theirs, and the
+    values between them ``NODE/VALUE``. Inlining makes the names unique."""
+    whole = node.name or next(filter(None, node.output), "")
+    path = whole.rpartition("/")[0] or whole
+    outside = {*function.input, *function.output, ""}
+    names: dict[str, str] = {}
+    if not any(graphs_of(inner) for inner in function.node):  # graphs would have to follow
+        between = {name for inner in function.node for name in inner.output} - outside
+        names = {name: f"{whole}/{name}" for name in between}
+    for inner in all_nodes(function.node):
+        inner.name = inner.name or f"{path}/{inner.op_type}"
+        inner.input[:] = [names.get(name, name) for name in inner.input]
+        inner.output[:] = [names.get(name, name) for name in inner.output]
+    for info in getattr(function, "value_info", ()):
+        info.name = names.get(info.name, info.name)
 
 
 def _nodes(model: ModelProto) -> Iterator[NodeProto]:

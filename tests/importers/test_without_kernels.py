@@ -171,3 +171,44 @@ def test_models_of_every_old_opset_compile_with_the_same_numbers(node: str, opse
         onnxruntime.InferenceSession(m.SerializeToString()).run(None, {"x": ROWS}) for m in (emitted, model)
     )
     np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(np.float32).eps)
+
+
+@pytest.mark.parametrize("key", MODELS)
+@pytest.mark.parametrize(("name", "path"), [("/enc/b.1/act", "/enc/b.1"), ("act", "act"), ("", "")])
+def test_nodes_and_values_of_a_definition_are_named_after_the_node(key: str, name: str, path: str) -> None:
+    source = model(key)
+    (node,) = source.graph.node
+    node.name = name
+    whole, path = name or node.output[0], path or node.output[0]
+    emitted = dmlc.compile(source, shapes={key: array.shape for key, array in MODELS[key][4].items()}).to_onnx()
+    own = {info.name for info in (*source.graph.input, *source.graph.output)}
+    names = [made.name for made in emitted.graph.node]
+    assert len(set(names)) == len(names)
+    assert all(made.startswith(f"{path}/") for made in names), names
+    made = {value for made in emitted.graph.node for value in (*made.input, *made.output)} - own - {""}
+    assert all(value.startswith((f"{whole}/", f"{path}/")) for value in made), made
+
+
+def test_two_nodes_of_one_operator_have_definitions_of_their_own_names() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[N] HS_X) => (float[N] y) {
+        HS_X_1 = HardSwish (HS_X)  y = HardSwish (HS_X_1) }"""
+    source = parser.parse_model(text)
+    for node, name in zip(source.graph.node, ("/a/act", "/b/act"), strict=True):
+        node.name = name
+    emitted = dmlc.compile(source).to_onnx()
+    assert [node.name for node in emitted.graph.node] == ["/a/HardSigmoid", "/a/Mul", "/b/HardSigmoid", "/b/Mul"]
+    assert [node.output[0] for node in emitted.graph.node] == ["/a/act/HS_X", "HS_X_1", "/b/act/HS_X", "y"]
+    source.graph.node[1].name = "/a/other"
+    emitted = dmlc.compile(source).to_onnx()
+    assert len({node.name for node in emitted.graph.node}) == 4
+    assert all(node.name.startswith("/a/") for node in emitted.graph.node)
+
+
+def test_a_newer_operator_is_named_by_its_definition_too() -> None:
+    text = """<ir_version: 10, opset_import: ["": 24]> g (float[2, 3, 4] x, float[2, 3, 1] u) => (float[2, 3, 4] y) {
+        y = TensorScatter <axis = -1> (x, u) }"""
+    source = parser.parse_model(text)
+    source.graph.node[0].name = "/cache/put"
+    nodes = dmlc.compile(source).to_onnx().graph.node
+    assert nodes[-1].op_type != "TensorScatter"
+    assert all(node.name.startswith("/cache/") for node in nodes), [node.name for node in nodes]

@@ -40,7 +40,7 @@ def explain_node(args: argparse.Namespace, console: Console) -> int:
         known |= emitted
     if len(fields) == 1:
         help = did_you_mean(name, known)
-        raise UsageError(f"there is no node {name} in {args.source}{f': {help}' if help else ''}")
+        raise UsageError(f"there is no node {name!r} in {args.source}{f': {help}' if help else ''}")
     console.result(_page(fields))
     console.document({"source": args.source, **fields})
     return 0

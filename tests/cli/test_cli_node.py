@@ -56,4 +56,11 @@ def test_explain_reads_back_a_node_of_a_compiled_model(dmlc: Run) -> None:
 def test_explain_a_node_that_does_not_exist(dmlc: Run) -> None:
     code, out, err = dmlc("explain", "head.dml", "--node", "mean/ReduceMaen")
     assert (code, out) == (2, "")
+    assert "there is no node 'mean/ReduceMaen' in head.dml" in err
     assert 'did you mean "mean/ReduceMean"?' in err
+
+
+def test_a_node_without_a_name_is_none(dmlc: Run) -> None:
+    code, out, err = dmlc("explain", "head.dml", "--node", "")
+    assert (code, out) == (2, "")
+    assert "there is no node '' in head.dml" in err

@@ -16,6 +16,7 @@ from dmlc.ir.collector import collector_paused
 from dmlc.ir.fixed_shapes import checked_shapes
 from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.options import Options, chosen_classes, chosen_fusions, chosen_numbers, chosen_opset
+from dmlc.runtime.binding import checked_binding
 
 
 @collector_paused(begins=True)
@@ -64,7 +65,7 @@ def compile(
     skipped, only = chosen_rules(skip_rules, only_rules)
     options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=within)
     options = replace(options, fuse_attention=chosen_fusions(fuse, goal))
-    options = replace(options, binding=dict(bind or {}), shapes=checked_shapes(shapes), expected=expected)
+    options = replace(options, binding=checked_binding(bind), shapes=checked_shapes(shapes), expected=expected)
     with naming(name_of(source)):
         program = _program(source, model, options, asked=opset is not None)
         program.source_name = name_of(source)

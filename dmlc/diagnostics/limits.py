@@ -64,6 +64,9 @@ class Limits:
     @classmethod
     def of(cls, changed: Mapping[str, int] | None) -> Limits:
         """The limits with some of them changed. Raises ``DmlcError`` E0556 (exit code 2)."""
+        if changed is not None and not isinstance(changed, Mapping):
+            message = f"limits is a dict of numbers by the names of limits, not {type(changed).__name__}"
+            raise fail(UNKNOWN_CHOICE, message, exit_code=2)
         for name, size in (changed or {}).items():
             if name not in LIMITS:
                 help = did_you_mean(str(name), LIMITS) or f"limits are {', '.join(LIMITS)}"

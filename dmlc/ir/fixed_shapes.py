@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from typing import TypeAlias
 
@@ -37,8 +37,10 @@ def checked_shapes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[st
     """The shapes as tuples of Python integers and None. Raises ``DmlcError`` E0337 (exit code 2) for
     anything else."""
     out = {}
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise _misuse(f"shapes is a dict of shapes by the names of inputs, not {type(shapes).__name__}")
     for name, shape in (shapes or {}).items():
-        if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+        if isinstance(shape, (str, bytes, Mapping, Set)) or not hasattr(shape, "__iter__"):
             raise _misuse(f"the shape of {name} is {shape!r}")
         sizes = [size if size is None or isinstance(size, bool) else _integer(size) for size in shape]
         if any(isinstance(size, bool) or (size is not None and not 0 <= size <= _LARGEST) for size in sizes):

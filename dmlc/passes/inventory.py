@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.passes.manager import Pass, PassContext, PassManager
+from dmlc.passes.options import listed
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.passes.rewrite import Rule
 from dmlc.records import dataclass
@@ -71,16 +72,16 @@ def chosen_rules(skip: Iterable[str], only: Iterable[str] | None) -> tuple[froze
 
     Raises ``DmlcError`` E0556 (exit code 2) for a name that is none, and for leaving out what targets need.
     """
-    skipped = frozenset(_known(skip))
+    skipped = frozenset(_known("skip_rules", skip))
     for rule in all_rules() if skipped else ():
         if rule.name in skipped and not rule.optional:
             message = f"rule {rule.name} cannot be skipped: a target cannot do without it"
             raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
-    return skipped, None if only is None else frozenset(_known(only))
+    return skipped, None if only is None else frozenset(_known("only_rules", only))
 
 
-def _known(names: Iterable[str]) -> list[str]:
-    names = [names] if isinstance(names, str) else list(names)
+def _known(option: str, names: Iterable[str]) -> list[str]:
+    names = listed(option, names)
     if not names:
         return []
     rules = {rule.name: rule for rule in all_rules()}

@@ -120,9 +120,16 @@ def chosen_opset(target: Target, opset: int | None) -> int:
     return opset
 
 
+def listed(option: str, names: Iterable[str]) -> list[str]:
+    """The names given to an option; a text is one name. Raises ``DmlcError`` E0556 (exit code 2) for another type."""
+    if not isinstance(names, Iterable) or isinstance(names, bytes):
+        raise fail(codes.UNKNOWN_CHOICE, f"{option} is a list of names, not {type(names).__name__}", exit_code=2)
+    return [names] if isinstance(names, str) else list(names)
+
+
 def chosen_classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
     """The classes of rewrites that may be applied. Raises ``DmlcError`` E0556 (exit code 2)."""
-    allow = [allow] if isinstance(allow, str) else list(allow)
+    allow = listed("allow", allow)
     for name in allow:
         if name not in CLASSES:
             help = did_you_mean(name, CLASSES) or f"classes are {', '.join(CLASSES)}"
@@ -147,7 +154,7 @@ def chosen_numbers(f64: str | None, accumulate: str | None, allowed: frozenset[s
 def chosen_fusions(fuse: Iterable[str], target: Target) -> bool:
     """Return whether attention is fused. Raises ``DmlcError`` E0556 (exit code 2) for another name, and for a target
     that has no operator for it."""
-    fuse = [fuse] if isinstance(fuse, str) else list(fuse)
+    fuse = listed("fuse", fuse)
     for name in fuse:
         if name not in FUSIONS:
             help = did_you_mean(name, FUSIONS) or f"fusions are {', '.join(FUSIONS)}"

@@ -12,6 +12,14 @@ from dmlc.ops.call import CallSite, diagnose
 from dmlc.runtime.feeds import bounds_text
 
 
+def checked_binding(binding: Mapping[str, int] | None) -> dict[str, int]:
+    """The sizes of dims by their names. Raises ``DmlcError`` E0555 (exit code 2) for another type."""
+    if binding is not None and not isinstance(binding, Mapping):
+        message = f"bind is a dict of sizes by the names of dims, not {type(binding).__name__}"
+        raise fail(codes.BAD_BINDING, message, exit_code=2)
+    return dict(binding or {})
+
+
 def _check_binding(graph: Graph, binding: Mapping[str, int]) -> None:
     names = sorted({n for value in graph.inputs for size in value.shape for n in dim_names(size)})
     for name, size in binding.items():

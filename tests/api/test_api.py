@@ -262,6 +262,24 @@ def test_what_cannot_be_compiled(source: Any) -> None:
     assert caught.value.diagnostics[0].code.id == "E0556"
 
 
+@pytest.mark.parametrize("source", [built, lambda: dmlc.compile(built()).to_onnx()], ids=["program", "model"])
+@pytest.mark.parametrize(
+    ("option", "wrong", "code"),
+    [
+        *[("shapes", wrong, "E0337") for wrong in ([("x", (2, 4))], "x=2,4", "", 3, (), {"x": {2, 4}}, {"x": b"24"})],
+        ("shapes", {"x": {2: 4}}, "E0337"),
+        *[("bind", wrong, "E0555") for wrong in ([("N", 2)], "N=2", "", 3, False)],
+        *[("limits", wrong, "E0556") for wrong in ([("nodes", 2)], "nodes=2", "", 3, 0)],
+        *[(name, wrong, "E0556") for name in ("fuse", "allow", "skip_rules") for wrong in (None, 3, 0, b"", [3])],
+        *[("only_rules", wrong, "E0556") for wrong in (3, False, b"", [3])],
+    ],
+)
+def test_options_of_another_type(source: Any, option: str, wrong: Any, code: str) -> None:
+    with pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile(source(), **{option: wrong})
+    assert (caught.value.diagnostics[0].code.id, caught.value.exit_code) == (code, 2)
+
+
 def test_choices_of_another_type() -> None:
     wrong: dict[str, Any]
     for wrong, code in (({"opset": "17"}, "E0551"), ({"target": None}, "E0550"), ({"feature_level": 5.0}, "E0556")):
@@ -269,5 +287,6 @@ def test_choices_of_another_type() -> None:
             dmlc.compile(built(), **wrong)
         assert caught.value.diagnostics[0].code.id == code
     assert dmlc.compile(built(), opset=np.int64(17)).opset == 17  # type: ignore[arg-type]
+    assert dmlc.compile(built(), shapes=None, bind=None, limits=None, only_rules=None).opset == 21
     with pytest.raises(dmlc.DmlcError, match="there is no backend 3"):
         dmlc.compile(built()).run({"x": np.zeros((2, 4), np.float32)}, backend=3)  # type: ignore[arg-type]

@@ -149,6 +149,16 @@ class Query:
         if isinstance(found, str) and found not in words:
             raise Fault(f"{name} is {found!r}, not one of {', '.join(words)}")
 
+    def fails_unless_equal(self, a: Dim, b: Dim, what: str) -> None:
+        """Note that the node fails in each run where two numbers differ."""
+        if isinstance(a, int) and isinstance(b, int) and a != b:
+            self.fails(f"{what} differ: {a} and {b}")
+
+    def fails_unless_divides(self, block: int, size: Dim, what: str) -> None:
+        """Note that the node fails in each run where a number is no multiple of ``block``."""
+        if isinstance(size, int) and size % block:
+            self.fails(f"{what}, {size}, is no multiple of {block}")
+
     # --- sizes
 
     def fresh_shape(self, rank: int) -> Shape:

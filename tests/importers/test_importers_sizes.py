@@ -37,11 +37,113 @@ CASES: list[tuple[str, Sequence[int], str, str]] = [
     ("cut to fit", (5, 4), "h = Slice(x, one, nine) y = Reshape(h, s)",
      "int64[1] one = {2}, int64[1] nine = {9}, int64[2] s = {3, 4}"),
 ]  # fmt: skip
+CASES += [
+    ("more channels than the weights take", (1, 4, 4, 4), "y = Conv(x, w)", "float[2,3,1,1] w = {1, 1, 1, 1, 1, 1}"),
+    ("channels of the weights", (1, 3, 4, 4), "y = Conv(x, w)", "float[2,3,1,1] w = {1, 1, 1, 1, 1, 1}"),
+    ("channels of groups", (1, 4, 4, 4), "y = Conv <group = 2> (x, w)", "float[2,2,1,1] w = {1, 1, 1, 1}"),
+    ("channels of other groups", (1, 3, 4, 4), "y = Conv <group = 2> (x, w)", "float[2,2,1,1] w = {1, 1, 1, 1}"),
+    (
+        "convolution that is too wide",
+        (1, 1, 2, 2),
+        "y = Conv(x, w)",
+        "float[1,1,4,4] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+    ),
+    (
+        "convolution with room",
+        (1, 1, 2, 2),
+        "y = Conv <pads = [1, 1, 1, 1]> (x, w)",
+        "float[1,1,4,4] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+    ),
+    (
+        "dilated convolution that is too wide",
+        (1, 1, 3, 3),
+        "y = Conv <dilations = [3, 3]> (x, w)",
+        "float[1,1,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1}",
+    ),
+    ("more than there are", (2, 3), "y, i = TopK(x, k)", "int64[1] k = {5}"),
+    ("as many as there are", (2, 5), "y, i = TopK(x, k)", "int64[1] k = {5}"),
+    ("more than there are of an axis", (4, 9), "y, i = TopK <axis = 0> (x, k)", "int64[1] k = {5}"),
+    ("reversed axes", (2, 3, 4), "y = Transpose(x)", ""),
+    ("window too large", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [5, 5]> (x)", ""),
+    ("window too large for an average", (1, 1, 3, 3), "y = AveragePool <kernel_shape = [5, 5]> (x)", ""),
+    ("window as large", (1, 1, 5, 5), "y = MaxPool <kernel_shape = [5, 5]> (x)", ""),
+    ("window as large with pads", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [5, 5], pads = [1, 1, 1, 1]> (x)", ""),
+    ("window with a stride", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [5, 5], strides = [3, 3]> (x)", ""),
+    ("window of the same size", (1, 1, 3, 3), 'y = MaxPool <kernel_shape = [5, 5], auto_pad = "SAME_UPPER"> (x)', ""),
+    ("window rounded up", (1, 1, 4, 4), "y = MaxPool <kernel_shape = [5, 5], strides = [2, 2], ceil_mode = 1> (x)", ""),
+    ("dilated window", (1, 1, 4, 4), "y = MaxPool <kernel_shape = [3, 3], dilations = [3, 3]> (x)", ""),
+    (
+        "other input of an LSTM",
+        (2, 1, 5),
+        "y = LSTM <hidden_size = 1> (x, w, r)",
+        "float[1,4,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, float[1,4,1] r = {1, 1, 1, 1}",
+    ),
+    (
+        "input of an LSTM",
+        (2, 1, 3),
+        "y = LSTM <hidden_size = 1> (x, w, r)",
+        "float[1,4,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, float[1,4,1] r = {1, 1, 1, 1}",
+    ),
+    (
+        "other input of a GRU",
+        (2, 1, 5),
+        "y = GRU <hidden_size = 1> (x, w, r)",
+        "float[1,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1}, float[1,3,1] r = {1, 1, 1}",
+    ),
+    (
+        "other input of an RNN",
+        (2, 1, 5),
+        "y = RNN <hidden_size = 1> (x, w, r)",
+        "float[1,1,3] w = {1, 1, 1}, float[1,1,1] r = {1}",
+    ),
+    ("blocks that do not divide the height", (1, 2, 3, 4), "y = SpaceToDepth <blocksize = 2> (x)", ""),
+    ("blocks that do not divide the width", (1, 2, 4, 3), "y = SpaceToDepth <blocksize = 2> (x)", ""),
+    ("blocks that divide", (1, 2, 4, 6), "y = SpaceToDepth <blocksize = 2> (x)", ""),
+    ("channels that are no blocks", (1, 6, 2, 2), "y = DepthToSpace <blocksize = 2> (x)", ""),
+    ("channels that are blocks", (1, 8, 2, 2), "y = DepthToSpace <blocksize = 2> (x)", ""),
+    ("letter of two sizes", (2, 3), 'y = Einsum <equation = "ij,jk->ik"> (x, x)', ""),
+    ("letter of one size", (3, 3), 'y = Einsum <equation = "ij,jk->ik"> (x, x)', ""),
+    ("letter of size 1", (1, 3), 'y = Einsum <equation = "ij,ji->ij"> (x, x)', ""),
+    ("index beyond the end", (3, 4), "y = Gather <axis = 0> (x, i)", "int64[1] i = {5}"),
+    ("index at the end", (6, 4), "y = Gather <axis = 0> (x, i)", "int64[1] i = {5}"),
+    ("index before the start", (3, 4), "y = Gather <axis = 1> (x, i)", "int64[2] i = {0, -5}"),
+    ("index at the start", (3, 4), "y = Gather <axis = 1> (x, i)", "int64[2] i = {0, -4}"),
+    ("index of nothing", (0, 4), "y = Gather <axis = 0> (x, i)", "int64 i = {0}"),
+    ("index beyond the end of empty rows", (3, 0), "y = Gather <axis = 0> (x, i)", "int64[1] i = {5}"),
+    ("empty batch of too wide windows", (0, 1, 3, 3), "y = MaxPool <kernel_shape = [5, 5]> (x)", ""),
+    ("empty batch of blocks", (0, 2, 3, 4), "y = SpaceToDepth <blocksize = 2> (x)", ""),
+    ("letter of size 0", (0, 3), 'y = Einsum <equation = "ij,jk->ik"> (x, x)', ""),
+    ("pool of 4 by 1", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [4, 4], strides = [1, 1]> (x)", ""),
+    ("pool of 4 by 2", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [4, 4], strides = [2, 2]> (x)", ""),
+    ("pool of 6 by 2", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [6, 6], strides = [2, 2]> (x)", ""),
+    ("pool of 7 by 2", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [7, 7], strides = [2, 2]> (x)", ""),
+    ("pool of 8 by 3", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [8, 8], strides = [3, 3]> (x)", ""),
+    ("pool of 9 by 3", (1, 1, 3, 3), "y = MaxPool <kernel_shape = [9, 9], strides = [3, 3]> (x)", ""),
+    (
+        "empty batch of other channels",
+        (0, 4, 4, 4),
+        "y = Conv(x, w)",
+        "float[1,3,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+    ),
+    (
+        "empty batch of too small images",
+        (0, 3, 1, 1),
+        "y = Conv(x, w)",
+        "float[1,3,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+    ),
+    (
+        "image one too small",
+        (1, 3, 2, 2),
+        "y = Conv(x, w)",
+        "float[1,3,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+    ),
+]
 
 
 def model(shape: str, nodes: str, weights: str) -> onnx.ModelProto:
+    held = f"<{weights}>" if weights else ""
     made = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 17]> g (float{shape} x) => (float y) <{weights}> {{ {nodes} }}'
+        f'<ir_version: 8, opset_import: ["": 17]> g (float{shape} x) => (float y) {held} {{ {nodes} }}'
     )
     made.graph.output[0].type.tensor_type.ClearField("shape")
     return made
@@ -105,3 +207,11 @@ def test_a_node_that_may_never_run_is_not_refused() -> None:
         "else_branch = e () => (float[?,?] b) { b = Relu(x) }> }"
     )
     assert code(made, shapes={"x": (2, 3)}) == ""
+
+
+@pytest.mark.parametrize(("sizes", "wanted"), [((2, 3, 4), "E0337"), ((2, 3), "")])
+def test_a_rank_that_a_permutation_does_not_have_is_refused(sizes: Sequence[int], wanted: str) -> None:
+    made = model("", "y = Transpose <perm = [1, 0]> (x)", "")
+    made.graph.input[0].type.tensor_type.ClearField("shape")
+    assert code(made, shapes={"x": sizes}) == wanted
+    assert (verdict(made, sizes) == "runs") == (wanted == "")

@@ -19,6 +19,11 @@ def gather(q: Query) -> Sequence[Fact]:
         return [Fact(q.element(0))]
     axis = q.axis(0, len(data))
     elements, places = q.elements(0), q.elements(1)
+    size = data[axis]
+    if places is not None and isinstance(size, int):
+        beyond = [p for p in places.ravel().tolist() if isinstance(p, int) and not -size <= p < size]
+        if beyond:
+            q.fails(f"index {beyond[0]} does not exist: axis {axis} has {size} elements")
     if elements is not None and places is not None:
         return [of_elements(q.element(0), _picked(elements, places, axis))]
     return [Fact(q.element(0), (*data[:axis], *indices, *data[axis + 1 :]))]

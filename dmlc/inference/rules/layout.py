@@ -138,6 +138,7 @@ def transpose(q: Query) -> Sequence[Fact]:
     if len({*perm}) < len(perm) or not all(0 <= axis < len(shape) for axis in perm):
         raise Fault(f"perm {list(perm)} does not permute {len(shape)} axes")
     if len(perm) < len(shape):
+        q.fails(f"perm {list(perm)} does not permute {len(shape)} axes")
         return []  # ONNX does not look at it
     elements = q.elements(0)
     out = tuple([shape[i] for i in perm])
@@ -412,7 +413,10 @@ def blocks(q: Query) -> Sequence[Fact]:
         return [Fact(q.element(0), q.fresh_shape(4))]
     n, c, h, w = shape
     if q.op_type == "DepthToSpace":
+        q.fails_unless_divides(block * block, c, "the number of channels")
         return [Fact(q.element(0), (n, floordiv(c, block * block), h * block, w * block))]
+    q.fails_unless_divides(block, h, "the height")
+    q.fails_unless_divides(block, w, "the width")
     return [Fact(q.element(0), (n, c * (block * block), floordiv(h, block), floordiv(w, block)))]
 
 

@@ -84,6 +84,8 @@ def _einsum_shape(q: Query) -> Shape | None:
         if count < 0 or (count and not has_dots):
             raise Fault(f"operand {i + 1} has {len(shape)} axes, and its term is {term}")
         for letter, size in zip(before + after, (*shape[: len(before)], *shape[len(before) + count :]), strict=True):
+            if size != 1 and sizes.get(letter, 1) != 1:
+                q.fails_unless_equal(sizes[letter], size, f"the sizes of {letter}")
             if (isinstance(size, int) and size != 1) or letter not in sizes or sizes[letter] == 1:
                 sizes[letter] = size
         if has_dots and dots is not None:

@@ -12,7 +12,9 @@ from dmlc.ir import Dim, Shape, floordiv
 
 @rule("GRU", "LSTM", "RNN")
 def recurrent(q: Query) -> Sequence[Fact]:
-    x, r = q.shape(0), q.shape(2)
+    x, w, r = q.shape(0), q.shape(1), q.shape(2)
+    if x is not None and w is not None and len(x) == len(w) == 3:
+        q.fails_unless_equal(x[2], w[2], "the sizes of the operand and the weights")
     directions = 2 if q.word("direction", "forward") == "bidirectional" else 1
     given = q.attributes.get("hidden_size")
     hidden: Dim = given if isinstance(given, int) else (r[2] if r is not None else q.new_dim())

@@ -98,6 +98,9 @@ def top_k(q: Query) -> Sequence[Fact]:
     axis = q.axis(-1, len(shape))
     sizes = [q.integer("k")] if q.opset < 10 else (q.sizes(1) or [])
     k = q.size_of(sizes[0]) if sizes else q.new_dim()
+    size = shape[axis]
+    if isinstance(k, int) and isinstance(size, int) and k > size:
+        raise Fault(f"{k} elements are picked from {size}")
     out = (*shape[:axis], k, *shape[axis + 1 :])
     return [Fact(q.element(0), out), Fact(TensorProto.INT64, out)]
 

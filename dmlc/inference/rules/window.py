@@ -40,6 +40,9 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
             continue
         before, after = (0, 0) if auto == "VALID" else (pads[i], pads[i + count])
         room = size + (before + after) - span
+        least = 0 if q.op_type == "Conv" else 1 - 2 * stride  # pools round the number of steps to 0
+        if isinstance(room, int) and not q.integer("ceil_mode") and room < least:
+            q.fails(f"a window of {span} does not fit the padded size {room + span}")
         if not q.integer("ceil_mode"):
             out.append(floordiv(room, stride) + 1)
         elif isinstance(room, int) and isinstance(size, int):
@@ -63,6 +66,10 @@ def _convolved(q: Query, x: Shape | None, w: Shape | None) -> Shape | None:
         if kernel is None and q.op_type in ("Conv", "ConvInteger", "QLinearConv"):
             raise Fault(f"the weights have {len(w)} axes, not {len(x)}")
         return q.fresh_shape(len(x))
+    if q.op_type != "DeformConv":
+        q.fails_unless_equal(
+            x[1], w[1] * q.integer("group", 1), "the numbers of channels of the operand and the weights"
+        )
     return (x[0], w[0], *slid(q, x[2:], kernel or w[2:]))
 
 

@@ -140,10 +140,10 @@ CASES += [
 ]
 
 
-def model(shape: str, nodes: str, weights: str) -> onnx.ModelProto:
+def model(shape: str, nodes: str, weights: str, opset: int = 17) -> onnx.ModelProto:
     held = f"<{weights}>" if weights else ""
     made = parser.parse_model(
-        f'<ir_version: 8, opset_import: ["": 17]> g (float{shape} x) => (float y) {held} {{ {nodes} }}'
+        f'<ir_version: 8, opset_import: ["": {opset}]> g (float{shape} x) => (float y) {held} {{ {nodes} }}'
     )
     made.graph.output[0].type.tensor_type.ClearField("shape")
     return made
@@ -173,12 +173,26 @@ def code(source: onnx.ModelProto, **options: dict[str, Sequence[int]]) -> str:
 
 
 @pytest.mark.parametrize(("sizes", "nodes", "weights"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_sizes_that_no_run_takes_are_refused(sizes: Sequence[int], nodes: str, weights: str) -> None:
+@pytest.mark.parametrize("opset", [17, 24])
+def test_sizes_that_no_run_takes_are_refused(sizes: Sequence[int], nodes: str, weights: str, opset: int) -> None:
     """Given ones where the node fails at all, declared ones where it does not load."""
-    declared = model(f"[{','.join(map(str, sizes))}]", nodes, weights)
+    agrees(sizes, nodes, weights, opset)
+
+
+@pytest.mark.parametrize("opset", [5, 9])
+@pytest.mark.parametrize("sizes", [(5, 2), (2, 5), (4, 4), (6, 7)])
+def test_older_operators_take_the_same_sizes(sizes: Sequence[int], opset: int) -> None:
+    agrees(sizes, "y, i = TopK <axis = 0, k = 5> (x)", "", opset)
+    agrees(sizes, "y = Reshape(x, s)", "int64[2] s = {-1, 6}", opset)
+    agrees(sizes, "y = Reshape(x, s)", "int64[2] s = {5, 2}", opset)
+
+
+def agrees(sizes: Sequence[int], nodes: str, weights: str, opset: int) -> None:
+    """Compare the verdicts on declared and on given sizes."""
+    declared = model(f"[{','.join(map(str, sizes))}]", nodes, weights, opset)
     said = verdict(declared, sizes)
     assert code(declared) == ("" if said else "E0431")
-    is_open = model(f"[{','.join('?' * len(sizes))}]", nodes, weights)
+    is_open = model(f"[{','.join('?' * len(sizes))}]", nodes, weights, opset)
     if not verdict(is_open, sizes):  # the rank alone tells
         assert code(is_open) == "E0431"
         return

@@ -155,9 +155,9 @@ class Query:
             self.fails(f"{what} differ: {a} and {b}")
 
     def fails_unless_divides(self, block: int, size: Dim, what: str) -> None:
-        """Note that the node fails in each run where a number is no multiple of ``block``."""
+        """Note that the node fails in each run where ``block`` does not divide a number."""
         if isinstance(size, int) and size % block:
-            self.fails(f"{what}, {size}, is no multiple of {block}")
+            self.fails(f"{block} does not divide {what}, {size}")
 
     # --- sizes
 

@@ -150,7 +150,7 @@ def model(shape: str, nodes: str, weights: str, opset: int = 17) -> onnx.ModelPr
 
 
 def verdict(made: onnx.ModelProto, sizes: Sequence[int]) -> str:
-    """What ONNX Runtime does with a model: ``loads``, ``runs`` or neither."""
+    """The last step that ONNX Runtime reaches with a model: ``loads``, ``runs`` or none."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:

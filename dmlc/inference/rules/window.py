@@ -42,7 +42,7 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
         room = size + (before + after) - span
         least = 0 if q.op_type == "Conv" else 1 - 2 * stride  # pools round the number of steps to 0
         if isinstance(room, int) and not q.integer("ceil_mode") and room < least:
-            q.fails(f"a window of {span} does not fit the padded size {room + span}")
+            q.fails(f"a window of {span} does not fit the padded size {size + (before + after)}")
         if not q.integer("ceil_mode"):
             out.append(floordiv(room, stride) + 1)
         elif isinstance(room, int) and isinstance(size, int):

@@ -47,6 +47,19 @@ class DType:
             return float("inf")
         return int(np.iinfo(self.numpy).max) if self.is_integer else 1
 
+    def holds(self, other: DType) -> bool:
+        """Return whether every value of the other dtype is a number of this one, as a cast makes it."""
+        if other.kind == "bool":
+            return True
+        if other.is_float:
+            return self.is_float and self.bits >= other.bits
+        if self.is_float:
+            return _MANTISSA[self.bits] >= other.bits - (other.kind == "int")
+        return int(self.lowest) <= int(other.lowest) and int(other.highest) <= int(self.highest)
+
+
+#: Bits of the integers that a float of so many bits holds, each and all.
+_MANTISSA = {16: 11, 32: 24, 64: 53}
 
 f16 = DType("f16", "float16", "float", 16, np.float16)
 f32 = DType("f32", "float32", "float", 32, np.float32)

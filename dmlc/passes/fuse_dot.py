@@ -214,7 +214,7 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
         if product.inner is None:
             return Miss("it sums over axes {0}, not over one that both factors have", (list(product.axes),))
         if not product.only[0] or not product.only[1]:
-            return Miss("the product is no larger than its factors, {0} and {1}", product.text)
+            return Miss("the product is not larger than its factors, {0} and {1}", product.text)
         return used_elsewhere(product.node.result)
 
     def build(self, match: _SummedProductMatch, rewriter: Rewriter) -> Sequence[Value]:

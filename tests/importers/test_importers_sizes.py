@@ -6,6 +6,7 @@ the user gives, and a model that declares them itself passes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,13 @@ import pytest
 from onnx import parser
 
 import dmlc
+
+
+def ones(*sizes: int) -> str:
+    """The declaration of a weight ``w`` of ones, as ONNX's parser reads it."""
+    elements = ", ".join(["1"] * math.prod(sizes))
+    return f"float[{','.join(map(str, sizes))}] w = {{{elements}}}"
+
 
 #: (name, sizes of x, nodes that give y, weights)
 CASES: list[tuple[str, Sequence[int], str, str]] = [
@@ -38,27 +46,27 @@ CASES: list[tuple[str, Sequence[int], str, str]] = [
      "int64[1] one = {2}, int64[1] nine = {9}, int64[2] s = {3, 4}"),
 ]  # fmt: skip
 CASES += [
-    ("more channels than the weights take", (1, 4, 4, 4), "y = Conv(x, w)", "float[2,3,1,1] w = {1, 1, 1, 1, 1, 1}"),
-    ("channels of the weights", (1, 3, 4, 4), "y = Conv(x, w)", "float[2,3,1,1] w = {1, 1, 1, 1, 1, 1}"),
-    ("channels of groups", (1, 4, 4, 4), "y = Conv <group = 2> (x, w)", "float[2,2,1,1] w = {1, 1, 1, 1}"),
-    ("channels of other groups", (1, 3, 4, 4), "y = Conv <group = 2> (x, w)", "float[2,2,1,1] w = {1, 1, 1, 1}"),
+    ("more channels than the weights take", (1, 4, 4, 4), "y = Conv(x, w)", ones(2, 3, 1, 1)),
+    ("channels of the weights", (1, 3, 4, 4), "y = Conv(x, w)", ones(2, 3, 1, 1)),
+    ("channels of groups", (1, 4, 4, 4), "y = Conv <group = 2> (x, w)", ones(2, 2, 1, 1)),
+    ("channels of other groups", (1, 3, 4, 4), "y = Conv <group = 2> (x, w)", ones(2, 2, 1, 1)),
     (
         "convolution that is too wide",
         (1, 1, 2, 2),
         "y = Conv(x, w)",
-        "float[1,1,4,4] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+        ones(1, 1, 4, 4),
     ),
     (
         "convolution with room",
         (1, 1, 2, 2),
         "y = Conv <pads = [1, 1, 1, 1]> (x, w)",
-        "float[1,1,4,4] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+        ones(1, 1, 4, 4),
     ),
     (
         "dilated convolution that is too wide",
         (1, 1, 3, 3),
         "y = Conv <dilations = [3, 3]> (x, w)",
-        "float[1,1,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1}",
+        ones(1, 1, 3, 3),
     ),
     ("more than there are", (2, 3), "y, i = TopK(x, k)", "int64[1] k = {5}"),
     ("as many as there are", (2, 5), "y, i = TopK(x, k)", "int64[1] k = {5}"),
@@ -99,7 +107,7 @@ CASES += [
     ("blocks that do not divide the height", (1, 2, 3, 4), "y = SpaceToDepth <blocksize = 2> (x)", ""),
     ("blocks that do not divide the width", (1, 2, 4, 3), "y = SpaceToDepth <blocksize = 2> (x)", ""),
     ("blocks that divide", (1, 2, 4, 6), "y = SpaceToDepth <blocksize = 2> (x)", ""),
-    ("channels that are no blocks", (1, 6, 2, 2), "y = DepthToSpace <blocksize = 2> (x)", ""),
+    ("channels that blocks do not divide", (1, 6, 2, 2), "y = DepthToSpace <blocksize = 2> (x)", ""),
     ("channels that are blocks", (1, 8, 2, 2), "y = DepthToSpace <blocksize = 2> (x)", ""),
     ("letter of two sizes", (2, 3), 'y = Einsum <equation = "ij,jk->ik"> (x, x)', ""),
     ("letter of one size", (3, 3), 'y = Einsum <equation = "ij,jk->ik"> (x, x)', ""),
@@ -123,19 +131,19 @@ CASES += [
         "empty batch of other channels",
         (0, 4, 4, 4),
         "y = Conv(x, w)",
-        "float[1,3,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+        ones(1, 3, 3, 3),
     ),
     (
         "empty batch of too small images",
         (0, 3, 1, 1),
         "y = Conv(x, w)",
-        "float[1,3,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+        ones(1, 3, 3, 3),
     ),
     (
         "image one too small",
         (1, 3, 2, 2),
         "y = Conv(x, w)",
-        "float[1,3,3,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}",
+        ones(1, 3, 3, 3),
     ),
 ]
 

@@ -56,3 +56,24 @@ def test_the_groups() -> None:
     assert bool_ not in NUMERIC
     assert INDEX[0] is u32
     assert f16 is not f32
+
+
+def corners(dtype: DType) -> np.ndarray:
+    """The numbers of the dtype that another one loses first: its limits, and powers of two with their neighbours."""
+    if dtype.is_float:
+        info = np.finfo(dtype.numpy)
+        return np.array([info.max, info.tiny, info.eps + 1, info.smallest_subnormal, 0.5], dtype.numpy)
+    found = [power + step for exponent in range(dtype.bits + 1) for power in (2**exponent,) for step in (-1, 0, 1)]
+    found += [-number for number in found]
+    lowest, highest = (int(limit) for limit in (dtype.lowest, dtype.highest))
+    return np.array([number for number in found if lowest <= number <= highest], dtype.numpy)
+
+
+@pytest.mark.parametrize("other", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_dtype_holds_another_whose_numbers_a_cast_keeps(dtype: DType, other: DType) -> None:
+    numbers = corners(other)
+    with np.errstate(all="ignore"):
+        kept = numbers.astype(dtype.numpy)
+    # Python's numbers compare without a common dtype that would round them.
+    assert dtype.holds(other) is all(a == b for a, b in zip(kept.tolist(), numbers.tolist(), strict=True))

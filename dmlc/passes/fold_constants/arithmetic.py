@@ -176,27 +176,13 @@ class CastChain(Rule[Match]):
         if inner is None or inner.op is not CAST:
             return None
         source, middle, to = inner.operand(0).type.dtype, inner.result.type.dtype, node.result.type.dtype
-        return Match(node, (inner,)) if _holds(source, middle) or _wraps(source, middle, to) else None
+        return Match(node, (inner,)) if middle.holds(source) or _wraps(source, middle, to) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
         record: Any = match.root.attributes
         x = inner.operand(0)
         return [x if x.type.dtype is record.to else rewriter.add(CAST, [x], record)]
-
-
-_MANTISSA = {16: 11, 32: 24, 64: 53}
-
-
-def _holds(source: DType, middle: DType) -> bool:
-    """Return whether ``middle`` can hold every value of ``source``."""
-    if source.kind == "bool":
-        return True
-    if source.is_float:
-        return middle.is_float and middle.bits >= source.bits
-    if middle.is_float:
-        return _MANTISSA[middle.bits] >= source.bits - (source.kind == "int")
-    return int(middle.lowest) <= int(source.lowest) and int(source.highest) <= int(middle.highest)
 
 
 def _wraps(source: DType, middle: DType, to: DType) -> bool:

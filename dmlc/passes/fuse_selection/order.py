@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from dmlc.ir import DType, Graph, Node, Value
+from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import DIV, MUL, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import NEG, UNARY
+from dmlc.ops.node_name import title_of
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import DUALS, REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
@@ -198,12 +199,13 @@ class SearchOfWider(Rule[_MonotoneMatch]):
         if inner is None or not is_search(node):
             return None
         narrow = inner.operand(0).type.dtype
-        return _MonotoneMatch(node, (inner,), inner) if _is_within(narrow, inner.result.type.dtype) else None
+        keeps_order = narrow.kind != "bool" and inner.result.type.dtype.holds(narrow)
+        return _MonotoneMatch(node, (inner,), inner) if keeps_order else None
 
     def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
         assert match.inner is not None
         dtype, wide = match.inner.operand(0).type.dtype, match.inner.result.type.dtype
-        op_type, name = _NAMES[match.root.op.name], self.goal.target.name
+        op_type, name = title_of(match.root), self.goal.target.name
         if not self.goal.takes(op_type, dtype):
             return Miss("{0} is not searched as it is on {1}", (dtype, name))
         if self.goal.cost_per_element(op_type, dtype) > self.goal.cost_per_element(op_type, wide):
@@ -212,18 +214,3 @@ class SearchOfWider(Rule[_MonotoneMatch]):
 
     def build(self, match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
         return _search_anew(match, rewriter)
-
-
-_NAMES = {"argmax": "ArgMax", "argmin": "ArgMin", "top_k": "TopK"}
-_MANTISSA = {16: 11, 32: 24, 64: 53}
-
-
-def _is_within(narrow: DType, wide: DType) -> bool:
-    """Return whether ``wide`` can hold every number of ``narrow``."""
-    if narrow.kind == "bool":
-        return False
-    if narrow.is_float:
-        return wide.is_float and wide.bits >= narrow.bits
-    if wide.is_float:
-        return _MANTISSA[wide.bits] >= narrow.bits - (narrow.kind == "int")
-    return int(wide.lowest) <= int(narrow.lowest) and int(narrow.highest) <= int(wide.highest)

@@ -80,8 +80,8 @@ def test_exact_leaves_the_sum() -> None:
 @pytest.mark.parametrize(
     ("shape", "other", "axis", "words"),
     [
-        ((3, 4), (3, 4), 1, "no larger than its factors"),
-        ((3, 4), (4,), 1, "no larger than its factors"),
+        ((3, 4), (3, 4), 1, "not larger than its factors"),
+        ((3, 4), (4,), 1, "not larger than its factors"),
         ((3, 1), (1, 4), 1, "not over one that both factors have"),
         ((3, 1, 8), (1, 5, 8), 1, "not over one that both factors have"),
         ((2, 3, 4, 1), (4, 5), 3, "not over one that both factors have"),

@@ -280,7 +280,7 @@ def test_einsum_of_a_large_product(equation: str, left: list[int], right: list[i
     ["nd,hdo->hno", "bij,bjk->bik", "abcd,abcd->b", "ab,ab->a", "ab,b->ab", "abcd,abed->abce"],
 )
 def test_einsum_of_one_operator_or_of_no_larger_product_stays(equation: str) -> None:
-    """One GEMM, or a product that is no larger than what it is made of."""
+    """One GEMM, or a product that is not larger than its factors."""
     terms = equation.partition("->")[0].split(",")
     shapes = [[2 + "abcdehijkno".index(letter) % 3 for letter in term] for term in terms]
     out = [2 + "abcdehijkno".index(letter) % 3 for letter in equation.partition("->")[2]]

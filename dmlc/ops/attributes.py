@@ -100,6 +100,16 @@ def show(raw: Any) -> str:
     return repr(raw) if isinstance(raw, str) else str(raw)
 
 
+def integer_help(raw: Any) -> str:
+    """The help where an integer is wanted and a number with a fraction stands; empty for everything else."""
+    if not isinstance(raw, float) or not math.isfinite(raw):
+        return ""
+    if raw == int(raw):
+        return f"write {int(raw)}"
+    written = str(raw).replace(" / ", " // ") if " / " in str(raw) else "a // b"
+    return f"/ gives a number with a fraction; // gives an integer: {written}"
+
+
 class AxisKind(Kind):
     """One axis; negative ones count from the end. ``extra`` is 1 where the result has one axis more."""
 
@@ -111,7 +121,7 @@ class AxisKind(Kind):
 
     def convert(self, raw: Any, at: Binding) -> int:
         if not _is_int(raw):
-            raise at.fail(f"{at.name} must be an integer, not {show(raw)}")
+            raise at.fail(f"{at.name} must be an integer, not {show(raw)}", help=integer_help(raw))
         return normalize_axis(int(raw), at, None, self.extra)
 
 
@@ -146,7 +156,8 @@ class AxesKind(Kind):
         """The axes as they were written, non-negative and unique. Raises E0301 to E0304."""
         items = [raw] if _is_int(raw) else _items(raw)
         if items is None:
-            raise at.fail(f"{at.name} must be an integer or a list of integers, not {show(raw)}")
+            message = f"{at.name} must be an integer or a list of integers, not {show(raw)}"
+            raise at.fail(message, help=integer_help(raw))
         if not items:
             raise OpError(
                 codes.EMPTY_AXES,
@@ -158,7 +169,7 @@ class AxesKind(Kind):
         seen: dict[int, int] = {}
         for i, item in enumerate(items):
             if not _is_int(item):
-                raise at.fail(f"an axis must be an integer, not {show(item)}", element=i)
+                raise at.fail(f"an axis must be an integer, not {show(item)}", element=i, help=integer_help(item))
             axis = self._normal(int(item), at, i)
             if axis in seen:
                 raise OpError(
@@ -226,7 +237,7 @@ class IntKind(Kind):
 
     def convert(self, raw: Any, at: Binding) -> int:
         if not _is_int(raw):
-            raise at.fail(f"{at.name} must be an integer, not {show(raw)}")
+            raise at.fail(f"{at.name} must be an integer, not {show(raw)}", help=integer_help(raw))
         return _int64(raw, at, None)
 
 
@@ -239,10 +250,10 @@ class IntsKind(Kind):
     def convert(self, raw: Any, at: Binding) -> tuple[int, ...]:
         items = [raw] if _is_int(raw) else _items(raw)
         if items is None:
-            raise at.fail(f"{at.name} must be a list of integers, not {show(raw)}")
+            raise at.fail(f"{at.name} must be a list of integers, not {show(raw)}", help=integer_help(raw))
         for i, item in enumerate(items):
             if not _is_int(item):
-                raise at.fail(f"{at.name} must hold integers, not {show(item)}", element=i)
+                raise at.fail(f"{at.name} must hold integers, not {show(item)}", element=i, help=integer_help(item))
         return tuple([_int64(item, at, i) for i, item in enumerate(items)])
 
 
@@ -264,7 +275,7 @@ class NumberKind(Kind):
         if hasattr(raw, "item") and getattr(raw, "ndim", None) == 0:
             raw = raw.item()
         if isinstance(raw, (bool, int, float)):
-            return raw
+            return float(raw) if isinstance(raw, float) else raw
         raise at.fail(f"{at.name} must be a number, not {show(raw)}")
 
 
@@ -308,7 +319,8 @@ def _dim(raw: Any, at: Binding, element: int | None) -> Dim:
         return _int64(raw, at, element)
     if isinstance(raw, str) and raw.isidentifier():
         return symbol(raw)
-    raise at.fail(f"{at.name} takes sizes: integers or dims, not {show(raw)}", element=element)
+    message = f"{at.name} takes sizes: integers or dims, not {show(raw)}"
+    raise at.fail(message, element=element, help=integer_help(raw))
 
 
 class DTypeKind(Kind):

@@ -28,7 +28,7 @@ from dmlc.ir import (
 )
 from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, attribute_specs, show
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
-from dmlc.ops.literals import Literal, literal_array
+from dmlc.ops.literals import Literal, fraction_help, literal_array
 from dmlc.records import dataclass
 
 Argument: TypeAlias = Value | int | float | bool | None
@@ -141,8 +141,22 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
             raise no_dtype(argument, i)
         if dtype not in spec.dtypes:
             raise _dtype_error(op, spec, dtype, i, site)
-        out.append(literal_value(graph, argument, dtype, i, site))
+        try:
+            out.append(literal_value(graph, argument, dtype, i, site))
+        except OpError as error:
+            if dtype.is_integer:
+                error.help = _beside(op, given, i, site) or error.help
+            raise
     return out
+
+
+def _beside(op: Operation, given: Sequence[Argument], index: int, site: CallSite) -> str:
+    """The help for a number with a fraction that stands beside an integer tensor."""
+    number, others = given[index], [i for i, a in enumerate(given) if isinstance(a, Value)]
+    if not others or not isinstance(number, (int, float)):
+        return ""
+    named = others[0] < len(site.names) and site.names[others[0]]
+    return fraction_help(number, op.symbol, str(named or "x"), is_left=index < others[0])
 
 
 def _declared(op: Operation, count: int) -> Sequence[Operand]:

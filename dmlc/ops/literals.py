@@ -9,9 +9,47 @@ import numpy as np
 
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Array, DType, OpError, Place
-from dmlc.ops.attributes import show
+from dmlc.ops.attributes import integer_help, show
 
 Literal: TypeAlias = int | float | bool
+
+
+class Quotient(float):
+    """A quotient of two integers that is not an integer; messages show how it was written."""
+
+    __slots__ = ("denominator", "numerator")
+    numerator: int
+    denominator: int
+
+    def __new__(cls, numerator: int, denominator: int) -> Quotient:
+        """Return the quotient, rounded to f64."""
+        self = super().__new__(cls, numerator / denominator)
+        self.numerator = numerator
+        self.denominator = denominator
+        return self
+
+    def __reduce__(self) -> tuple[type, tuple[int, int]]:
+        return Quotient, (self.numerator, self.denominator)
+
+    def __str__(self) -> str:
+        return f"{self.numerator} / {self.denominator}"
+
+
+def fraction_help(literal: Literal, sign: str | None, other: str, *, is_left: bool) -> str:
+    """The help for a number with a fraction beside the integer tensor ``other``; empty for another literal."""
+    if not isinstance(literal, float) or not math.isfinite(literal) or literal == int(literal):
+        return ""
+    if isinstance(literal, Quotient) and sign == "*":
+        top = other if literal.numerator == 1 else f"{other} * {literal.numerator}"
+        return f"write {top} / {literal.denominator}, which truncates toward zero; or cast: ({other} as f32)"
+    number = f"({literal})" if isinstance(literal, Quotient) else str(literal)
+    cast = f"({other} as f32)"
+    written = "" if sign is None else f" {sign} {number}" if not is_left else f"{number} {sign} "
+    whole = f"{written}{cast}" if is_left else f"{cast}{written}"
+    help = f"cast the tensor: {whole}"
+    if isinstance(literal, Quotient):
+        help += f"; the integer below {literal} is {literal.numerator} // {literal.denominator}"
+    return help
 
 
 def literal_array(literal: Literal, dtype: DType, at: Place) -> Array:
@@ -19,7 +57,11 @@ def literal_array(literal: Literal, dtype: DType, at: Place) -> Array:
     problem = _misfit(literal, dtype)
     if problem:
         raise OpError(
-            codes.LITERAL_DOES_NOT_FIT, f"{show(literal)} does not fit {dtype.name}: {problem}", at=at, under=problem
+            codes.LITERAL_DOES_NOT_FIT,
+            f"{show(literal)} does not fit {dtype.name}: {problem}",
+            at=at,
+            under=problem,
+            help=integer_help(literal) if dtype.is_integer else "",
         )
     with np.errstate(over="ignore"):
         if dtype.is_integer:

@@ -164,7 +164,7 @@ def _plain(value: Any) -> Any:
     """An attribute of ONNX: a number, a text, a dtype."""
     if isinstance(value, Word):
         return value.text if value.is_string else DTYPE_BY_NAME.get(value.text, value.text)
-    return value
+    return float(value) if isinstance(value, float) else value
 
 
 def _kinds(op: Operation | None) -> dict[str, Kind]:

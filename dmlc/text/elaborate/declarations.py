@@ -12,6 +12,7 @@ from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Dim, DimExpr, OpError, Tensor, TensorType
+from dmlc.ops.attributes import integer_help
 from dmlc.ops.call import CallSite
 from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate.blocks import Block
@@ -40,15 +41,12 @@ def _size(value: Any, expr: tree.Expr) -> Dim:
     if isinstance(value, DimExpr):
         return value
     if not isinstance(value, int) or isinstance(value, bool):
-        help = "sizes look like 3, N, N * 2"
+        help = integer_help(value) or "sizes look like 3, N, N * 2"
         raise fail(codes.WRONG_SIZE, "a size is an integer or a dim", Label(expr.span), help=help)
     if not 0 <= value <= _MAX_SIZE:
         help = "a size is 0 or more, and fits 64 bits"
         raise fail(codes.WRONG_SIZE, f"{value} is not a size", Label(expr.span), help=help)
     return value
-
-
-_MAX_SIZE = 2**63 - 1
 
 
 def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
@@ -58,7 +56,8 @@ def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
         value = run(Block(unit, Frame()).evaluate(expr, Asked.KNOWN))
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_SIZE:
             message = "a bound is an integer, 0 or more"
-            raise fail(codes.WRONG_BOUNDS, message, Label(expr.span), help="write lo..hi, such as 1..64")
+            help = integer_help(value) or "write lo..hi, such as 1..64"
+            raise fail(codes.WRONG_BOUNDS, message, Label(expr.span), help=help)
         bounds.append(value)
     low, high = bounds
     if low > high:

@@ -1,6 +1,7 @@
 """Arithmetic while compiling: of numbers that were written, and of dims.
 
-It follows the language: ``/`` of integers truncates, ``//`` floors, ``%`` has the divisor's sign. What is too large
+It follows the language: ``/`` of integers is the real quotient, an integer where it divides; ``//`` floors, ``%`` has
+the divisor's sign. What is too large
 for any dtype is an error at once, so that ``9 ** 9 ** 9`` ends.
 """
 
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DimExpr, OpError, floordiv
 from dmlc.ops.attributes import show
+from dmlc.ops.literals import Quotient
 
 Known: TypeAlias = bool | int | float | DimExpr
 
@@ -50,6 +52,8 @@ def prefix(sign: str, x: Known) -> Known:
     if sign == "-":
         if isinstance(x, bool):
             raise _wrong(codes.OPERAND_DTYPE, f"- does not take {show(x)}", 0)
+        if isinstance(x, Quotient):
+            return Quotient(-x.numerator, x.denominator)
         return 0 - x if isinstance(x, DimExpr) else -x
     if isinstance(x, bool):
         return not x
@@ -71,18 +75,19 @@ def infix(sign: str, a: Known, b: Known) -> Known:
     if sign in _COMPARE:
         return _COMPARE[sign](a, b)
     if isinstance(a, int) and isinstance(b, int):
-        return _bounded(_integers(sign, a, b), f"{show(a)} {sign} {show(b)}")
+        value = _integers(sign, a, b)
+        return value if isinstance(value, float) else _bounded(value, f"{show(a)} {sign} {show(b)}")
     return _floats(sign, float(a), float(b))
 
 
-def _integers(sign: str, a: int, b: int) -> int:
+def _integers(sign: str, a: int, b: int) -> int | float:
     if sign in ("/", "//", "%") and b == 0:
         raise _wrong(codes.DIVISION_BY_ZERO, "division by zero", 1)
     if sign == "/":
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return a // b if a % b == 0 else Quotient(a, b)
     if sign == "**":
         if b < 0:
-            help = f"write a float: {a}.0 ** {b}"
+            help = f"write a float: {a}.0 ** {b}, or 1 / {a} ** {-b}"
             raise _wrong(codes.NEGATIVE_POWER, "an integer to a negative power is not an integer", 1, help)
         if a.bit_length() > 1 and b * (a.bit_length() - 1) > _MAX_BITS:
             raise _too_large(f"{a} ** {b}")

@@ -21,8 +21,9 @@ def value_of(expression: str) -> object:
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        ("1 + 2 * 3", 7), ("-2 ** 2", -4), ("2 ** 10", 1024), ("2 ** 3 ** 2", 512), ("7 / 2", 3), ("-7 / 2", -3),
-        ("7 / -2", -3), ("7 // 2", 3), ("-7 // 2", -4), ("7 // -2", -4), ("7 % 3", 1), ("-7 % 3", 2), ("7 % -3", -2),
+        ("1 + 2 * 3", 7), ("-2 ** 2", -4), ("2 ** 10", 1024), ("2 ** 3 ** 2", 512), ("7 / 2", 3.5), ("-7 / 2", -3.5),
+        ("7 / -2", -3.5), ("4 / 2", 2), ("-4 / 2", -2), ("1 / 2 * 2", 1.0), ("-(1 / 2)", -0.5), ("4 ** (1 / 2)", 2.0),
+        ("7 // 2", 3), ("-7 // 2", -4), ("7 // -2", -4), ("7 % 3", 1), ("-7 % 3", 2), ("7 % -3", -2),
         ("7 / 2.0", 3.5), ("7.5 // 2", 3.0), ("-7.5 // 2", -4.0), ("-7.5 % 2", 0.5), ("2.0 ** -1", 0.5),
         ("2 ** 0.5", math.sqrt(2)), ("1 - 1", 0), ("0x10 + 1_0", 26), ("!5", -6), ("6 & 3", 2), ("6 | 3", 7),
         ("6 ^ 3", 5), ("- -3", 3), ("1.0 / 0.0", math.inf), ("-1.0 / 0.0", -math.inf), ("inf", math.inf),
@@ -66,6 +67,54 @@ def test_truth_values(expression: str, value: bool) -> None:
 )  # fmt: skip
 def test_wrong_arithmetic(expression: str, code: str, column: int) -> None:
     assert errors(in_model(f"y = x * ({expression})", "return y")) == [(code, 2, column + 9)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "help"),
+    [
+        ("y = k * (1 / 2)", "E0311", "k / 2"),
+        ("y = (1 / 3) * k", "E0311", "k / 3"),
+        ("y = k * (3 / 2)", "E0311", "k * 3 / 2"),
+        ("y = (k + k) * (1 / 8)", "E0311", "x / 8"),
+        ("y = k + 1 / 2", "E0311", "(k as f32) + (1 / 2)"),
+        ("y = 1 / 2 - k", "E0311", "(1 / 2) - (k as f32)"),
+        ("y = k * 0.5", "E0311", "(k as f32) * 0.5"),
+        ("y = (3 / 2) as i32", "E0311", "3 // 2"),
+        ("y, _ = top_k(x, k=3 / 2)", "E0304", "3 // 2"),
+        ("y, _ = top_k(x, k=2.5)", "E0304", "//"),
+        ("y = softmax(x, axes=[1 / 2])", "E0304", "1 // 2"),
+        ("y = softmax(x, axes=1 / 2)", "E0304", "1 // 2"),
+        ("y = cumsum(x, axis=1 / 2)", "E0304", "1 // 2"),
+        ("y = reshape(x, shape=[8 / 3, -1])", "E0304", "8 // 3"),
+        ("y = transpose(x, perm=[1 / 2, 0])", "E0304", "1 // 2"),
+        ("y = slice(x, starts=[0], ends=[3 / 2])", "E0304", "3 // 2"),
+        ("y = iota(length=7 / 2, dtype=i32)", "E0304", "7 // 2"),
+        ("y = sqrt(1 / 2)", "E0312", "1 / 2 as f32"),
+    ],
+)
+def test_a_misplaced_quotient_says_what_to_write(statement: str, code: str, help: str) -> None:
+    found = diagnostics(in_model(statement, "return y", inputs="x: f32[4, 3], k: i32[4, 3]"))
+    assert [d.code.id for d in found] == [code]
+    assert help in found[0].help
+
+
+@pytest.mark.parametrize(("size", "elements"), [("8 / 2", 4), ("9 // 2", 4), ("8 / 2 * 3", 12)])
+def test_quotients_of_numbers_that_divide_are_sizes(size: str, elements: int) -> None:
+    assert types_of(in_model("return x", inputs=f"x: f32[{size}]")) == [f"f32[{elements}]"]
+
+
+@pytest.mark.parametrize("size", ["7 / 2", "1 / 2 * 2", "0.5"])
+def test_sizes_with_a_fraction_say_the_floor(size: str) -> None:
+    (found,) = diagnostics(in_model("return x", inputs=f"x: f32[{size}]"))
+    assert found.code.id == "E0332"
+    assert "//" in found.help or "write 1" in found.help
+
+
+def test_quotients_are_real_through_defs_and_names() -> None:
+    program = "def root(x, *, n) {\n    p = 1 / n\n    return x ** p\n}\n" + in_model(
+        "y = root(x, n=2)", "z = root(x, n=1)", "return y, z", results="y, z"
+    )
+    assert body_of(program) == ["y = x ** 0.5", "z = x ** 1.0", "return y, z"]
 
 
 def test_large_integers_are_intermediate_results() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from dmlc.cli.console import count, table
 from dmlc.cli.report import human_bytes
 from dmlc.ir import Dim
-from dmlc.placement.report import NodePlacement
+from dmlc.placement.node_placement import NodePlacement
 from dmlc.records import dataclass
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.targets.dispatch import dispatch_cost

@@ -201,6 +201,12 @@ def _report(
     facts = [count(nodes, "node" if kind == "onnx" else "operation"), f"{size:,} bytes"]
     if kind == "onnx":
         facts.insert(0, f"opset {program.opset}")
+    placed = program.placement() if kind == "onnx" and program.target.provider is not None else None
+    if placed is not None:
+        # the report loads onnx's inference, which code for NumPy does without
+        from dmlc.cli.placement_view import transfer_count, transfers_json
+
+        facts.append(transfer_count(placed))
     where = "stdout" if output == STDOUT else output
     if args.dry_run:
         where = "dry run" if output == STDOUT else f"{output} (dry run, not written)"
@@ -214,6 +220,8 @@ def _report(
         "notes": list(notes),
         "rewrites": len(program.ledger),
     }
+    if placed is not None:
+        fields["transfers"] = transfers_json(placed)
     if kind == "onnx" and (console.json or not console.quiet):
         # the table loads onnx's inference, which code for NumPy does without
         from dmlc.cli.report import compare, comparison_json, comparison_text

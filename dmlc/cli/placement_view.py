@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlc.cli.console import table
+from dmlc.cli.console import count, table
 from dmlc.cli.report import human_bytes
 from dmlc.ir import Dim, DimExpr
+from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.obstacles import obstacles
-from dmlc.placement.report import NodePlacement, Placement
+from dmlc.placement.report import Placement
+from dmlc.placement.transfers import Transfer
 
-#: The text names so many obstacles, the JSON document all.
-_MOST_OBSTACLES = 3
+#: The text names so many obstacles and transfers, the JSON document all.
+_MOST_OBSTACLES = _MOST_TRANSFERS = 3
 
 
 def placement_text(report: Placement) -> str:
@@ -23,6 +25,7 @@ def placement_text(report: Placement) -> str:
         f"{report.partitions} fused graph{'' if report.partitions == 1 else 's'}",
         f"dispatches about {_amount(report.dispatches)}",
         f"bytes about {_bytes(report.bytes)}",
+        _transfer_sum(report),
         f"feature level {report.level} suffices",
     ]
     folded = report.count("folded")
@@ -36,7 +39,32 @@ def placement_text(report: Placement) -> str:
     found = obstacles(report)
     more = f"; {len(found) - _MOST_OBSTACLES} more with --format json" if len(found) > _MOST_OBSTACLES else ""
     text = f"  not one fused graph: {'; '.join(found[:_MOST_OBSTACLES])}{more}\n" if found else ""
+    text += "".join(f"  transfer: {_transfer_line(copy)}\n" for copy in report.transfers[:_MOST_TRANSFERS])
+    if len(report.transfers) > _MOST_TRANSFERS:
+        text += f"  {len(report.transfers) - _MOST_TRANSFERS} more transfers with --format json\n"
     return table(rows, "  ") + f"  {'; '.join(sums)}\n{text}"
+
+
+def _transfer_sum(report: Placement) -> str:
+    text = transfer_count(report)
+    if report.transfers:
+        text += f" between CPU and GPU of about {_bytes(report.transferred)}"
+    if report.possible_transfers:
+        text += f", {report.possible_transfers} more possible"
+    return text
+
+
+def transfer_count(report: Placement) -> str:
+    """The number of copies between CPU and GPU inside a model: ``2 transfers``."""
+    return count(len(report.transfers), "transfer")
+
+
+def _transfer_line(copy: Transfer) -> str:
+    readers = ", ".join(copy.readers[:_MOST_TRANSFERS])
+    readers += f" and {len(copy.readers) - _MOST_TRANSFERS} more" if len(copy.readers) > _MOST_TRANSFERS else ""
+    size = f"{copy.kind.text}, {_bytes(copy.bytes)}"
+    sides = f"{copy.from_device.upper()} to {copy.to_device.upper()}"
+    return f"{copy.value} ({size}), {sides}, {copy.maker} to {readers}" + (f"; {copy.cure}" if copy.cure else "")
 
 
 def _row(node: NodePlacement) -> list[str]:
@@ -68,11 +96,33 @@ def placement_json(report: Placement) -> dict[str, Any]:
         "obstacles": obstacles(report),
         "dispatches": _plain(report.dispatches),
         "bytes": _plain(report.bytes),
+        "transfers": transfers_json(report),
         "open_dims": report.dims,
         "open_inputs": report.shapes,
         "counts": {where: report.count(where) for where in ("provider", "cpu", "folded", "unknown")},
         "nodes": [_node_json(node) for node in report.nodes],
     }
+
+
+def transfers_json(report: Placement) -> dict[str, Any]:
+    """The copies between CPU and GPU as plain data; ``bytes`` are null where a size or a type is not known."""
+    edges = [
+        {
+            "value": copy.value,
+            "type": copy.kind.text,
+            "from": copy.maker,
+            "to": copy.readers[0],
+            "readers": list(copy.readers),
+            "from_device": copy.from_device,
+            "to_device": copy.to_device,
+            "bytes": _plain(copy.bytes),
+            "open_dims": copy.open_dims,
+            "cure": copy.cure,
+        }
+        for copy in report.transfers
+    ]
+    total, possible = _plain(report.transferred), report.possible_transfers
+    return {"count": len(edges), "bytes": total, "possible": possible, "edges": edges}
 
 
 def _plain(value: Dim | None) -> int | str | None:

@@ -23,8 +23,8 @@ _SMALL = 100
 _RANDOM = frozenset(
     ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
 )
-#: What gives a shape: their results lie on the CPU.
-SHAPES = frozenset(("Shape", "Size"))
+#: What gives a shape.
+_SHAPES = frozenset(("Shape", "Size"))
 #: The reason why a node that has a kernel runs on the CPU.
 OF_SHAPES = "ONNX Runtime keeps what is computed from shapes on the CPU"
 
@@ -56,8 +56,9 @@ class Finding:
 class Looked:
     """Result of looking a node up in the tables.
 
-    ``is_of_kind`` is true if the result holds for every node of the same kind: it contains no name of a value, and the
-    scope was not changed.
+    ``host_operands`` are the operands, constants left out, that a node on the provider reads on the CPU,
+    ``host_results`` the results that it writes there. ``is_of_kind`` is true if the result holds for every node of the
+    same kind: it contains no name of a value, and the scope was not changed.
     """
 
     where: str
@@ -68,6 +69,8 @@ class Looked:
     alone: str = ""
     host: bool = False
     findings: list[Finding] = field(default_factory=list)
+    host_operands: tuple[int, ...] = ()
+    host_results: tuple[int, ...] = ()
     is_of_kind: bool = False
 
 
@@ -93,7 +96,7 @@ def look_up(
             found = _no_kernel(node, row, table, target)
         else:
             found = _on_provider(node, row, kernel, table, target, level)
-    if proto.op_type in SHAPES and found.where == PROVIDER:
+    if found.host_results:
         scope.on_cpu.update(proto.output)
     elif found.where == PROVIDER and kernel is not None and not graphs_of(proto) and _prefers_cpu(node, kernel):
         return _kept_on_cpu(node)
@@ -111,7 +114,7 @@ def _is_folded(node: TypedNode) -> bool:
     """Return whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
     if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
         return False
-    if node.op in SHAPES and node.domain == "" and node.operands and node.operands[0].static:
+    if node.op in _SHAPES and node.domain == "" and node.operands and node.operands[0].static:
         return True
     names = [name for name in node.proto.input if name]
     return bool(names) and node.scope.constant.issuperset(names)
@@ -234,7 +237,15 @@ def _on_provider(
     out.findings = [Finding(f.effect, node.label, f.what, f.source, f.repair) for f in failures]
     _against_directml(node, row, out, level)
     out.alone = _why_alone(node, row, kernel)
-    out.is_of_kind = node.domain != "ai.onnx.ml" and " is not constant" not in out.alone
+    out.host_operands = tuple(
+        index
+        for index in sorted(kernel.constant | row.host_operands)
+        if index < len(node.proto.input)
+        and node.proto.input[index]
+        and node.proto.input[index] not in node.scope.constant
+    )
+    out.host_results = tuple(sorted(row.host_results))
+    out.is_of_kind = node.domain != "ai.onnx.ml" and " is not constant" not in out.alone and not out.host_results
     return out
 
 

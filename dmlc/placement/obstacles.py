@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from dmlc.placement.node import CPU, OF_SHAPES, PROVIDER, UNKNOWN
-from dmlc.placement.report import NodePlacement, Placement
+from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.report import Placement
 
 #: Operators that hold graphs: ONNX Runtime's DirectML provider fuses nothing in a graph that has one.
 _HOLDERS = ("If", "Loop", "Scan", "SequenceMap")

@@ -16,8 +16,10 @@ from dmlc.onnx_schema.functions import graphs_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
-from dmlc.placement.node import CPU, FOLDED, PROVIDER, SHAPES, UNKNOWN, Finding, Looked, look_up
+from dmlc.placement.node import CPU, FOLDED, PROVIDER, UNKNOWN, Finding, Looked, look_up
+from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.partition import Partitions
+from dmlc.placement.transfers import PlacedGraph, PlacedNode, Transfer, transfers
 from dmlc.placement.values import ValueScope, told_names
 from dmlc.records import dataclass
 from dmlc.targets import Target
@@ -25,38 +27,8 @@ from dmlc.targets.directml import least_feature_level, level_key
 from dmlc.targets.provider import Provider, provider
 
 _DOMAINS = ("", "ai.onnx")
-
-
-@dataclass(slots=True)
-class NodePlacement:
-    """One node. ``where`` is provider, cpu, folded or unknown; ``why`` says it in words.
-
-    ``directml`` are the operators it becomes, ``level`` the first feature level that suffices for them (None: no table
-    says). ``partition`` is the number of its fused graph, None where it runs alone, because of ``alone``.
-    """
-
-    name: str
-    op: str
-    where: str
-    why: str
-    directml: tuple[str, ...] = ()
-    level: str | None = None
-    alone: str = ""
-    partition: int | None = None
-    dispatches: Dim | None = 0
-    bytes: Dim | None = 0
-    findings: tuple[Finding, ...] = ()
-    source: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """One line."""
-        first = next((f for f in self.findings if f.effect in ("fails", "wrong")), None)
-        if first is not None:
-            return f"{'fails' if first.effect == 'fails' else 'wrong numbers'}: {first.limit}"
-        if self.where == PROVIDER:
-            return f"runs alone: {self.alone}" if self.alone else "in a fused graph"
-        return self.why
+#: The operands and results on the CPU of a node that does not run on the provider: none in particular.
+_NOWHERE = Looked(CPU, "")
 
 
 @dataclass(slots=True)
@@ -64,6 +36,8 @@ class Placement:
     """The report on a model. ``level`` is the first feature level that suffices for what the tables know.
 
     ``dims`` are the open dims that have a name, ``shapes`` the inputs with an open rank or an open size without one.
+    ``transfers`` are the copies between CPU and GPU inside the model; ``possible_transfers`` counts the values that a
+    node writes or reads of which it is not known where it runs.
     """
 
     target: str
@@ -74,6 +48,8 @@ class Placement:
     level: str
     dims: list[str] = field(default_factory=list)
     shapes: list[str] = field(default_factory=list)
+    transfers: list[Transfer] = field(default_factory=list)
+    possible_transfers: int = 0
 
     def count(self, where: str) -> int:
         return sum(node.where == where for node in self.nodes)
@@ -94,6 +70,11 @@ class Placement:
     @property
     def bytes(self) -> Dim | None:
         return total([node.bytes for node in self.nodes])
+
+    @property
+    def transferred(self) -> Dim | None:
+        """The bytes that the transfers copy; None where those of one are not known."""
+        return total([copy.bytes for copy in self.transfers])
 
     @property
     def verdict(self) -> str:
@@ -134,12 +115,19 @@ def placement(
     opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
     level = feature_level or target.feature_level or least_feature_level()
     work = _PlacementRun(provider(target.provider), target, level, opsets)
-    work.graph(known.graph, known.facts, None, "")
+    placed = work.graph(known.graph, known.facts, None, "")
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
     most = max(levels, key=level_key)
     shapes = open_inputs(info for info in model.graph.input if info.name in known.facts.inputs)
     out = Placement(target.name, opsets.get("", 0), level, work.nodes, work.partitions, most)
-    return replace(out, dims=told_names(known.named), shapes=shapes)
+    dims = told_names(known.named)
+    copies, possible = transfers(placed, size_options(dims, shapes))
+    return replace(out, dims=dims, shapes=shapes, transfers=copies, possible_transfers=possible)
+
+
+def size_options(dims: list[str], shapes: list[str]) -> str:
+    """The options that fix the open sizes of a model; empty where it has none."""
+    return " ".join([*(f"--bind {name}=SIZE" for name in dims), *(f"--shape {name}=..." for name in shapes)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +178,15 @@ class _PlacementRun:
     scalars: dict[str, FloatScalar] = field(default_factory=dict)
     seen: dict[Any, _Seen] = field(default_factory=dict)
 
-    def graph(self, graph: GraphProto, facts: GraphFacts, outer: ValueScope | None, path: str) -> None:
+    def graph(
+        self,
+        graph: GraphProto,
+        facts: GraphFacts,
+        outer: ValueScope | None,
+        path: str,
+        holder: NodePlacement | None = None,
+    ) -> PlacedGraph:
+        """Place the nodes of a graph, and of the graphs inside it; ``holder`` is the node that it is inside of."""
         scope = ValueScope.of_graph(facts, outer)
         scope.connect(graph, outermost=outer is None)
         fused = Partitions(self.partitions, bool(facts.inner))
@@ -201,11 +197,12 @@ class _PlacementRun:
         scope.floats = self.scalars
         sites = rewrite_sites(graph, scope.constant, self.scalars, self.table, self.opsets.get("", 0))
         first = len(self.nodes)
+        placed = PlacedGraph(graph, scope, holder)
         for index, node in enumerate(graph.node):
             if node.op_type == "Constant" and node.domain in _DOMAINS:
                 continue
             name = path + (node.name or next(filter(None, node.output), f"node {index}"))
-            row = self._row(node, name, scope)
+            row, looked = self._row(node, name, scope)
             if index in sites and row.where == PROVIDER:
                 self._rewrite(row, sites[index], scope, last=sites[index].root == index)
             row.partition, alone = fused.add(node, row.where == PROVIDER and not row.alone)
@@ -214,21 +211,24 @@ class _PlacementRun:
                 if row.alone and node.op_type == "TopK" and row.dispatches is not None:
                     row.dispatches = row.dispatches + 1  # it zeroes a buffer first (onnxruntime, DmlOperatorTopk.cpp)
             self.nodes.append(row)
+            of_provider = looked if row.where == PROVIDER else _NOWHERE
+            placed.nodes.append(PlacedNode(node, row, of_provider.host_operands, of_provider.host_results))
             if index in facts.inner:
                 for inner, inner_facts in zip(graphs_of(node), facts.inner[index], strict=True):
-                    self.graph(inner, inner_facts, scope, f"{name}/")
+                    placed.inner.append(self.graph(inner, inner_facts, scope, f"{name}/", row))
         numbers = fused.finish()
         for row in self.nodes[first:]:
             if row.partition in numbers:
                 row.partition = numbers[row.partition]
         self.partitions = fused.total
+        return placed
 
-    def _row(self, node: NodeProto, name: str, scope: ValueScope) -> NodePlacement:
+    def _row(self, node: NodeProto, name: str, scope: ValueScope) -> tuple[NodePlacement, Looked]:
         kind = _kind(node, scope)
         seen = None if kind is None else self.seen.get(kind)
         if seen is None:
             seen = self._look(node, scope)
-            if kind is not None and seen.looked.is_of_kind and node.op_type not in SHAPES:
+            if kind is not None and seen.looked.is_of_kind:
                 self.seen[kind] = seen
         found = seen.looked
         domain = "" if node.domain in _DOMAINS else f"{node.domain}."
@@ -237,7 +237,7 @@ class _PlacementRun:
         if found.where == PROVIDER:
             out.directml, out.level, out.alone = found.directml, found.level, found.alone
             out.dispatches = seen.dispatches
-        return out
+        return out, found
 
     def _rewrite(self, row: NodePlacement, site: RewriteSite, scope: ValueScope, *, last: bool) -> None:
         """Place a node where the node runs that ONNX Runtime makes of it and others; ``last`` has the findings."""

@@ -33,7 +33,7 @@ _ROW: dict[str, Check] = {
     "opsets": list_of(is_range),
     **dict.fromkeys(("directml", "inputs", "outputs"), list_of(is_text)),
     "tensors": maybe(map_of(is_text)),
-    "unread": list_of(is_count),
+    **dict.fromkeys(("unread", "host_operands", "host_results"), list_of(is_count)),
     **dict.fromkeys(("graph", "host"), is_flag),
 }
 _EARLIER: dict[str, Check] = {
@@ -109,6 +109,7 @@ class ProviderRow:
     ``inputs`` and ``outputs`` are type parameters or types. ``graph`` is false where the node never joins a fused
     graph, ``host`` true where the kernel is the CPU's, registered for the provider. ``earlier`` are the forms of older
     releases, oldest first. ``unread`` are operands whose elements are not read: only their type or shape counts.
+    ``host_operands`` and ``host_results`` lie on the CPU wherever the node runs.
     """
 
     domain: str
@@ -122,6 +123,8 @@ class ProviderRow:
     graph: bool = True
     host: bool = False
     unread: frozenset[int] = frozenset()
+    host_operands: frozenset[int] = frozenset()
+    host_results: frozenset[int] = frozenset()
     earlier: tuple[EarlierForm, ...] = ()
 
     def in_release(self, release: str | None) -> ProviderRow:
@@ -299,6 +302,8 @@ def _row(raw: dict[str, Any], file: str) -> ProviderRow:
         graph=raw.get("graph", True),
         host=raw.get("host", False),
         unread=frozenset(raw.get("unread", ())),
+        host_operands=frozenset(raw.get("host_operands", ())),
+        host_results=frozenset(raw.get("host_results", ())),
         earlier=_earlier(raw.get("earlier", []), file, str(op)),
     )
 

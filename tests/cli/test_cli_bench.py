@@ -12,7 +12,7 @@ import pytest
 
 from dmlc.cli.bench_view import Benchmark, BenchRow, benchmark_json, benchmark_text
 from dmlc.cli.main import main
-from dmlc.placement.report import NodePlacement
+from dmlc.placement.node_placement import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.runtime.session import has_directml
 from dmlc.targets.dispatch import dispatch_cost

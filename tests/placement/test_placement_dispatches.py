@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from onnx import parser
 
-from dmlc.placement.report import NodePlacement, placement
+from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.report import placement
 from dmlc.placement.statistics import statistics
 from dmlc.targets import load_target
 

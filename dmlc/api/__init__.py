@@ -8,7 +8,7 @@ from typing import Any
 
 from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
-from dmlc.api.program import BACKENDS, SUFFIXES, Program, emitted, emitted_to, kind_of
+from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.diagnostics import DmlcError, naming, refuses
 from dmlc.diagnostics.limits import Limits
@@ -17,6 +17,7 @@ from dmlc.ir.fixed_shapes import checked_shapes
 from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.options import Options, chosen_classes, chosen_fusions, chosen_numbers, chosen_opset
 from dmlc.runtime.binding import checked_binding
+from dmlc.runtime.profiles import checked_profiles, dim_places
 
 
 @collector_paused(begins=True)
@@ -27,6 +28,7 @@ def compile(
     opset: int | None = None,
     bind: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
+    profiles: Mapping[str, int | Sequence[int]] | None = None,
     model: str | None = None,
     exact: bool = False,
     allow: Sequence[str] = (),
@@ -45,18 +47,19 @@ def compile(
     """Compile a ``.dml`` or ``.onnx`` file, a builder's graph or an ONNX model for a target.
 
     ``bind`` fixes dims by name, ``shapes={"x": (1, 3, None)}`` the sizes of inputs, named or not, or their ranks where
-    they are open; None leaves a size as it is. A dim with a name has one size everywhere. ``model`` picks one of
-    several in a file; ``exact`` allows only rewrites that keep every bit, ``allow=("range",)`` also those that are
-    equal under a precondition on values; ``strict`` makes warnings of the target and the numbers (a node that lands on
-    the CPU) errors, and raises these and what ``require_sound`` finds; advice about the source stays advice.
-    ``lower_hardmax`` lowers hardmax over one axis too. Rules named in ``skip_rules`` do not fire; where ``only_rules``
-    is given, only those do, and what the target cannot do without. ``progress`` is called with the name of each pass
-    before it runs. ``f64="f32"`` computes in f32 what is f64, inputs and outputs keep their types; ``accumulate="f32"``
-    computes in f32 what is squared or multiplied in f16 before a sum or a mean. ``fuse=("attention",)`` makes attention
-    one operator where that saves operators (``directml``). ``limits={"nodes": 3_000_000}`` changes
-    how much is read before it is refused; see ``docs/limits.md``. Where rewrites are ``expected``, others are an error:
-    see ``replay``. The source is not changed.
-    Raises ``DmlcError``.
+    they are open; None leaves a size as it is. A dim with a name has one size everywhere. ``profiles={"batch": (1, 8),
+    "seq": 128}`` also compiles one program for each combination of these sizes: ``program.run`` uses the one for the
+    sizes that are fed, and ``program.save("head.onnx")`` writes ``head.batch1_seq128.onnx`` ... and an index,
+    ``head.profiles.json``. ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
+    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes warnings of the
+    target and the numbers (a node that lands on the CPU) errors, and raises these and what ``require_sound`` finds;
+    advice about the source stays advice. ``lower_hardmax`` lowers hardmax over one axis too. Rules named in
+    ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot do without.
+    ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is f64, inputs
+    and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16 before a sum
+    or a mean. ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``).
+    ``limits={"nodes": 3_000_000}`` changes how much is read before it is refused; see ``docs/limits.md``. Where
+    rewrites are ``expected``, others are an error: see ``replay``. The source is not changed. Raises ``DmlcError``.
     """
     within = Limits.of(limits)
     goal = chosen_target(target, feature_level)
@@ -66,24 +69,48 @@ def compile(
     options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=within)
     options = replace(options, fuse_attention=chosen_fusions(fuse, goal))
     options = replace(options, binding=checked_binding(bind), shapes=checked_shapes(shapes), expected=expected)
+    sets = checked_profiles(profiles, options.binding)
     with naming(name_of(source)):
         program = _program(source, model, options, asked=opset is not None)
-        program.source_name = name_of(source)
-        if strict:
-            found = program.problems(strict=True)
+        program.profiles = _profiles(source, model, program, sets, options, asked=opset is not None)
+        for one in program.profiles.values() if sets else [program]:
+            found = one.problems(strict=True) if strict else ()
             if refuses(found):
                 raise DmlcError(found)
     return program
 
 
+def _profiles(
+    source: ProgramSource,
+    model: str | None,
+    program: Program,
+    sets: Sequence[Mapping[str, int]],
+    options: Options,
+    *,
+    asked: bool,
+) -> dict[Profile, Program]:
+    """The program for each combination of sizes. Raises ``DmlcError`` E0555 for a dim that ``program`` does not
+    have.
+    """
+    out = {}
+    for sizes in sets:
+        dim_places(program.signature, sizes)
+        given = replace(options, binding={**options.binding, **sizes}, profile=sizes, expected=None)
+        out[tuple(sizes.items())] = _program(source, model, given, asked=asked)
+    return out
+
+
 def _program(source: ProgramSource, model: str | None, options: Options, *, asked: bool) -> Program:
     proto = onnx_model(source, options.limits)
     if proto is None:
-        return opsets.written(source, model, options, asked=asked)
-    from dmlc import importers
+        program = opsets.written(source, model, options, asked=asked)
+    else:
+        from dmlc import importers
 
-    with importers.blaming(proto[0]):
-        return opsets.imported(*proto, options, asked=asked)
+        with importers.blaming(proto[0]):
+            program = opsets.imported(*proto, options, asked=asked)
+    program.source_name = name_of(source)
+    return program
 
 
-__all__ = ["BACKENDS", "SUFFIXES", "Program", "ProgramSource", "compile", "emitted", "emitted_to", "kind_of"]
+__all__ = ["BACKENDS", "SUFFIXES", "Profile", "Program", "ProgramSource", "compile", "emitted", "emitted_to", "kind_of"]

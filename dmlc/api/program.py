@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy, deepcopy
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from dmlc import ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
 #: What can be emitted, by the suffix of the file it is saved in; longer suffixes first.
 SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
+#: A combination of sizes: dims and their sizes, in the order in which they were given.
+Profile: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True)
@@ -50,7 +56,8 @@ class Program:
     """A compiled model. Code is generated when it is first asked for, sessions are made once and kept.
 
     ``source_graph`` is the graph as it was written, ``graph`` what the passes made of it for the target,
-    ``source_model`` the ONNX model that it was imported from, if it was; none of them is to be changed.
+    ``source_model`` the ONNX model that it was imported from, if it was; none of them is to be changed. ``profiles``
+    has a program for each combination of sizes that ``compile`` was given; ``run`` and ``save`` use these.
     """
 
     def __init__(self, graph: ir.Graph, options: Options, source_model: onnx.ModelProto | None = None) -> None:
@@ -63,6 +70,7 @@ class Program:
         self.source_name = ""  # of the file, for diagnostics; empty for what is not a file
         self.source_graph = graph
         self.source_model = source_model
+        self.profiles: dict[Profile, Program] = {}
         self.signature: Signature = signature_of(graph)
         self._lower(options.target)
 
@@ -213,10 +221,14 @@ class Program:
 
         ``weights`` says what becomes of an imported model's external data: a ``reference`` to where it is, which is
         what happens in its own folder by default; a ``copy`` in PATH.HASH.data, elsewhere; ``inline`` data.
+        Of a program with ``profiles`` one ONNX model is written for each, and an index, all or none of them.
         Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written, and what
         ``runtime.weights.write_model`` raises.
         """
         path, kind = Path(path), kind or kind_of(path)
+        if self.profiles and kind == "onnx":
+            self._save_profiles(path, weights)
+            return
         files.spare_weights(self.source_graph, path)
         if kind == "onnx":
             from dmlc.runtime.weights import write_model
@@ -233,6 +245,33 @@ class Program:
             self._save_dispatches(path)
         else:
             files.write_bytes(path, self.to_bytes(kind, style))
+
+    def _save_profiles(self, path: Path, weights: Placement | None) -> None:
+        from dmlc.runtime.profiles import index_document, index_path, profile_path, write_profiles
+
+        found = [(dict(sizes), program._emitted("onnx")) for sizes, program in self.profiles.items()]
+        for written in (index_path(path), *[profile_path(path, sizes) for sizes, _ in found]):
+            files.spare_weights(self.source_graph, written)
+        index = index_document(path, self.signature.name, self._places(), [sizes for sizes, _ in found])
+        write_profiles(path, found, index, weights)
+
+    def _places(self) -> dict[str, tuple[str, int]]:
+        """An input and an axis that give the size of each dim of the profiles."""
+        from dmlc.runtime.profiles import dim_places
+
+        return dim_places(self.signature, [name for name, _ in next(iter(self.profiles), ())])
+
+    def _profile_of(self, feeds: Mapping[str, Any]) -> Program | None:
+        """The program for the sizes of what is fed; None where there is none."""
+        if not self.profiles or not isinstance(feeds, Mapping):
+            return None
+        sizes = []
+        for dim, (name, axis) in self._places().items():
+            try:
+                sizes.append((dim, np.shape(feeds[name])[axis]))
+            except (LookupError, ValueError):  # the check of what is fed says what is wrong
+                return None
+        return self.profiles.get(tuple(sizes))
 
     def _text(self, weights: str | None) -> Artifact:
         """The program in the language, fused but not made for any target."""
@@ -285,6 +324,8 @@ class Program:
             with self._blaming():
                 context = chosen.run(graph, target)
             graph.metadata["ledger"] = ledger_json(context.ledger)
+            if chosen.profile:
+                graph.metadata["profile"] = json.dumps(dict(chosen.profile), ensure_ascii=False)
             self._lowered[target.name] = _Lowered(graph, context)
         return self._lowered[target.name]
 
@@ -308,7 +349,11 @@ class Program:
         Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider; for target
         ``numpy`` as NumPy code. Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0553
         where the backend is missing, E0554 where ONNX Runtime fails, E0558 where memory does not suffice.
+        With ``profiles`` the program for the sizes that are fed runs; this one, if there is none for them.
         """
+        profile = self._profile_of(feeds)
+        if profile is not None:
+            return profile.run(feeds, backend)
         runner = self._runners.get(backend or "")
         if runner is None:
             runner = self._runners[backend or ""] = self._runner(backend or self.default_backend())
@@ -386,13 +431,20 @@ class Program:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as what it was made from. The passes run again, to the same bytes; sessions are made anew."""
-        return Program, (self.source_graph, self._copied_options(), self.source_model)
+        made_from = (self.source_graph, self._copied_options(), self.source_model)
+        return Program, made_from, {"profiles": self.profiles, "source_name": self.source_name}
 
     def __copy__(self) -> Program:
-        return Program(self.source_graph, self._copied_options(), self.source_model)
+        return self._copy_of(self.source_graph, copy)
 
     def __deepcopy__(self, memo: object) -> Program:
-        return Program(self.source_graph.clone(), self._copied_options(), self.source_model)
+        return self._copy_of(self.source_graph.clone(), deepcopy)
+
+    def _copy_of(self, graph: ir.Graph, copied: Callable[[Program], Program]) -> Program:
+        out = Program(graph, self._copied_options(), self.source_model)
+        out.source_name = self.source_name
+        out.profiles = {sizes: copied(program) for sizes, program in self.profiles.items()}
+        return out
 
     def _copied_options(self) -> Options:
         return replace(self._options, progress=None)  # the caller's, for the compilation that it watched

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from dmlc.cli.console import count, table
-from dmlc.cli.report import human_bytes
+from dmlc.cli.console import count, human_bytes, table
 from dmlc.ir import Dim
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.records import dataclass

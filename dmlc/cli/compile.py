@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmlc import api
-from dmlc.cli.console import Console, UsageError, count
+from dmlc.cli.console import Console, UsageError, count, human_bytes
 from dmlc.cli.counts import as_written, nodes_after, operations
-from dmlc.cli.options import add_compile_options, add_report_options, add_source
+from dmlc.cli.options import add_compile_options, add_report_options, add_source, profile_option
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, open_source
 from dmlc.runtime import files
@@ -46,6 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("inline", "copy", "reference"),
         help="weights that lie in files: into OUT, into OUT.HASH.data, or left where they are",
     )
+    parser.add_argument(
+        "--profile",
+        type=profile_option,
+        action="append",
+        default=[],
+        metavar="batch=1,8",
+        help="one file for each combination of sizes, OUT.batch1_seq128.onnx, and an index; may be repeated",
+    )
     group = parser.add_argument_group("what was done")
     group.add_argument("--dry-run", action="store_true", help="do all but writing")
     group.add_argument("--diff", action="store_true", help="show the graph's text before and after as a unified diff")
@@ -64,6 +72,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return list_rules(console)
     kind, output = _form(args)
     _check_usage(args, console, kind, output)
+    if args.profile:
+        from dmlc.cli.profiles import compile_profiles
+
+        return compile_profiles(args, console, output)
     start = time.perf_counter()
     source = open_source(args)
     with console.progress(args.source) as progress:
@@ -124,6 +136,13 @@ def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: 
     args.style = args.style or "plain"
     if args.verify is not None and args.verify < 1:
         raise UsageError(f"--verify takes a number of inputs, 1 or more, not {args.verify}")
+    if args.profile:
+        from dmlc.cli.profiles import check_profile_usage, written_paths
+
+        check_profile_usage(args, kind, output == STDOUT)
+        for path in written_paths(args, output):
+            _check_apart("a file of --profile", str(path), "SRC", args.source)
+        return
     _check_apart("OUT", output, "SRC", args.source)
     if args.ledger is not None:
         if args.ledger == STDOUT:
@@ -198,19 +217,6 @@ def _report(
     kind, output, size, seconds = written
     nodes = (nodes_after(program) if kind == "onnx" else operations(program.graph)).total()
     notes = () if kind == "dml" else _artifact(args, program, kind, output).report
-    facts = [count(nodes, "node" if kind == "onnx" else "operation"), f"{size:,} bytes"]
-    if kind == "onnx":
-        facts.insert(0, f"opset {program.opset}")
-    placed = program.placement() if kind == "onnx" and program.target.provider is not None else None
-    if placed is not None:
-        # the report loads onnx's inference, which code for NumPy does without
-        from dmlc.cli.placement_view import transfer_count, transfers_json
-
-        facts.append(transfer_count(placed))
-    where = "stdout" if output == STDOUT else output
-    if args.dry_run:
-        where = "dry run" if output == STDOUT else f"{output} (dry run, not written)"
-    console.say(f"{where}: {program.signature.name} for {_target(program, kind)}, {', '.join(facts)}")
     fields: dict[str, Any] = {
         **_outcome(program, kind, output, verdict),
         "written": not args.dry_run,
@@ -220,16 +226,25 @@ def _report(
         "notes": list(notes),
         "rewrites": len(program.ledger),
     }
+    placed = program.placement() if kind == "onnx" and program.target.provider is not None else None
     if placed is not None:
+        # the report loads onnx's inference, which code for NumPy does without
+        from dmlc.cli.placement_view import transfers_json
+
         fields["transfers"] = transfers_json(placed)
+    table = ""
+    line = f"{_target(program, kind)}, {count(nodes, 'operation')}, {human_bytes(size, short=True)}"
     if kind == "onnx" and (console.json or not console.quiet):
         # the table loads onnx's inference, which code for NumPy does without
-        from dmlc.cli.report import compare, comparison_json, comparison_text
+        from dmlc.cli.report import changes_text, compare, comparison_json, comparison_text, summary_line
 
         found = compare(program, args.source, size, seconds, as_written(args, program, source))
-        if not console.json:
-            console.say(comparison_text(found))
+        line = summary_line(program, found, placed)
+        table = comparison_text(found) if console.verbose else ""
+        if program.source_model is not None and not console.verbose:
+            table = changes_text(found)
         fields |= comparison_json(found)
+    console.say(f"{_where(args, output)}: {line}, {seconds:.2f} s\n{'' if console.json else table}")
     for sentence in notes:
         console.say(f"note: {sentence}")
     for name, spent, changed in program.timings:
@@ -237,6 +252,12 @@ def _report(
     if args.diff:
         fields["diff"] = _diff(program)
     console.document(fields)
+
+
+def _where(args: argparse.Namespace, output: str) -> str:
+    if args.dry_run:
+        return "dry run" if output == STDOUT else f"{output} (dry run, not written)"
+    return "stdout" if output == STDOUT else output
 
 
 def _target(program: api.Program, kind: str) -> str:

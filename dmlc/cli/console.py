@@ -138,6 +138,17 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def human_bytes(number: int, *, short: bool = False) -> str:
+    """Three digits and a unit: ``1.80 MB``; if ``short``, without zeros at the end: ``1.8 MB``."""
+    size, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while abs(size) >= 999.5 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    digits = 0 if units[0] == "B" or abs(size) >= 99.95 else 1 if abs(size) >= 9.995 else 2
+    text = f"{size:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if digits and short else text} {units[0]}"
+
+
 def table(rows: Iterable[Iterable[str]], indent: str = "") -> str:
     """Columns, aligned, two spaces apart."""
     cells = [list(row) for row in rows]

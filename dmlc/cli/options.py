@@ -100,6 +100,15 @@ def _binding(text: str) -> tuple[str, int]:
     raise argparse.ArgumentTypeError(f"{text!r} is not NAME=INTEGER")
 
 
+def profile_option(text: str) -> tuple[str, list[int]]:
+    """The dim and its sizes in ``batch=1,8``."""
+    name, sign, sizes = text.partition("=")
+    parts = [part.strip() for part in sizes.split(",")]
+    if name.strip() and sign and all(part.isascii() and part.isdigit() for part in parts):
+        return name.strip(), [int(part) for part in parts]
+    raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE,SIZE,...")
+
+
 def _shape(text: str) -> tuple[str, FixedShape]:
     name, sign, sizes = text.rpartition("=")
     parts = [part.strip() for part in sizes.split(",")] if sizes.strip() else []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlc.cli.console import count, table
-from dmlc.cli.report import human_bytes
+from dmlc.cli.console import count, human_bytes, table
 from dmlc.ir import Dim, DimExpr
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.obstacles import obstacles
@@ -46,17 +45,12 @@ def placement_text(report: Placement) -> str:
 
 
 def _transfer_sum(report: Placement) -> str:
-    text = transfer_count(report)
+    text = count(len(report.transfers), "transfer")
     if report.transfers:
         text += f" between CPU and GPU of about {_bytes(report.transferred)}"
     if report.possible_transfers:
         text += f", {report.possible_transfers} more possible"
     return text
-
-
-def transfer_count(report: Placement) -> str:
-    """The number of copies between CPU and GPU inside a model: ``2 transfers``."""
-    return count(len(report.transfers), "transfer")
 
 
 def _transfer_line(copy: Transfer) -> str:

@@ -9,12 +9,14 @@ from typing import Any
 import onnx
 
 from dmlc import api
-from dmlc.cli.console import count
+from dmlc.cli.console import count, human_bytes
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir import Dim, DimExpr, TensorType
+from dmlc.placement.report import Placement
 from dmlc.placement.statistics import Statistics, statistics
 from dmlc.records import dataclass
 
+_FILE_SIZE = "file size"
 #: Terms of an expression of dims that are shown.
 _TERMS = 3
 
@@ -58,21 +60,59 @@ def compare(program: api.Program, source: str, size: int, seconds: float, plain:
 # --- as text
 
 
-def comparison_text(found: ModelComparison) -> str:
-    """The table, numbers to the right."""
+def summary_line(program: api.Program, found: ModelComparison, placed: Placement | None) -> str:
+    """Target, opset, nodes, dispatches, transfers if there are any, and size in one line, with the number before where
+    it was another."""
     before, after = found.before, found.after
-    rows = [["", "before", "after", ""]]
-    rows.append(_row("nodes", before, after, lambda s: s.facts.total))
+    nodes, dispatches = after.facts.total, after.facts.dispatches
+    old = (None, None) if before is None else (before.facts.total, before.facts.dispatches)
+    facts = [program.target.name, f"opset {program.opset}", count(nodes, "node") + _was(nodes, old[0])]
+    if isinstance(dispatches, int):
+        facts.append(_dispatches(dispatches) + _was(dispatches, old[1]))
+    elif dispatches is not None:
+        facts.append(f"{_amount(dispatches, False)} dispatches")
+    if placed is not None and placed.transfers:
+        facts.append(count(len(placed.transfers), "transfer"))
+    facts.append(human_bytes(found.after.size, short=True))
+    if after.facts.external_bytes:
+        facts.append(f"{human_bytes(after.facts.external_bytes, short=True)} of weights beside it")
+    return ", ".join(facts)
+
+
+def _dispatches(number: int) -> str:
+    return f"{number:,} dispatch{'' if number == 1 else 'es'}"
+
+
+def _was(number: int, before: Dim | None) -> str:
+    return "" if before is None or before == number else f" (was {_amount(before, False)})"
+
+
+def changes_text(found: ModelComparison) -> str:
+    """The rows of the table whose numbers changed; empty where only the size of the file did."""
+    rows = [row for row in _rows(found) if row[1] != row[2]]
+    if all(row[0] == _FILE_SIZE for row in rows):
+        return ""
+    return _aligned([["", "before", "after", ""], *rows]) + _remark(found.after.facts)
+
+
+def comparison_text(found: ModelComparison) -> str:
+    """The whole table, numbers to the right."""
+    rows = [["", "before", "after", ""], *_rows(found), ["seconds", "", f"{found.seconds:.2f}", ""]]
+    return _aligned(rows) + _remark(found.after.facts)
+
+
+def _rows(found: ModelComparison) -> list[list[str]]:
+    before, after = found.before, found.after
+    rows = [_row("nodes", before, after, lambda s: s.facts.total)]
     names = {**({} if before is None else before.facts.nodes), **after.facts.nodes}
     rows += [_row(f"  {name}", before, after, _count_of(name)) for name in names]
     rows.append(_row("dispatches, about", before, after, lambda s: s.facts.dispatches))
     rows.append(_row("bytes moved, about", before, after, lambda s: s.facts.bytes_moved, as_bytes=True))
     rows.append(_row("opset", before, after, lambda s: s.facts.opset, difference=False))
-    rows.append(_row("file size", before, after, lambda s: s.size, as_bytes=True))
+    rows.append(_row(_FILE_SIZE, before, after, lambda s: s.size, as_bytes=True))
     if after.facts.external_bytes or (before is not None and before.facts.external_bytes):
         rows.append(_row("weights beside it", before, after, lambda s: s.facts.external_bytes, as_bytes=True))
-    rows.append(["seconds", "", f"{found.seconds:.2f}", ""])
-    return _aligned(rows) + _remark(after.facts)
+    return rows
 
 
 def _count_of(name: str) -> Callable[[ModelColumn], int]:
@@ -114,16 +154,6 @@ def _amount(value: Dim | None, as_bytes: bool) -> str:
         factors = [number(factor)] if factor != 1 or as_bytes or not atoms else []
         texts.append(" * ".join([*factors, *map(str, atoms)]))
     return " + ".join(texts + ["..."] * (len(terms) > _TERMS))
-
-
-def human_bytes(number: int) -> str:
-    """Three digits and a unit: ``1.28 MB``."""
-    size, units = float(number), ["B", "kB", "MB", "GB", "TB"]
-    while abs(size) >= 999.5 and len(units) > 1:
-        size /= 1000
-        units.pop(0)
-    digits = 0 if units[0] == "B" or abs(size) >= 99.95 else 1 if abs(size) >= 9.995 else 2
-    return f"{size:.{digits}f} {units[0]}"
 
 
 def _aligned(rows: list[list[str]]) -> str:

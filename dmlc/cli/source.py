@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from dmlc import api, text
 from dmlc.cli.console import UsageError
@@ -18,6 +19,7 @@ from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.runtime import files
 
 STDIN = "-"
+_Value = TypeVar("_Value")
 _NOT_SOURCES = {".py", ".json", ".npy", ".npz", ".data"}
 
 
@@ -65,6 +67,7 @@ def compile_source(
         opset=args.opset,
         bind=_bindings(args.bind),
         shapes=shapes_of(args),
+        profiles=None if as_written else profiles_of(args),
         model=args.model,
         exact=args.exact,
         allow=tuple(args.allow),
@@ -82,10 +85,27 @@ def compile_source(
 
 
 def _bindings(given: list[tuple[str, int]]) -> dict[str, int]:
+    return _each_once("--bind", given)
+
+
+def profiles_of(args: argparse.Namespace) -> dict[str, list[int]] | None:
+    """The sizes of ``--profile`` by dim; None in a verb without that option. Raises ``UsageError``."""
+    given: list[tuple[str, list[int]]] = getattr(args, "profile", [])
+    found = _each_once("--profile", given)
+    for name, sizes in found.items():
+        if name in dict(args.bind):
+            raise UsageError(f"--bind {name} and --profile {name} both fix {name}; give one of them")
+        if len(set(sizes)) < len(sizes):
+            raise UsageError(f"--profile {name} names a size twice")
+    return found or None
+
+
+def _each_once(option: str, given: list[tuple[str, _Value]]) -> dict[str, _Value]:
+    """The values by name. Raises ``UsageError`` for a name that is given twice."""
     names = [name for name, _ in given]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"--bind {name} is given twice")
+            raise UsageError(f"{option} {name} is given twice")
     return dict(given)
 
 

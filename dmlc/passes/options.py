@@ -29,8 +29,8 @@ class Options:
 
     ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16;
     ``fuse_attention`` makes attention one operator where the provider has it. ``binding`` fixed
-    dims of the source, ``shapes`` its inputs. If rewrites are ``expected``, as a ledger writes them, no others may be
-    applied.
+    dims of the source, ``shapes`` its inputs; ``profile`` are those of ``binding`` that a profile gives. If rewrites
+    are ``expected``, as a ledger writes them, no others may be applied.
     """
 
     target: Target
@@ -47,6 +47,7 @@ class Options:
     binding: Mapping[str, int] = field(default_factory=dict)
     expected: Sequence[Mapping[str, Any]] | None = None
     shapes: Mapping[str, FixedShape] = field(default_factory=dict)
+    profile: Mapping[str, int] = field(default_factory=dict)
 
     def asked(self) -> dict[str, Any]:
         """The options that rewrites depend on, beside the target and the opset, as keywords of ``compile``: plain data,

@@ -19,22 +19,28 @@ _DIGITS = 16
 
 
 def write_pair(
-    path: Path, write_data: Callable[[Path], str], model: Callable[[str], bytes], spared: Iterable[Path]
+    path: Path,
+    write_data: Callable[[Path], str],
+    model: Callable[[str], bytes],
+    spared: Iterable[Path],
+    shared: str = "",
 ) -> None:
     """Write ``path`` and its weights, and remove other weights of that name except those ``spared``.
 
     ``write_data`` writes a new file and returns the hex digest of its content; ``model(name)`` returns the model that
-    refers to the file ``name``. Raises ``OSError``, and what the two raise; then the old model is whole.
+    refers to the file ``name``. If ``shared`` is set, it is the start of that name, and no weights are removed. Raises
+    ``OSError``, and what the two raise; then the old model is whole.
     """
     if not files.is_plain_output(path):
         raise NotPlain
     with _locked(path.parent):
         _remove(_numbered(path.parent, f".{path.name[:40]}.", 8, ".pair"))  # compilations that were killed
         beside, final = files.beside_of(path, "pair"), files.beside_of(path, "pair")
-        old = set(_numbered(path.parent, f"{path.name}.", _DIGITS, ".data"))
+        stem = shared or path.name
+        old = set(_numbered(path.parent, f"{stem}.", _DIGITS, ".data"))
         new: set[Path] = set()
         try:
-            data = path.with_name(f"{path.name}.{write_data(beside)[:_DIGITS]}.data")
+            data = path.with_name(f"{stem}.{write_data(beside)[:_DIGITS]}.data")
             with final.open("xb") as stream:
                 stream.write(model(data.name))
             for written in (beside, final):
@@ -45,6 +51,8 @@ def write_pair(
         except BaseException:
             _remove([beside, final, *new])
             raise
+        if shared:
+            return
         needed = {data.resolve(), *[file.resolve() for file in spared]}
         _remove([file for file in old if file.resolve() not in needed])
 

@@ -26,8 +26,19 @@ _LARGE, _PAGE, _SMALL_ALIGNMENT = 1 << 16, 4096, 64
 _WORTH_MOVING = 1024
 
 
-def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: Placement | None = None) -> None:
+def write_model(
+    model: ModelProto,
+    path: Path,
+    *,
+    source: Path | None,
+    weights: Placement | None = None,
+    final: Path | None = None,
+    shared: str = "",
+) -> None:
     """Write a model, whole or not at all; nothing but ``path`` and ``path`` with ``.HASH.data`` appended is written.
+
+    If ``shared`` is set, the weights are in ``shared.HASH.data``, which other models may use too: no such file is
+    removed. ``final`` is the path that the caller renames the model to, in the same folder.
 
     ``source`` is the folder that locations of external data are relative to. ``weights`` says what becomes of them:
     a ``reference`` to where they are, a ``copy`` in the file beside the model, or ``inline`` data; None refers where
@@ -39,7 +50,7 @@ def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: 
     try:
         is_plain = files.is_plain_output(path)
         placement = _placement(is_plain, path, source, weights) if outside else "inline"
-        _spare(outside, path, path)
+        _spare(outside, final or path)
     except (OSError, ValueError) as error:
         raise files.cannot("write", path, error) from None
     size = sum([byte_size(t) or 0 for t in _tensors(model) if t.data_location != TensorProto.EXTERNAL])
@@ -62,7 +73,7 @@ def write_model(model: ModelProto, path: Path, *, source: Path | None, weights: 
 
     placed = _placed(model, place, beside if spills else None)
     if beside.parts:
-        _write_both(placed, path, beside, {data.path for data in outside})
+        _write_both(placed, path, beside, {data.path for data in outside}, shared)
     else:
         files.write_bytes(path, placed.SerializeToString())
 
@@ -87,10 +98,10 @@ def _placement(plain: bool, path: Path, source: Path | None, weights: Placement 
     return weights
 
 
-def _spare(found: Iterable[External], path: Path, target: Path) -> None:
+def _spare(found: Iterable[External], path: Path) -> None:
     """Raise ``DmlcError`` if the output path holds weights of the source: files that are read are never written."""
     for data in found:
-        if target.exists() and target.samefile(data.path):
+        if path.exists() and path.samefile(data.path):
             message = f"cannot write {path}: weight {data.name} of the source is in it"
             raise fail(CANNOT_WRITE, message, help="give the output another name", exit_code=2)
 
@@ -238,7 +249,7 @@ class _Beside:
         return digest.hexdigest()
 
 
-def _write_both(model: ModelProto, path: Path, beside: _Beside, spared: set[Path]) -> None:
+def _write_both(model: ModelProto, path: Path, beside: _Beside, spared: set[Path], shared: str) -> None:
     """Write both files. Raises ``DmlcError`` E0421; then the model that was there is whole."""
 
     def model_with(name: str) -> bytes:
@@ -251,7 +262,7 @@ def _write_both(model: ModelProto, path: Path, beside: _Beside, spared: set[Path
 
     files.referred(path)
     try:
-        write_pair(path, beside.write, model_with, spared)
+        write_pair(path, beside.write, model_with, spared, shared)
     except (OSError, ValueError) as error:
         raise files.cannot("write", path, error) from None
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 #: The name of the fact in a model's metadata.
 FACT = "session"
 _SCHEMA = 1
 
 
-def session_advice(dims: Iterable[str]) -> str:
+def session_advice(dims: Iterable[str], sizes: Mapping[str, Sequence[int]]) -> str:
     """The advice for the DirectML provider as one line of JSON, for a model whose inputs declare the open ``dims``.
 
     ``free_dimensions`` are the dims to fix by name (``add_free_dimension_override_by_name``): with an open size no
-    nodes are fused, and every new shape is compiled again. The provider demands sequential execution without a memory
-    pattern; of its options none is needed.
+    nodes are fused, and every new shape is compiled again. ``suggested_sizes`` are ``sizes`` of these dims: the ends of
+    their declared bounds. The provider demands sequential execution without a memory pattern; of its options none is
+    needed.
     """
+    names = sorted(dims)
+    suggested = {name: list(sizes[name]) for name in names if name in sizes}
     advice = {
         "schema": _SCHEMA,
         "provider": "DmlExecutionProvider",
-        "free_dimensions": sorted(dims),
+        "free_dimensions": names,
+        **({"suggested_sizes": suggested} if suggested else {}),
         "provider_options": {},
         "session_options": {"enable_mem_pattern": False, "execution_mode": "ORT_SEQUENTIAL"},
     }

@@ -15,9 +15,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dmlc import api
+from dmlc.cli.console import human_bytes
 from dmlc.cli.main import main
 from dmlc.cli.progress import Progress
-from dmlc.cli.report import human_bytes
 from dmlc.verify import Verdict
 
 PROGRAM = """\
@@ -89,9 +89,9 @@ def row(text: str, name: str) -> list[str]:
 
 
 def test_the_table_of_a_model(dmlc: Run) -> None:
-    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx")
+    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "-v")
     assert (code, out) == (0, "")
-    assert err.startswith("out.onnx: small for directml, opset 21, 4 nodes, ")
+    assert err.startswith("out.onnx: directml, opset 21, 4 nodes (was 5), 4 dispatches (was 5), ")
     assert row(err, "nodes") == ["5", "4", "-1", "(-20%)"]
     assert row(err, "ReduceSum") == ["2", "1", "-1", "(-50%)"]
     assert row(err, "ReduceMin") == ["1", "1"]
@@ -99,11 +99,38 @@ def test_the_table_of_a_model(dmlc: Run) -> None:
     assert "B * batch + " in err
     assert row(err, "opset") == ["18", "21"]
     assert row(err, "seconds")
+    err = dmlc("compile", "small.onnx", "-o", "out.onnx")[2]
+    assert row(err, "ReduceSum") == ["2", "1", "-1", "(-50%)"]
+    assert "ReduceMin" not in err, "it did not change"
+    err = dmlc("compile", "out.onnx", "-o", "again.onnx")[2]
+    assert err.count("\n") == 1
+
+
+LINE = re.compile(
+    r"(?P<out>\S+): directml, opset (?P<opset>\d+), (?P<nodes>\d+) nodes?( \(was (?P<was>\d+)\))?, "
+    r"[^,]+ dispatch(es)?( \(was [^)]+\))?, [\d.]+ k?B, \d+\.\d\d s\n"
+)
+
+
+def test_one_line_for_a_program(dmlc: Run) -> None:
+    code, out, err = dmlc("compile", "head.dml")
+    assert (code, out) == (0, "")
+    found = LINE.fullmatch(err)
+    assert found is not None, err
+    assert found["out"] == "head.onnx"
+    assert (found["nodes"], found["was"]) == ("3", "4")
+    Path("open.dml").write_text("model m(x: f32[N, M]) -> (y) {\n    return exp(x)\n}\n")
+    found = LINE.fullmatch(dmlc("compile", "open.dml")[2])
+    assert found is not None
+    assert (found["nodes"], found["was"]) == ("1", None)
+    assert re.fullmatch(
+        r"head.py: numpy, 2 operations, [\d.]+ kB, \d.\d\d s\n", dmlc("compile", "head.dml", "-o", "head.py")[2]
+    )
 
 
 def test_the_table_of_a_program(dmlc: Run) -> None:
     """Before is what the target needs, with no other rewrite."""
-    err = dmlc("compile", "head.dml")[2]
+    err = dmlc("compile", "head.dml", "-v")[2]
     assert row(err, "ReduceSum") == ["2", "1", "-1", "(-50%)"]
     # each of the first reads 128 and writes 32, each of the second reads 32 and writes 4; all read their axes
     assert row(err, "bytes moved, about")[:2] == [str(2 * (128 + 32 + 32 + 4) + 4 * 8), "B"]
@@ -113,7 +140,7 @@ def test_the_table_of_a_program(dmlc: Run) -> None:
 
 def test_the_table_as_json(dmlc: Run) -> None:
     code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "--format", "json", "--bind", "batch=4")
-    assert (code, err) == (0, "out.onnx: small for directml, opset 21, 4 nodes, " + err.partition("4 nodes, ")[2])
+    assert (code, err) == (0, "out.onnx: directml, opset 21, 4 nodes (was 5), " + err.partition("(was 5), ")[2])
     found = document(out)
     assert found["before"]["nodes"] == {"ReduceSum": 2, "MatMul": 1, "ReduceMax": 1, "ReduceMin": 1}
     assert (found["before"]["total"], found["after"]["total"]) == (5, 4)
@@ -143,7 +170,7 @@ def test_a_dry_run_writes_nothing(dmlc: Run, folder: Path) -> None:
     before = sorted(folder.iterdir())
     code, out, err = dmlc("compile", "small.onnx", "--dry-run", "--ledger", "l.json")
     assert (code, out) == (0, "")
-    assert err.startswith("dry run: small for directml")
+    assert err.startswith("dry run: directml, ")
     assert row(err, "nodes")[:2] == ["5", "4"]
     assert "not written" in dmlc("compile", "head.dml", "--dry-run")[2]
     found = document(dmlc("compile", "head.dml", "--dry-run", "-o", "-", "--format", "json")[1])
@@ -270,7 +297,7 @@ def test_a_model_as_a_program(dmlc: Run) -> None:
     """Weights lie beside it; what it compiles to is the same."""
     code, out, err = dmlc("compile", "small.onnx", "-o", "text.dml")
     assert (code, out) == (0, "")
-    assert err.startswith("text.dml: small for directml, ")
+    assert err.startswith("text.dml: directml, ")
     assert 'load("text.npz"' in Path("text.dml").read_text()
     assert dmlc("compile", "text.dml", "-q")[0] == 0
     assert sorted(n.op_type for n in onnx.load("text.onnx").graph.node) == [

@@ -136,7 +136,7 @@ def test_did_you_mean(dmlc: Run) -> None:
 def test_compile_writes_beside_the_source(dmlc: Run) -> None:
     code, out, err = dmlc("compile", "head.dml")
     assert (code, out) == (0, "")
-    assert err.startswith("head.onnx: head for directml, opset 21, ")
+    assert err.startswith("head.onnx: directml, opset 21, ")
     model = onnx.load("head.onnx")
     assert [o.name for o in model.graph.output] == ["best", "focus", "mean"]
 

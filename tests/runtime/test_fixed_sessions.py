@@ -37,7 +37,7 @@ def test_advice_that_cannot_be_read_fixes_nothing(text: str | None) -> None:
 
 
 def test_advice_is_read_back() -> None:
-    assert free_dimensions(session_advice({"b", "a"})) == ["a", "b"]
+    assert free_dimensions(session_advice({"b", "a"}, {"b": [1, 4], "c": [2]})) == ["a", "b"]
 
 
 # --- the dims that are fixed are those of the emitted model

@@ -154,8 +154,14 @@ def _facts(model: ModelProto, emitter: Emitter) -> dict[str, str]:
         facts["dims"] = json.dumps({name: _interval(*bounds) for name, bounds in sorted(graph.dims.bounds.items())})
     facts |= sorted(graph.metadata.items())
     if target.provider is not None:
-        facts["session"] = session_advice(open_dims(model.graph.input))
+        facts["session"] = session_advice(open_dims(model.graph.input), _ends(graph))
     return facts
+
+
+def _ends(graph: Graph) -> dict[str, list[int]]:
+    """The lowest and the highest size of each dim that a program declares with both."""
+    declared = graph.dims.bounds.items() if graph.origin is None else ()
+    return {name: sorted({int(low), int(high)}) for name, (low, high) in declared if not isinf(high)}
 
 
 def _interval(low: float, high: float) -> list[int | None]:

@@ -1,0 +1,99 @@
+"""``dmlc compile --profile``: one model for each combination of sizes, and the index that says which is which."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from dmlc import api
+from dmlc.cli.console import Console, UsageError, count
+from dmlc.cli.counts import as_written
+from dmlc.cli.report import compare, comparison_json, summary_line
+from dmlc.cli.source import compile_source, open_source
+from dmlc.diagnostics import Diagnostic
+from dmlc.runtime.profiles import index_path, profile_path
+from dmlc.verify import Verdict
+
+
+def check_profile_usage(args: argparse.Namespace, kind: str, is_stdout: bool) -> None:
+    """Raises ``UsageError`` for options that have no meaning for several files."""
+    if kind != "onnx":
+        raise UsageError(f"--profile writes ONNX models, and OUT is {kind}: NumPy code and programs take every size")
+    if is_stdout and not args.dry_run:
+        raise UsageError("--profile writes several files, so OUT is not stdout: name OUT with -o")
+    for option in ("ledger", "diff"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} is about one program, and --profile makes several: use --bind")
+
+
+def written_paths(args: argparse.Namespace, output: str) -> list[Path]:
+    """Every file that is written, the index last."""
+    from dmlc.cli.source import profiles_of
+    from dmlc.runtime.profiles import checked_profiles
+
+    path = Path(output)
+    return [*[profile_path(path, sizes) for sizes in checked_profiles(profiles_of(args), {})], index_path(path)]
+
+
+def compile_profiles(args: argparse.Namespace, console: Console, output: str) -> int:
+    """Compile every profile, then write all files; the exit code. Raises ``DmlcError``; nothing is written then."""
+    start = time.perf_counter()
+    source = open_source(args)
+    verdicts: list[Verdict] = []
+    with console.progress(args.source) as progress:
+        program = compile_source(args, source=source, progress=progress)
+        profiles = {tuple(sizes): one for sizes, one in program.profiles.items()}
+        for one in profiles.values():
+            api.emitted(one, "onnx")
+            one.require_sound()
+        if args.verify is not None:
+            progress("verifying")
+            verdicts = [one.verify(args.verify, seed=args.verify_seed) for one in profiles.values()]
+            for verdict in verdicts:
+                console.say(verdict.to_text())
+                console.warn(verdict.diagnostics)
+        is_fine = all(verdict.ok for verdict in verdicts)
+        if is_fine and not args.dry_run:
+            progress("writing")
+            program.save(output, kind="onnx", weights=args.weights)
+    console.warn(_each_once(profiles.values()))
+    fields: dict[str, Any] = {
+        "output": str(index_path(Path(output))),
+        "written": is_fine and not args.dry_run,
+        "kind": "onnx",
+        "target": program.target.name,
+    }
+    if verdicts:
+        fields["verification"] = [verdict.to_json() for verdict in verdicts]
+    if is_fine:
+        fields["profiles"] = _report(args, console, program, output, source)
+        fields["seconds"] = round(time.perf_counter() - start, 3)
+        shown = f"{fields['output']}{' (dry run, not written)' if args.dry_run else ''}"
+        names = ", ".join(name for name, _ in next(iter(profiles)))
+        console.say(f"{shown}: {count(len(profiles), 'profile')} of {names}, {fields['seconds']:.2f} s")
+    console.document(fields, ok=is_fine)
+    return 0 if is_fine else 1
+
+
+def _each_once(programs: Any) -> list[Diagnostic]:
+    """The diagnostics of all programs, those that several share once."""
+    found = {(d.code.id, d.message, str(d.span)): d for one in programs for d in reversed(one.diagnostics)}
+    return list(reversed(list(found.values())))
+
+
+def _report(args: argparse.Namespace, console: Console, program: api.Program, output: str, source: Any) -> list[Any]:
+    """Print a line for each file, and return what the document says of each."""
+    rows = []
+    for sizes, one in program.profiles.items():
+        path = profile_path(Path(output), dict(sizes))
+        size = len(one.to_bytes("onnx")) if args.dry_run else path.stat().st_size
+        bound = argparse.Namespace(**{**vars(args), "bind": [*args.bind, *sizes], "profile": []})
+        found = compare(one, args.source, size, 0.0, as_written(bound, one, source))
+        placed = None if one.target.provider is None else one.placement()
+        where = f"{path}{' (dry run, not written)' if args.dry_run else ''}"
+        console.say(f"{where}: {summary_line(one, found, placed)}")
+        facts = {key: value for key, value in comparison_json(found).items() if key != "seconds"}
+        rows.append({"sizes": dict(sizes), "file": str(path), "opset": one.opset, "bytes": size, **facts})
+    return rows

@@ -13,6 +13,8 @@ from dmlc.placement.transfers import Transfer
 
 #: The text names so many obstacles and transfers, the JSON document all.
 _MOST_OBSTACLES = _MOST_TRANSFERS = 3
+#: The text names so many nodes that depend on one thing.
+_MOST_NAMES = 2
 
 
 def placement_text(report: Placement) -> str:
@@ -38,10 +40,24 @@ def placement_text(report: Placement) -> str:
     found = obstacles(report)
     more = f"; {len(found) - _MOST_OBSTACLES} more with --format json" if len(found) > _MOST_OBSTACLES else ""
     text = f"  not one fused graph: {'; '.join(found[:_MOST_OBSTACLES])}{more}\n" if found else ""
+    text += _dependence_text(report)
     text += "".join(f"  transfer: {_transfer_line(copy)}\n" for copy in report.transfers[:_MOST_TRANSFERS])
     if len(report.transfers) > _MOST_TRANSFERS:
         text += f"  {len(report.transfers) - _MOST_TRANSFERS} more transfers with --format json\n"
     return table(rows, "  ") + f"  {'; '.join(sums)}\n{text}"
+
+
+def _dependence_text(report: Placement) -> str:
+    """One line on what placements depend on besides the model, with the nodes; empty where nothing does."""
+    named: dict[str, list[str]] = {}
+    for node in report.nodes:
+        for dependence in node.hangs_on:
+            named.setdefault(dependence, []).append(node.name)
+    parts = []
+    for dependence, names in named.items():
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        parts.append(f"{dependence} ({', '.join(names[:_MOST_NAMES])}{more})")
+    return f"  hangs on: {'; '.join(parts)}\n" if parts else ""
 
 
 def _transfer_sum(report: Placement) -> str:
@@ -137,6 +153,7 @@ def _node_json(node: NodePlacement) -> dict[str, Any]:
         "bytes": _plain(node.bytes),
         "first_feature_level": node.level,
         "verdict": node.verdict,
+        "hangs_on": list(node.hangs_on),
         "findings": [
             {"effect": f.effect, "operator": f.operator, "limit": f.limit, "source": f.source, "repair": f.repair}
             for f in node.findings

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class F16Advice(Pass):
-    """Changes nothing. DirectML sums f16 in a wider type, but what is multiplied before is rounded to f16."""
+    """Changes nothing. A fused graph sums f16 in a wider type, but products before the sum are rounded to f16.
+
+    A node that runs alone may also sum in f16 (``dmlc.placement.dependence``); the placement report says so.
+    """
 
     name: ClassVar[str] = "f16-advice"
     summary: ClassVar[str] = "Warn of f16 squares and products that may overflow."

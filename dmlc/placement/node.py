@@ -9,6 +9,7 @@ from dataclasses import field
 from onnx import NodeProto
 
 from dmlc.onnx_schema.functions import graphs_of
+from dmlc.placement.dependence import device_types, level_dependence, may_compute_in_half, releases
 from dmlc.placement.faults import data_operands, holds
 from dmlc.placement.typed_node import TypedNode
 from dmlc.placement.values import KnownType, ValueScope, names_of, parameters, told_names
@@ -25,6 +26,8 @@ _RANDOM = frozenset(
 )
 #: What gives a shape.
 _SHAPES = frozenset(("Shape", "Size"))
+#: The beginning of the reason why a node with open sizes runs alone.
+OPEN_SIZES = "open sizes: "
 #: The reason why a node that has a kernel runs on the CPU.
 OF_SHAPES = "ONNX Runtime keeps what is computed from shapes on the CPU"
 
@@ -57,8 +60,10 @@ class Looked:
     """Result of looking a node up in the tables.
 
     ``host_operands`` are the operands, constants left out, that a node on the provider reads on the CPU,
-    ``host_results`` the results that it writes there. ``is_of_kind`` is true if the result holds for every node of the
-    same kind: it contains no name of a value, and the scope was not changed.
+    ``host_results`` the results that it writes there. ``depends_on`` are facts about the device and the release that
+    the placement needs, in words; ``half`` is true if DirectML may compute the node in f16 where it is alone.
+    ``is_of_kind`` is true if the result holds for every node of the same kind: it contains no name of a value, and the
+    scope was not changed.
     """
 
     where: str
@@ -71,6 +76,8 @@ class Looked:
     findings: list[Finding] = field(default_factory=list)
     host_operands: tuple[int, ...] = ()
     host_results: tuple[int, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    half: bool = False
     is_of_kind: bool = False
 
 
@@ -204,7 +211,9 @@ def _no_kernel(node: TypedNode, row: ProviderRow, table: Provider, target: Targe
     newest = row.kernel(node.opset)
     since = newest.release if newest else "?"
     why = f"the provider has this kernel of {node.op} since onnxruntime {since}, not in {target.release}"
-    return _on_cpu(node, why, _cite(table, node), f"opset {target.opset}, or onnxruntime {since}")
+    out = _on_cpu(node, why, _cite(table, node), f"opset {target.opset}, or onnxruntime {since}")
+    out.depends_on = (f"onnxruntime before {since}",)
+    return out
 
 
 # --- with a kernel
@@ -229,9 +238,12 @@ def _on_provider(
         return _on_cpu(
             node, f"{why}{': ' + known.what if known else ''}", known.source if known else _cite(table, node), repair
         )
+    hanging = tuple(releases(node, row, kernel, letters, table, target))
     for failure in failures:
         if failure.effect == "cpu":
-            return _on_cpu(node, failure.what, failure.source, failure.repair)
+            out = _on_cpu(node, failure.what, failure.source, failure.repair)
+            out.depends_on = hanging
+            return out
     why = "its kernel is the CPU's, registered for the provider" if row.host else f"kernel {kernel.since} of {row.op}"
     out = Looked(PROVIDER, why, _cite(table, node), row.directml, host=row.host)
     out.findings = [Finding(f.effect, node.label, f.what, f.source, f.repair) for f in failures]
@@ -245,6 +257,8 @@ def _on_provider(
         and node.proto.input[index] not in node.scope.constant
     )
     out.host_results = tuple(sorted(row.host_results))
+    out.depends_on = (*device_types(node, row, kernel), *hanging, *level_dependence(out.level))
+    out.half = may_compute_in_half(node, row, kernel)
     out.is_of_kind = node.domain != "ai.onnx.ml" and " is not constant" not in out.alone and not out.host_results
     return out
 
@@ -351,7 +365,7 @@ def _why_alone(node: TypedNode, row: ProviderRow, kernel: Kernel) -> str:
         return "a shape is not known"
     open_sizes = names_of(node.values)
     if open_sizes:
-        return f"open sizes: {', '.join(told_names(open_sizes) or open_sizes)}"
+        return OPEN_SIZES + ", ".join(told_names(open_sizes) or open_sizes)
     if any(value.empty for value in (*data_operands(node, row, kernel), *node.results)):
         return "an empty dimension"
     return ""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dmlc.ir import Dim
-from dmlc.placement.node import PROVIDER, Finding
+from dmlc.placement.node import OF_SHAPES, OPEN_SIZES, PROVIDER, Finding, Looked
 from dmlc.records import dataclass
+
+#: The numbers of a node of f16 that runs alone may be those of sums in f16; in a fused graph they never are.
+HALF = "alone, it may compute in half"
 
 
 @dataclass(slots=True)
@@ -12,7 +15,9 @@ class NodePlacement:
     """One node. ``where`` is provider, cpu, folded or unknown; ``why`` says it in words.
 
     ``directml`` are the operators it becomes, ``level`` the first feature level that suffices for them (None: no table
-    says). ``partition`` is the number of its fused graph, None where it runs alone, because of ``alone``.
+    says). ``partition`` is the number of its fused graph, None where it runs alone, because of ``alone``. ``hangs_on``
+    says what the placement and the numbers depend on besides the model: types and the feature level of the device, the
+    release of onnxruntime, open sizes.
     """
 
     name: str
@@ -27,6 +32,7 @@ class NodePlacement:
     bytes: Dim | None = 0
     findings: tuple[Finding, ...] = ()
     source: str = ""
+    hangs_on: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -37,3 +43,11 @@ class NodePlacement:
         if self.where == PROVIDER:
             return f"runs alone: {self.alone}" if self.alone else "in a fused graph"
         return self.why
+
+
+def hangs_on(row: NodePlacement, looked: Looked) -> tuple[str, ...]:
+    """List what the placement and the numbers of a node depend on besides the model, a few words each."""
+    if row.where != PROVIDER:
+        return (*looked.depends_on, *(("open sizes",) if row.why == OF_SHAPES else ()))
+    sizes = (row.alone,) if row.alone.startswith(OPEN_SIZES) else ()
+    return (*looked.depends_on, *sizes, *((HALF,) if row.alone and looked.half else ()))

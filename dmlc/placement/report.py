@@ -17,7 +17,7 @@ from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
 from dmlc.placement.node import CPU, FOLDED, PROVIDER, UNKNOWN, Finding, Looked, look_up
-from dmlc.placement.node_placement import NodePlacement
+from dmlc.placement.node_placement import NodePlacement, hangs_on
 from dmlc.placement.partition import Partitions
 from dmlc.placement.transfers import PlacedGraph, PlacedNode, Transfer, transfers
 from dmlc.placement.values import ValueScope, told_names
@@ -210,6 +210,7 @@ class _PlacementRun:
                 row.alone = row.alone or alone
                 if row.alone and node.op_type == "TopK" and row.dispatches is not None:
                     row.dispatches = row.dispatches + 1  # it zeroes a buffer first (onnxruntime, DmlOperatorTopk.cpp)
+            row.hangs_on = hangs_on(row, looked)
             self.nodes.append(row)
             of_provider = looked if row.where == PROVIDER else _NOWHERE
             placed.nodes.append(PlacedNode(node, row, of_provider.host_operands, of_provider.host_results))

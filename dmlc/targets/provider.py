@@ -234,6 +234,7 @@ class Provider:
     failures: tuple[Failure, ...]
     rewrites: tuple[RuntimeRewrite, ...] = ()
     _of: dict[tuple[str, str, str | None], tuple[Failure, ...]] = field(default_factory=dict)
+    _bounded: dict[tuple[str, str], tuple[Failure, ...]] = field(default_factory=dict)
 
     def failures_of(self, op: str, release: str | None = None, domain: str = "") -> tuple[Failure, ...]:
         """The known failures of an operator, or of any, in a release (None: the newest); looked for once."""
@@ -242,6 +243,16 @@ class Provider:
             found = [f for f in self.failures if "*" in f.operators or (op in f.operators and domain == f.domain)]
             self._of[key] = tuple(f for f in found if f.in_release(release))
         return self._of[key]
+
+    def failures_of_some_releases(self, op: str, domain: str = "") -> tuple[Failure, ...]:
+        """The known failures of an operator that not every release has."""
+        key = (domain, op)
+        if key not in self._bounded:
+            found = [f for f in self.failures if f.first_release or f.last_release]
+            self._bounded[key] = tuple(
+                f for f in found if "*" in f.operators or (op in f.operators and domain == f.domain)
+            )
+        return self._bounded[key]
 
     def row(self, domain: str, op: str) -> ProviderRow | None:
         return self.rows.get((domain, op))

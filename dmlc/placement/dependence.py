@@ -1,0 +1,83 @@
+"""Facts outside of the model that a node's placement or its numbers on DirectML depend on: the device, the release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dmlc.placement.faults import data_operands, holds
+from dmlc.placement.typed_node import TypedNode
+from dmlc.placement.values import KnownType
+from dmlc.targets import Target
+from dmlc.targets.directml import least_feature_level, level_key
+from dmlc.targets.provider import Kernel, Provider, ProviderRow
+
+#: Types that a DirectML device may lack (DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT). The provider asks the device for each,
+#: and leaves nodes with one that it lacks to the CPU (onnxruntime, ExecutionProvider.cpp).
+DEVICE_TYPES = {"f16": "FLOAT16", "f64": "FLOAT64", "i64": "INT64", "u64": "UINT64"}
+#: DirectML operators that compute nothing: they copy, place or fill.
+_COPIES = frozenset(
+    (
+        *("CAST", "DEPTH_TO_SPACE1", "DIAGONAL_MATRIX", "DIAGONAL_MATRIX1", "ELEMENT_WISE_IDENTITY", "ELEMENT_WISE_IF"),
+        *("FILL_VALUE_CONSTANT", "FOLD", "GATHER", "GATHER_ELEMENTS", "GATHER_ND1", "JOIN", "MAX_UNPOOLING"),
+        *("NONZERO_COORDINATES", "ONE_HOT", "PADDING1", "REVERSE_SUBSEQUENCES", "SCATTER", "SCATTER_ND", "SLICE"),
+        *("SLICE1", "SPACE_TO_DEPTH", "SPLIT", "TILE"),
+    )
+)
+
+
+def device_types(node: TypedNode, row: ProviderRow, kernel: Kernel) -> Iterator[str]:
+    """Yield the types, as DirectML names them, that the device must have for the provider to take the node, each in a
+    few words. Operands that the kernel reads on the CPU do not count."""
+    operands = enumerate(zip(node.proto.input, node.operands, strict=True))
+    found = {value.dtype for index, (name, value) in operands if name and index not in kernel.constant}
+    found.update(value.dtype for value, name in zip(node.results, node.proto.output, strict=True) if name)
+    if not row.host:
+        yield from [f"needs {name} on the device" for dtype, name in DEVICE_TYPES.items() if dtype in found]
+
+
+def may_compute_in_half(node: TypedNode, row: ProviderRow, kernel: Kernel) -> bool:
+    """Return whether DirectML may compute the node in f16 where it runs alone.
+
+    A node alone is compiled so where it has operands of f16 and nothing of f32 (onnxruntime, DmlOperator.cpp,
+    AllowHalfPrecisionComputation); a fused graph never is (DmlGraphFusionHelper.cpp).
+    """
+    if not row.directml or _COPIES.issuperset(row.directml):
+        return False
+    read = [value.dtype for value in data_operands(node, row, kernel)]
+    return "f16" in read and "f32" not in (*read, *(value.dtype for value in node.results))
+
+
+def releases(
+    node: TypedNode,
+    row: ProviderRow,
+    kernel: Kernel,
+    letters: list[tuple[str, KnownType]],
+    table: Provider,
+    target: Target,
+) -> Iterator[str]:
+    """Yield the releases of onnxruntime that the verdict holds for: those that have the kernel and its types, and those
+    that have or lack a known fault of the node as the target's release does."""
+    since = max(filter(None, (kernel.release, kernel.types_release)), key=level_key, default="")
+    if since:
+        yield f"onnxruntime {since} or later"
+    for fault in table.failures_of_some_releases(node.op, node.domain):
+        if not holds(fault, node, row, kernel, letters):
+            continue
+        is_there = fault.in_release(target.release)
+        if is_there and fault.first_release:
+            yield f"onnxruntime {fault.first_release} or later ({fault.id})"
+        if fault.last_release and (is_there or _is_before(fault.last_release, target.release)):
+            yield f"onnxruntime {'up to' if is_there else 'after'} {fault.last_release} ({fault.id})"
+        elif fault.first_release and not is_there:
+            yield f"onnxruntime before {fault.first_release} ({fault.id})"
+
+
+def _is_before(release: str, other: str | None) -> bool:
+    return other is None or level_key(release) < level_key(other)
+
+
+def level_dependence(level: str | None) -> tuple[str, ...]:
+    """The feature level that a node asks for, where a device need not have it."""
+    if level is None or level_key(level) <= level_key(least_feature_level()):
+        return ()
+    return (f"feature level {level} or later",)

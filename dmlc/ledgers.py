@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,13 +19,19 @@ from dmlc.targets import load_target, target_names
 Ledger: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 
 
-def replay(source: api.ProgramSource, ledger: Ledger, *, limits: Mapping[str, int] | None = None) -> api.Program:
+def replay(
+    source: api.ProgramSource,
+    ledger: Ledger,
+    *,
+    include: Sequence[str | os.PathLike[str]] = (),
+    limits: Mapping[str, int] | None = None,
+) -> api.Program:
     """Compile the source to what it was compiled to when the ledger was written.
 
     ``ledger`` is the file that ``dmlc compile --ledger`` wrote, or ``program.ledger_document()``: it holds the target,
     the opset and the options. Each rewrite must be the next one of the ledger: the same rule, class and nodes.
-    ``limits`` as for ``compile``. Raises ``DmlcError``: E0420 (exit code 2), E0429 if it is not a ledger, E0559 if
-    the rewrites are not those of the ledger, and what ``compile`` raises.
+    ``include`` and ``limits`` as for ``compile``. Raises ``DmlcError``: E0420 (exit code 2), E0429 if it is not a
+    ledger, E0559 if the rewrites are not those of the ledger, and what ``compile`` raises.
     """
     document = _checked(ledger if isinstance(ledger, Mapping) else _read(Path(ledger)))
     # a model whose nodes no later opset has keeps its own, which nobody can ask for
@@ -36,6 +42,7 @@ def replay(source: api.ProgramSource, ledger: Ledger, *, limits: Mapping[str, in
         target=document["target"],
         opset=None if is_kept else opset,
         model=document["model"],
+        include=include,
         expected=document["rewrites"],
         limits=limits,
         **document["options"],

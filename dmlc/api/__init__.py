@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of
-from dmlc.api.sources import ProgramSource, name_of, onnx_model
-from dmlc.diagnostics import DmlcError, naming, refuses
+from dmlc.api.sources import Choice, ProgramSource, choice_of, load, name_of, onnx_model
+from dmlc.diagnostics import DmlcError, Source, naming, refuses
 from dmlc.diagnostics.limits import Limits
+from dmlc.ir import Graph
 from dmlc.ir.collector import collector_paused
 from dmlc.ir.fixed_shapes import checked_shapes
 from dmlc.passes.inventory import chosen_rules
@@ -30,6 +32,7 @@ def compile(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     profiles: Mapping[str, int | Sequence[int]] | None = None,
     model: str | None = None,
+    include: Sequence[str | os.PathLike[str]] = (),
     exact: bool = False,
     allow: Sequence[str] = (),
     strict: bool = False,
@@ -50,7 +53,8 @@ def compile(
     they are open; None leaves a size as it is. A dim with a name has one size everywhere. ``profiles={"batch": (1, 8),
     "seq": 128}`` also compiles one program for each combination of these sizes: ``program.run`` uses the one for the
     sizes that are fed, and ``program.save("head.onnx")`` writes ``head.batch1_seq128.onnx`` ... and an index,
-    ``head.profiles.json``. ``model`` picks one of several in a file; ``exact`` allows only rewrites that keep every
+    ``head.profiles.json``. ``model`` picks one of several in a file; ``include`` are
+    folders in which ``use`` and ``load`` look after the program's own; ``exact`` allows only rewrites that keep every
     bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes warnings of the
     target and the numbers (a node that lands on the CPU) errors, and raises these and what ``require_sound`` finds;
     advice about the source stays advice. ``lower_hardmax`` lowers hardmax over one axis too. Rules named in
@@ -69,10 +73,11 @@ def compile(
     options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=within)
     options = replace(options, fuse_attention=chosen_fusions(fuse, goal))
     options = replace(options, binding=checked_binding(bind), shapes=checked_shapes(shapes), expected=expected)
+    choice = choice_of(model, include)
     sets = checked_profiles(profiles, options.binding)
     with naming(name_of(source)):
-        program = _program(source, model, options, asked=opset is not None)
-        program.profiles = _profiles(source, model, program, sets, options, asked=opset is not None)
+        program = _program(source, choice, options, asked=opset is not None)
+        program.profiles = _profiles(source, choice, program, sets, options, asked=opset is not None)
         for one in program.profiles.values() if sets else [program]:
             found = one.problems(strict=True) if strict else ()
             if refuses(found):
@@ -80,9 +85,16 @@ def compile(
     return program
 
 
+def written_graph(
+    source: Source, model: str | None, include: Sequence[str | os.PathLike[str]], limits: Limits
+) -> Graph:
+    """The graph of a program's text as it is written, before all passes. Raises ``DmlcError``."""
+    return load(source, choice_of(model, include), 21, limits)
+
+
 def _profiles(
     source: ProgramSource,
-    model: str | None,
+    choice: Choice,
     program: Program,
     sets: Sequence[Mapping[str, int]],
     options: Options,
@@ -96,14 +108,14 @@ def _profiles(
     for sizes in sets:
         dim_places(program.signature, sizes)
         given = replace(options, binding={**options.binding, **sizes}, profile=sizes, expected=None)
-        out[tuple(sizes.items())] = _program(source, model, given, asked=asked)
+        out[tuple(sizes.items())] = _program(source, choice, given, asked=asked)
     return out
 
 
-def _program(source: ProgramSource, model: str | None, options: Options, *, asked: bool) -> Program:
+def _program(source: ProgramSource, choice: Choice, options: Options, *, asked: bool) -> Program:
     proto = onnx_model(source, options.limits)
     if proto is None:
-        program = opsets.written(source, model, options, asked=asked)
+        program = opsets.written(source, choice, options, asked=asked)
     else:
         from dmlc import importers
 
@@ -113,4 +125,15 @@ def _program(source: ProgramSource, model: str | None, options: Options, *, aske
     return program
 
 
-__all__ = ["BACKENDS", "SUFFIXES", "Profile", "Program", "ProgramSource", "compile", "emitted", "emitted_to", "kind_of"]
+__all__ = [
+    "BACKENDS",
+    "SUFFIXES",
+    "Profile",
+    "Program",
+    "ProgramSource",
+    "compile",
+    "emitted",
+    "emitted_to",
+    "kind_of",
+    "written_graph",
+]

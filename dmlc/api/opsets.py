@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dmlc.api.program import Program, emitted
-from dmlc.api.sources import ProgramSource, load
+from dmlc.api.sources import Choice, ProgramSource, load
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue import targets as codes
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from dmlc.importers.opset import LostDefinition
 
 
-def written(source: ProgramSource, model: str | None, options: Options, *, asked: bool) -> Program:
+def written(source: ProgramSource, choice: Choice, options: Options, *, asked: bool) -> Program:
     """The program of a text or a builder's graph at the opset that suits it."""
 
     def at(opset: int, *notes: str) -> Program:
-        graph = bound(load(source, model, opset, options.limits), options.binding, options.shapes)
+        graph = bound(load(source, choice, opset, options.limits), options.binding, options.shapes)
         graph.notes += notes
         return Program(graph, replace(options, opset=opset))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,6 +13,7 @@ from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
+from dmlc.records import dataclass
 from dmlc.runtime import files
 
 if TYPE_CHECKING:
@@ -58,17 +60,36 @@ def name_of(source: ProgramSource) -> str:
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
 
 
-def load(source: ProgramSource, model: str | None, opset: int, limits: Limits) -> ir.Graph:
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The model of a program's text that is compiled, and the folders in which its ``use`` and ``load`` look too."""
+
+    model: str | None = None
+    include: tuple[Path, ...] = ()
+
+
+def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> Choice:
+    """Raises ``DmlcError`` E0556 (exit code 2) for an included folder that is none."""
+    if isinstance(include, (str, os.PathLike)):
+        raise fail(UNKNOWN_CHOICE, f"include is a list of folders, not {include!r}", exit_code=2)
+    folders = tuple(map(Path, include))
+    for folder in folders:
+        if not folder.is_dir():
+            raise fail(UNKNOWN_CHOICE, f"the included folder {folder} does not exist", exit_code=2)
+    return Choice(model, folders)
+
+
+def load(source: ProgramSource, choice: Choice, opset: int, limits: Limits) -> ir.Graph:
     """The graph that the source says; a builder's graph is copied."""
     if not isinstance(source, (Source, str, os.PathLike)):
         return _built(source, limits)
     from dmlc import text
 
-    if isinstance(source, Source):
-        return text.load(source, folder=None, model=model, opset=opset, limits=limits)
-    path = Path(source)
-    program = text.decode(str(path), files.read_bytes(path, limits), limits)
-    return text.load(program, folder=path.parent, model=model, opset=opset, limits=limits)
+    if not isinstance(source, Source):
+        path = Path(source)
+        source = text.decode(str(path), files.read_bytes(path, limits), limits)
+    folder = Path(source.name).parent
+    return text.load(source, folder=folder, model=choice.model, opset=opset, limits=limits, include=choice.include)
 
 
 def _built(source: builder.Graph, limits: Limits) -> ir.Graph:

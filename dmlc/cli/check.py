@@ -17,6 +17,7 @@ from dmlc import api, importers
 from dmlc.cli.console import Console, count
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import diagnostics_of, github_text, sarif_text, with_fix
+from dmlc.cli.library_page import show_library
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
@@ -33,6 +34,7 @@ from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level, level_key
+from dmlc.text import LibraryError
 
 #: The opsets that are tried where a fix is looked for, the target's own first.
 _OTHER_OPSETS = (20, 18, 17, 13, 11)
@@ -63,10 +65,15 @@ class _CheckResult:
 def run(args: argparse.Namespace, console: Console) -> int:
     write = _WRITERS.get(args.format)
     if write is None:
-        return _show(args, console, _look(args, console))
+        try:
+            return _show(args, console, _look(args, console))
+        except LibraryError as error:
+            return show_library(args, console, error.library, target=args.target)
     try:
         found = _look(args, console)
         code, diagnostics = found.code, found.diagnostics
+    except LibraryError:
+        code, diagnostics = 0, ()
     except DmlcError as error:
         code, diagnostics = error.exit_code, error.diagnostics
     sys.stdout.write(write(args.source, diagnostics))

@@ -12,11 +12,13 @@ from pathlib import Path
 from dmlc import api
 from dmlc.cli.console import Console, table
 from dmlc.cli.counts import as_written, nodes_after, nodes_before, operations
+from dmlc.cli.library_page import show_library
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
 from dmlc.cli.signatures import signature_json, signature_text
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.printer import print_graph
+from dmlc.text import LibraryError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +36,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.document({"source": args.source, **found})
         return 0
     source = open_source(args)
-    program = compile_source(args, source=source)
+    try:
+        program = compile_source(args, source=source)
+    except LibraryError as error:
+        return show_library(args, console, error.library)
     before, after = nodes_before(program, as_written(args, program, source)), nodes_after(program)
     console.warn(program.diagnostics)
     console.result(page(program, before, after))

@@ -42,6 +42,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     help = "fix the sizes of an input, or its rank where that is open; _ leaves a size open; may be repeated"
     group.add_argument("--shape", type=_shape, action="append", default=[], metavar="x=1,3,_", help=help)
     group.add_argument("--model", metavar="NAME", help="which model, where the file holds several")
+    add_include(group)
     classes = group.add_mutually_exclusive_group()
     classes.add_argument("--exact", action="store_true", help="only rewrites that keep every bit")
     classes.add_argument(
@@ -73,6 +74,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     add_limits(group)
     group.add_argument("--strict", action="store_true", help="a warning of the target or the numbers is an error")
     group.add_argument("--lower-hardmax", action="store_true", help="lower hardmax over one axis too")
+
+
+def add_include(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add ``--include``."""
+    help = "a folder in which use and load look after the program's own; may be repeated"
+    parser.add_argument("--include", action="append", default=[], metavar="DIR", help=help)
 
 
 def add_limits(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:

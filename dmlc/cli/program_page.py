@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from dmlc import api
 from dmlc.cli.console import Console, count, table
 from dmlc.cli.counts import as_written, nodes_after, nodes_before
+from dmlc.cli.library_page import show_library
 from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import ledger_rows
 from dmlc.diagnostics import Span
 from dmlc.passes import LedgerEntry
+from dmlc.text import LibraryError
 
 #: Node names that are shown of one rewrite; JSON has them all.
 _NAMES = 6
@@ -21,7 +23,10 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
     """Show the page, or the JSON document, of SRC. Raises ``DmlcError``."""
     source = open_source(args)
     with console.progress(args.source) as progress:
-        program = compile_source(args, source=source, progress=progress)
+        try:
+            program = compile_source(args, source=source, progress=progress)
+        except LibraryError as error:
+            return show_library(args, console, error.library)
         before = nodes_before(program, as_written(args, program, source))
         after = nodes_after(program)
     console.warn(program.diagnostics)

@@ -69,6 +69,7 @@ def compile_source(
         shapes=shapes_of(args),
         profiles=None if as_written else profiles_of(args),
         model=args.model,
+        include=args.include,
         exact=args.exact,
         allow=tuple(args.allow),
         strict=args.strict and not as_written,

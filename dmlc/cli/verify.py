@@ -11,9 +11,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dmlc import api, importers, text
+from dmlc import api, importers
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.options import add_limits, add_report_options, limits_of
+from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.codegen.artifact import signature_of
 from dmlc.diagnostics.limits import Limits
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output-path", metavar="DIR", help="the folder DxDispatch wrote results below (default: the one B is in)"
     )
     parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
+    add_include(parser)
     classes = parser.add_mutually_exclusive_group()
     classes.add_argument("--exact", action="store_true", help="every bit must be the same")
     classes.add_argument(
@@ -86,8 +87,7 @@ def _verdict(args: argparse.Namespace) -> Verdict:
 
 
 def _graph(args: argparse.Namespace, limits: Limits) -> Graph:
-    folder = None if args.original == STDIN else Path(args.original).parent
-    return text.load(read_source(args.original, limits), folder=folder, model=args.model, limits=limits)
+    return api.written_graph(read_source(args.original, limits), args.model, args.include, limits)
 
 
 def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits: Limits) -> Verdict:
@@ -114,7 +114,7 @@ def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:
     if Path(args.result).suffix.lower() == _ONNX:
         return _checked(args.result, limits)
     return api.emitted(
-        api.compile(args.result, target="onnx", model=args.model, limits=limits_of(args)), "onnx"
+        api.compile(args.result, target="onnx", model=args.model, include=args.include, limits=limits_of(args)), "onnx"
     ).payload
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
-from dmlc.text.elaborate.program import elaborate
+from dmlc.text.elaborate.program import LibraryError, LibraryItems, elaborate
 from dmlc.text.syntax.format import format_source
 from dmlc.text.syntax.parser import decode, parse
 
-__all__ = ["decode", "format_source", "load", "parse"]
+__all__ = ["LibraryError", "LibraryItems", "decode", "format_source", "load", "parse"]
 
 
 def load(
@@ -21,11 +21,13 @@ def load(
     model: str | None = None,
     opset: int = 21,
     limits: Limits = DEFAULTS,
+    include: tuple[Path, ...] = (),
 ) -> Graph:
     """The graph of a program.
 
-    ``folder`` is where its ``load(...)`` may read; without one they are refused. ``model`` picks one of several.
+    ``folder`` is where its ``load`` and ``use`` may read, then the ``include`` folders in order; without one they are
+    refused. ``model`` picks one of several.
     ``opset`` is the ONNX opset at which carried operators are typed. Raises ``DmlcError`` with every mistake found.
     """
     with naming(source.name):
-        return elaborate(parse(source, limits), folder, model, opset, limits)
+        return elaborate(parse(source, limits), folder, model, opset, limits, name=source.name, include=include)

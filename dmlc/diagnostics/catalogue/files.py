@@ -4,9 +4,9 @@ from dmlc.diagnostics.code import declare
 
 CANNOT_LOAD = declare(
     "E0401",
-    "a file of a const cannot be read",
+    "a file of a const or a use line cannot be read",
     """The file is missing, is not a plain file, or may not be read. Its path is relative to the folder of the
-    program.""",
+    program that names it, then to each --include folder.""",
     example="""
 const w: f32[4] = load("weihgts.npy")
 
@@ -28,8 +28,8 @@ model m(x: f32[4]) -> (y) {
 OUTSIDE_FOLDER = declare(
     "E0402",
     "a file outside of the program's folder",
-    """load reads only below the folder of the program, so that compiling a program of someone else cannot read other
-    files. Absolute paths, .., symbolic links and hard links are refused.""",
+    """load and use read only below the folder of the program and below --include folders, so that compiling a program
+    of someone else cannot read other files. Absolute paths, .., symbolic links and hard links are refused.""",
     example="""
 const w: f32[4] = load("../w.npy")
 
@@ -90,11 +90,11 @@ LOADED_TYPE = declare(
 
 NO_FOLDER = declare(
     "E0407",
-    "load in a program without a folder",
-    """A program that comes from standard input or from a string lies in no folder, so there is nothing that paths could
-    be relative to.""",
-    example='$ dmlc check - < head.dml\nerror[E0407]: load("prior.npy") needs a folder, and this program has none',
-    fixed="$ dmlc check head.dml",
+    "load or use in a program without a folder",
+    """A program that is read without a folder has nothing that paths could be relative to. Programs of dmlc.compile and
+    of the command line have one: standard input stands in the current folder, a dmlc.Source in that of its name.""",
+    example='>>> dmlc.text.load(source)\nerror[E0407]: load("prior.npy") needs a folder, and this program has none',
+    fixed=">>> dmlc.text.load(source, folder=Path())",
     program=False,
 )
 

@@ -183,18 +183,65 @@ WHICH_MODEL = declare(
     "E0209",
     "no model, or none of that name, or no choice among several",
     """One model is compiled. A file with several needs to be told which: `--model NAME`, or `model="NAME"` in
-    Python.""",
+    Python. A file of defs and consts alone is a library: it is checked, and other programs use it, but it is not
+    compiled.""",
     example="""
-const scale: f32[] = 0.5
+dim N in 1..64
 """,
     fixed="""
-const scale: f32[] = 0.5
+dim N in 1..64
 
-model m(x: f32[4]) -> (y) {
-    y = x * scale
+model m(x: f32[N]) -> (y) {
+    y = x * 0.5
     return y
 }
 """,
+)
+
+NOT_IN_FILE = declare(
+    "E0212",
+    "a name that the used file does not have",
+    """use brings defs and consts of another file: those that the file declares itself, not its dims and models, nor
+    what it uses from further files. From an ONNX model it brings one function, under any name.""",
+    example="""
+use cross_entrpy from std
+
+model m(x: f32[4, 3], t: i64[4]) -> (y) {
+    y = cross_entrpy(x, t)
+    return y
+}
+""",
+    fixed="""
+use cross_entropy from std
+
+model m(x: f32[4, 3], t: i64[4]) -> (y) {
+    y = cross_entropy(x, t)
+    return y
+}
+""",
+)
+
+USE_CIRCLE = declare(
+    "E0213",
+    "files that use each other in a circle",
+    """A file is read with all that it uses, so it cannot use itself, not through others either. Put what both files
+    need into a third one.""",
+    example='# a.dml\nuse f from "b.dml"\n\n# b.dml\nuse g from "a.dml"\n'
+    "error[E0213]: a.dml uses itself: a.dml -> b.dml -> a.dml",
+    fixed='# a.dml\nuse f from "b.dml"\n\n# b.dml\nuse g from "c.dml"\n\n# c.dml holds g',
+    program=False,
+)
+
+FOREIGN_DIM = declare(
+    "E0214",
+    "a def that needs a dim of its own file",
+    """Dims belong to the file that declares them and do not come along with a def that another file uses. A def that is
+    to be used elsewhere takes such a size as a parameter.""",
+    example="# blocks.dml\ndim N in 1..64\ndef f(x) {\n    return reshape(x, shape=[N])\n}\n\n"
+    '# head.dml\nuse f from "blocks.dml"\n'
+    "error[E0214]: N is a dim of blocks.dml, and dims do not come along with a def",
+    fixed="# blocks.dml\ndef f(x, *, size) {\n    return reshape(x, shape=[size])\n}",
+    program=False,
 )
 
 RESULT_LIKE_INPUT = declare(

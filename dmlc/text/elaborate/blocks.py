@@ -12,7 +12,7 @@ from dmlc.ir import Value
 from dmlc.text.elaborate.calls import Caller
 from dmlc.text.elaborate.cycles import Unfolded, unfolded
 from dmlc.text.elaborate.evaluate import Asked, at
-from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Place, Several, bare, plural
+from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, bare, plural
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
@@ -107,62 +107,63 @@ class Block(Caller):
 
     def unfold(
         self,
-        definition: tree.Def,
+        definition: Definition,
         expr: tree.Call,
         values: Sequence[Any],
         places: Sequence[Place],
         keywords: Mapping[str, Any],
     ) -> Asking:
         """The results of a def: its statements with the operands in place of the parameters."""
-        unit, name = self.unit, definition.name.text
-        if unit.names_only or name in unit.cyclic:
+        unit, line = self.unit.within(definition.home), definition.line
+        unfolding = unit.unfolding
+        if unit.names_only or definition.is_cyclic:
             return POISON
-        unit.called.add(name)
+        unfolding.called.add(definition)
         outer = (expr.span, *self.frame.outer)
         if self.frame.depth >= unit.limits.nesting:
             labels = self.frame.labels(expr.span)
             raise unit.limits.passed("nesting", "calls of defs nest", self.whole().depth, *labels)
-        if unit.is_full:
+        if unfolding.is_full:
             return POISON
-        unit.unfolded += len(definition.body) + 1
-        if not unit.is_counted:
+        unfolding.statements += len(line.body) + 1
+        if not unfolding.is_counted:
             few = min(_FEW_STATEMENTS, unit.limits.statements)
-            if unit.unfolded > few or len(unit.graph) > _FEW_NODES:
+            if unfolding.statements > few or len(unit.graph) > _FEW_NODES:
                 self.count(expr)
         if len(outer) > _MAX_OUTER:
             outer = (*outer[: _MAX_OUTER - 1], outer[-1])
         frame = Frame(outer=outer, depth=self.frame.depth + 1)
-        for parameter, value, place in zip(definition.parameters, values, places, strict=True):
+        for parameter, value, place in zip(line.parameters, values, places, strict=True):
             frame.names[parameter.text] = self.single(value, place)
             frame.places[parameter.text] = parameter.span
-        for keyword in definition.keywords:
+        for keyword in line.keywords:
             value = keywords.get(keyword.name.text)
             if keyword.name.text not in keywords and keyword.default is not None:
                 around = Block(unit, Frame(outer=outer))
                 value = yield around.evaluate(keyword.default, Asked.ANY)
             frame.names[keyword.name.text] = value
             frame.places[keyword.name.text] = keyword.name.span
-        results = yield Block(unit, frame).body(definition.body, definition.result)
-        return results[0] if len(results) == 1 else Several(name, tuple(results))
+        results = yield Block(unit, frame).body(line.body, line.result)
+        return results[0] if len(results) == 1 else Several(expr.callee[0].text, tuple(results))
 
     def count(self, expr: tree.Call) -> None:
         """Look once what the whole model unfolds to, before most of it is made. Raises E0117, E0441."""
         unit, whole = self.unit, self.whole()
-        unit.is_counted = True
+        unit.unfolding.is_counted = True
         for limit, have in (("statements", whole.statements), ("nodes", whole.nodes)):
             if have > getattr(unit.limits, limit):
-                unit.is_full = True
+                unit.unfolding.is_full = True
                 raise unit.limits.passed(limit, "the defs unfold to", have, *self.frame.labels(expr.span))
 
     def whole(self) -> Unfolded:
         assert self.unit.model is not None
-        return unfolded(self.unit.model, self.unit.defs, self.unit.cyclic)
+        return unfolded(self.unit.model, self.unit.unfolding.names)
 
-    def check_call(self, definition: tree.Def, expr: tree.Call, count: int) -> None:
+    def check_call(self, definition: Definition, expr: tree.Call, count: int) -> None:
         """Operands and keywords against the parameters. Raises E0305, E0306, E0308."""
-        name = definition.name.text
-        wanted = [p.text for p in definition.parameters]
-        known = {k.name.text: k for k in definition.keywords}
+        name, line = expr.callee[0].text, definition.line
+        wanted = [p.text for p in line.parameters]
+        known = {k.name.text: k for k in line.keywords}
         given = {k.name.text for k in expr.keywords}
         for keyword in expr.keywords:
             if keyword.name.text not in known:

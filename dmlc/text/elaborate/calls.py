@@ -13,7 +13,7 @@ from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import AttributeSite, CallSite, apply
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
-from dmlc.text.elaborate.scope import POISON, Place, Several, Word, bare
+from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, bare
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
@@ -48,6 +48,8 @@ class Caller(Evaluator):
         definition = self.unit.defs.get(name) if len(expr.callee) == 1 else None
         op = OPERATIONS.get(name) if len(expr.callee) == 1 and definition is None else None
         is_carried = len(expr.callee) > 1 and expr.callee[0].text == "onnx"
+        if definition is None and name in self.unit.names.missing:
+            return POISON
         if definition is None and op is None and not is_carried:
             raise self.unknown_operation(expr, name)
         if definition is not None:
@@ -144,13 +146,13 @@ class Caller(Evaluator):
         span = first.span.to(expr.callee[-1].span)
         return self.frame.fail(name_codes.UNKNOWN_OPERATION, message, span, "not found", help=near)
 
-    def check_call(self, definition: tree.Def, expr: tree.Call, count: int) -> None:
+    def check_call(self, definition: Definition, expr: tree.Call, count: int) -> None:
         """The number of operands and the keywords against the parameters. Raises E0305, E0306, E0308."""
         raise NotImplementedError
 
     def unfold(
         self,
-        definition: tree.Def,
+        definition: Definition,
         expr: tree.Call,
         values: Sequence[Any],
         places: Sequence[Place],

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import names as codes
+from dmlc.text.elaborate.scope import Definition, FileNames
 from dmlc.text.syntax import tree
 
 
@@ -45,16 +46,20 @@ class Unfolded(NamedTuple):
     depth: int = 0
 
 
-def unfolded(model: tree.Model, defs: Mapping[str, tree.Def], cyclic: frozenset[str]) -> Unfolded:
+def unfolded(model: tree.Model, names: FileNames) -> Unfolded:
     """Counted without unfolding anything; what calls itself is nothing."""
-    known = dict.fromkeys(cyclic, Unfolded())
-    waiting: list[tuple[tree.Model | tree.Def, list[str]]] = [(model, _callees(model, defs))]
+    known: dict[Definition, Unfolded] = {}
+    waiting: list[tuple[tree.Model | Definition, list[Definition]]] = [(model, _callees(model, names))]
     while True:
-        block, callees = waiting[-1]
+        made, callees = waiting[-1]
         missing = next((callee for callee in callees if callee not in known), None)
-        if missing is not None:
-            waiting.append((defs[missing], _callees(defs[missing], defs)))
+        if missing is not None and missing.is_cyclic:
+            known[missing] = Unfolded()
             continue
+        if missing is not None:
+            waiting.append((missing, _callees(missing.line, missing.home)))
+            continue
+        block = made.line if isinstance(made, Definition) else made
         inner = [known[callee] for callee in callees]
         found = Unfolded(
             sum(i.statements for i in inner),
@@ -62,9 +67,9 @@ def unfolded(model: tree.Model, defs: Mapping[str, tree.Def], cyclic: frozenset[
             max((i.depth for i in inner), default=0),
         )
         waiting.pop()
-        if not waiting:
+        if not isinstance(made, Definition):
             return found
-        known[block.name.text] = Unfolded(found.statements + len(block.body) + 1, found.nodes, found.depth + 1)
+        known[made] = Unfolded(found.statements + len(block.body) + 1, found.nodes, found.depth + 1)
 
 
 def _node_count(expr: tree.Expr) -> int:
@@ -76,8 +81,8 @@ def _node_count(expr: tree.Expr) -> int:
     return int(isinstance(expr, (tree.Call, tree.Cast, tree.Prefix, tree.Number)))
 
 
-def _callees(block: tree.Model | tree.Def, defs: Mapping[str, tree.Def]) -> list[str]:
-    return [call.callee[0].text for call in _calls(block) if call.callee[0].text in defs]
+def _callees(block: tree.Model | tree.Def, names: FileNames) -> list[Definition]:
+    return [names.defs[call.callee[0].text] for call in _calls(block) if call.callee[0].text in names.defs]
 
 
 def _problem(definition: tree.Def, call: tree.Call, circle: list[str]) -> Diagnostic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from dmlc.ops.call import CallSite
 from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.evaluate import Asked
-from dmlc.text.elaborate.scope import POISON, ConstData, Frame, Unit, bare, plural
+from dmlc.text.elaborate.folders import Folders, LoadError
+from dmlc.text.elaborate.scope import POISON, Frame, Unit, bare, plural
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 
@@ -66,8 +66,8 @@ def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
     return low, high
 
 
-def read_const(unit: Unit, line: tree.Const, folder: Path | None) -> ConstData:
-    """The data of a const; mistakes are noted in the unit."""
+def read_const(unit: Unit, line: tree.Const, folders: Folders) -> Tensor | None:
+    """The data of a const; None after a mistake, which is noted in the unit."""
     try:
         wanted = type_of(unit, line.type)
         sizes = [size for size in wanted.shape if not isinstance(size, int)]
@@ -76,23 +76,23 @@ def read_const(unit: Unit, line: tree.Const, folder: Path | None) -> ConstData:
             raise fail(codes.WRONG_SIZE, message, Label(line.type.span), help="write the number")
         value = bare(line.value)
         if isinstance(value, tree.Call) and [part.text for part in value.callee] == ["load"]:
-            return ConstData(line, _load(value, wanted, line.name.text, folder, unit.limits))
-        return ConstData(line, _List(unit, line.name.text, wanted).read(value))
+            return _load(value, wanted, line.name.text, folders, unit.limits)
+        return _List(unit, line.name.text, wanted).read(value)
     except DmlcError as error:
         unit.problems.add(error)
-        return ConstData(line, None)
+        return None
 
 
-def _load(call: tree.Call, wanted: TensorType, const: str, folder: Path | None, limits: Limits) -> Tensor:
+def _load(call: tree.Call, wanted: TensorType, const: str, folders: Folders, limits: Limits) -> Tensor:
     texts = [bare(operand) for operand in call.operands]
     strings = [text.text for text in texts if isinstance(text, tree.String)]
     if call.keywords or len(strings) != len(texts) or len(strings) not in (1, 2):
         help = 'write load("w.npy") or load("w.npz", "key")'
         raise fail(codes.NOT_KNOWN, "load takes the name of a file, and the key of a .npz", Label(call.span), help=help)
-    from dmlc.text.elaborate.files import LoadError, load_tensor
+    from dmlc.text.elaborate.files import load_tensor
 
     try:
-        return load_tensor(folder, strings[0], strings[1] if len(strings) == 2 else None, wanted, const, limits)
+        return load_tensor(folders, strings[0], strings[1] if len(strings) == 2 else None, wanted, const, limits)
     except LoadError as error:
         raise fail(error.code, error.message, Label(call.span), help=error.help) from None
 

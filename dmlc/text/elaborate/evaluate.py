@@ -135,6 +135,10 @@ class Evaluator:
         if text in self.unit.consts:
             tensor = self.unit.consts[text].tensor
             return POISON if tensor is None else self.numbers(tensor, at(expr), asked)
+        if text in self.unit.names.missing:
+            return POISON
+        if text in self.unit.names.hidden_dims:
+            raise self.hidden_dim(expr)
         if asked in (Asked.ANY, Asked.FREE) and not expr.quoted and (text in WORDS or text in DTYPE_BY_NAME):
             return Word(text)
         if asked is Asked.FREE and not expr.quoted:
@@ -145,6 +149,11 @@ class Evaluator:
         if not expr.quoted and (expr.text in LITERALS or expr.text == "_"):
             raise self.frame.fail(codes.WRONG_SIZE, f"{expr.text} is not a size", expr.span, help="name a dim")
         return symbol(expr.text)
+
+    def hidden_dim(self, expr: tree.Name) -> DmlcError:
+        message = f"{expr.text} is a dim of {self.unit.names.label}, and dims do not come along with a def"
+        help = f"make it a parameter: a def with ..., *, {expr.text}) is called with {expr.text}=..."
+        return self.frame.fail(name_codes.FOREIGN_DIM, message, expr.span, "a dim of the used file", help=help)
 
     def unknown(self, expr: tree.Name) -> DmlcError:
         text = expr.text

@@ -1,37 +1,24 @@
-"""``load("w.npy")`` and ``load("w.npz", "key")``: data of a const from the program's folder, and only from there."""
+"""``load("w.npy")`` and ``load("w.npz", "key")``: data of a const from the program's folders, and only from there."""
 
 from __future__ import annotations
 
-import os
 import zipfile
-from pathlib import Path, PureWindowsPath
 from typing import IO, Any, BinaryIO
 
-from dmlc.diagnostics import Code, DmlcError
+from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Tensor, TensorType, as_dtype, npy
 from dmlc.ir.plain_file import NotPlain, open_plain, size_of
+from dmlc.text.elaborate.folders import Folders, LoadError
 
 
-class LoadError(Exception):
-    """A file that cannot be loaded; the elaboration knows the place."""
-
-    def __init__(self, code: Code, message: str, help: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.help = help
-
-
-def load_tensor(
-    folder: Path | None, name: str, key: str | None, wanted: TensorType, const: str, limits: Limits
-) -> Tensor:
-    """The array in a file below ``folder``, which must be of the type ``wanted``. Raises ``LoadError``.
+def load_tensor(folders: Folders, name: str, key: str | None, wanted: TensorType, const: str, limits: Limits) -> Tensor:
+    """The array in a file of ``folders``, which must be of the type ``wanted``. Raises ``LoadError``.
 
     The header is compared before any data is read, so that a file cannot ask for more memory than the program does.
     """
-    path = _inside(folder, name)
+    path = folders.find(name, f'load("{name}")')
     suffix = path.suffix.lower()
     if suffix not in (".npy", ".npz"):
         raise LoadError(codes.NOT_AN_ARRAY, f"{name} is neither .npy nor .npz", "save it with numpy.save")
@@ -59,38 +46,6 @@ def load_tensor(
     except npy.DAMAGED:
         raise LoadError(codes.NOT_AN_ARRAY, f"{name} is damaged, or no {suffix} file") from None
     return Tensor(array, note=name if key is None else f"{name}:{key}")
-
-
-def _inside(folder: Path | None, name: str) -> Path:
-    """The path of a plain file below the folder. Raises ``LoadError``."""
-    if folder is None:
-        message = f'load("{name}") needs a folder, and this program has none'
-        raise LoadError(codes.NO_FOLDER, message, "give dmlc the program as a file")
-    windows = PureWindowsPath(name)  # knows both separators, drives and network shares
-    if windows.drive or windows.root or ".." in windows.parts:
-        raise LoadError(codes.OUTSIDE_FOLDER, f"{name} lies outside of the program's folder", "put a copy beside it")
-    missing = LoadError(codes.CANNOT_LOAD, f"{name} does not exist in the program's folder")
-    if not windows.parts:
-        raise LoadError(codes.CANNOT_LOAD, "load needs the name of a file")
-    try:
-        path = folder
-        for part in name.split("/"):
-            path = path / part
-            if path.is_symlink():
-                message = f"{name} is or goes through a symbolic link, which could lead anywhere"
-                raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file beside the program")
-        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):  # links of another kind (Windows)
-            raise LoadError(codes.OUTSIDE_FOLDER, f"{name} is a link that leads outside of the program's folder")
-        if path.is_dir():
-            raise LoadError(codes.CANNOT_LOAD, f"{name} is a folder")
-        if not path.exists():
-            raise missing
-        if path.is_file() and path.stat().st_nlink > 1:
-            message = f"{name} is a hard link, which could be a file of someone else"
-            raise LoadError(codes.OUTSIDE_FOLDER, message, "put a copy of the file beside the program")
-    except (OSError, RuntimeError, ValueError):  # a name that the system refuses
-        raise missing from None
-    return path
 
 
 def _read_zipped(file: BinaryIO, name: str, key: str | None, wanted: tuple[TensorType, str], limits: Limits) -> Any:

@@ -5,87 +5,111 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
+from dmlc.records import dataclass
 from dmlc.text.elaborate.blocks import Block
-from dmlc.text.elaborate.cycles import find_cycles
-from dmlc.text.elaborate.declarations import read_bounds, read_const
+from dmlc.text.elaborate.declarations import read_bounds
 from dmlc.text.elaborate.model import ModelReader
-from dmlc.text.elaborate.scope import LITERALS, POISON, RESERVED, ConstData, Frame, Problems, Unit
+from dmlc.text.elaborate.names import NameReader
+from dmlc.text.elaborate.scope import POISON, Definition, FileNames, Frame, Problems, Unfolding, Unit
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import together
 
 
-def elaborate(program: tree.Program, folder: Path | None, model: str | None, opset: int, limits: Limits) -> Graph:
+def elaborate(
+    program: tree.Program,
+    folder: Path | None,
+    model: str | None,
+    opset: int,
+    limits: Limits,
+    *,
+    name: str = "",
+    include: tuple[Path, ...] = (),
+) -> Graph:
     """The graph of one model of a program. Raises ``DmlcError`` with every mistake that is found."""
-    return _File(program, folder, opset, limits).graph(model)
+    return _File(program, folder, opset, limits, name, include).graph(model)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryItems:
+    """The defs and consts of a file without a model."""
+
+    defs: tuple[tree.Def, ...]
+    consts: tuple[tree.Const, ...]
+
+
+class LibraryError(DmlcError):
+    """Error raised for a file that has no model and no mistakes: a library for other programs."""
+
+    def __init__(
+        self, diagnostics: Diagnostic | Iterable[Diagnostic], library: LibraryItems | None = None, *, exit_code: int = 1
+    ) -> None:
+        super().__init__(diagnostics, exit_code=exit_code)
+        self.library = library or LibraryItems((), ())
 
 
 class _File:
-    def __init__(self, program: tree.Program, folder: Path | None, opset: int, limits: Limits) -> None:
+    def __init__(
+        self,
+        program: tree.Program,
+        folder: Path | None,
+        opset: int,
+        limits: Limits,
+        name: str,
+        include: tuple[Path, ...],
+    ) -> None:
+        self.name = name
         self.opset = opset
         self.limits = limits
         self.problems = Problems()
-        items = program.items
-        self.models = [item for item in items if isinstance(item, tree.Model)]
-        dims = [item for item in items if isinstance(item, tree.Dim)]
-        consts = [item for item in items if isinstance(item, tree.Const)]
-        defs = [item for item in items if isinstance(item, tree.Def)]
-        self.once("dim or const", [item.name for item in items if isinstance(item, (tree.Dim, tree.Const))])
-        self.once("def", [item.name for item in defs])
-        self.once("model", [item.name for item in self.models])
-        for definition in defs:
-            self.check_parameters(definition)
-        self.defs: dict[str, tree.Def] = {}
-        for definition in defs:
-            self.defs.setdefault(definition.name.text, definition)
-        self.cyclic, circles = find_cycles(self.defs)
-        self.problems.found += circles
-        self.consts: dict[str, ConstData] = {}
+        self.models = [item for item in program.items if isinstance(item, tree.Model)]
+        self.names = NameReader(self.problems, limits, include).compiled(program, folder, name)
         self.bounds: dict[str, tuple[int, int]] = {}
-        plain = Unit(Graph("constants"), self.problems, {}, frozenset(), {}, limits=limits)
-        for dim in dims:
+        plain = Unit(Graph("constants"), self.problems, FileNames(""), Unfolding(FileNames("")), limits=limits)
+        for dim in program.items:
+            if not isinstance(dim, tree.Dim):
+                continue
             try:
                 self.bounds.setdefault(dim.name.text, read_bounds(plain, dim))
             except DmlcError as error:
                 self.problems.add(error)
                 self.bounds.setdefault(dim.name.text, (0, 2**63 - 1))
-        for const in consts:
-            self.consts.setdefault(const.name.text, read_const(plain, const, folder))
 
     def graph(self, wanted: str | None) -> Graph:
-        called: set[str] = set()
+        if not self.models:
+            raise self.no_model()
+        called: set[Definition] = set()
         chosen = self.choose(wanted)
         graph = Graph(chosen.name.text if chosen else "none", opset=self.opset)
         for model in self.models:
-            unit = self.unit(graph if model is chosen else Graph(model.name.text, opset=self.opset), called)
+            unit = self.unit(graph if model is chosen else Graph(model.name.text, opset=self.opset))
             unit.model, unit.names_only = model, model is not chosen
             ModelReader(unit, model, self.bounds).read()
-        for name, definition in self.defs.items():
-            if name not in called:
-                self.look_at(definition, called)
+            called |= unit.unfolding.called
+        for definition in self.names.defs.values():
+            if definition not in called:
+                self.look_at(definition)
         if self.problems.found:
             raise together(self.problems.found)
         if len(graph) > self.limits.nodes:
             raise self.limits.passed("nodes", f"model {graph.name} has", len(graph))
         return graph
 
-    def unit(self, graph: Graph, called: set[str]) -> Unit:
-        unit = Unit(graph, self.problems, self.defs, self.cyclic, self.consts, limits=self.limits, called=called)
+    def unit(self, graph: Graph) -> Unit:
+        unit = Unit(graph, self.problems, self.names, Unfolding(self.names), limits=self.limits)
         unit.declared = set(self.bounds)
         return unit
 
     def choose(self, wanted: str | None) -> tree.Model | None:
         names = list(dict.fromkeys(model.name.text for model in self.models))
         listed = f"models of this file: {', '.join(names)}"
-        if not names:
-            error = fail(codes.WHICH_MODEL, "the program has no model", help="write model m(x: f32[3]) -> (y) { ... }")
-        elif wanted is None and len(names) == 1:
+        if wanted is None and len(names) == 1:
             return self.models[0]
-        elif wanted is None:
+        if wanted is None:
             label = Label(self.models[1].name.span, "another model")
             help = f"pick one with --model; {listed}"
             error = fail(codes.WHICH_MODEL, "the program has several models", label, help=help)
@@ -97,45 +121,33 @@ class _File:
         self.problems.add(error)
         return None
 
+    def no_model(self) -> DmlcError:
+        """The error for a file without a model: its mistakes, or what kind of file it is."""
+        for definition in self.names.defs.values():
+            self.look_at(definition)
+        if self.problems.found:
+            return together(self.problems.found)
+        library = LibraryItems(
+            tuple([data.line for data in self.names.own_defs]), tuple([data.line for data in self.names.own_consts])
+        )
+        if not library.defs and not library.consts:
+            return fail(codes.WHICH_MODEL, "the program has no model", help="write model m(x: f32[3]) -> (y) { ... }")
+        message = "the program has no model: it is a library of defs and consts"
+        first = (library.defs or library.consts)[0].name.text
+        help = f'use it in a program that has one: use {first} from "{Path(self.name).name}"'
+        return LibraryError(Diagnostic(codes.WHICH_MODEL, message, (), help), library)
+
     # --- names
 
-    def once(self, what: str, names: Iterable[tree.Name]) -> None:
-        """Each name stands for one thing of its kind. Notes E0204, and E0205 for what is not a name."""
-        seen: dict[str, Span] = {}
-        for name in names:
-            reserved = RESERVED if what == "def" else {*LITERALS, "_"}
-            if name.text in reserved and (what == "def" or not name.quoted):
-                self.reserved(name, what)
-            if name.text in seen:
-                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
-                message = f"{name.text} names more than one {what}"
-                self.problems.add(fail(codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
-            seen.setdefault(name.text, name.span)
-
-    def reserved(self, name: tree.Name, what: str) -> None:
-        message = f"{name.text} cannot name a {what}: it means something already"
-        self.problems.add(fail(codes.RESERVED_NAME, message, Label(name.span), help="choose another name"))
-
-    def check_parameters(self, definition: tree.Def) -> None:
-        seen: dict[str, Span] = {}
-        for name in (*definition.parameters, *(k.name for k in definition.keywords)):
-            if name.text in RESERVED:
-                self.reserved(name, "parameter")
-            if name.text in seen:
-                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
-                message = f"two parameters of {definition.name.text} are named {name.text}"
-                self.problems.add(fail(codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
-            seen.setdefault(name.text, name.span)
-
-    def look_at(self, definition: tree.Def, called: set[str]) -> None:
+    def look_at(self, definition: Definition) -> None:
         """Find the names in a def that nothing calls that do not exist. What its parameters are is not known."""
-        unit = self.unit(Graph("names", opset=self.opset), called)
+        unit, line = self.unit(Graph("names", opset=self.opset)), definition.line
         unit.names_only = True
         unit.dims |= set(self.bounds)
         for model in self.models:
             for item in model.inputs:
                 unit.dims |= {size.text for size in item.type.sizes if isinstance(size, tree.Name)}
         frame = Frame()
-        for name in (*definition.parameters, *(k.name for k in definition.keywords)):
+        for name in (*line.parameters, *(k.name for k in line.keywords)):
             frame.names[name.text], frame.places[name.text] = POISON, name.span
-        run(Block(unit, frame).body(definition.body, definition.result))
+        run(Block(unit.within(definition.home), frame).body(line.body, line.result))

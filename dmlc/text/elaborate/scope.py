@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Callable
+from dataclasses import field, replace
+from functools import cached_property
 from typing import Any, Final
 
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, Span
@@ -15,12 +17,56 @@ from dmlc.records import dataclass
 from dmlc.text.syntax import tree
 
 
-@dataclass(frozen=True, slots=True)
 class ConstData:
-    """A const of the file; ``tensor`` is None if it is wrong, which is reported already."""
+    """A const of the file ``home``, whose data is read when it is first asked for."""
 
-    line: tree.Const
-    tensor: Tensor | None
+    def __init__(self, line: tree.Const, home: FileNames, read: Callable[[], Tensor | None]) -> None:
+        self.line = line
+        self.home = home
+        self._read = read
+
+    @cached_property
+    def tensor(self) -> Tensor | None:
+        """The data; None if it is wrong, which is reported already."""
+        return self._read()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Definition:
+    """A def and the names that it sees."""
+
+    line: tree.Def
+    home: FileNames
+
+    @property
+    def is_cyclic(self) -> bool:
+        return self.line.name.text in self.home.cyclic
+
+
+@dataclass(eq=False, slots=True)
+class FileNames:
+    """The names of one file, and of what its ``use`` lines bring. ``label`` names the file where another uses it.
+
+    ``missing`` are names of ``use`` lines that bring nothing, which is reported already. ``hidden_dims`` are the dims
+    of the file where it is used by another: its defs do not see them. ``cyclic`` are the defs that call themselves.
+    """
+
+    label: str
+    defs: dict[str, Definition] = field(default_factory=dict)
+    consts: dict[str, ConstData] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    hidden_dims: frozenset[str] = frozenset()
+    cyclic: frozenset[str] = frozenset()
+
+    @property
+    def own_defs(self) -> list[Definition]:
+        """The defs that the file declares itself."""
+        return [data for data in self.defs.values() if data.home is self]
+
+    @property
+    def own_consts(self) -> list[ConstData]:
+        """The consts that the file declares itself."""
+        return [data for data in self.consts.values() if data.home is self]
 
 
 @dataclass(slots=True)
@@ -34,6 +80,18 @@ class Problems:
 
 
 @dataclass(slots=True)
+class Unfolding:
+    """Size of all calls of defs in a model so far, and the defs that were called; ``names`` are those that the model
+    sees."""
+
+    names: FileNames
+    statements: int = 0
+    is_counted: bool = False
+    is_full: bool = False
+    called: set[Definition] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class Unit:
     """``dims`` are the dims that an input determines; ``declared`` have a dim line, ``unsolved`` are reported as wrong.
 
@@ -42,32 +100,43 @@ class Unit:
 
     graph: Graph
     problems: Problems
-    defs: dict[str, tree.Def]
-    cyclic: frozenset[str]
-    consts: dict[str, ConstData]
+    names: FileNames
+    unfolding: Unfolding
     dims: set[str] = field(default_factory=set)
     declared: set[str] = field(default_factory=set)
     unsolved: set[str] = field(default_factory=set)
     limits: Limits = DEFAULTS
     model: tree.Model | None = None
     names_only: bool = False
-    called: set[str] = field(default_factory=set)
-    unfolded: int = 0
-    is_counted: bool = False
-    is_full: bool = False
-    _const_values: dict[str, Value] = field(default_factory=dict)
+    _const_values: dict[ConstData, Value] = field(default_factory=dict)
+
+    @property
+    def defs(self) -> dict[str, Definition]:
+        return self.names.defs
+
+    @property
+    def consts(self) -> dict[str, ConstData]:
+        return self.names.consts
+
+    def within(self, names: FileNames) -> Unit:
+        """The same elaboration with the names of another file, whose defs see no dims."""
+        if names is self.names:
+            return self
+        none: set[str] = set()
+        return replace(self, names=names, dims=none, declared=none, unsolved=none)
 
     def const(self, name: str) -> Value | None:
         """The const as a value of this graph; None where its data is wrong."""
-        value = self._const_values.get(name)
+        data = self.consts[name]
+        value = self._const_values.get(data)
         if value is None:
-            data = self.consts[name]
             if data.tensor is None:
                 return None
             span = (data.line.name.span,)
             value = self.graph.add(CONSTANT, (), ConstantAttributes(value=data.tensor), spans=span).result
-            value.name, value.span = name, data.line.type.span
-            self._const_values[name] = value
+            own, label = data.line.name.text, data.home.label
+            value.name, value.span = f"{label}/{own}" if label else own, data.line.type.span
+            self._const_values[data] = value
         return value
 
 

@@ -9,7 +9,7 @@ from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.text.syntax import tree
-from dmlc.text.syntax.operators import Signed, SyntaxProblem, climb, finish, name
+from dmlc.text.syntax.operators import Signed, SyntaxProblem, climb, finish, name, string
 from dmlc.text.syntax.tokens import Token
 
 Pieces: TypeAlias = list[Any]
@@ -39,6 +39,15 @@ class Builder:
         self._limits = limits
 
     def program(self, p: Pieces) -> tree.Program:
+        before: tree.Const | tree.Def | tree.Model | None = None
+        for item in p:
+            if isinstance(item, tree.Use) and before is not None:
+                labels = (Label(item.span), Label(before.name.span, "this comes first"))
+                help = "put it at the top of the file"
+                message = "a use line stands before the first const, def and model"
+                raise SyntaxProblem(Diagnostic(codes.UNEXPECTED, message, labels, help))
+            if before is None and isinstance(item, (tree.Const, tree.Def, tree.Model)):
+                before = item
         return tree.Program(tuple(p))
 
     def header(self, p: Pieces) -> tree.Header:
@@ -50,6 +59,13 @@ class Builder:
             )
             raise SyntaxProblem(diagnostic)
         return tree.Header(tree.Number(number.text, number.span), p[0].to(number))
+
+    def use(self, p: Pieces) -> tree.Use:
+        file: Token = p[-2]
+        return tree.Use(tuple(p[1:-3]), None if file.type == "STD" else string(file), p[0].to(file))
+
+    def used(self, p: Pieces) -> tree.Used:
+        return tree.Used(name(p[0]), name(p[2]) if len(p) > 1 else None)
 
     def dim(self, p: Pieces) -> tree.Dim:
         return tree.Dim(name(p[1]), finish(p[3], self._limits), finish(p[5], self._limits), p[0].to(p[6]))

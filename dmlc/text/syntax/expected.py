@@ -62,6 +62,12 @@ def _list(accepts: set[str]) -> str:
     return out[0] if len(out) == 1 else f"{', '.join(out[:-1])} or {out[-1]}" if out else "nothing"
 
 
+def _use_help(token: Token, accepts: set[str]) -> str:
+    if accepts == {"STD", "STRING"} and token.type == "NAME":
+        return f'the name of a file stands in quotes: from "{token.text}.dml"'
+    return 'write use a, b as c from "file.dml", or use a from std'
+
+
 def _bounds(token: Token, before: Token, accepts: set[str]) -> Diagnostic | None:
     """A ``dim`` line with a bound left out."""
     if before.type == "RANGE" and token.type == "NL":
@@ -81,6 +87,8 @@ def _help(start: str, token: Token, before: Token | None, accepts: set[str]) -> 
         return f"{token.text} is a keyword; as a name it is quoted: `{token.text}`"
     if previous in _KEYWORDS and kind == "EQUAL":
         return f"{before.text} is a keyword; as a name it is quoted: `{before.text}`" if before else ""
+    if start == "use":
+        return _use_help(token, accepts)
     if kind == "EQUAL" and "INFIX" in accepts:
         return "== compares; a name is given at the start of a line: name = value"
     if "ARROW" in accepts:

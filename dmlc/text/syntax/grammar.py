@@ -20,7 +20,7 @@ from dmlc.text.syntax.builder import Builder
 from dmlc.text.syntax.tokens import Token
 
 #: The start symbols: the whole program, and the pieces that are parsed alone to find all mistakes.
-STARTS = ("program", "header", "dim", "const", "def_head", "model_head", "statement")
+STARTS = ("program", "header", "use", "dim", "const", "def_head", "model_head", "statement")
 
 
 class TokenLexer(LarkLexer):  # type: ignore[misc]  # mypy does not read Lark

@@ -23,10 +23,12 @@ from dmlc.text.syntax.tokens import (
     too_long,
 )
 
-_ITEM_STARTS = frozenset({"DIM", "CONST", "DEF", "MODEL"})
+_ITEM_STARTS = frozenset({"USE", "DIM", "CONST", "DEF", "MODEL"})
 _STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
 #: What may stand behind the last token of a line.
 _BLANKS = " \t\r"
+#: The words that are names outside of a use line.
+_USE_WORDS = frozenset({"use", "from", "std"})
 _OPENED_BY = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 
 
@@ -36,7 +38,7 @@ class Patterns:
     def __init__(self, terminals: Iterable[Any]) -> None:
         """``terminals`` are those of a ``lark.Lark``."""
         words = {t.pattern.value: t.name for t in terminals if t.pattern.type == "str" and t.pattern.value.isalpha()}
-        self.keywords: dict[str, str] = words
+        self.keywords: dict[str, str] = {text: name for text, name in words.items() if text not in _USE_WORDS}
         skipped = {"NL", "BLANK", *words.values()}
         pieces = sorted([t for t in terminals if t.name not in skipped], key=_order)
         # A quote that is never closed takes the rest of the line.
@@ -93,6 +95,7 @@ class Lexer:
         self.open: list[Token] = []  # brackets
         self.nesting = 0  # how many of them are not braces
         self.bad_line = 0
+        self.use_line = 0  # the last line that began with use, outside of all brackets
         self.is_lost = False  # whether a quote that is not closed has taken brackets along
         self.special: dict[str, Callable[[Token], Token]] = {
             "NUMBER": self.number,
@@ -121,6 +124,8 @@ class Lexer:
                 kind, text, end = names[group], match[group], match.end() + 1
                 if text in keywords and kind == "NAME" and (text != "dml" or not tokens):
                     kind = keywords[text]
+                elif text in _USE_WORDS:
+                    kind = self.use_word(text, number, is_first=is_first)
                 token = make(source, number, end - len(text), number, end, kind, text)
                 if kind == "NAME" and not text.isascii():
                     token = self.name(token)
@@ -186,6 +191,18 @@ class Lexer:
         self.end_statement()
 
     # --- tokens that need a look
+
+    def use_word(self, text: str, line: int, *, is_first: bool) -> str:
+        """The type of ``use``, ``from`` or ``std``: a word in a line that begins with use outside of all blocks."""
+        if text == "use" and is_first and not self.open:
+            self.use_line = line
+            return "USE"
+        before = self.tokens[-1].type if self.tokens else ""
+        if line != self.use_line or text == "use":
+            return "NAME"
+        if text == "from":
+            return "NAME" if before in ("USE", "_COMMA", "AS") else "FROM"
+        return "STD" if before == "FROM" else "NAME"
 
     def name(self, token: Token) -> Token:
         return token if token.text[0] == "`" or token.text.isidentifier() else self.bad(token)

@@ -21,7 +21,7 @@ from dmlc.text.syntax.tokens import Token
 from dmlc.text.syntax.tree import Program
 
 #: The start symbols of the pieces in which mistakes are looked for one by one, by their first token.
-_PIECES = {"DML": "header", "DIM": "dim", "CONST": "const", "DEF": "def_head", "MODEL": "model_head"}
+_PIECES = {"DML": "header", "USE": "use", "DIM": "dim", "CONST": "const", "DEF": "def_head", "MODEL": "model_head"}
 #: More diagnostics than this are counted, not shown.
 MAX_SHOWN = 20
 _INSTEAD = 'keep large data in a file: const w: f32[1000] = load("w.npy")'
@@ -137,7 +137,7 @@ class _Search:
 
         if first.type != "BAD":
             message = f"{shown(first)} stands outside of a model or def"
-            help = "a file holds dim, const, def and model"
+            help = "a file holds use, dim, const, def and model"
             help = "a comment begins with #" if first.text in COMMENT_SIGNS else help
             self.problems.append(Diagnostic(codes.UNEXPECTED, message, (Label(first.span),), help))
         if opens:
@@ -189,10 +189,12 @@ def _decoded(name: str, data: bytes, limits: Limits) -> Source:
 
 def together(diagnostics: Iterable[Diagnostic]) -> DmlcError:
     """The error that holds them: sorted, without repetitions, the last shown one telling how many more there are."""
+    found = list(diagnostics)
+    files = {name: number for number, name in reversed(list(enumerate(d.source_name for d in found)))}
     once: dict[object, Diagnostic] = {}
-    for diagnostic in sorted(diagnostics, key=_place):
+    for diagnostic in sorted(found, key=lambda d: (files[d.source_name], *_place(d))):
         # A mistake inside a def shows at every call of it; the first tells enough.
-        key = (diagnostic.code.id, _place(diagnostic)) if diagnostic.labels else diagnostic.message
+        key = (diagnostic.code.id, diagnostic.place) if diagnostic.labels else diagnostic.message
         once.setdefault(key, diagnostic)
     shown = list(once.values())[:MAX_SHOWN]
     rest = len(once) - len(shown)

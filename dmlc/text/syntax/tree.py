@@ -149,6 +149,30 @@ class Header:
 
 @unguarded
 @dataclass(frozen=True, slots=True)
+class Used:
+    """A name of another file, and the name that it gets here."""
+
+    name: Name
+    alias: Name | None
+
+    @property
+    def here(self) -> Name:
+        """The name that it has in this file."""
+        return self.alias or self.name
+
+
+@unguarded
+@dataclass(frozen=True, slots=True)
+class Use:
+    """``use a, b as c from "file.dml"``; ``file`` is None for the standard library."""
+
+    used: tuple[Used, ...]
+    file: String | None
+    span: Span = _span()
+
+
+@unguarded
+@dataclass(frozen=True, slots=True)
 class Dim:
     name: Name
     low: Expr
@@ -229,7 +253,7 @@ class Model:
     span: Span = _span()
 
 
-Item: TypeAlias = Header | Dim | Const | Def | Model
+Item: TypeAlias = Header | Use | Dim | Const | Def | Model
 
 
 @unguarded

@@ -1,0 +1,33 @@
+"""Show a library: a program file without a model, whose defs and consts other programs use."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from dmlc.cli.console import Console, count
+from dmlc.text import LibraryItems
+from dmlc.text.syntax import tree
+
+
+def show_library(args: argparse.Namespace, console: Console, library: LibraryItems, **fields: Any) -> int:
+    """Print the library, and its JSON document with further ``fields``; the exit code."""
+    defs, consts = list(map(_signature, library.defs)), [_const(line) for line in library.consts]
+    parts = [count(len(found), what) for found, what in ((defs, "def"), (consts, "const")) if found]
+    lines = [f"{args.source}: a library of {' and '.join(parts)}", *[f"  {text}" for text in (*defs, *consts)]]
+    if not console.quiet:
+        console.result("\n".join(lines))
+    console.document({"source": args.source, **fields, "library": {"defs": defs, "consts": consts}})
+    return 0
+
+
+def _signature(line: tree.Def) -> str:
+    parts = [name.text for name in line.parameters]
+    parts += ["*"] if line.keywords else []
+    parts += [f"{k.name.text}=..." if k.default is not None else k.name.text for k in line.keywords]
+    return f"{line.name.text}({', '.join(parts)})"
+
+
+def _const(line: tree.Const) -> str:
+    span = line.type.span
+    return f"{line.name.text}: {span.source.line(span.line)[span.column - 1 : span.end_column - 1]}"

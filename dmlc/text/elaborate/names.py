@@ -1,0 +1,235 @@
+"""Names of a file: its own defs and consts, and those that its ``use`` lines bring from other files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container, Iterable
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, naming
+from dmlc.diagnostics.catalogue import names as codes
+from dmlc.diagnostics.limits import Limits
+from dmlc.ir import Graph, Tensor
+from dmlc.records import dataclass
+from dmlc.text.elaborate.cycles import find_cycles
+from dmlc.text.elaborate.declarations import read_const
+from dmlc.text.elaborate.folders import Folders, LoadError, read_file
+from dmlc.text.elaborate.scope import LITERALS, RESERVED, ConstData, Definition, FileNames, Problems, Unfolding, Unit
+from dmlc.text.syntax import tree
+from dmlc.text.syntax.parser import decode, parse
+
+#: The standard library: one file for each block, named as the block.
+STD = Path(__file__).parents[2] / "std"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class UsedFile:
+    """A file that was read for a ``use`` line: what it has, before anybody renames it."""
+
+    names: FileNames
+    program: tree.Program
+
+
+class NameReader:
+    """Reads the names of a file and of all files that it uses, each file once. Mistakes are noted in ``problems``."""
+
+    def __init__(self, problems: Problems, limits: Limits, include: tuple[Path, ...]) -> None:
+        self.problems = problems
+        self.limits = limits
+        self.include = include
+        self._read: dict[str, UsedFile | None] = {}
+        self._open: dict[str, str] = {}  # the files that are being read, by their real paths; what messages call them
+
+    def compiled(self, program: tree.Program, folder: Path | None, name: str) -> FileNames:
+        """The names of the file that is compiled. All its consts are read."""
+        names = FileNames("")
+        where = os.path.realpath(folder / Path(name).name) if folder is not None else name
+        self._open[where] = Path(name).name
+        self._fill(names, program, folder)
+        del self._open[where]
+        for data in names.consts.values():
+            _ = data.home is names and data.tensor  # what is wrong with it is noted
+        return names
+
+    # --- one file
+
+    def _fill(self, names: FileNames, program: tree.Program, folder: Path | None) -> None:
+        folders = Folders(folder, self.include)
+        items = program.items
+        defs = [item for item in items if isinstance(item, tree.Def)]
+        consts = [item for item in items if isinstance(item, tree.Const)]
+        self._once("dim or const", [item.name for item in items if isinstance(item, (tree.Dim, tree.Const))])
+        self._once("def", [item.name for item in defs])
+        self._once("model", [item.name for item in items if isinstance(item, tree.Model)])
+        for definition in defs:
+            self._check_parameters(definition)
+        lines: dict[str, tree.Def] = {}
+        for definition in defs:
+            lines.setdefault(definition.name.text, definition)
+        names.cyclic, circles = find_cycles(lines)
+        self.problems.found += circles
+        names.defs |= {text: Definition(line, names) for text, line in lines.items()}
+        unit = Unit(Graph("constants"), self.problems, names, Unfolding(names), limits=self.limits)
+        for const in consts:
+            read = _reader(unit, const, folders)
+            names.consts.setdefault(const.name.text, ConstData(const, names, read))
+        dims = {item.name.text for item in items if isinstance(item, tree.Dim)}
+        for item in items:
+            if isinstance(item, tree.Use):
+                for used in item.used:
+                    self._use(names, item, used, folders, dims)
+
+    def _once(self, what: str, names: Iterable[tree.Name]) -> None:
+        """Each name stands for one thing of its kind. Notes E0204, and E0205 for what is not a name."""
+        seen: dict[str, Span] = {}
+        for name in names:
+            self._check_name(what, name)
+            if name.text in seen:
+                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
+                message = f"{name.text} names more than one {what}"
+                self.problems.add(fail(codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
+            seen.setdefault(name.text, name.span)
+
+    def _check_name(self, what: str, name: tree.Name) -> bool:
+        """Check that a name is free for such a thing; E0205 is noted where it is not."""
+        reserved = RESERVED if what == "def" else {*LITERALS, "_"}
+        if name.text not in reserved or (what != "def" and name.quoted):
+            return True
+        self._reserved(name, what)
+        return False
+
+    def _reserved(self, name: tree.Name, what: str) -> None:
+        message = f"{name.text} cannot name a {what}: it means something already"
+        self.problems.add(fail(codes.RESERVED_NAME, message, Label(name.span), help="choose another name"))
+
+    def _check_parameters(self, definition: tree.Def) -> None:
+        seen: dict[str, Span] = {}
+        for name in (*definition.parameters, *(k.name for k in definition.keywords)):
+            if name.text in RESERVED:
+                self._reserved(name, "parameter")
+            if name.text in seen:
+                labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
+                message = f"two parameters of {definition.name.text} are named {name.text}"
+                self.problems.add(fail(codes.NAME_TWICE, message, *labels, help="call one of them otherwise"))
+            seen.setdefault(name.text, name.span)
+
+    # --- use lines
+
+    def _use(self, names: FileNames, line: tree.Use, used: tree.Used, folders: Folders, dims: set[str]) -> None:
+        """Bring one name. What is wrong is noted, and the name is silent from then on."""
+        try:
+            found = self._std(used.name) if line.file is None else self._file(line.file, folders)
+            if found is None or not self._bring(names, used, found, dims):
+                names.missing.add(used.here.text)
+        except DmlcError as error:
+            self.problems.add(error)
+            names.missing.add(used.here.text)
+
+    def _bring(self, names: FileNames, used: tree.Used, found: UsedFile, dims: set[str]) -> bool:
+        """Give the name its def, its const, or both; False where the used file has it wrong. Raises ``DmlcError``."""
+        theirs, text = found.names, used.name.text
+        definition, const = theirs.defs.get(text), theirs.consts.get(text)
+        is_def, is_const = definition in theirs.own_defs, const in theirs.own_consts
+        if definition is not None and is_def:
+            self._put(names.defs, "def", used, definition)
+        if const is not None and is_const:
+            self._put(names.consts, "dim or const", used, const, dims)
+        if not is_def and not is_const and text not in theirs.missing:
+            raise _not_in_file(used.name, found)
+        return is_def or is_const
+
+    def _put(self, known: dict[str, T], what: str, used: tree.Used, thing: T, others: Container[str] = ()) -> None:
+        name = used.here
+        if not self._check_name(what, name):
+            return
+        if name.text in known or name.text in others:
+            message = f"{name.text} names more than one {what}"
+            help = f"give it another name: use {used.name.text} as {name.text}_2 from ..."
+            raise fail(codes.NAME_TWICE, message, Label(name.span, "brought here"), help=help)
+        known[name.text] = thing
+
+    def _file(self, file: tree.String, folders: Folders) -> UsedFile | None:
+        """The file of a ``use`` line; None where it was read before and is wrong. Raises ``DmlcError``."""
+        name, label = file.text, Label(file.span)
+        try:
+            path = folders.find(name, f'use ... from "{name}"')
+            where = os.path.realpath(path)
+            if where in self._open:
+                raise self._circle(where, label)
+            if where in self._read:
+                return self._read[where]
+            self._read[where] = None
+            data = read_file(path, name, self.limits.text_bytes + 1)
+        except LoadError as error:
+            raise fail(error.code, error.message, label, help=error.help) from None
+        self._read[where] = found = self._parsed(path, str(path), data, label)
+        return found
+
+    def _std(self, name: tree.Name) -> UsedFile | None:
+        """The file of a block of the standard library. Raises ``DmlcError`` E0212."""
+        where, blocks = f"std/{name.text}.dml", std_blocks()
+        if name.text not in blocks:
+            message = f"the standard library has no block {name.text}"
+            help = did_you_mean(name.text, blocks) or "dmlc ops --std lists its blocks"
+            raise fail(codes.NOT_IN_FILE, message, Label(name.span), help=help)
+        if where not in self._read:
+            path = STD / f"{name.text}.dml"
+            self._read[where] = self._parsed(path, where, path.read_bytes(), Label(name.span))
+        return self._read[where]
+
+    def _parsed(self, path: Path, shown: str, data: bytes, label: Label) -> UsedFile:
+        if len(self._open) >= self.limits.nesting:
+            raise self.limits.passed("nesting", "use lines nest", len(self._open) + 1, label)
+        with naming(shown):
+            source = decode(shown, data, self.limits)
+            program = parse(source, self.limits)
+        names = FileNames(Path(shown).name, hidden_dims=_dims(program))
+        self._open[os.path.realpath(path)] = path.name
+        self._fill(names, program, path.parent)
+        del self._open[os.path.realpath(path)]
+        return UsedFile(names, program)
+
+    def _circle(self, where: str, label: Label) -> DmlcError:
+        paths = list(self._open)
+        circle = [self._open[path] for path in paths[paths.index(where) :]]
+        message = f"{circle[0]} uses itself: {' -> '.join([*circle, circle[0]])}"
+        return fail(codes.USE_CIRCLE, message, label, help="put what both need into a file of its own")
+
+
+@cache
+def std_blocks() -> tuple[str, ...]:
+    """The names of the blocks of the standard library."""
+    return tuple(sorted(path.stem for path in STD.glob("*.dml")))
+
+
+def _reader(unit: Unit, const: tree.Const, folders: Folders) -> Callable[[], Tensor | None]:
+    return lambda: read_const(unit, const, folders)
+
+
+def _dims(program: tree.Program) -> frozenset[str]:
+    """The dims of a file: those that it declares, and those of its models' inputs."""
+    names = {item.name.text for item in program.items if isinstance(item, tree.Dim)}
+    for model in program.items:
+        if isinstance(model, tree.Model):
+            names |= {size.text for item in model.inputs for size in item.type.sizes if isinstance(size, tree.Name)}
+    return frozenset(names)
+
+
+def _not_in_file(name: tree.Name, found: UsedFile) -> DmlcError:
+    names, text = found.names, name.text
+    own = [data.line.name.text for data in names.own_defs] + [data.line.name.text for data in names.own_consts]
+    kinds = {item.name.text: item for item in found.program.items if isinstance(item, (tree.Dim, tree.Model))}
+    if text in kinds:
+        kind = "dim" if isinstance(kinds[text], tree.Dim) else "model"
+        message = f"{text} is a {kind} of {names.label}, and use brings defs and consts"
+        help = f"it has {', '.join(own) or 'none'}"
+    elif text in names.defs or text in names.consts:
+        message, help = f"{names.label} has {text} from another file", "use it from there"
+    else:
+        message = f"{names.label} has no def or const {text}"
+        help = did_you_mean(text, own) or (f"it has {', '.join(own)}" if own else "it has none")
+    return fail(codes.NOT_IN_FILE, message, Label(name.span), help=help)

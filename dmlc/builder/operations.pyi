@@ -463,7 +463,7 @@ def iota(
 def full(
     *,
     shape: int | str | DimExpr | Sequence[int | str | DimExpr],
-    value: float,
+    value: float | DimExpr,
     dtype: DTypeLike,
 ) -> Tensor:
     """A tensor whose elements are all one value."""

@@ -21,7 +21,8 @@ from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
 from dmlc.diagnostics.limits import DEFAULTS
-from dmlc.ir import Array, Dim, DimExpr, DType, Operation, OpError, as_dtype
+from dmlc.ir import Array, Dim, DType, Operation, OpError, as_dtype
+from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import Argument, CallSite, apply, diagnose
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
@@ -214,16 +215,16 @@ class Tensor:
     def __ne__(self, other: TensorLike) -> Tensor:  # type: ignore[override]
         return _infix("!=", self, other)
 
-    def __lt__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+    def __lt__(self, other: TensorLike) -> Tensor:
         return _infix("<", self, other)
 
-    def __le__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+    def __le__(self, other: TensorLike) -> Tensor:
         return _infix("<=", self, other)
 
-    def __gt__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+    def __gt__(self, other: TensorLike) -> Tensor:
         return _infix(">", self, other)
 
-    def __ge__(self, other: TensorLike) -> Tensor:  # type: ignore[misc]
+    def __ge__(self, other: TensorLike) -> Tensor:
         return _infix(">=", self, other)
 
     def __neg__(self) -> Tensor:
@@ -237,7 +238,7 @@ class Tensor:
 
 
 #: What an operand may be: a tensor, a NumPy array (a constant), or a number that takes the other operand's dtype.
-TensorLike: TypeAlias = "Tensor | int | float | bool | Array"
+TensorLike: TypeAlias = "Tensor | int | float | bool | Array | Arithmetic"
 
 
 def _infix(sign: str, left: TensorLike, right: TensorLike) -> Tensor:
@@ -285,9 +286,13 @@ def _call(
     return tuple([Tensor(home, value) for value in node.results])
 
 
+_CONSTANT = r'write dmlc.constant(\1, dtype="\2")'
+
+
 def _in_python(diagnostic: Diagnostic) -> Diagnostic:
     """The way out as Python spells it, where it is spelled as the language does."""
-    help = re.sub(r"^write (\S+) as (\w+)$", r'write dmlc.constant(\1, dtype="\2")', diagnostic.help)
+    made = r'write dmlc.cast(\1, to="\2")' if diagnostic.code is shapes.DIM_AS_TENSOR else _CONSTANT
+    help = re.sub(r"^write (\S+|\(.*\)) as (\w+)$", made, diagnostic.help)
     return replace(diagnostic, help=re.sub(r"\((\S+) as (\w+)\)", r'\1.astype("\2")', help))
 
 
@@ -306,7 +311,7 @@ def arguments_in(home: Home, operands: Sequence[object], span: PythonSpan | None
     for i, operand in enumerate(operands):
         if type(operand) is Tensor:
             out.append(operand._value if operand._home is home else home.value(operand))
-        elif operand is None or isinstance(operand, (bool, int, float)):
+        elif operand is None or isinstance(operand, (bool, int, float, Arithmetic)):
             out.append(operand)
         elif isinstance(operand, (np.ndarray, np.generic)):
             out.append(_array_argument(home, operand, span))
@@ -364,8 +369,8 @@ def _converted(data: object, dtype: DType) -> Array:
 
 def not_a_tensor(value: object, operand: int | None = None) -> DmlcError:
     """The error for an operand (of that number) or output that is neither tensor, array nor number."""
-    if isinstance(value, DimExpr):
-        help = "dims stand in shapes and in attributes such as k= or shape="
+    if isinstance(value, Arithmetic):
+        help = f'write dmlc.cast({value}, to="f32")'
         return mistake(shapes.DIM_AS_TENSOR, f"{value} is a dim, and here a tensor is wanted", at=operand, help=help)
     kind = type(value).__name__
     help = "wrap data in dmlc.constant(...)" if isinstance(value, (list, tuple)) else ""

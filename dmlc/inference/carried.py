@@ -36,10 +36,11 @@ from dmlc.ir import (
     symbol,
 )
 from dmlc.ir.dtype import f32, i64
+from dmlc.ir.size_number import Arithmetic
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, Formal, Schema, find_schema
 from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, type_proto
 from dmlc.ops.attributes import show
-from dmlc.ops.call import Argument, CallSite, diagnose, literal_value
+from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
 from dmlc.ops.constant import constant_of
 from dmlc.records import dataclass
 
@@ -280,7 +281,7 @@ def _bind_operands(graph: Graph, schema: Schema, given: Sequence[Argument], site
         else:
             dtype = dtypes.get(formal.letter) or (formal.dtypes[0] if len(formal.dtypes) == 1 else None)
             if dtype is None:
-                raise _no_dtype(argument, formal, i)
+                raise no_dtype(argument, i) if isinstance(argument, Arithmetic) else _no_dtype(argument, formal, i)
             out.append(literal_value(graph, argument, dtype, i, site))
     return out
 

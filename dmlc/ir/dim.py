@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
+from dmlc.ir.size_number import Arithmetic, SizeNumber
 from dmlc.records import dataclass
 
 Bound: TypeAlias = int | float  # an integer, or plus or minus infinity
@@ -32,8 +33,11 @@ Atom: TypeAlias = str | FloorDiv
 Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; () is the constant term
 
 
-class DimExpr:
-    """A symbolic size. Immutable and hashable; operators build canonical results, ``int`` where static."""
+class DimExpr(Arithmetic):
+    """A symbolic size. Immutable and hashable; operators build canonical results, ``int`` where static.
+
+    ``+ - * //`` with integers and sizes give sizes; other operators and fractions give a ``SizeNumber``.
+    """
 
     __slots__ = ("_hash", "terms")
 
@@ -50,27 +54,57 @@ class DimExpr:
     def __hash__(self) -> int:
         return self._hash
 
-    def __add__(self, other: Dim) -> Dim:
+    @overload
+    def __add__(self, other: Dim) -> Dim: ...
+
+    @overload
+    def __add__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __add__(self, other: Any) -> Any:
         if not isinstance(other, (int, DimExpr)):
-            return NotImplemented
+            return super().__add__(other)
         return _combine(_terms(self), _terms(other), 1)
 
-    def __radd__(self, other: Dim) -> Dim:
-        return self.__add__(other)
+    @overload
+    def __radd__(self, other: Dim) -> Dim: ...
 
-    def __sub__(self, other: Dim) -> Dim:
+    @overload
+    def __radd__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __radd__(self, other: Any) -> Any:
+        return self.__add__(other) if isinstance(other, (int, DimExpr)) else super().__radd__(other)
+
+    @overload
+    def __sub__(self, other: Dim) -> Dim: ...
+
+    @overload
+    def __sub__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __sub__(self, other: Any) -> Any:
         if not isinstance(other, (int, DimExpr)):
-            return NotImplemented
+            return super().__sub__(other)
         return _combine(_terms(self), _terms(other), -1)
 
-    def __rsub__(self, other: Dim) -> Dim:
+    @overload
+    def __rsub__(self, other: Dim) -> Dim: ...
+
+    @overload
+    def __rsub__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __rsub__(self, other: Any) -> Any:
         if not isinstance(other, int):
-            return NotImplemented
+            return super().__rsub__(other)
         return _combine(_terms(other), _terms(self), -1)
 
-    def __mul__(self, other: Dim) -> Dim:
+    @overload
+    def __mul__(self, other: Dim) -> Dim: ...
+
+    @overload
+    def __mul__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __mul__(self, other: Any) -> Any:
         if not isinstance(other, (int, DimExpr)):
-            return NotImplemented
+            return super().__mul__(other)
         out: dict[Monomial, int] = {}
         for m1, c1 in _terms(self).items():
             for m2, c2 in _terms(other).items():
@@ -78,17 +112,35 @@ class DimExpr:
                 out[key] = out.get(key, 0) + c1 * c2
         return _make(out)
 
-    def __rmul__(self, other: Dim) -> Dim:
-        return self.__mul__(other)
+    @overload
+    def __rmul__(self, other: Dim) -> Dim: ...
 
-    def __floordiv__(self, other: Dim) -> Dim:
+    @overload
+    def __rmul__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.__mul__(other) if isinstance(other, (int, DimExpr)) else super().__rmul__(other)
+
+    @overload
+    def __floordiv__(self, other: Dim) -> Dim: ...
+
+    @overload
+    def __floordiv__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __floordiv__(self, other: Any) -> Any:
         if not isinstance(other, (int, DimExpr)):
-            return NotImplemented
+            return super().__floordiv__(other)
         return floordiv(self, other)
 
-    def __rfloordiv__(self, other: Dim) -> Dim:
+    @overload
+    def __rfloordiv__(self, other: Dim) -> Dim: ...
+
+    @overload
+    def __rfloordiv__(self, other: float | SizeNumber) -> SizeNumber: ...
+
+    def __rfloordiv__(self, other: Any) -> Any:
         if not isinstance(other, int):
-            return NotImplemented
+            return super().__rfloordiv__(other)
         return floordiv(other, self)
 
     def __neg__(self) -> Dim:

@@ -16,6 +16,7 @@ from typing import Any
 from dmlc.diagnostics import did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Dim, DimExpr, DType, OpError, TensorType, as_dtype, symbol
+from dmlc.ir.size_number import SizeNumber
 from dmlc.records import dataclass
 
 
@@ -108,6 +109,11 @@ def integer_help(raw: Any) -> str:
         return f"write {int(raw)}"
     written = str(raw).replace(" / ", " // ") if " / " in str(raw) else "a // b"
     return f"/ gives a number with a fraction; // gives an integer: {written}"
+
+
+def size_help(number: SizeNumber) -> str:
+    """The help where a size is wanted and a number made of dims that is not a size stands."""
+    return "division of sizes is //" if number.sign == "/" else "sizes have + - * //"
 
 
 class AxisKind(Kind):
@@ -319,6 +325,9 @@ def _dim(raw: Any, at: Binding, element: int | None) -> Dim:
         return _int64(raw, at, element)
     if isinstance(raw, str) and raw.isidentifier():
         return symbol(raw)
+    if isinstance(raw, SizeNumber):
+        where = at.name if element is None else (at.name, element)
+        raise OpError(codes.WRONG_SIZE, f"sizes have no {raw.sign}", at=where, help=size_help(raw))
     message = f"{at.name} takes sizes: integers or dims, not {show(raw)}"
     raise at.fail(message, element=element, help=integer_help(raw))
 

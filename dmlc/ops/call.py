@@ -15,6 +15,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import (
     Attributes,
+    DimExpr,
     DType,
     Graph,
     Node,
@@ -26,12 +27,18 @@ from dmlc.ir import (
     TensorType,
     Value,
 )
-from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, attribute_specs, show
+from dmlc.ir.size_number import Arithmetic
+from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, attribute_specs, show
+from dmlc.ops.binary import MAX, MIN
+from dmlc.ops.choose import CAST, CLIP, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.literals import Literal, fraction_help, literal_array
+from dmlc.ops.move import EXPAND
+from dmlc.ops.size_numbers import size_scalar
 from dmlc.records import dataclass
 
-Argument: TypeAlias = Value | int | float | bool | None
+Argument: TypeAlias = Value | int | float | bool | Arithmetic | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,9 @@ def apply(
     """Check the call and add its node. Raises ``DmlcError`` with the place of the mistake."""
     written: dict[str, str] = {}
     try:
+        made = _of_dims(graph, op, arguments, keywords, site, written)
+        if made is not None:
+            return made
         operands = bind_operands(graph, op, arguments, site)
         attributes = bind_attributes(op, operands, keywords, site, written)
         if op.check is not None:
@@ -223,22 +233,72 @@ def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: C
     )
 
 
-def no_dtype(literal: Literal, index: int) -> OpError:
-    """A literal where a tensor is needed and nothing gives its dtype."""
-    return OpError(
-        codes.NO_DTYPE,
-        f"nothing gives {show(literal)} a dtype here",
-        at=index,
-        help=f"write {show(literal)} as f32",
-    )
+def no_dtype(number: Literal | Arithmetic, index: int) -> OpError:
+    """A number where a tensor is needed and nothing gives its dtype: E0312, and E0330 for one with dims."""
+    written, code, what = show(number), codes.NO_DTYPE, show(number)
+    if isinstance(number, Arithmetic):
+        is_dim = isinstance(number, DimExpr) and number.name is not None
+        code, written = codes.DIM_AS_TENSOR, str(number) if is_dim else f"({number})"
+        what = f"{'the dim' if is_dim else 'the number'} {number}"
+    return OpError(code, f"nothing gives {what} a dtype here", at=index, help=f"write {written} as f32")
 
 
-def literal_value(graph: Graph, literal: Literal, dtype: DType, index: int, site: CallSite) -> Value:
-    """A scalar constant of that dtype. Raises ``OpError`` where the number does not fit."""
-    array = literal_array(literal, dtype, index)
+def literal_value(graph: Graph, literal: Literal | Arithmetic, dtype: DType, index: int, site: CallSite) -> Value:
+    """A scalar of that dtype: a constant, or what a number with dims is. Raises ``OpError`` where it does not fit."""
     span = site.place(index)
-    node = graph.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)), spans=(span,) if span else ())
-    return node.result
+    spans = (span,) if span else ()
+    if isinstance(literal, Arithmetic):
+        return size_scalar(graph, literal, dtype, index, spans)
+    array = literal_array(literal, dtype, index)
+    return graph.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)), spans=spans).result
+
+
+# --- numbers with dims
+
+
+def _of_dims(
+    graph: Graph,
+    op: Operation,
+    arguments: Sequence[Argument],
+    keywords: Mapping[str, Any],
+    site: CallSite,
+    written: dict[str, str],
+) -> Node | None:
+    """Make the node of a call whose operand or attributes are numbers with dims in another way than others.
+
+    A dim is cast by filling a scalar, ``clip`` becomes ``max`` and ``min``, ``full`` expands a scalar. None for a call
+    that is made as any other. Raises E0331 for another attribute that must be known while compiling.
+    """
+    if op is CAST and len(arguments) == 1 and isinstance(arguments[0], Arithmetic):
+        to = bind_attributes(op, (), keywords, site, written)
+        assert isinstance(to, CastAttributes)
+        made = size_scalar(graph, arguments[0], to.to, 0, [site.span] if site.span else ()).producer
+        assert made is not None
+        return made
+    open_ones = [name for name, value in keywords.items() if isinstance(value, Arithmetic)]
+    known = _keywords(op.attributes) if open_ones else {}
+    open_ones = [name for name in open_ones if name in known and isinstance(known[name][0].kind, NumberKind)]
+    if op is FULL:
+        open_ones = [name for name in open_ones if not isinstance(keywords[name], DimExpr)]
+    if not open_ones:
+        return None
+    if op is FULL:
+        filled = bind_attributes(op, (), {**keywords, "value": 0}, site, written)
+        assert isinstance(filled, FullAttributes)
+        scalar = size_scalar(graph, keywords["value"], filled.dtype, "value")
+        return apply(graph, EXPAND, [scalar], {"shape": filled.shape}, site)
+    if op is CLIP and len(arguments) == 1 and set(keywords) <= {"min", "max"} and None not in keywords.values():
+        node: Node | None = None
+        x = arguments[0]
+        for name, bound in (("min", MAX), ("max", MIN)):
+            if name in keywords:
+                inner = CallSite(site.span, (site.place(0), site.place(name)), {}, site.names, site.outer)
+                node = apply(graph, bound, [x, keywords[name]], {}, inner)
+                x = node.result
+        return node
+    name = open_ones[0]
+    message = f"{name} of {op.name} is known while compiling, and {keywords[name]} is not: it depends on a dim"
+    raise OpError(codes.NOT_KNOWN, message, at=name, under="not known while compiling", help="write a number")
 
 
 # --- attributes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dmlc.ir import (
     Array,
     Attributes,
     Dim,
+    DimExpr,
     DType,
     Inference,
     Operand,
@@ -23,7 +25,7 @@ from dmlc.ir import (
     TensorType,
 )
 from dmlc.ir.dtype import f32
-from dmlc.ops.attributes import AxisKind, DimKind, DimsKind, DTypeKind, NumberKind, attribute
+from dmlc.ops.attributes import AxisKind, Binding, DimKind, DimsKind, DTypeKind, NumberKind, attribute
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import bound, check_size
 from dmlc.records import dataclass
@@ -230,10 +232,20 @@ IOTA = Operation(
 )
 
 
+class ElementKind(NumberKind):
+    """A number, or a size."""
+
+    spelling = "number"
+    hint = "float | DimExpr"
+
+    def convert(self, raw: Any, at: Binding) -> Any:
+        return raw if isinstance(raw, DimExpr) else super().convert(raw, at)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullAttributes(Attributes):
     shape: tuple[Dim, ...] = attribute(DimsKind(), "the sizes; [] makes a scalar")
-    value: int | float | bool = attribute(NumberKind(), "what every element is")
+    value: int | float | bool | DimExpr = attribute(ElementKind(), "what every element is")
     dtype: DType = attribute(DTypeKind(DTYPES), "the dtype")
 
 
@@ -241,12 +253,42 @@ def _infer_full(call: Inference) -> Sequence[TensorType]:
     a: FullAttributes = call.attributes
     for i, size in enumerate(a.shape):
         check_size(call, size, ("shape", i))
-    attribute_array(a.value, a.dtype, "value")
+    if isinstance(a.value, DimExpr):
+        _check_fit(call, a.value, a.dtype)
+    else:
+        attribute_array(a.value, a.dtype, "value")
     return [TensorType(a.dtype, a.shape)]
 
 
+def _check_fit(call: Inference, size: DimExpr, dtype: DType) -> None:
+    """Prove that a size fits the dtype, or leave it to run time. Every size fits types of 32 bits and more.
+
+    Raises E0311.
+    """
+    if dtype.kind == "bool":
+        message = f"{size} does not fit bool: a size is not a truth value"
+        raise OpError(codes.LITERAL_DOES_NOT_FIT, message, at="value", under="a size", help=f"write {size} as bool")
+    for divisor in size.divisors():
+        zero = OpError(codes.DIVISION_BY_ZERO, f"{size} divides by {divisor}, which is 0", at="value")
+        call.require(1, "<=", divisor, zero)
+    highest = int(np.finfo(dtype.numpy).max) if dtype.is_float else int(dtype.highest)
+    lowest = -highest if dtype.is_float else int(dtype.lowest)
+    misfit = f"{size} does not fit {dtype.name}: its range is {lowest} to {highest}"
+    error = OpError(codes.LITERAL_DOES_NOT_FIT, misfit, at="value", under="it does not fit")
+    if dtype.bits < 32:
+        call.require(size, "<=", highest, error)
+    if dtype.bits < 32 or lowest == 0:
+        call.require(lowest, "<=", size, error)
+
+
+def full_value(a: FullAttributes) -> Array:
+    """Return the element of a ``full`` whose dims are all bound, as a 0-d array. Raises ``OpError`` E0311."""
+    assert not isinstance(a.value, DimExpr)
+    return attribute_array(a.value, a.dtype, "value")
+
+
 def _full_reference(a: FullAttributes) -> Array:
-    return np.full([bound(d) for d in a.shape], attribute_array(a.value, a.dtype, "value"))
+    return np.full([bound(d) for d in a.shape], full_value(a))
 
 
 FULL = Operation(
@@ -258,7 +300,9 @@ FULL = Operation(
     reference=_full_reference,
     summary="A tensor whose elements are all one value.",
     source="DML_FILL_VALUE_CONSTANT_OPERATOR_DESC; ONNX ConstantOfShape; numpy.full",
-    notes={"overflow": "a value that does not fit the dtype is an error"},
+    notes={
+        "overflow": "a value that does not fit the dtype is an error; a size of which that is not proved is a condition"
+    },
 )
 
 #: Fills and ranges of no more elements are written as data: what depends on it can be computed while compiling.

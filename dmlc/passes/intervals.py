@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import DType, Graph, Node, Operation, Value, product
+from dmlc.ir import DimExpr, DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import i64
 from dmlc.ir.tensor import StoredTensor, Tensor
 from dmlc.ops import binary as b
@@ -314,8 +314,11 @@ def _pad(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return _hull([x[0], _rounded((value, value), node.result.type.dtype)])
 
 
-def _full(_: Intervals, node: Node, __: Sequence[Interval]) -> Interval:
+def _full(known: Intervals, node: Node, __: Sequence[Interval]) -> Interval:
     a = node.attributes_as(FullAttributes)
+    if isinstance(a.value, DimExpr):
+        low, high = known.graph.dims.interval(a.value)
+        return _rounded((float(low), float(high)), a.dtype)
     value = float(np.asarray(a.value).astype(a.dtype.numpy))
     return (value, value)
 

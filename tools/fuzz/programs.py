@@ -12,6 +12,7 @@ import numpy as np
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, Tensor, TensorType, Value, symbol
 from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u32, u64
+from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.call import CallSite, apply
@@ -72,7 +73,7 @@ class FuzzProgram:
             if used.intersection(line.results):
                 kept.append(line)
                 used.update(line.operands)
-        words = " ".join(text for line in kept for _, text in line.keywords)
+        words = " ".join(text for line in kept for text in (*line.operands, *(text for _, text in line.keywords)))
         named = {dim for dim, _, _ in self.dims if dim in words}  # an input must tell their size
         inputs = tuple((n, t) for n, t in self.inputs if n in used or any(dim in t for dim in named))
         body = " ".join([words, *(t for _, t in inputs)])
@@ -178,7 +179,7 @@ class Generator:
         if any(value.type.rank > 6 or _is_large(value.type) for value in node.results):
             return
         results = tuple(f"v{len(self.values) + i}" for i in range(len(node.results)))
-        texts = tuple(self._name(o) if isinstance(o, Value) else _word(o) for o in operands)
+        texts = tuple(self._name(o) if isinstance(o, Value) else _operand(o) for o in operands)
         self.lines.append(Line(results, name, texts, tuple((k, _word(v)) for k, v in keywords.items())))
         self.values.update(zip(results, node.results, strict=True))
 
@@ -201,6 +202,8 @@ class Generator:
 
     def partner(self, a: Value) -> Value | Any:
         """A second operand that may broadcast: a value or a literal."""
+        if self.dims and a.type.dtype is not bool_ and self.rng.random() < 0.15:
+            return self.size_number(a.type.dtype)
         if self.rng.random() < 0.35:
             return self.literal(a.type.dtype)
         return self._any(lambda v: v.type.dtype is a.type.dtype and _broadcasts(v.type.shape, a.type.shape))
@@ -212,6 +215,14 @@ class Generator:
             choices = [1, 2, 3, 5, 7, 0, int(dtype.highest)] + ([] if dtype.kind == "uint" else [-1, -3])
             return self.rng.choice(choices)
         return self.rng.choice((0.5, 1.0, 2.0, 3.0, -1.5, 0.0, 0.1, 1e-3, 40.0, -0.25))
+
+    def size_number(self, dtype: DType) -> Any:
+        """A number with a dim, never 0."""
+        dim = symbol(self.rng.choice(self.dims)[0]) + 1
+        choices: list[Any] = [dim, dim * 2 - 1, (dim + 3) // 2]
+        if dtype.is_float:
+            choices += [dim / 2, 1 / dim, dim**-0.5, dim % 2.5 + 1, -(dim / 4)]
+        return self.rng.choice(choices)
 
     def flag(self) -> bool:
         return self.rng.random() < 0.5
@@ -231,6 +242,10 @@ def _is_large(type_: TensorType) -> bool:
 def _broadcasts(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
     pairs = zip(reversed(a), reversed(b), strict=False)
     return all(x == y or x == 1 or y == 1 for x, y in pairs)
+
+
+def _operand(value: Any) -> str:
+    return f"({value})" if isinstance(value, Arithmetic) else _word(value)
 
 
 def _word(value: Any) -> str:

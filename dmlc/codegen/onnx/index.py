@@ -7,7 +7,7 @@ import numpy as np
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import Lowering, lowers
 from dmlc.codegen.onnx.writer import tensor_proto
-from dmlc.ir import DType, Node, Operation
+from dmlc.ir import DimExpr, DType, Node, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i64, u64
 from dmlc.ops import index as i
 from dmlc.ops.literals import attribute_array
@@ -90,6 +90,9 @@ def iota(emitter: Emitter, node: Node) -> str:
 @lowers(i.FULL)
 def full(emitter: Emitter, node: Node) -> str:
     a = node.attributes_as(i.FullAttributes)
+    if isinstance(a.value, DimExpr):
+        size = emitter.cast(emitter.size_scalar(a.value), a.dtype, have=i64)
+        return emitter.op("Expand", [size, emitter.sizes(a.shape)]) if a.shape else size
     value = attribute_array(a.value, a.dtype, "value")
     if i.is_written(a.shape):
         return emitter.array(np.broadcast_to(value, [size for size in a.shape if isinstance(size, int)]), a.dtype)

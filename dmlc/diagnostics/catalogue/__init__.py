@@ -11,6 +11,7 @@ from dmlc.diagnostics.catalogue import (
     names,
     runs,
     shapes,
+    source_advice,
     syntax,
     targets,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "names",
     "runs",
     "shapes",
+    "source_advice",
     "syntax",
     "targets",
 ]

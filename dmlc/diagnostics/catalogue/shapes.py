@@ -377,17 +377,17 @@ model m(x: i32[4]) -> (y) {
 DIM_AS_TENSOR = declare(
     "E0330",
     "a dim where a tensor is needed",
-    """Dims are sizes: they stand in shapes and in attributes. They are not tensors to compute with; a mean, say, is
-    reduce_mean and needs no division by the size.""",
+    """A dim, or a number made of dims, takes the dtype of the tensor beside it. Here nothing gives
+    a dtype: write it with as.""",
     example="""
 model m(x: f32[N, 3]) -> (y) {
-    y = reduce_sum(x, axes=0) / N
+    y = x / sqrt(N)
     return y
 }
 """,
     fixed="""
 model m(x: f32[N, 3]) -> (y) {
-    y = reduce_mean(x, axes=0)
+    y = x / sqrt(N as f32)
     return y
 }
 """,

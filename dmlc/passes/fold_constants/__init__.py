@@ -17,7 +17,7 @@ from dmlc.passes.fold_constants.arithmetic import (
     SameCast,
     SignIntoFactor,
 )
-from dmlc.passes.fold_constants.evaluate import Evaluate
+from dmlc.passes.fold_constants.evaluate import Evaluate, FillScalar
 from dmlc.passes.fold_constants.layouts import (
     AroundElementwise,
     DropExpand,
@@ -54,6 +54,7 @@ class FoldConstants(Pass):
     def rules(self, context: PassContext) -> list[Rule[Any]]:
         return [
             Evaluate(self.max_elements, self.max_bytes, context),
+            FillScalar(),
             NeutralOperand(),
             KnownTruth(),
             DifferentTruths(),

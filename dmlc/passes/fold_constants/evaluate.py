@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics.catalogue.limits import FOLDED_BYTES, FOLDED_ELEMENTS
-from dmlc.ir import Array, Graph, Node, Operation, StoredTensor, Tensor, Value
+from dmlc.ir import Array, DimExpr, Graph, Node, Operation, StoredTensor, Tensor, Value
 from dmlc.ops.binary import (
     ADD,
     AND,
@@ -33,7 +33,7 @@ from dmlc.ops.binary import (
 from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RELU, SIGN, UNARY
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, MOST_FILLED, ONE_HOT
+from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, MOST_FILLED, ONE_HOT, FullAttributes, full_value
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import CONCAT, EXPAND, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, RMS_NORM, SOFTMAX
@@ -52,7 +52,7 @@ _BIT_DEFINED = frozenset((
     EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
     *(op for op in UNARY if op.rounding != "approximate"), ADD, SUB, MUL, DIV, AND, OR, XOR, EXPAND,
 ))  # fmt: skip
-#: Left out: ``full iota`` (small descriptions of large data) and ``scatter_elements`` (order of updates).
+#: Left out: ``full iota`` of some axes (small descriptions of large data) and ``scatter_elements`` (order of updates).
 _FOLDABLE: tuple[Operation, ...] = tuple(
     dict.fromkeys((
         *sorted(_BIT_DEFINED, key=lambda op: op.name), *UNARY, *REDUCTIONS, POW, FLOORDIV, MOD, MATMUL,
@@ -142,6 +142,24 @@ class Evaluate(Rule[Match]):
             rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, old.type.dtype)))
             for array, old in zip(results, node.results, strict=True)
         ]
+
+
+class FillScalar(Rule[Match]):
+    """A scalar that is filled with a number, or with a size that is known by now, becomes a constant. ``exact``."""
+
+    name = "fill-scalar"
+    roots = (FULL,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        a = node.attributes_as(FullAttributes)
+        return Match(node) if not a.shape and not isinstance(a.value, DimExpr) else None
+
+    def describe(self, match: Match) -> str:
+        return f"{match.root.attributes_as(FullAttributes).value} as {match.root.result.type}"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        array = full_value(match.root.attributes_as(FullAttributes))
+        return [rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))]
 
 
 def _is_fill(node: Node) -> bool:

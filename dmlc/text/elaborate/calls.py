@@ -8,7 +8,8 @@ from typing import Any
 from dmlc.diagnostics import DmlcError, did_you_mean
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import DTYPE_BY_NAME, DimExpr, Node, Operation, OpError
+from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError
+from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import AttributeSite, CallSite, apply
@@ -114,7 +115,7 @@ class Caller(Evaluator):
         attributes = {}
         for name, value in keywords.items():
             for item in value if isinstance(value, list) else [value]:
-                if isinstance(item, DimExpr):
+                if isinstance(item, Arithmetic):
                     message = f"{item} is a dim; an ONNX attribute holds numbers"
                     raise self.located(OpError(codes.NOT_KNOWN, message, at=name), site)
             attributes[name] = [_plain(item) for item in value] if isinstance(value, list) else _plain(value)

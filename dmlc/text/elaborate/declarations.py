@@ -11,7 +11,8 @@ from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Dim, DimExpr, OpError, Tensor, TensorType
-from dmlc.ops.attributes import integer_help
+from dmlc.ir.size_number import SizeNumber
+from dmlc.ops.attributes import integer_help, size_help
 from dmlc.ops.call import CallSite
 from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate.blocks import Block
@@ -40,6 +41,8 @@ def type_of(unit: Unit, written: tree.Type) -> TensorType:
 def _size(value: Any, expr: tree.Expr) -> Dim:
     if isinstance(value, DimExpr):
         return value
+    if isinstance(value, SizeNumber):
+        raise fail(codes.WRONG_SIZE, f"sizes have no {value.sign}", Label(expr.span), help=size_help(value))
     if not isinstance(value, int) or isinstance(value, bool):
         help = integer_help(value) or "sizes look like 3, N, N * 2"
         raise fail(codes.WRONG_SIZE, "a size is an integer or a dim", Label(expr.span), help=help)

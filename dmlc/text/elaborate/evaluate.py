@@ -10,6 +10,7 @@ from dmlc.diagnostics import DmlcError, Span, did_you_mean
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPE_BY_NAME, DTYPES, DimExpr, DType, OpError, Tensor, Value, symbol
+from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, apply, diagnose, no_dtype
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -43,7 +44,7 @@ _SPELLED = {
     "boolean": "bool",
 }
 #: What operators compute while compiling.
-PLAIN = (bool, int, float, DimExpr)
+PLAIN = (bool, int, float, Arithmetic)
 #: A constant with more elements is not a list of an attribute.
 _MAX_LIST = 4096
 
@@ -261,12 +262,8 @@ class Evaluator:
         return found
 
     def operand(self, value: Any, place: Place) -> Any:
-        """A value that may be an operand: a tensor, a number or none. Raises E0207, E0330, E0335."""
+        """A value that may be an operand: a tensor, a number or none. Raises E0207, E0335."""
         value = self.single(value, place)
-        if isinstance(value, DimExpr):
-            message = f"{place.name or value} is a dim, and here a tensor is needed"
-            help = "dims stand in shapes and in attributes such as k= or shape="
-            raise self.frame.fail(codes.DIM_AS_TENSOR, message, place.span, "a dim", help=help)
         if isinstance(value, (list, Word)):
             help = "give it a dtype and a shape as a const" if isinstance(value, list) else ""
             message = f"{described(value)} stands where a tensor is needed"
@@ -274,7 +271,7 @@ class Evaluator:
         return value
 
     def tensor(self, value: Any, place: Place) -> Value:
-        """A value that must be a tensor. Raises E0312 for a number."""
+        """A value that must be a tensor. Raises E0312 for a number, E0330 for a dim."""
         value = self.operand(value, place)
         if isinstance(value, Value):
             return value
@@ -303,7 +300,7 @@ class Evaluator:
         span = expr.operand.span.to(name.span)
         spans = (expr.operand.span,)
         site = CallSite(span, spans, names=[written(expr.operand)], outer=self.frame.outer)
-        if isinstance(value, Value):
+        if isinstance(value, (Value, Arithmetic)):
             return apply(self.unit.graph, OPERATIONS["cast"], [value], {"to": dtype}, site).result
         # The dtypes of true and false are known, so these are converted; another number takes the dtype and must fit.
         if isinstance(value, bool) or dtype.kind == "bool":

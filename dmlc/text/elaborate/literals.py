@@ -15,10 +15,11 @@ from typing import Any, TypeAlias
 
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DimExpr, OpError, floordiv
+from dmlc.ir.size_number import SIGNS, Arithmetic, SizeNumber
 from dmlc.ops.attributes import show
 from dmlc.ops.literals import Quotient
 
-Known: TypeAlias = bool | int | float | DimExpr
+Known: TypeAlias = bool | int | float | DimExpr | SizeNumber
 
 #: Integers of more bits than this are not an intermediate result of anything.
 _MAX_BITS = 128
@@ -54,17 +55,21 @@ def prefix(sign: str, x: Known) -> Known:
             raise _wrong(codes.OPERAND_DTYPE, f"- does not take {show(x)}", 0)
         if isinstance(x, Quotient):
             return Quotient(-x.numerator, x.denominator)
+        if isinstance(x, SizeNumber):
+            return SizeNumber("-", (x,))
         return 0 - x if isinstance(x, DimExpr) else -x
     if isinstance(x, bool):
         return not x
     if isinstance(x, int):
         return ~x
+    if isinstance(x, Arithmetic):
+        raise _wrong(codes.WRONG_SIZE, "dims have no !", 0, "numbers with dims have + - * / // % **")
     raise _wrong(codes.OPERAND_DTYPE, f"! takes integers and truth values, not {show(x)}", 0)
 
 
 def infix(sign: str, a: Known, b: Known) -> Known:
     """``a sign b``. Raises ``OpError`` whose place is 0 or 1 for an operand."""
-    if isinstance(a, DimExpr) or isinstance(b, DimExpr):
+    if isinstance(a, Arithmetic) or isinstance(b, Arithmetic):
         return _dims(sign, a, b)
     if sign in _BITS:
         return _bits(sign, a, b)
@@ -141,21 +146,20 @@ def _bits(sign: str, a: Any, b: Any) -> Known:
 
 
 def _dims(sign: str, a: Known, b: Known) -> Known:
-    """Sizes: ``+ - * //`` of integers and dims."""
+    """Numbers with dims: ``+ - * //`` of integers and dims are sizes, the others a ``SizeNumber``."""
     for place, x in enumerate((a, b)):
-        if isinstance(x, bool) or not isinstance(x, (int, DimExpr)):
-            raise _wrong(codes.WRONG_SIZE, f"{show(x)} is not part of a size", place, "sizes are integers and dims")
-    assert not isinstance(a, float)
-    assert not isinstance(b, float)
-    if sign == "//":
-        if b == 0:
-            raise _wrong(codes.DIVISION_BY_ZERO, "division by zero", 1)
-        value = floordiv(a, b)
-    elif sign in ("+", "-", "*"):
-        value = a + b if sign == "+" else a - b if sign == "-" else a * b
-    else:
-        help = "division of sizes is //" if sign == "/" else "sizes have + - * //"
-        raise _wrong(codes.WRONG_SIZE, f"sizes have no {sign}", None, help)
+        if isinstance(x, bool):
+            raise _wrong(codes.OPERAND_DTYPE, f"{sign} does not take {show(x)} beside a dim", place)
+    if sign in _COMPARE:
+        help = "compare tensors: make one of it with as, such as (N as f32)"
+        raise _wrong(codes.WRONG_SIZE, "comparisons of dims are not numbers", None, help)
+    if sign not in SIGNS:
+        raise _wrong(codes.WRONG_SIZE, f"dims have no {sign}", None, "numbers with dims have + - * / // % **")
+    if sign in ("/", "//", "%") and isinstance(b, int) and b == 0:
+        raise _wrong(codes.DIVISION_BY_ZERO, "division by zero", 1)
+    if sign not in ("+", "-", "*", "//") or not (isinstance(a, (int, DimExpr)) and isinstance(b, (int, DimExpr))):
+        return SizeNumber(sign, (a, b))
+    value = floordiv(a, b) if sign == "//" else a + b if sign == "+" else a - b if sign == "-" else a * b
     if isinstance(value, int):
         return _bounded(value, str(value))
     if len(value.terms) > _MAX_DIM_TEXT or len(str(value)) > _MAX_DIM_TEXT:

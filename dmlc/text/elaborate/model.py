@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import DmlcError, Label, Span, fail
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, fail
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM
 from dmlc.ir import Condition, Dim, DimExpr, TensorType, Value, dim_names
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.declarations import type_of
@@ -35,6 +36,17 @@ class ModelReader:
         values = run(block.body(self.model.body, self.model.result))
         if not self.unit.names_only:
             self.returned(block, values)
+            self.unit.graph.advice += self.hidden_dims()
+
+    def hidden_dims(self) -> list[Diagnostic]:
+        """The dims whose name an input or value has too. W0620."""
+        out = []
+        for name, span in self.frame.places.items():
+            if name in self.unit.dims:
+                message = f"{name} names a value and a dim: in expressions it is the value"
+                help = "call one of them otherwise"
+                out.append(Diagnostic(HIDDEN_DIM, message, (Label(span, "a value"),), help))
+        return out
 
     # --- the head
 

@@ -9,6 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import dmlc
+from dmlc.diagnostics import Source
 
 CONSTANTS = "one = Constant<value_float = 1.5>() row = Constant<value_floats = [1.0, 2.0]>() "
 
@@ -85,3 +86,20 @@ def test_flattened_pads_of_torch_script_become_constants() -> None:
     feeds: dict[str, Any] = {"x": np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)}
     expected = dmlc.compile(made, target="onnx", only_rules=[]).run(feeds)
     np.testing.assert_array_equal(program.run(feeds)["y"], expected["y"])
+
+
+@pytest.mark.parametrize(
+    ("call", "binding", "is_folded"),
+    [
+        ("full(shape=[], value=2, dtype=f32)", {}, True),
+        ("full(shape=[], value=N * M, dtype=f32)", {"N": 2, "M": 3}, True),
+        ("full(shape=[], value=N * M, dtype=f32)", {"N": 2}, False),
+        ("full(shape=[1], value=2, dtype=f32)", {}, False),
+    ],
+)
+def test_filled_scalars_fold_where_their_number_is_known(call: str, binding: dict[str, int], is_folded: bool) -> None:
+    source = Source("t.dml", f"model m(x: f32[N, M]) -> (y) {{\n    return x * {call}\n}}\n")
+    program = dmlc.compile(source, target="cpu", bind=binding)
+    assert any(entry.rule == "fill-scalar" for entry in program.ledger) is is_folded
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(program.run({"x": x})["y"], x * (2 if "value=2" in call else 6))

@@ -75,4 +75,4 @@ def _iota(c: DispatchCall) -> BufferView:
 def _full(c: DispatchCall) -> BufferView:
     a = c.attributes
     c.build.check_size(a.dtype, c.sizes)
-    return c.build.scalar(attribute_array(a.value, a.dtype, "value"), a.dtype).broadcast(c.sizes)
+    return c.build.scalar(index.full_value(a), a.dtype).broadcast(c.sizes)

@@ -8,6 +8,7 @@ from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr
 from dmlc.codegen.numpy.literals import number
 from dmlc.codegen.numpy.registry import NumpyCall, lowers
+from dmlc.ir import DimExpr
 from dmlc.ops import index as ops
 from dmlc.ops.literals import attribute_array
 
@@ -54,5 +55,9 @@ def _iota(call: NumpyCall) -> Expr:
 @lowers(ops.FULL, quiet=True)
 def _full(call: NumpyCall) -> Expr:
     a: ops.FullAttributes = call.attributes
+    if isinstance(a.value, DimExpr):
+        if not a.shape:
+            return call.np(a.dtype.long_name, call.dim(a.value))
+        return call.np("full", call.dims(a.shape), call.dim(a.value), dtype=call.dtype(a.dtype))
     value = number(attribute_array(a.value, a.dtype, None)[()], call.scope.numpy)
     return call.np("full", call.dims(a.shape), value, dtype=call.dtype(a.dtype))

@@ -1,0 +1,114 @@
+"""Numbers made of dims that are not sizes: quotients, remainders, powers, and sums with fractions.
+
+``N / 2`` and ``N ** -0.5`` have a value for each N, but no tensor has such a size. They stay expressions until a tensor
+beside them has the dtype that they are computed in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: What can be written between two numbers of which one has a dim.
+SIGNS = frozenset(("+", "-", "*", "/", "//", "%", "**"))
+#: A longer expression is shown as its count of operations.
+_MOST_SHOWN = 12
+
+
+class Arithmetic:
+    """The operators that dims and numbers made of dims share."""
+
+    __slots__ = ()
+    #: Lets a NumPy number beside a dim come here instead of to NumPy's loop over the elements.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> Any:
+        return _number("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _number("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _number("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _number("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _number("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _number("*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _number("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _number("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _number("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _number("//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _number("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _number("%", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return _number("**", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _number("**", other, self)
+
+    def __neg__(self) -> Any:
+        return SizeNumber("-", (self,))
+
+
+class SizeNumber(Arithmetic):
+    """An operation on dims and numbers. Immutable; ``count`` is how many operations it holds.
+
+    ``operands`` are integers, floats, dims and other such numbers.
+    """
+
+    __slots__ = ("count", "operands", "sign")
+
+    def __init__(self, sign: str, operands: tuple[Any, ...]) -> None:
+        self.sign = sign
+        self.operands = operands
+        self.count: int = 1 + sum([x.count for x in operands if isinstance(x, SizeNumber)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SizeNumber, (self.sign, self.operands)
+
+    def __str__(self) -> str:
+        if self.count > _MOST_SHOWN:
+            return f"an expression of {self.count} operations"
+        parts = [str(x) if _is_simple(x) else f"({x})" for x in self.operands]
+        return f"-{parts[0]}" if len(parts) == 1 else f" {self.sign} ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"SizeNumber({self})"
+
+
+def _number(sign: str, left: Any, right: Any) -> Any:
+    """Return the operation as a number. Raises ``ZeroDivisionError`` for a division by a written 0."""
+    left, right = [x.item() if isinstance(x, (np.integer, np.floating)) else x for x in (left, right)]
+    for operand in (left, right):
+        if isinstance(operand, bool) or not isinstance(operand, (int, float, Arithmetic)):
+            return NotImplemented
+    if sign in ("/", "//", "%") and isinstance(right, int) and right == 0:
+        raise ZeroDivisionError
+    return SizeNumber(sign, (left, right))
+
+
+def _is_simple(operand: Any) -> bool:
+    """Return whether the text of an operand needs no parentheses."""
+    return str(operand).replace("_", "").replace(".", "").isalnum()
+
+
+__all__ = ["SIGNS", "Arithmetic", "SizeNumber"]

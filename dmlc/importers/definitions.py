@@ -13,7 +13,7 @@ from dmlc.inference.fact import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.protos import type_proto_of
 from dmlc.ir import Dim
-from dmlc.onnx_schema.functions import all_nodes, graphs_of, plain_domain
+from dmlc.onnx_schema.functions import all_nodes, graphs_of, operators_of, plain_domain
 from dmlc.onnx_schema.inlining import inlined
 
 #: The domain of the functions while the model has them.
@@ -30,7 +30,8 @@ def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], boo
     installed onnx: its errata are in it.
     """
     own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
-    newer = {("", node.op_type) for node in _nodes(model) if _came_after(node, own, opset) and is_left(node.op_type)}
+    operators = {(plain_domain(domain), op_type) for domain, op_type in operators_of(model)}
+    newer = {key for key in operators if _came_after(*key, own, opset) and is_left(key[1])}
     return (newer and _defined(model, own, newer)) or model
 
 
@@ -47,8 +48,7 @@ def with_kernels(
     out = model
     names: list[str] = []
     for _ in range(_MOST_ROUNDS):
-        used = {(node.domain, node.op_type) for node in _nodes(out)}
-        found = {(plain_domain(domain), op_type) for domain, op_type in used}
+        found = {(plain_domain(domain), op_type) for domain, op_type in operators_of(out)}
         left = sorted(key for key in found & (_EXACT if exact else _BY_DEFINITION) if not has_kernel(*key))
         if not left:
             return out, names
@@ -108,18 +108,10 @@ def _name(function: FunctionProto, node: NodeProto) -> None:
         info.name = names.get(info.name, info.name)
 
 
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    waiting = [model.graph.node, *(function.node for function in model.functions)]
-    while waiting:
-        for node in waiting.pop():
-            yield node
-            waiting += [graph.node for graph in graphs_of(node)]
-
-
-def _came_after(node: NodeProto, own: int, opset: int) -> bool:
-    if plain_domain(node.domain) or ("", node.op_type) in READERS:
+def _came_after(domain: str, op_type: str, own: int, opset: int) -> bool:
+    if domain or ("", op_type) in READERS:
         return False
-    return defs.has(node.op_type, own, "") and _first_version(node.op_type) > opset
+    return defs.has(op_type, own, "") and _first_version(op_type) > opset
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import onnx
-from onnx import ModelProto, TypeProto
+from onnx import AttributeProto, ModelProto, TypeProto
 
 from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue import models as codes
@@ -86,11 +86,8 @@ class FaultCheck:
         outputs = node.outputs
         key = (node.op_type, domain, tuple(dtypes), len(outputs), "" in outputs, *node.attributes)
         for attribute in node.attributes.values():
-            if not attribute.type:
-                self.report(node, domain, f"its attribute {attribute.name} has no type")
-            if attribute.ref_attr_name:
-                text = f"its attribute {attribute.name} refers to {attribute.ref_attr_name}, but it is in no function"
-                self.report(node, domain, text)
+            if attribute.ref_attr_name or not attribute.type:
+                self._report_attribute(node, domain, attribute)
         answer = self._answers.get(key, _UNSEEN) if not node.has_twins else _UNSEEN
         if answer is _UNSEEN:
             answer = self._compared(node, domain, operands)
@@ -98,6 +95,14 @@ class FaultCheck:
                 self._answers[key] = answer  # of other types only the values tell
         if answer:
             self.report(node, domain, answer)
+
+    def _report_attribute(self, node: Listed, domain: str, attribute: AttributeProto) -> None:
+        """Record why an attribute has no value."""
+        if not attribute.type:
+            self.report(node, domain, f"its attribute {attribute.name} has no type")
+        if attribute.ref_attr_name:
+            text = f"its attribute {attribute.name} refers to {attribute.ref_attr_name}, but it is in no function"
+            self.report(node, domain, text)
 
     def _compared(self, node: Listed, domain: str, operands: Sequence[Value | None]) -> str | None:
         signature = find_signature(domain, node.op_type, self._versions.get(domain, 0))

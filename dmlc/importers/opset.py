@@ -92,12 +92,7 @@ def lost_definition(graph: Graph, opset: int, computes: Callable[[str, DType], b
     own: int = graph.origin.versions.get("", 1)
     if own == opset:
         return None
-    for node in _with_origin(graph):
-        operands = node.operands
-        first = operands[0] if operands and operands[0] is not None else next(filter(None, operands), None)
-        dtype = f32 if first is None else first.type.dtype
-        if dtype in (f16, f32, bool_) or node.origin.proto.domain not in ("", "ai.onnx"):
-            continue
+    for node, dtype in _of_rare_dtypes(graph):
 
         def has_kernel(kind: str, dtype: DType = dtype) -> bool:
             return computes(kind, dtype)
@@ -108,12 +103,21 @@ def lost_definition(graph: Graph, opset: int, computes: Callable[[str, DType], b
     return None
 
 
-def _with_origin(graph: Graph) -> Iterator[Node]:
+def _of_rare_dtypes(graph: Graph) -> Iterator[tuple[Node, DType]]:
+    """ONNX's own nodes of an imported graph and of those inside it whose first operand is of neither f16, f32 nor bool;
+    and its dtype."""
     for node in graph:
-        if node.origin is not None:
-            yield node
+        first = next(filter(None, node.operands), None)
+        if first is None or first.type.dtype in _COMMON or node.origin is None:
+            continue
+        if node.origin.proto.domain in ("", "ai.onnx"):
+            yield node, first.type.dtype
+    for node in graph.with_regions:
         for region in node.regions:
-            yield from _with_origin(region.graph)
+            yield from _of_rare_dtypes(region.graph)
+
+
+_COMMON = (f16, f32, bool_)
 
 
 def _label(node: Node) -> str:

@@ -117,8 +117,8 @@ class Node:
         self.origin: Any = None
         self.regions: tuple[Region, ...] = ()
         self.graph: Graph | None = None
-        self._previous: Node | None = None
-        self._next: Node | None = None
+        self._previous: Node  # a graph sets both; the nodes stand in a ring that begins and ends at its output node
+        self._next: Node
 
     @property
     def result(self) -> Value:
@@ -129,11 +129,11 @@ class Node:
     @property
     def is_used(self) -> bool:
         """True if something takes one of its results, or may ask for a size that only they provide."""
+        for value in self.results:
+            if value.uses:
+                return True
         assert self.graph is not None
-        provides = self.graph.provides
-        if len(self.results) == 1:
-            return bool(self.results[0].uses) or self.results[0] in provides
-        return any(r.uses or r in provides for r in self.results)
+        return not self.graph.provides.keys().isdisjoint(self.results)
 
     def operand(self, index: int) -> Value:
         """An operand that is present."""
@@ -223,8 +223,7 @@ class Graph:
         self.outdated: dict[Node, None] = {}
         self.output = Node(OUTPUT, (), OutputAttributes(), (), (), AS_WRITTEN)
         self.output.graph = self
-        self._first: Node | None = None
-        self._last: Node | None = None
+        self.output._previous = self.output._next = self.output
         self._count = 0
         self._of_operation: defaultdict[Operation, int] = defaultdict(int)
         self._names: Counter[str] | None = None
@@ -252,23 +251,19 @@ class Graph:
 
     def __iter__(self) -> Iterator[Node]:
         """All nodes in topological order. The graph may change meanwhile; nodes added further on are visited."""
-        node = self._first
-        while node is not None:
-            following = node._next
-            if node.graph is self:
+        node = self.output._next
+        while node is not self.output:
+            if node.graph is self:  # an erased node still leads to those that stood behind it
                 yield node
-                following = node._next if node.graph is self else following
-            node = following
+            node = node._next
 
     def nodes_of(self, operations: Collection[Operation]) -> Iterator[Node]:
         """The nodes of these operations, in order; as for ``iter``, the graph may change meanwhile."""
-        node = self._first if self.holds(operations) else None
-        while node is not None:
-            following = node._next
+        node = self.output._next if self.holds(operations) else self.output
+        while node is not self.output:
             if node.op in operations and node.graph is self:
                 yield node
-                following = node._next if node.graph is self else following
-            node = following
+            node = node._next
 
     def holds(self, operations: Iterable[Operation]) -> bool:
         """Return whether the graph has a node of one of these operations; the output node does not count."""
@@ -280,8 +275,8 @@ class Graph:
         return [op for op, count in self._of_operation.items() if count]
 
     def __reversed__(self) -> Iterator[Node]:
-        node = self._last
-        while node is not None:
+        node = self.output._previous
+        while node is not self.output:
             before = node._previous
             yield node
             node = before
@@ -429,15 +424,7 @@ class Graph:
         for i, value in enumerate(node.operands):
             if value is not None:
                 value.uses.pop((node, i))
-        before, after = node._previous, node._next
-        if before is None:
-            self._first = after
-        else:
-            before._next = after
-        if after is None:
-            self._last = before
-        else:
-            after._previous = before
+        node._previous._next, node._next._previous = node._next, node._previous
         node.graph = None
         for value in node.results:
             value.producer = None  # a cycle would keep both until the next garbage collection
@@ -466,16 +453,9 @@ class Graph:
         for i, value in enumerate(node.operands):
             if value is not None:
                 value.uses[node, i] = None
-        after_of = self._last if before is None else before._previous
-        node._previous, node._next = after_of, before
-        if after_of is None:
-            self._first = node
-        else:
-            after_of._next = node
-        if before is None:
-            self._last = node
-        else:
-            before._previous = node
+        after = self.output if before is None else before
+        node._previous, node._next = after._previous, after
+        after._previous._next = after._previous = node
         if node.regions:
             self.with_regions[node] = None
         self._count += 1

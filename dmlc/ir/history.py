@@ -31,14 +31,16 @@ AS_WRITTEN = History()
 
 def merged_history(nodes: Iterable[tuple[str, History]], rule: str, rewrite_class: str) -> History:
     """The history of what ``rule`` makes of nodes, each given by its name and its history, the root first."""
-    nodes = tuple(nodes)
-    rules = dict.fromkeys([rule for _, history in nodes for rule in history.rules])
-    classes = [rewrite_class, *(history.rewrite_class for _, history in nodes)]
-    sources = dict.fromkeys([name for found in nodes for name in _sources(*found)])
-    loosest = max(classes, key=_FROM_STRICTEST.index)
-    return History(tuple(dict.fromkeys([*rules, rule])), loosest, (*sources,)[:_MOST_SOURCES])
-
-
-def _sources(name: str, history: History) -> tuple[str, ...]:
-    """The names of the source's nodes that a node stands for: its own where no rewrite made it."""
-    return history.sources or ((name,) if name and not history.rules else ())
+    rules: dict[str, None] = {}
+    sources: dict[str, None] = {}
+    classes = {rewrite_class}
+    for name, history in nodes:
+        if history.rules:
+            rules.update(dict.fromkeys(history.rules))
+            classes.add(history.rewrite_class)
+        if history.sources:
+            sources.update(dict.fromkeys(history.sources))
+        elif name and not history.rules:  # a node that no rewrite made stands for itself
+            sources[name] = None
+    rules[rule] = None
+    return History((*rules,), max(classes, key=_FROM_STRICTEST.index), (*sources,)[:_MOST_SOURCES])

@@ -29,7 +29,7 @@ def verify(graph: Graph) -> None:
         uses += len(value.uses)
     counts: Counter[Operation] = Counter()
     operands = 0
-    previous: Node | None = None
+    previous = graph.output
     for node in graph:
         if node.graph is not graph or node._previous is not previous:
             _bug("the node's links are broken", node)
@@ -40,7 +40,7 @@ def verify(graph: Graph) -> None:
             uses += len(value.uses)
         previous = node
         counts[node.op] += 1
-    if counts.total() != len(graph) or graph._last is not previous:
+    if counts.total() != len(graph) or graph.output._previous is not previous:
         _bug(f"the graph says {len(graph)} nodes, it holds {counts.total()}", None)
     if counts != +Counter(graph._of_operation):
         _bug("the graph counts its nodes by operation wrongly", None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.functions import inner_graphs
 
 #: The dims and element types of a tensor, sparse or dense.
 _TENSORS = ("tensor_type", "sparse_tensor_type")
@@ -138,7 +138,7 @@ def declared_dims(graph: GraphProto) -> set[str]:
     """The names of the dims that a graph declares, those of graphs inside its nodes too: they mean the same sizes."""
     graphs = [graph]
     for each in graphs:
-        graphs += [inner for node in each.node for inner in graphs_of(node)]
+        graphs += inner_graphs(each.node)
     return set().union(*map(own_dims, graphs))
 
 

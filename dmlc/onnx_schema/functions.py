@@ -88,9 +88,17 @@ def check_functions(model: ModelProto, limits: Limits) -> None:
 _HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
 
 
+def may_hold_graphs(domain: str, op_type: str) -> bool:
+    """Return whether nodes of the operator may have graphs inside: of ONNX's own operators only four do."""
+    return op_type in _HOLDERS or domain not in _PLAIN
+
+
+_PLAIN = ("", "ai.onnx")
+
+
 def graphs_of(node: NodeProto) -> list[GraphProto]:
-    """The graphs inside a node. Of ONNX's own operators only four have any; the others are not looked at."""
-    if node.op_type not in _HOLDERS and not plain_domain(node.domain):
+    """The graphs inside a node. Those that have none by their operator are not looked at."""
+    if not may_hold_graphs(node.domain, node.op_type):
         return []
     out: list[GraphProto] = []
     for attribute in node.attribute:
@@ -108,6 +116,24 @@ def values_read_by(node: NodeProto) -> Iterator[str]:
         for inner in graph.node:
             yield from values_read_by(inner)
         yield from (info.name for info in graph.output)
+
+
+def inner_graphs(nodes: Iterable[NodeProto]) -> list[GraphProto]:
+    """The graphs inside nodes, without those inside of these."""
+    holders = [node for node in nodes if node.op_type in _HOLDERS or node.domain not in _PLAIN]
+    return [graph for node in holders for graph in graphs_of(node)]
+
+
+def operators_of(model: ModelProto) -> set[tuple[str, str]]:
+    """The operators of all nodes of a model, of its functions and of the graphs inside nodes: domain and type."""
+    found: set[tuple[str, str]] = set()
+    waiting = [model.graph.node, *(function.node for function in model.functions)]
+    for nodes in waiting:
+        here = {(node.domain, node.op_type) for node in nodes}
+        if any(may_hold_graphs(*operator) for operator in here):
+            waiting += [graph.node for graph in inner_graphs(nodes)]
+        found |= here
+    return found
 
 
 def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:

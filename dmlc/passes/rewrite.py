@@ -269,7 +269,7 @@ class _Driver:
         """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
         op = node.op
         feeders = self.feeders.get(op)
-        if feeders is None or node in self.missed or not 0 < len(node.operands) <= _MOST_OPERANDS:
+        if feeders is None or node in self.missed:
             return self.index[op]
         for value in node.operands:
             if value is not None and (producer := value.producer) is not None and producer.op in feeders:
@@ -278,6 +278,8 @@ class _Driver:
 
     def _fed_rules(self, node: Node) -> tuple[Rule[Any], ...]:
         """The rules that may match at a node that some rules are fed by; nodes of one kind share the answer."""
+        if len(node.operands) > _MOST_OPERANDS:
+            return self.index[node.op]
         key: _Kind = (node.op, *[None if v is None or v.producer is None else v.producer.op for v in node.operands])
         found = self.by_kind.get(key)
         if found is None:

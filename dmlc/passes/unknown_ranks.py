@@ -152,8 +152,8 @@ def unknown_ranks(graph: Graph) -> list[UnknownRank]:
 def note_normalizations(graph: Graph, context: PassContext) -> None:
     """Leave a remark for each layer norm, RMS norm or softmax that is written out over a value of unknown rank."""
     finder = UnknownRanks(graph)
-    for node in graph:
-        if node.op is OPAQUE and _kind(node) in _DIVISIONS and _has_unknown_rank(node.result.type):
+    for node in graph.nodes_of((OPAQUE,)):
+        if _kind(node) in _DIVISIONS and _has_unknown_rank(node.result.type):
             for rule, value in _written_out(node):
                 if rule in context.skip_rules:
                     continue

@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.ir import Graph
-from dmlc.onnx_schema.functions import values_read_by
+from dmlc.onnx_schema.functions import may_hold_graphs, values_read_by
 from dmlc.targets.activations import HOSTS, takes_activation
 from dmlc.targets.support import ProviderSupport
 
@@ -30,9 +30,10 @@ def keep_fused_results(emitter: Emitter) -> None:
         return
     users: dict[str, list[NodeProto]] = {node.output[0]: [] for node in hosts}
     for node in emitter.nodes:
-        for name in values_read_by(node):
-            if name in users:
-                users[name].append(node)
+        if not users.keys().isdisjoint(node.input) or may_hold_graphs(node.domain, node.op_type):
+            for name in values_read_by(node):
+                if name in users:
+                    users[name].append(node)
     for host in hosts:
         _copy_lost(emitter, host, users[host.output[0]])
 

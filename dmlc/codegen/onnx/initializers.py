@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.functions import inner_graphs
 
 _AXES = ("data", "axes")
 _BOTH = ("A", "B")
@@ -48,12 +48,12 @@ def name_initializers(graph: GraphProto, waiting: Mapping[str, TensorProto], new
     graphs = [graph]
     for each in graphs:
         for node in each.node:
-            for place, name in enumerate(node.input):
+            for place, name in enumerate(node.input[:]):
                 if name in waiting:
                     if name not in named:
                         named[name] = waiting[name].name = new_name(_name_at(node, place))
                     node.input[place] = named[name]
-            graphs += graphs_of(node)
+        graphs += inner_graphs(each.node)
 
 
 def _name_at(node: NodeProto, place: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -76,8 +76,11 @@ class ValueTypes:
         self._seen_weights = len(self._weights)
         return self._weight_facts.get(name, NOTHING)
 
-    def declare(self, graph: GraphProto, names: Iterable[str]) -> None:
-        """Write the types of the values of these names into the graph's ``value_info``."""
+    def declare(self, graph: GraphProto, names: Iterable[str], domains: Collection[str]) -> None:
+        """Write the types of the values of these names into the graph's ``value_info``.
+
+        ``domains`` are those of the model's operators, ONNX's own left out.
+        """
         infos = graph.value_info
         made: dict[TensorType, ValueInfoProto | None] = {}
         for name in names:
@@ -90,10 +93,11 @@ class ValueTypes:
                 info.name = name
                 infos.append(info)  # a copy
         domain, op_type = _WRONG_IN_PLACE
-        wrong = {name for n in graph.node if n.domain == domain and n.op_type == op_type for name in n.output}
-        for info in infos if wrong else ():
-            if info.name in wrong:
-                info.type.tensor_type.ClearField("shape")
+        if domain in domains:
+            wrong = {name for n in graph.node if n.domain == domain and n.op_type == op_type for name in n.output}
+            for info in infos:
+                if info.name in wrong:
+                    info.type.tensor_type.ClearField("shape")
 
     def _proto(self, type: TensorType) -> TypeProto | None:
         """The type as ONNX declares it; None where nothing is known.

@@ -381,7 +381,8 @@ class NodeWriter:
             name for value, name in self._names.items() if value.producer is not None and not is_weight(value.producer)
         ]
         apart = {*self._around, *self._dropped, *self._outputs, *self.shared.constants.values()}
-        self.shared.types.declare(self.proto, [n for n in dict.fromkeys([*made, *self._between]) if n not in apart])
+        names = [name for name in dict.fromkeys([*made, *self._between]) if name not in apart]
+        self.shared.types.declare(self.proto, names, self.domains)
 
     def outputs(self, declared: Mapping[str, ValueInfoProto]) -> None:
         """The graph's outputs; those that are inputs, constants or were named already are copied.

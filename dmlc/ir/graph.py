@@ -224,7 +224,6 @@ class Graph:
         self.output = Node(OUTPUT, (), OutputAttributes(), (), (), AS_WRITTEN)
         self.output.graph = self
         self.output._previous = self.output._next = self.output
-        self._count = 0
         self._of_operation: defaultdict[Operation, int] = defaultdict(int)
         self._names: Counter[str] | None = None
         self._numbers: Counter[str] = Counter()
@@ -247,7 +246,7 @@ class Graph:
 
     def __len__(self) -> int:
         """The number of nodes, the output node not counted."""
-        return self._count
+        return sum(self._of_operation.values())
 
     def __iter__(self) -> Iterator[Node]:
         """All nodes in topological order. The graph may change meanwhile; nodes added further on are visited."""
@@ -431,7 +430,6 @@ class Graph:
         self.with_regions.pop(node, None)
         if self._names is not None:
             self._names[node.name] -= 1
-        self._count -= 1
         self._of_operation[node.op] -= 1
 
     def erase_dead(self, nodes: Iterable[Node]) -> int:
@@ -458,7 +456,6 @@ class Graph:
         after._previous._next = after._previous = node
         if node.regions:
             self.with_regions[node] = None
-        self._count += 1
         self._of_operation[node.op] += 1
 
     # --- copying
@@ -532,7 +529,7 @@ class Graph:
         return self.clone()
 
     def __repr__(self) -> str:
-        return f"<graph {self.name}: {self._count} nodes>"
+        return f"<graph {self.name}: {len(self)} nodes>"
 
 
 __all__ = ["OUTPUT", "Graph", "Node", "OutputAttributes", "Region", "Value"]

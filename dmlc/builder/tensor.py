@@ -26,6 +26,7 @@ from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import Argument, CallSite, apply, diagnose
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.indexing import SliceItem, index_tensor, place_of
 
 #: What a dtype may be given as: ``dmlc.f32``, ``"f32"``, ``"float32"``, ``np.float32``, ``np.dtype("f4")``.
 DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
@@ -143,6 +144,16 @@ class Tensor:
             help="use dmlc's operations, or run the program and use its results",
         )
 
+    #: A tensor has no elements yet that a loop could visit.
+    __iter__ = None
+
+    def __getitem__(self, index: object) -> Tensor:
+        """The part that NumPy's basic indexing takes: integers, dims, slices and ``...``.
+
+        Raises ``DmlcError``: E0340 for another index, E0341 for an integer outside of its axis.
+        """
+        return _indexed(self, index if isinstance(index, tuple) else (index,))
+
     def __add__(self, other: TensorLike) -> Tensor:
         return _infix("+", self, other)
 
@@ -239,6 +250,38 @@ class Tensor:
 
 #: What an operand may be: a tensor, a NumPy array (a constant), or a number that takes the other operand's dtype.
 TensorLike: TypeAlias = "Tensor | int | float | bool | Array | Arithmetic"
+
+
+def _indexed(x: Tensor, items: tuple[object, ...]) -> Tensor:
+    span = caller()
+    try:
+        parts = [_index_item(item, i) for i, item in enumerate(items)]
+        if not parts:
+            help = "write an integer, a slice, or ... for all axes"
+            raise OpError(shapes.WRONG_INDEX, "an index is empty", help=help)
+        return Tensor(x._home, index_tensor(x._home.graph, x._value, parts, CallSite(span)))
+    except OpError as error:
+        raise DmlcError(_in_python(diagnose(error, CallSite(span)))) from None
+
+
+def _index_item(item: object, position: int) -> object:
+    """An item as ``index_tensor`` takes it. Raises ``OpError`` E0340 with the operation to use."""
+    message, help = "", ""
+    if isinstance(item, slice):
+        for end in (item.start, item.stop, item.step):
+            if end is not None:
+                place_of(_index_item(end, position), position)
+        return SliceItem(item.start, item.stop, item.step)
+    if item is None:
+        message, help = "None is not an index", "a new axis is made by dmlc.unsqueeze(x, axes=[0])"
+    elif isinstance(item, (bool, np.bool_)) or (isinstance(item, (Tensor, np.ndarray)) and str(item.dtype) == "bool"):
+        message, help = "a truth value is not an index", "elements are chosen by dmlc.where(cond, a, b)"
+    elif isinstance(item, (Tensor, np.ndarray, list)):
+        what = {"ndarray": "an array", "list": "a list"}.get(type(item).__name__, "a tensor")
+        message, help = f"{what} is not an index", "rows by number are taken by dmlc.gather(x, i, axis=0)"
+    if message:
+        raise OpError(shapes.WRONG_INDEX, message, at=position, help=help)
+    return item
 
 
 def _infix(sign: str, left: TensorLike, right: TensorLike) -> Tensor:

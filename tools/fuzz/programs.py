@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, Tensor, TensorType, Value, symbol
+from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, OpError, Tensor, TensorType, Value, symbol
 from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u32, u64
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
@@ -18,6 +18,7 @@ from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.elementwise import UNARY, UnaryOperation
+from dmlc.ops.indexing import SliceItem, index_tensor
 
 DTYPE_WEIGHTS: dict[DType, int] = dict.fromkeys(DTYPES, 2) | {f32: 12, f16: 6, i32: 5, i64: 4, bool_: 3}
 INDEX_DTYPES = (i32, i64, u32, u64)
@@ -41,6 +42,8 @@ class Line:
             return f"{self.operands[0]} {self.op} {self.operands[1]}"
         if self.op in PREFIX and len(self.operands) == 1:
             return f"{self.op}{self.operands[0]}"
+        if self.op == "[]":
+            return f"{self.operands[0]}[{self.keywords[0][1]}]"
         return f"{self.op}({', '.join([*self.operands, *(f'{k}={v}' for k, v in self.keywords)])})"
 
 
@@ -170,10 +173,13 @@ class Generator:
         try:
             operands, keywords = recipe(self)
             self._add(name, operands, keywords)
-        except (_NoneFits, DmlcError):
+        except (_NoneFits, DmlcError, OpError):
             return
 
     def _add(self, name: str, operands: Sequence[Any], keywords: dict[str, Any]) -> None:
+        if name == "[]":
+            self._add_index(operands[0], keywords["items"])
+            return
         op = PREFIX[name] if name in PREFIX and len(operands) == 1 else INFIX.get(name) or OPERATIONS[name]
         node = apply(self.graph, op, operands, keywords, CallSite())
         if any(value.type.rank > 6 or _is_large(value.type) for value in node.results):
@@ -182,6 +188,14 @@ class Generator:
         texts = tuple(self._name(o) if isinstance(o, Value) else _operand(o) for o in operands)
         self.lines.append(Line(results, name, texts, tuple((k, _word(v)) for k, v in keywords.items())))
         self.values.update(zip(results, node.results, strict=True))
+
+    def _add_index(self, x: Value, items: Sequence[Any]) -> None:
+        value = index_tensor(self.graph, x, items, CallSite())
+        if value is x or _is_large(value.type):
+            return
+        name, text = f"v{len(self.values)}", ", ".join(map(_item, items))
+        self.lines.append(Line((name,), "[]", (self._name(x),), (("items", text),)))
+        self.values[name] = value
 
     # --- what recipes ask for
 
@@ -246,6 +260,14 @@ def _broadcasts(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
 
 def _operand(value: Any) -> str:
     return f"({value})" if isinstance(value, Arithmetic) else _word(value)
+
+
+def _item(item: Any) -> str:
+    """An item of an index."""
+    if isinstance(item, SliceItem):
+        start, stop, step = ["" if part is None else str(part) for part in (item.start, item.stop, item.step)]
+        return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+    return "..." if item is Ellipsis else str(item)
 
 
 def _word(value: Any) -> str:
@@ -502,7 +524,24 @@ def _scatter(g: Generator) -> Made:
     return [x, index, updates], {"axis": g.axis(x)}
 
 
-RECIPES.append(("scatter_elements", _scatter, 1))
+def _index(g: Generator) -> Made:
+    """An index that exists for every size: integers only where the axis has them."""
+    x = g.tensor(rank=1)
+    items: list[Any] = []
+    for size in x.type.shape[: g.rng.randint(1, x.type.rank)]:
+        if isinstance(size, int) and size and g.flag():
+            items.append(g.rng.randrange(-size, size))
+        elif isinstance(size, int):
+            first, last = [g.rng.choice((None, g.rng.randint(-size - 1, size + 1))) for _ in range(2)]
+            items.append(SliceItem(first, last, g.rng.choice((None, None, 1, 2, -1, -2))))
+        else:
+            items.append(SliceItem(None, None, g.rng.choice((None, 2, -1))))
+    if g.flag():
+        items.insert(*((0, Ellipsis) if g.flag() and len(items) == x.type.rank else (len(items), Ellipsis)))
+    return [x], {"items": items}
+
+
+RECIPES += [("scatter_elements", _scatter, 1), ("[]", _index, 4)]
 
 
 def generate(seed: int) -> FuzzProgram:

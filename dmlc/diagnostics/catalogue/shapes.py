@@ -511,3 +511,41 @@ $ dmlc compile head.dml --shape image=1,3,48,48
 """,
     program=False,
 )
+
+WRONG_INDEX = declare(
+    "E0340",
+    "not an index",
+    """An index is NumPy's basic indexing: integers and dims, slices, and at most one ... for the axes between. Rows by
+    number are taken by gather, a new axis is made by unsqueeze, and elements are chosen by where.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = x[none, 0]
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = unsqueeze(x[0], axes=[0])
+    return y
+}
+""",
+)
+
+INDEX_OUT_OF_RANGE = declare(
+    "E0341",
+    "an index does not exist",
+    """Indices count from 0, or from -1 backwards. The axis, or the list, has fewer elements than the index asks for. A
+    slice is clamped, an integer is not.""",
+    example="""
+model m(x: f32[4, 3]) -> (y) {
+    y = x[:, 3]
+    return y
+}
+""",
+    fixed="""
+model m(x: f32[4, 3]) -> (y) {
+    y = x[:, 2]
+    return y
+}
+""",
+)

@@ -109,6 +109,16 @@ def _expressions(block: tree.Model | tree.Def) -> Iterator[tree.Expr]:
         pending += reversed(list(_parts(expr)))
 
 
+def index_parts(index: tree.Index) -> Iterator[tree.Expr]:
+    """The expressions in the brackets of an index."""
+    for items in index.subscripts:
+        for item in items:
+            if isinstance(item, tree.Slice):
+                yield from [part for part in (item.start, item.stop, item.step) if part is not None]
+            elif not isinstance(item, tree.Ellipsis):
+                yield item
+
+
 def _parts(expr: tree.Expr) -> tuple[tree.Expr, ...]:
     if isinstance(expr, tree.Call):
         return (*expr.operands, *(k.value for k in expr.keywords))
@@ -122,4 +132,6 @@ def _parts(expr: tree.Expr) -> tuple[tree.Expr, ...]:
         return (expr.operand,)
     if isinstance(expr, tree.Paren):
         return (expr.inner,)
+    if isinstance(expr, tree.Index):
+        return (expr.operand, *index_parts(expr))
     return expr.items if isinstance(expr, tree.ListOf) else ()

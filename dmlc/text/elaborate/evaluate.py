@@ -14,6 +14,7 @@ from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, apply, diagnose, no_dtype
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.indexing import SliceItem, index_list, index_tensor, place_of
 from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate import literals
 from dmlc.text.elaborate.scope import (
@@ -94,6 +95,8 @@ class Evaluator:
             return self.power(expr, asked)
         if isinstance(expr, tree.Cast):
             return self.cast(expr, asked)
+        if isinstance(expr, tree.Index):
+            return self.index(expr, asked)
         return self.list_of(expr, asked)
 
     def call(self, expr: tree.Call, asked: Asked, results: int = 1) -> Any:
@@ -185,6 +188,62 @@ class Evaluator:
             value = yield self.evaluate(item, Asked.KNOWN if asked is Asked.OPERAND else asked)
             out.append(value)
         return POISON if any(value is POISON for value in out) else out
+
+    def index(self, expr: tree.Index, asked: Asked) -> Asking:
+        """Part of a tensor, or an element of a list. Raises E0340, E0341."""
+        if asked is Asked.SIZE:
+            raise self.frame.fail(codes.WRONG_SIZE, "an index is not a size", expr.span)
+        value = yield self.evaluate(expr.operand, asked if asked is Asked.OPERAND else Asked.KNOWN)
+        value, place = self.single(value, at(expr.operand)), at(expr.operand)
+        for items in expr.subscripts:
+            parts = []
+            for item in items:
+                part = yield self.index_item(item)
+                parts.append(part)
+            if value is POISON or any(part is POISON for part in parts):
+                return POISON
+            site = CallSite(expr.span, [item.span for item in items], {}, [place.name], self.frame.outer)
+            if not isinstance(value, (Value, list)):
+                message = f"{described(value) if not isinstance(value, (int, float)) else 'a number'} has no index"
+                raise self.frame.fail(codes.WRONG_INDEX, message, place.span)
+            try:
+                if isinstance(value, list):
+                    value = index_list(value, parts)
+                else:
+                    value = index_tensor(self.unit.graph, value, parts, site)
+            except OpError as error:
+                raise self.located(error, site) from None
+        return value
+
+    def index_item(self, item: tree.Expr | tree.Slice | tree.Ellipsis) -> Asking:
+        """An item of an index: a number, a dim, a ``SliceItem`` or Python's ``Ellipsis``. Raises E0340."""
+        if isinstance(item, tree.Ellipsis):
+            return Ellipsis
+        is_slice = isinstance(item, tree.Slice)
+        ends = []
+        for expr in (item.start, item.stop, item.step) if isinstance(item, tree.Slice) else (item,):
+            value = None
+            if expr is not None:
+                try:
+                    value = yield self.evaluate(expr, Asked.KNOWN)
+                except DmlcError as error:
+                    if error.diagnostics[0].code is not codes.NOT_KNOWN:
+                        raise
+                    help = "rows by number are taken by gather(x, i, axis=0)"
+                    message = "a tensor is not an index"
+                    raise self.frame.fail(codes.WRONG_INDEX, message, expr.span, help=help) from None
+                if value is not POISON:
+                    self.check_place(value, expr)
+            ends.append(value)
+        if any(end is POISON for end in ends):
+            return POISON
+        return SliceItem(*ends) if is_slice else ends[0]
+
+    def check_place(self, value: Any, expr: tree.Expr) -> None:
+        try:
+            place_of(value, 0)
+        except OpError as error:
+            raise self.located(error, CallSite(expr.span, (expr.span,))) from None
 
     def infix(self, expr: tree.Infix, asked: Asked) -> Asking:
         part = _part(asked)

@@ -29,6 +29,13 @@ class ModelHead(NamedTuple):
     span: Span
 
 
+class Subscript(NamedTuple):
+    """The items of one bracket of an index."""
+
+    items: tuple[tree.Expr | tree.Slice | tree.Ellipsis, ...]
+    span: Span
+
+
 class Builder:
     """One method for each rule of ``dml.lark`` that makes a node. It keeps nothing between calls.
 
@@ -154,6 +161,31 @@ class Builder:
     def list(self, p: Pieces) -> tree.ListOf:
         return tree.ListOf(tuple([finish(x, self._limits) for x in p[1:-1]]), p[0].to(p[-1]))
 
+    def index(self, p: Pieces) -> tree.Index:
+        operand = finish(p[0], self._limits)
+        last: Subscript = p[-1]
+        return tree.Index(operand, tuple([part.items for part in p[1:]]), operand.span.to(last.span))
+
+    def subscript(self, p: Pieces) -> Subscript:
+        span = p[0].to(p[-1])
+        if len(p) == 2:
+            raise _problem(span, "an index is empty", "write an integer, a slice such as 1:4, or ... for all axes")
+        items = [tree.Ellipsis(x.span) if _is(x, "ELLIPSIS") else x for x in p[1:-1]]
+        kept = [x if isinstance(x, (tree.Ellipsis, tree.Slice)) else finish(x, self._limits) for x in items]
+        return Subscript(tuple(kept), span)
+
+    def slice(self, p: Pieces) -> tree.Slice:
+        parts: list[tree.Expr | None] = [None]
+        for piece in p:
+            if _is(piece, "COLON"):
+                parts.append(None)
+            else:
+                parts[-1] = finish(piece, self._limits)
+        first, last = [
+            piece.span if isinstance(piece, Token) else finish(piece, self._limits).span for piece in (p[0], p[-1])
+        ]
+        return tree.Slice(parts[0], parts[1], parts[2] if len(parts) == 3 else None, first.to(last))
+
     def keyword(self, p: Pieces) -> tree.Keyword:
         return tree.Keyword(name(p[0]), finish(p[2], self._limits))
 
@@ -191,6 +223,10 @@ def body_of(statements: Pieces, closing: Token) -> tuple[tuple[tree.Assign, ...]
             return tuple(statements[:-1]), statement
     help = "end the block with return and its results"
     raise SyntaxProblem(Diagnostic(codes.RETURN, "this block returns nothing", (Label(closing.span),), help))
+
+
+def _is(piece: Any, kind: str) -> bool:
+    return piece.__class__ is Token and piece.type == kind
 
 
 def _problem(span: Span, message: str, help: str) -> SyntaxProblem:

@@ -14,7 +14,8 @@ _SHOWN = {
     "NAME": "a name", "NUMBER": "a number", "STRING": "a string", "NL": "the end of the line",
     "$END": "the end of the file", "ARROW": '"->"', "RANGE": '".."', "EQUAL": '"="', "COLON": '":"',
     "_COMMA": '","', "_DOT": '"."', "STAR": '"*"', "LPAR": '"("', "RPAR": '")"', "LSQB": '"["', "RSQB": '"]"',
-    "LBRACE": '"{"', "RBRACE": '"}"', "PIPE": '"|>"', "MINUS": '"-"', "BANG": '"!"', "INFIX": "an operator",
+    "ELLIPSIS": '"..."', "LBRACE": '"{"', "RBRACE": '"}"', "PIPE": '"|>"', "MINUS": '"-"',
+    "BANG": '"!"', "INFIX": "an operator",
 }  # fmt: skip
 #: How comments begin elsewhere.
 COMMENT_SIGNS = ("//", "/", "--", "-")
@@ -57,7 +58,7 @@ def _list(accepts: set[str]) -> str:
         names -= _VALUES
     if {"INFIX", "PIPE"} <= names:
         out.append("an operator")
-        names -= _OPERATORS | {"LPAR", "_DOT"}
+        names -= _OPERATORS | {"LPAR", "LSQB", "_DOT"}
     out += sorted((_SHOWN.get(n, n.lower()) for n in names), key=lambda text: (text[0] == '"', text))
     return out[0] if len(out) == 1 else f"{', '.join(out[:-1])} or {out[-1]}" if out else "nothing"
 
@@ -112,7 +113,7 @@ def _help(start: str, token: Token, before: Token | None, accepts: set[str]) -> 
     if kind == "LBRACE" and "NL" in accepts:
         return "only model and def have a block"
     if kind == "LSQB" and "INFIX" in accepts:
-        return "parts of a tensor are taken by slice, gather or split"
+        return "an index follows a name, a call or a bracket: (x as f32)[0]"
     if kind in ("NAME", "NUMBER") and "_COMMA" in accepts:
         return "a comma may be missing"
     if kind in ("NAME", "NUMBER") and "NL" in accepts:

@@ -66,6 +66,11 @@ class Bracket:
         )
 
     @property
+    def inside(self) -> str:
+        """The type of its opener if its items are parted by commas; else empty."""
+        return self.opener.type if self.is_list else ""
+
+    @property
     def is_plain(self) -> bool:
         """True if all items are numbers and names: they fill lines instead of taking one line each."""
         return len(self.parts) > 1 and all(
@@ -196,7 +201,7 @@ class _Layout:
                     self.out[-1] += comment
                 self.newline(self.depth + 1)
                 before = None
-            before = self.nodes(part.nodes, self.depth + (1 if i and self.is_broken else 0), before, inside=False)
+            before = self.nodes(part.nodes, self.depth + (1 if i and self.is_broken else 0), before, inside="")
             if part.after:
                 self.comment(part.after)
         return self.out
@@ -208,8 +213,8 @@ class _Layout:
         self.out[-1] += f"  {text}"
         self.comments[len(self.out) - 1] = text
 
-    def nodes(self, nodes: Sequence[Node], depth: int, before: Token | None, *, inside: bool) -> Token | None:
-        """Write nodes; gives the last token."""
+    def nodes(self, nodes: Sequence[Node], depth: int, before: Token | None, *, inside: str) -> Token | None:
+        """Write nodes, ``inside`` a bracket with commas of that type; gives the last token."""
         is_sign = False
         for node in nodes:
             token = node.opener if isinstance(node, Bracket) else node
@@ -235,7 +240,7 @@ class _Layout:
         self.out[-1] += bracket.opener.text
         for i, part in enumerate(bracket.parts):
             self.out[-1] += ", " if i else ""
-            self.nodes(part.nodes, depth, None, inside=bracket.is_list)
+            self.nodes(part.nodes, depth, None, inside=bracket.inside)
         self.out[-1] += bracket.closer.text
         if bracket.is_list and bracket.parts:
             del self.candidates[known:]
@@ -253,7 +258,7 @@ class _Layout:
                     self.newline(depth + 1)
                     self.out[-1] += comment
                 self.newline(depth + 1)
-                self.nodes(part.nodes, depth + 1, None, inside=bracket.is_list)
+                self.nodes(part.nodes, depth + 1, None, inside=bracket.inside)
                 self.out[-1] += "," if bracket.is_list else ""
                 if part.after:
                     self.comment(part.after)
@@ -277,7 +282,7 @@ class _Layout:
     def plain(self, bracket: Bracket) -> Iterator[str]:
         for part in bracket.parts:
             out, self.out = self.out, [""]
-            self.nodes(part.nodes, 0, None, inside=True)
+            self.nodes(part.nodes, 0, None, inside=bracket.inside)
             text, self.out = self.out[-1], out
             yield f"{text},"
 
@@ -286,11 +291,15 @@ def _uncommented(line: str, comment: str) -> str:
     return line[: -len(comment)].rstrip() if comment else line
 
 
-def _gap(before: Token | None, token: Token, inside: bool) -> str:
+def _gap(before: Token | None, token: Token, inside: str) -> str:
     """The blank between two tokens, or none."""
     if before is None or token.type in ("_COMMA", "COLON", "_DOT", "RANGE") or before.type in ("_DOT", "RANGE"):
         return ""
     if token.type in _CLOSERS and before.type == "NAME":
+        return ""
+    if token.type == "LSQB" and before.type in _CLOSERS.values():  # an index
+        return ""
+    if inside == "LSQB" and before.type == "COLON":  # a slice
         return ""
     if inside and "EQUAL" in (token.type, before.type):
         return ""

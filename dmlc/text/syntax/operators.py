@@ -8,7 +8,7 @@ from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.text.syntax.tokens import Token
-from dmlc.text.syntax.tree import Call, Cast, Expr, Infix, Name, Number, Paren, Pipe, Power, Prefix, String
+from dmlc.text.syntax.tree import Call, Cast, Expr, Index, Infix, Name, Number, Paren, Pipe, Power, Prefix, String
 
 #: The language reference's table, weakest first.
 _LEVELS: tuple[tuple[str, ...], ...] = (
@@ -192,6 +192,8 @@ def _check_piped(sign: Token, right: Expr) -> None:
         return
     if isinstance(right, Name):
         help = f"write {right.text}()"
+    elif isinstance(right, Index):
+        help = "put the pipe in parentheses: (x |> f(a))[0]"
     elif isinstance(right, Paren):
         help = "take the parentheses around it away"
     else:

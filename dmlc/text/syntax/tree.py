@@ -73,6 +73,35 @@ class Call:
 
 @unguarded
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """``start:stop:step`` in an index; None where one is left out."""
+
+    start: Expr | None
+    stop: Expr | None
+    step: Expr | None
+    span: Span = _span()
+
+
+@unguarded
+@dataclass(frozen=True, slots=True)
+class Ellipsis:
+    """``...`` in an index."""
+
+    span: Span = _span()
+
+
+@unguarded
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``operand[items][items]``: each of ``subscripts`` holds the items of one bracket."""
+
+    operand: Expr
+    subscripts: tuple[tuple[Expr | Slice | Ellipsis, ...], ...]
+    span: Span = _span()
+
+
+@unguarded
+@dataclass(frozen=True, slots=True)
 class Paren:
     inner: Expr
     span: Span = _span()
@@ -127,7 +156,7 @@ class Pipe:
     span: Span = _span()
 
 
-Expr: TypeAlias = Name | Number | String | ListOf | Call | Paren | Prefix | Power | Cast | Infix | Pipe
+Expr: TypeAlias = Name | Number | String | ListOf | Call | Index | Paren | Prefix | Power | Cast | Infix | Pipe
 
 
 @unguarded

@@ -26,13 +26,12 @@ from dmlc.passes.fuse_attention.tokens import (
     reshaped,
     tokens_of,
 )
-from dmlc.passes.kernel_support import Maker
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows
-from dmlc.targets.support import ProviderSupport
 
 _OPERATOR, _DOMAIN = "MultiHeadAttention", "com.microsoft"
 
@@ -78,11 +77,6 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     fed_by = (SOFTMAX, WHERE)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, context: PassContext, *, enabled: bool) -> None:
-        self.enabled = enabled
-        self.support = ProviderSupport(context.target, context.opset)
-        self.moves_half = RANGE in context.allowed
-
     def match(self, node: Node, graph: Graph) -> AttentionMatch | None:
         if node.op is OPAQUE and not is_open_product(node):
             return None
@@ -105,7 +99,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         saved = _saved(match.root, found)
         if saved < 1:
             return Miss("as one operator it would take {0} more for its layouts and bias than it saves", (1 - saved,))
-        if not self.enabled:
+        if not self.context.fuse_attention:
             return Miss("--fuse attention would make one operator of it and save {0}", (saved,))
         return None
 
@@ -145,9 +139,9 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     def _no_kernel(self, node: Node) -> Miss | None:
         """The reason where the provider has no kernel for it in this release, or DirectML not at this level."""
         dtype = node.result.type.dtype
-        if self.support.leaves(_OPERATOR, dtype, domain=_DOMAIN):
-            return Miss("{0} has no {1} of {2}", (self.support.target.name, _OPERATOR, dtype.name))
-        level, row = self.support.target.feature_level, operator_rows().get("MULTIHEAD_ATTENTION")
+        if self.capabilities.leaves(_OPERATOR, dtype, domain=_DOMAIN):
+            return Miss("{0} has no {1} of {2}", (self.capabilities.target.name, _OPERATOR, dtype.name))
+        level, row = self.capabilities.target.feature_level, operator_rows().get("MULTIHEAD_ATTENTION")
         if level is not None and row is not None and row.at(level) is None:
             return Miss("feature level {0} has no {1}: {2} has", (level, _OPERATOR, row.introduced))
         return None
@@ -174,7 +168,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
             return bias
         batch, heads, length, total, size, value_size = sizes
         is_half = node.result.type.dtype is f16
-        scales = not is_half or self.moves_half
+        scales = not is_half or RANGE in self.context.allowed
         q = tokens_of(query, HEADS_LAST, parts, (batch, length, heads * size), scales=scales)
         k = tokens_of(key, KEY_HEADS_LAST, parts, (batch, total, heads * size), scales=scales)
         v = tokens_of(value, HEADS_LAST, parts, (batch, total, heads * value_size), scales=False)

@@ -13,8 +13,10 @@ from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.elementwise import UNARY, UnaryOperation, attributes_of
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
 from dmlc.ops.move import PadAttributes
-from dmlc.passes.kernel_support import NEEDS, LegalRule, Maker, Need
+from dmlc.passes.legalize.rule import LegalRule
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Rewriter
+from dmlc.targets.needed_kernels import NEEDS, Need
 
 
 class WidenDtype(LegalRule):
@@ -28,19 +30,19 @@ class WidenDtype(LegalRule):
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = _dtype(node)
-        home = self.facts.home(node.op, dtype)
+        home = self.capabilities.compute_dtype(node.op, dtype)
         if home is None:
             raise self._refuse(node, dtype)
         return home is not dtype
 
     def describe(self, match: Match) -> str:
         dtype = _dtype(match.root)
-        return f"{match.root.op.name} of {dtype.name} in {self.facts.home(match.root.op, dtype)}"
+        return f"{match.root.op.name} of {dtype.name} in {self.capabilities.compute_dtype(match.root.op, dtype)}"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node, make = match.root, Maker(rewriter)
         need, dtype = NEEDS[node.op], _dtype(node)
-        home = self.facts.home(node.op, dtype)
+        home = self.capabilities.compute_dtype(node.op, dtype)
         assert home is not None
         which = range(len(node.operands)) if need.operands is None else need.operands
         operands = [make.cast(v, home) if v is not None and i in which else v for i, v in enumerate(node.operands)]
@@ -88,7 +90,7 @@ class ComposeUnary(LegalRule):
         return Match(node) if self.wants(node, graph) else None
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return self.facts.home(node.op, node.operand(0).type.dtype) is None
+        return self.capabilities.compute_dtype(node.op, node.operand(0).type.dtype) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         op, dtype = node.op, node.operand(0).type.dtype

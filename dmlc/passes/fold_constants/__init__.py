@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.passes.fold_constants.again import ReadAgain
 from dmlc.passes.fold_constants.arithmetic import (
     CastChain,
     DifferentTruths,
@@ -27,7 +26,7 @@ from dmlc.passes.fold_constants.layouts import (
     TransposeChain,
     TransposeOfOnes,
 )
-from dmlc.passes.fold_constants.opaque import InlineBranch
+from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass

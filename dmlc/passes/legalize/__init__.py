@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.passes.legalize import integers, reductions, widen
-from dmlc.passes.legalize.rule import LegalRule
+from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
 from dmlc.passes.repair.elementwise import RemainderByDivision, TruthByComparison
 from dmlc.passes.rewrite import RewritePass, Rule

@@ -31,7 +31,7 @@ from dmlc.ops.elementwise import NEG, NOT, RELU, SIGN
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import UNSQUEEZE, NewAxesAttributes
-from dmlc.passes.legalize.rule import LegalRule
+from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.node_maker import Maker, dtype_of
 
 

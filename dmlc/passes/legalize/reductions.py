@@ -30,8 +30,7 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.scan import CUMPROD, CUMSUM, ScanAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
-from dmlc.passes.legalize.rule import LegalRule
-from dmlc.passes.legalize.widen import NARROW
+from dmlc.passes.legalize.widen import NARROW, LegalRule
 from dmlc.passes.node_maker import Maker, around, dtype_of, groups
 from dmlc.passes.rewrite import Match, Rewriter
 

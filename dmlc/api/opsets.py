@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import Choice, ProgramSource, load
-from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics import DmlcError, fail, option
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
@@ -260,7 +260,8 @@ def _require_kernels(program: Program) -> None:
     own = program.source_graph.origin.versions.get("", 1)
     capabilities = Capabilities(program.target, own)
     taken = not capabilities.leaves(lost.op_type, lost.dtype)
-    help = f"ask for --opset {own}{', for another target' if taken else ''}, or cast the operand to f32"
+    elsewhere = ", for another target" if taken else ""
+    help = f"ask for {option('--opset ', 'opset=')}{own}{elsewhere}, or cast the operand to f32"
     raise fail(
         codes.NO_EXACT_FORM,
         f"{lost.label} has no kernel for {lost.dtype.name} at opset {program.opset}; "

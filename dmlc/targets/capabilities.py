@@ -30,9 +30,11 @@ class Capabilities:
     # --- the execution provider
 
     @property
-    def provider(self) -> Provider | None:
-        """The table of the execution provider; None if the target names none."""
-        return None if self.target.provider is None else provider(self.target.provider)
+    def provider(self) -> Provider:
+        """The table of the execution provider. Raises ``ValueError`` if the target names none."""
+        if self.target.provider is None:
+            raise ValueError(f"target {self.target.name} has no provider")
+        return provider(self.target.provider)
 
     @property
     def has_provider(self) -> bool:
@@ -40,25 +42,26 @@ class Capabilities:
         reduction once for all."""
         return self.target.provider is not None
 
+    def cite(self, operator: str) -> str:
+        """The row of the provider's table that an answer about the operator comes from."""
+        return f"{self.provider.cite}, row {operator} ({self.provider.date})"
+
     def row(self, op_type: str, domain: str = "") -> ProviderRow | None:
         """The provider's row of the operator, in the target's release."""
-        table = self.provider
-        row = None if table is None else table.row(domain, op_type)
+        row = self.provider.row(domain, op_type) if self.has_provider else None
         return None if row is None else row.in_release(self.target.release)
 
     def kernel(self, op_type: str, domain: str = "") -> Kernel | None:
         """The provider's kernel that takes the operator at the opset."""
         key = (domain, op_type)
         if key not in self._kernels:
-            table = self.provider
-            row = None if table is None else table.row(domain, op_type)
+            row = self.provider.row(domain, op_type) if self.has_provider else None
             self._kernels[key] = None if row is None else row.kernel(self.opset, self.target.release)
         return self._kernels[key]
 
     def faults(self, op_type: str, domain: str = "") -> tuple[Failure, ...]:
         """The known faults of the operator in the target's release, whatever kernel takes it."""
-        table = self.provider
-        return () if table is None else table.failures_of(op_type, self.target.release, domain)
+        return self.provider.failures_of(op_type, self.target.release, domain) if self.has_provider else ()
 
     def fault(self, name: str, op_type: str) -> Failure | None:
         """The fault of that id, if it is about the kernel that takes the operator at the opset in this release."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import Choice, ProgramSource, load
-from dmlc.diagnostics import DmlcError, fail, option
+from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
@@ -22,7 +22,8 @@ from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.passes.quantized_advice import NOT_LOADED_SINCE, label, repeated
 from dmlc.runtime.binding import bound
-from dmlc.targets.capabilities import Capabilities
+from dmlc.targets import kernel_table
+from dmlc.targets.support import ProviderSupport
 
 if TYPE_CHECKING:
     import onnx
@@ -33,13 +34,37 @@ if TYPE_CHECKING:
 def written(source: ProgramSource, choice: Choice, options: Options, *, asked: bool) -> Program:
     """The program of a text or a builder's graph at the opset that suits it."""
 
+    loaded = {options.opset: load(source, choice, options.opset, options.limits)}
+
     def at(opset: int, *notes: str) -> Program:
-        graph = bound(load(source, choice, opset, options.limits), options.binding, options.shapes)
+        graph = loaded.pop(opset, None) or load(source, choice, opset, options.limits)
+        if graph.joined is not None:
+            _require_joined(graph, opset, options)
+        graph = bound(graph, options.binding, options.shapes)
         graph.notes += notes
         return Program(graph, replace(options, opset=opset))
 
-    program = at(options.opset)
+    opset, notes = _joined_opset(loaded[options.opset], options, asked=asked)
+    program = at(opset, *notes)
     return program if asked else _kept_loadable(_kept_on_provider(program, at), at)
+
+
+def _joined_opset(graph: Graph, options: Options, *, asked: bool) -> tuple[int, list[str]]:
+    """The opset for a program that calls models, and why it is not the target's."""
+    if graph.joined is None:
+        return options.opset, []
+    from dmlc import importers
+
+    opset = importers.join_opset(graph, options.opset, options.target.min_opset, asked=asked)
+    notes = [] if opset == options.opset else [f"opset {opset}, not {options.opset}: a called model needs it"]
+    return opset, notes
+
+
+def _require_joined(graph: Graph, opset: int, options: Options) -> None:
+    """Raises ``DmlcError`` E0501 where a node of a called model has no equal at the opset."""
+    from dmlc import importers
+
+    importers.join_opset(graph, opset, options.target.min_opset, asked=True)
 
 
 def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, asked: bool) -> Program:
@@ -131,14 +156,14 @@ def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tup
     from dmlc import importers
 
     own = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
-    capabilities = Capabilities(options.target, own)
-    if own > options.opset and (asked or capabilities.has_provider):
-        model = importers.with_definitions(model, options.opset, lambda op_type: capabilities.kernel(op_type) is None)
-    if not capabilities.has_provider:
+    support = ProviderSupport(options.target, own)
+    if own > options.opset and (asked or support.exists):
+        model = importers.with_definitions(model, options.opset, lambda op_type: support.kernel(op_type) is None)
+    if not support.exists:
         return model, []
     exact = REASSOCIATES not in options.allowed
     model, names = importers.with_kernels(
-        model, lambda domain, op_type: capabilities.kernel(op_type, domain) is not None, exact=exact
+        model, lambda domain, op_type: support.kernel(op_type, domain) is not None, exact=exact
     )
     family = options.target.family
     return model, [f"{name} is computed by its definition: {family} has no kernel for it" for name in names]
@@ -224,7 +249,7 @@ def _kept_by_definitions(graph: Graph, opset: int, options: Options, model: onnx
     it does not, and where the target's provider fails at the own one."""
     from dmlc import importers
 
-    table = Capabilities(options.target, opset).table
+    table = kernel_table(options.target)
     reason = None if table is None else importers.why_to_stay(graph, opset, table)
     if reason is None:
         return None
@@ -240,13 +265,12 @@ def _lost(program: Program) -> LostDefinition | None:
     """The node of the compiled model that no provider runs at its opset, but ONNX's definition at the model's own."""
     from dmlc import importers
 
-    capabilities = Capabilities(program.target, program.opset)
-    table = capabilities.table
+    table, support = kernel_table(program.target), ProviderSupport(program.target, program.opset)
     if table is None:
         return None
 
     def computes(kind: str, dtype: DType) -> bool:
-        return not table.knows(kind) or dtype in table.dtypes(kind, program.opset) or capabilities.computes(kind, dtype)
+        return not table.knows(kind) or dtype in table.dtypes(kind, program.opset) or support.computes(kind, dtype)
 
     return importers.lost_definition(program.graph, program.opset, computes)
 
@@ -258,10 +282,9 @@ def _require_kernels(program: Program) -> None:
     if lost is None:
         return
     own = program.source_graph.origin.versions.get("", 1)
-    capabilities = Capabilities(program.target, own)
-    taken = not capabilities.leaves(lost.op_type, lost.dtype)
-    elsewhere = ", for another target" if taken else ""
-    help = f"ask for {option('--opset ', 'opset=')}{own}{elsewhere}, or cast the operand to f32"
+    support = ProviderSupport(program.target, own)
+    taken = not support.leaves(lost.op_type, lost.dtype)
+    help = f"ask for --opset {own}{', for another target' if taken else ''}, or cast the operand to f32"
     raise fail(
         codes.NO_EXACT_FORM,
         f"{lost.label} has no kernel for {lost.dtype.name} at opset {program.opset}; "

@@ -301,8 +301,7 @@ class Program:
         """A copy of the program after the passes whose result is still a program of the language."""
         graph = self.source_graph.clone()
         options = self._options
-        target = replace(load_target("numpy"), max_rank=max_rank)
-        options.fusions().run(graph, options.context(target))
+        options.fusions(max_rank).run(graph, options.context(load_target("numpy")))
         return graph
 
     def _target_of(self, kind: str) -> Target:
@@ -368,8 +367,9 @@ class Program:
         """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
 
         An imported model is run beside it on ONNX Runtime's CPU provider without optimizations; a program is computed
-        by the reference. What may differ is what the classes that were allowed say. See ``docs/verify.md``. Where f64
-        is computed in f32, so is what is compared with.
+        by the reference, one that calls models as the ONNX model that no rule touched. What may differ is what the
+        classes that were allowed say. See ``docs/verify.md``. Where f64 is computed in f32, so is what is compared
+        with.
         """
         from dmlc.verify import verify_graph, verify_models
 
@@ -379,9 +379,9 @@ class Program:
         if self._options.narrow_f64:
             source = self._options.narrowed(source)
             given["kinds"] = {name: "float32" for name, value in source.outputs if value.type.dtype.name == "f64"}
-            if original is not None:
-                plain = replace(self._options, target=load_target("onnx"), narrow_f64=False, accumulate_f32=False)
-                original = Program(source, replace(plain, only_rules=frozenset()))._emitted("onnx").payload
+        if source.joined is not None or (self._options.narrow_f64 and original is not None):
+            plain = replace(self._options, target=load_target("onnx"), narrow_f64=False, accumulate_f32=False)
+            original = Program(source, replace(plain, only_rules=frozenset()))._emitted("onnx").payload
         if original is not None:
             return verify_models(original, model, **given)
         return verify_graph(source, model, **given)

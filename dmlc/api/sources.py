@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,6 +14,7 @@ from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
+from dmlc.ops.model_call import CallableModel
 from dmlc.records import dataclass
 from dmlc.runtime import files
 
@@ -62,10 +64,14 @@ def name_of(source: ProgramSource) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The model of a program's text that is compiled, and the folders in which its ``use`` and ``load`` look too."""
+    """The model of a program's text that is compiled, and the folders in which its ``use`` and ``load`` look too.
+
+    ``models`` are the ONNX models that it uses, by their paths: they are read once, however often the text is.
+    """
 
     model: str | None = None
     include: tuple[Path, ...] = ()
+    models: dict[str, CallableModel] = field(default_factory=dict, compare=False)
 
 
 def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> Choice:
@@ -89,7 +95,38 @@ def load(source: ProgramSource, choice: Choice, opset: int, limits: Limits) -> i
         path = Path(source)
         source = text.decode(str(path), files.read_bytes(path, limits), limits)
     folder = Path(source.name).parent
-    return text.load(source, folder=folder, model=choice.model, opset=opset, limits=limits, include=choice.include)
+    models = _UsedModels(folder, choice, limits).read
+    return text.load(
+        source, folder=folder, model=choice.model, opset=opset, limits=limits, include=choice.include, models=models
+    )
+
+
+class _UsedModels:
+    """Reads the ONNX models that a program uses, each once, with its weights left where they are."""
+
+    def __init__(self, folder: Path, choice: Choice, limits: Limits) -> None:
+        self.root = Path(os.path.realpath(folder))
+        for other in choice.include:
+            self.root = Path(os.path.commonpath((self.root, os.path.realpath(other))))
+        self.choice = choice
+        self.limits = limits
+
+    def read(self, path: Path, title: str) -> CallableModel:
+        """The model of a file. Raises ``DmlcError``: E0430 if it is none, and what the file cannot be read for."""
+        where = os.path.realpath(path)
+        if where not in self.choice.models:
+            self.choice.models[where] = used_model(Path(where), self.root, title, self.limits)
+        return self.choice.models[where]
+
+
+def used_model(path: Path, root: Path, title: str, limits: Limits) -> CallableModel:
+    """The ONNX model of a file as a function; what it refers to is found below the folder ``root``."""
+    from dmlc import importers
+    from dmlc.runtime.weights import locate_weights
+
+    model = importers.read_model(path, files.read_bytes(path, limits), limits)
+    locate_weights(model, path.parent, root)
+    return importers.ModelFunction(model, root, title, limits)
 
 
 def _built(source: builder.Graph, limits: Limits) -> ir.Graph:

@@ -15,7 +15,8 @@ from dmlc import api, importers
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, read_source
-from dmlc.codegen.artifact import signature_of
+from dmlc.codegen.artifact import Artifact, signature_of
+from dmlc.diagnostics import Source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.runtime import dxdispatch_files, files
@@ -83,11 +84,25 @@ def _verdict(args: argparse.Namespace) -> Verdict:
         return verify_models(
             _checked(args.original, limits), result, inputs=args.inputs, seed=args.seed, allowed=allowed
         )
-    return verify_graph(_graph(args, limits), result, inputs=args.inputs, seed=args.seed, allowed=allowed)
+    source = read_source(args.original, limits)
+    graph = _graph(source, args, limits)
+    if graph.joined is not None:  # only ONNX Runtime computes it
+        plain = _plain(source, args)
+        given = {"inputs": args.inputs, "seed": args.seed, "folder": plain.folder}
+        return verify_models(plain.payload, result, allowed=allowed, **given)
+    return verify_graph(graph, result, inputs=args.inputs, seed=args.seed, allowed=allowed)
 
 
-def _graph(args: argparse.Namespace, limits: Limits) -> Graph:
-    return api.written_graph(read_source(args.original, limits), args.model, args.include, limits)
+def _plain(source: Source, args: argparse.Namespace) -> Artifact:
+    """The program A as an ONNX model that no rule touched."""
+    program = api.compile(
+        source, target="onnx", only_rules=(), model=args.model, include=args.include, limits=limits_of(args)
+    )
+    return api.emitted(program, "onnx")
+
+
+def _graph(source: Source, args: argparse.Namespace, limits: Limits) -> Graph:
+    return api.written_graph(source, args.model, args.include, limits)
 
 
 def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits: Limits) -> Verdict:
@@ -97,7 +112,7 @@ def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits:
         original = _checked(args.original, limits)
         graph = api.compile(original, target="onnx", limits=limits_of(args)).source_graph
     else:
-        original = graph = _graph(args, limits)
+        original = graph = _graph(read_source(args.original, limits), args, limits)
     folder = None if args.output_path is None else Path(args.output_path)
     found = dxdispatch_files.read_run(Path(args.result), signature_of(graph), folder)
     if found.missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from math import inf
 from pathlib import Path
@@ -41,9 +41,16 @@ def signature_of(graph: Graph, *, checked: bool = False) -> Signature:
         inputs=tuple((v.name or "", v.type) for v in graph.inputs),
         outputs=tuple((n, v.type) for n, v in graph.outputs),
         bounds=dict.fromkeys(sorted(names), (0, inf)) if imported else dict(graph.dims.bounds),
-        conditions=() if imported and not checked else tuple(graph.conditions),
+        conditions=() if imported and not checked else tuple(_checkable(graph, names)),
         optional=frozenset(v.name or "" for v in graph.defaults),
     )
+
+
+def _checkable(graph: Graph, names: set[str]) -> Iterable[Condition]:
+    """The relations of sizes that inputs provide. Others are between sizes that only nodes of a called model know."""
+    if graph.joined is None:
+        return graph.conditions
+    return [c for c in graph.conditions if dim_names(c.left) | dim_names(c.right) <= names]
 
 
 def unshared(artifact: Artifact) -> Artifact:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import Any
@@ -55,6 +55,13 @@ class Diagnostic:
     def source_name(self) -> str:
         """The name of the file that it stands in; empty for none."""
         return self.span.source.name if self.span else self.file
+
+    def labelled(self, labels: Sequence[Label]) -> Diagnostic:
+        """The diagnostic at a place, if it has none; the file that it is about becomes a note."""
+        if self.labels or not labels:
+            return self
+        notes = (*self.notes, f"in {self.file}") if self.file else self.notes
+        return replace(self, labels=tuple(labels), notes=notes, file="")
 
     def in_file(self, name: str) -> Diagnostic:
         """The diagnostic with the file that it is about, if no label or earlier call says it already."""

@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from dmlc.importers.broken import blaming
     from dmlc.importers.definitions import with_definitions, with_kernels
     from dmlc.importers.fixed_shapes import fix_shapes
+    from dmlc.importers.function import ModelFunction
     from dmlc.importers.model import import_model, read_model
-    from dmlc.importers.opset import choose_opset, lost_definition, says_flattened, why_to_stay
+    from dmlc.importers.opset import choose_opset, join_opset, lost_definition, says_flattened, why_to_stay
 
 __all__ = [
+    "ModelFunction",
     "blaming",
     "choose_opset",
     "fix_shapes",
     "import_model",
+    "join_opset",
     "lost_definition",
     "read_again",
     "read_model",
@@ -31,10 +34,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ModelFunction": "function",
     "blaming": "broken",
     "choose_opset": "opset",
     "fix_shapes": "fixed_shapes",
     "import_model": "model",
+    "join_opset": "opset",
     "lost_definition": "opset",
     "read_again": "again",
     "read_model": "model",

@@ -8,7 +8,8 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
 from dmlc.diagnostics import DmlcError
 from dmlc.importers.model import import_model
-from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Shape, Tensor, TensorType, Value, dim_names, symbol
+from dmlc.importers.placeholders import Placeholders
+from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Tensor, Value, dim_names
 from dmlc.ir.providers import alone
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.values import type_proto
@@ -16,7 +17,6 @@ from dmlc.ops.constant import constant_of
 
 #: Larger constants are not looked at: no operator takes so many sizes.
 _MOST_ELEMENTS = 1024
-_PLACE = "place_"
 
 
 def read_again(node: Node) -> tuple[Graph, list[Value]] | None:
@@ -28,7 +28,7 @@ def read_again(node: Node) -> tuple[Graph, list[Value]] | None:
     origin: NodeOrigin | None = node.origin
     if origin is None or node.regions:
         return None
-    placed = _Placed()
+    placed = Placeholders()
     model = ModelProto(ir_version=8)
     model.graph.name = "one_node"
     proto = model.graph.node.add()
@@ -47,26 +47,7 @@ def read_again(node: Node) -> tuple[Graph, list[Value]] | None:
         return None
 
 
-class _Placed:
-    """Stand-ins for the sizes of operands: an expression of dims is not a name."""
-
-    def __init__(self) -> None:
-        self.dims: dict[str, Dim] = {}
-        self._names: dict[Dim, str] = {}
-
-    def type(self, type: TensorType) -> TensorType:
-        return type if isinstance(type, ForeignType) else type.with_shape(self.shape(type.shape))
-
-    def shape(self, shape: Shape) -> Shape:
-        return tuple([size if isinstance(size, int) else self._of(size) for size in shape])
-
-    def _of(self, size: Dim) -> Dim:
-        name = self._names.setdefault(size, f"{_PLACE}{len(self._names)}")
-        self.dims[name] = size
-        return symbol(name)
-
-
-def _feed(model: ModelProto, node: Node, origin: NodeOrigin, placed: _Placed) -> list[Value]:
+def _feed(model: ModelProto, node: Node, origin: NodeOrigin, placed: Placeholders) -> list[Value]:
     """Declare the inputs of the node: small constants as weights, others by their types. Those that are inputs."""
     values: dict[str, Value] = {}
     known: set[str] = set()

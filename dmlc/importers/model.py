@@ -22,7 +22,6 @@ from dmlc.importers.registry import Reading
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
-from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.ir.providers import record_providers
 from dmlc.onnx_schema.declared import believed, declared_dims, own_dims
@@ -61,12 +60,14 @@ def import_model(
     opaque: bool = False,
     has_shapes: bool = False,
     runs: bool = False,
+    weights: dict[tuple[GraphPath, str], Tensor] | None = None,
 ) -> Graph:
     """The graph of a model; ``binding`` fixes its named dims. The model is not changed, and the graph refers to it.
 
     Outputs are declared as they are in the model; with the sizes that are known if sizes are bound, or the model
     ``has_shapes`` that ``fix_shapes`` declared. With ``opaque`` every node is imported as an opaque one: nothing about
     it can be rewritten. With ``runs``, a node that loads and fails in each run is a fault of the model too.
+    ``weights`` keeps the weights that are read, so that the same model read again holds the same ones.
 
     Sizes that are not named become dims ``unknown_0`` and so on; all dims are 0 or more. Raises ``DmlcError``: E0430
     if it is not an ONNX model, E0431 if its graph is broken, E0555 for a dim that it does not have, and the codes of
@@ -78,6 +79,7 @@ def import_model(
     check_functions(model, limits)
     model = inlined(model)
     importer = _Importer(model, folder, bound, limits, opaque=opaque, completes=bool(bound) or has_shapes)
+    importer.stored = {} if weights is None else weights
     try:
         graph = importer.run()
         importer.check.raise_if_any(runs=runs)
@@ -139,6 +141,7 @@ class _Importer:
         self.claims = ClaimCheck()
         self.check = FaultCheck(model, self.versions)
         self.inlined = GraphProto().value_info
+        self.stored: dict[tuple[GraphPath, str], Tensor] = {}
 
     def run(self) -> Graph:
         source = self.model.graph
@@ -197,9 +200,16 @@ class _Importer:
     def _weight(self, scope: GraphScope, tensor: TensorProto) -> None:
         self._check_rank(tensor.name, len(tensor.dims))
         if tensor.data_type in DTYPE_OF:
-            scope.define_weight(tensor.name, lambda: scope.constant(stored(tensor, self.folder), tensor.name))
+            scope.define_weight(tensor.name, lambda: scope.constant(self._stored(scope, tensor), tensor.name))
         else:
             scope.define_weight(tensor.name, lambda: self._foreign(scope, tensor.name, tensor))
+
+    def _stored(self, scope: GraphScope, tensor: TensorProto) -> Tensor:
+        key = (scope.path, tensor.name)
+        found = self.stored.get(key)
+        if found is None:
+            found = self.stored[key] = stored(tensor, self.folder)
+        return found
 
     def _foreign(self, scope: GraphScope, name: str, data: TensorProto | SparseTensorProto) -> Value:
         """A weight of a type that the language does not have: a node without operands that holds it."""
@@ -312,8 +322,7 @@ class _Importer:
         frame.graph.value_info.extend([info for info in self.inlined if info.name not in there])
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
-        names = {size.dim_param for info in source.input for size in info.type.tensor_type.shape.dim} - NO_NAMES
-        outputs = self._infos([corrected(scope, info, names if self.completes else None) for info in source.output])
+        outputs = self._infos([corrected(scope, info, completes=self.completes) for info in source.output])
         return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), outputs, unchecked)
 
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from onnx import NodeProto, TensorProto
 from onnx.defs import onnx_opset_version
 
-from dmlc.diagnostics import fail, option
+from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import targets as codes
+from dmlc.diagnostics.catalogue.functions import CANNOT_JOIN
 from dmlc.ir import DType, Graph, Node
 from dmlc.ir.dtype import bool_, f16, f32
 from dmlc.onnx_schema.bodies import runs_by_body
@@ -41,11 +42,7 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     if kept:  # a body means what its own opset says
         if asked and wanted != own:
             message = f"function {kept[0].name} was written for an opset that it cannot leave"
-            raise fail(
-                codes.NEEDS_OPSET,
-                message,
-                help=f"leave out {option('--opset', 'opset=')}, or ask for {option('--opset ', 'opset=')}{own}",
-            )
+            raise fail(codes.NEEDS_OPSET, message, help=f"leave out --opset, or ask for --opset {own}")
         graph.notes.append(f"opset {own}, not {wanted}: function {kept[0].name} has no equal there")
         return own
     carried = list(_carried(graph))
@@ -68,6 +65,35 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
         f"{label} of opset {version} has no equal at opset {wanted}",
         help="ask for another opset (--opset N), or export the model anew",
     )
+
+
+def join_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
+    """The opset for a program that calls models: ``wanted`` where all their nodes fit it; else the highest below, not
+    under ``lowest``, else the lowest above.
+
+    Raises ``DmlcError``: E0510 where no opset has all nodes, E0501 where the user ``asked`` for one that has not.
+    """
+    kept = [(function, graph.joined.calls[0]) for function in graph.joined.frame.functions]
+    carried = list(_carried(graph))
+    weight, least = _newest_weight(graph)
+    newest = max([onnx_opset_version(), *(node.origin.version for node in carried)])
+    own = {v.version for f, _ in kept for v in f.opset_import if v.domain in ("", "ai.onnx")}
+    tried = [wanted] if asked else [wanted, *range(wanted - 1, lowest - 1, -1), *range(wanted + 1, newest + 1)]
+    for opset in tried:
+        if opset >= least and own <= {opset} and _misfit(carried, opset) is None:
+            return opset
+    guilty = _misfit(carried, wanted)
+    if asked:
+        label = f"function {kept[0][0].name}" if guilty is None and kept else f"weight {weight}"
+        label = label if guilty is None else f"{_label(guilty)} of opset {guilty.origin.version}"
+        message = f"{label} has no equal at opset {wanted}"
+        raise fail(codes.NEEDS_OPSET, message, help="leave out --opset, or ask for another")
+    oldest = min(carried, key=lambda node: int(node.origin.version), default=None)
+    latest = max(carried, key=lambda node: int(node.origin.version), default=None)
+    ends = [f"{_label(node)} of opset {node.origin.version}" for node in (oldest, latest) if node is not None]
+    ends = [*ends, *[f"function {f.name} of opset {', '.join(map(str, sorted(own)))}" for f, _ in kept[:1]]]
+    message = f"{' and '.join(ends)} have no opset in common"
+    raise fail(CANNOT_JOIN, message, help="export one of the models anew, for the opset of the other")
 
 
 @dataclass(frozen=True, slots=True)

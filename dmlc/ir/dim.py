@@ -325,10 +325,11 @@ class DimTable:
     """The declared bounds of the dims, and what can be proved from them. Undeclared dims are ``least`` or more:
     1 in programs of the language, 0 in imported models.
 
-    ``taken`` are names that no new dim gets: those that an imported model declares.
+    ``taken`` are names that no new dim gets: those that an imported model declares. ``provided`` are the new dims: only
+    a value of the graph provides them, they are 0 or more, and nobody promises results for empty axes of theirs.
     """
 
-    __slots__ = ("_made", "bounds", "least", "taken")
+    __slots__ = ("_made", "bounds", "least", "provided", "taken")
 
     def __init__(
         self, bounds: Mapping[str, Interval] | None = None, *, least: int = 1, taken: Collection[str] = ()
@@ -336,6 +337,7 @@ class DimTable:
         self.bounds: dict[str, Interval] = dict(bounds or {})
         self.least = least
         self.taken = taken
+        self.provided: set[str] = set()
         self._made = 0
 
     def new_dim(self) -> Dim:
@@ -344,6 +346,7 @@ class DimTable:
             name = f"unknown_{self._made}"
             self._made += 1
             if name not in self.taken and name not in self.bounds:
+                self.provided.add(name)
                 return symbol(name)
 
     def without(self, names: Collection[str]) -> DimTable:
@@ -351,6 +354,7 @@ class DimTable:
         bounds = {name: interval for name, interval in self.bounds.items() if name not in names}
         out = DimTable(bounds, least=self.least, taken=self.taken)
         out._made = self._made
+        out.provided = set(self.provided)
         return out
 
     def interval(self, dim: Dim) -> Interval:
@@ -371,7 +375,7 @@ class DimTable:
 
     def _atom(self, atom: Atom) -> Interval:
         if isinstance(atom, str):
-            return self.bounds.get(atom) or (self.least, inf)
+            return self.bounds.get(atom) or (0 if atom in self.provided else self.least, inf)
         n, d = self.interval(atom.numerator), self.interval(atom.denominator)
         if d[0] <= 0:
             return (-inf, inf)
@@ -400,7 +404,7 @@ class DimTable:
 
         An imported model has no such promise: empty axes give whatever its runtime gives.
         """
-        return self.least > 0 and self.interval(dim)[0] <= 0
+        return self.least > 0 and self.interval(dim)[0] <= 0 and self.provided.isdisjoint(dim_names(dim))
 
     def is_one(self, dim: Dim) -> bool:
         """Return whether the size is proved to be 1."""

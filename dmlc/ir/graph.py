@@ -197,7 +197,8 @@ class Graph:
     ``dims`` holds the declared bounds, ``conditions`` the relations between sizes that run time must check
     (with the span of the call that asked), ``opset`` the ONNX opset at which carried operators are typed.
     ``metadata`` is free text that code generators pass on. ``defaults`` are the data of inputs that need not be fed,
-    ``origin`` is what an imported model says beside its nodes, ``notes`` are sentences for the artifact's report.
+    ``origin`` is what an imported model says beside its nodes, ``joined`` what the models bring that a program
+    calls, ``notes`` are sentences for the artifact's report.
     ``advice`` are diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
     regions. ``provides`` are the dims that only one value tells, by that value, each with its axis
     (``dmlc.ir.providers``). ``reader`` reads an opaque node of an imported model again; ``retyped`` are the nodes of
@@ -214,6 +215,7 @@ class Graph:
         self.metadata: dict[str, str] = {}
         self.defaults: dict[Value, Tensor] = {}
         self.origin: Any = None
+        self.joined: Any = None
         self.notes: list[str] = []
         self.advice: list[Diagnostic] = []
         self.with_regions: dict[Node, None] = {}
@@ -472,7 +474,7 @@ class Graph:
         out = Graph(self.name, opset=self.opset)
         out.dims = dims
         out.metadata = dict(self.metadata)
-        out.origin = self.origin
+        out.origin, out.joined = self.origin, self.joined
         out.notes = list(self.notes)
         out.advice = list(self.advice)
         out.reader = self.reader
@@ -494,13 +496,24 @@ class Graph:
                 out.provides[mapping[value]] = kept
         return out
 
+    def splice(
+        self, inner: Graph, operands: Sequence[Value | None], binding: Mapping[str, Dim]
+    ) -> tuple[list[Node], list[Value]]:
+        """Copy the nodes of another graph to the end of this one, with operands in the place of its inputs and its dims
+        replaced; the new nodes, and the values of its outputs. Raises ``OpError`` where a size breaks a rule."""
+        mapping: dict[Value | None, Any] = {None: None, **dict(zip(inner.inputs, operands, strict=True))}
+        for condition, span in inner.conditions.items():
+            self._add_bound_condition(condition, binding, span)
+        made = [self._copy(node, mapping, binding) for node in inner]
+        return made, [mapping[value] for _, value in inner.outputs]
+
     def _add_bound_condition(self, condition: Condition, binding: Mapping[str, Dim], span: Span | None) -> None:
         left, right = substitute(condition.left, binding), substitute(condition.right, binding)
         if isinstance(left, int) and isinstance(right, int) and condition.holds(left, right):
             return
         self.conditions[Condition(left, condition.relation, right, condition.why)] = span
 
-    def _copy(self, node: Node, mapping: dict[Value | None, Any], binding: Mapping[str, Dim]) -> None:
+    def _copy(self, node: Node, mapping: dict[Value | None, Any], binding: Mapping[str, Dim]) -> Node:
         operands = tuple(map(mapping.__getitem__, node.operands))
         results, regions = node.results, node.regions
         if regions:
@@ -521,6 +534,7 @@ class Graph:
             old = results[new.index]
             new.name = old.name
             mapping[old] = new
+        return twin
 
     def __copy__(self) -> Graph:
         return self.clone()

@@ -33,6 +33,7 @@ def _flat(graph: Graph) -> Iterator[Any]:
         "conditions": graph.conditions,
         "metadata": graph.metadata,
         "origin": graph.origin,
+        "joined": graph.joined,
         "notes": graph.notes,
         "reader": graph.reader,
     }

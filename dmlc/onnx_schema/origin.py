@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
-from dmlc.ir import Array, ForeignType, Node, Tensor, Value
+from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, Value
 from dmlc.onnx_schema.values import type_proto
 from dmlc.onnx_schema.versions import KnownValues
 from dmlc.ops.constant import constant_of
@@ -33,7 +33,8 @@ class ModelOrigin:
 
     ``folder`` is where its external data lies. ``inputs`` and ``outputs`` are the declarations of its interface, by
     name, as they stand after dims were bound. ``unchecked`` is a sentence on the nodes that
-    could not be checked; empty if all were.
+    could not be checked; empty if all were. ``calls`` are the names of the calls, where a program calls models: then
+    the frame holds their functions and the newest of their IR versions.
     """
 
     frame: ModelProto
@@ -42,6 +43,13 @@ class ModelOrigin:
     inputs: dict[str, ValueInfoProto] = field(default_factory=dict)
     outputs: dict[str, ValueInfoProto] = field(default_factory=dict)
     unchecked: str = ""
+    calls: tuple[str, ...] = ()
+
+
+def parts_of(graph: Graph) -> ModelOrigin | None:
+    """Return what the imported model, or the models that a program calls, bring beside their nodes."""
+    found: ModelOrigin | None = graph.joined if graph.origin is None else graph.origin
+    return found
 
 
 def known_of(node: Node, names: Sequence[str]) -> KnownValues:

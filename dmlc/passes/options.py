@@ -68,22 +68,15 @@ class Options:
 
     def context(self, target: Target) -> PassContext:
         """The context in which the passes for a target run."""
-        return PassContext(
-            target,
-            self.opset,
-            self.allowed,
-            self.skip_rules,
-            self.only_rules,
-            limits=self.limits,
-            lower_hardmax=self.lower_hardmax,
-            fuse_attention=self.fuse_attention,
-        )
+        return PassContext(target, self.opset, self.allowed, self.skip_rules, self.only_rules)
 
     def run(self, graph: Graph, target: Target) -> PassContext:
         """Run all passes for a target; what they recorded. Raises ``DmlcError``, E0559 where other rewrites than the
         expected ones are applied for the target that is compiled for."""
         context = self.context(target)
         context.progress = self.progress
+        if graph.joined is not None and (self.binding or self.shapes):  # nodes were read before sizes were fixed
+            graph.retyped = {node: None for node in graph if node.origin is not None}
         expected = None
         if self.expected is not None and target == self.target:
             expected = Expected(self.expected)
@@ -102,11 +95,14 @@ class Options:
             lower_hardmax=self.lower_hardmax,
             narrow_f64=self.narrow_f64,
             accumulate_f32=self.accumulate_f32,
+            fuse_attention=self.fuse_attention,
+            limits=self.limits,
         )
 
-    def fusions(self) -> PassManager:
+    def fusions(self, max_rank: int | None) -> PassManager:
         """The passes whose result is still a program of the language."""
-        return PassManager(fusions(narrow_f64=self.narrow_f64, accumulate_f32=self.accumulate_f32))
+        given = {"narrow_f64": self.narrow_f64, "accumulate_f32": self.accumulate_f32}
+        return PassManager(fusions(max_rank, **given, limits=self.limits))
 
     def narrowed(self, graph: Graph) -> Graph:
         """A copy of the graph that computes in f32 what is f64."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
@@ -35,26 +36,30 @@ def default_pipeline(
     lower_hardmax: bool = False,
     narrow_f64: bool = False,
     accumulate_f32: bool = False,
+    fuse_attention: bool = False,
+    limits: Limits = DEFAULTS,
 ) -> PassManager:
-    """The passes for a target. With ``lower_hardmax`` NumPy code gets it lowered too. The others are of ``fusions``.
+    """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis, ``fuse_attention`` makes
+    attention one operator where the provider has it; the others are of ``fusions``.
 
     Hardmax is lowered late. What it is lowered to folds; nothing folds after ``legalize``, which may have put two casts
     where one has no kernel.
     """
-    passes: list[Pass] = [*fusions(narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
+    asked = {"narrow_f64": narrow_f64, "accumulate_f32": accumulate_f32}
+    passes: list[Pass] = [*fusions(target.max_rank, **asked, limits=limits)]
     if target.code != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
-        passes.append(LowerHardmax())
+        passes.append(LowerHardmax(lower_single_axis=lower_hardmax))
     if target.costs is not None:
         from dmlc.passes.choose_lowering import ChooseLowering
 
         # A hardmax that is asked for as argmax and one_hot is that first.
         passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
     if target.provider is not None and target.own_schemas:
-        passes.append(FuseAttention())
+        passes.append(FuseAttention(enabled=fuse_attention))
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
         # A repair may undo another, or the operation that it stands beside. What costs chose must stay as it is.
         repairs = () if target.provider is None else (Repair(),)
-        again = (FoldConstants(), CanonicalizeReduce(), Cse(), Dce())
+        again = (_folding(limits), CanonicalizeReduce(max_rank=target.max_rank), Cse(), Dce())
         passes.append(FixedPoint((*repairs, *again)))
     if target.kernels is not None:
         passes.append(Legalize())
@@ -64,7 +69,9 @@ def default_pipeline(
     return PassManager((*passes, F16Advice(), QuantizedAdvice()))
 
 
-def fusions(*, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[Pass, ...]:
+def fusions(
+    max_rank: int | None, *, narrow_f64: bool = False, accumulate_f32: bool = False, limits: Limits = DEFAULTS
+) -> tuple[Pass, ...]:
     """The passes whose result is still a program of the language: what is computed, in as few operations as can be.
 
     Dead and equal nodes go first, so that "used once" is true where it can be. ``narrow_f64`` and ``accumulate_f32``
@@ -85,18 +92,18 @@ def fusions(*, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[
         InferShapes(),
         Dce(),
         EmptyAdvice(),
-        FixedPoint(_rewrites()),
+        FixedPoint(_rewrites(max_rank, limits)),
         *last,
     )
 
 
-def _rewrites() -> tuple[Pass, ...]:
+def _rewrites(max_rank: int | None, limits: Limits) -> tuple[Pass, ...]:
     """The rewrites that feed each other."""
     return (
-        FoldConstants(),
+        _folding(limits),
         Cse(),
         FoldConv(),
-        CanonicalizeReduce(),
+        CanonicalizeReduce(max_rank=max_rank),
         FuseLayerNorm(),
         FuseInstanceNorm(),
         FuseSoftmax(),
@@ -104,8 +111,12 @@ def _rewrites() -> tuple[Pass, ...]:
         FuseDot(),
         FuseSelection(),
         Hoist(),
-        CanonicalizeReduce(),
+        CanonicalizeReduce(max_rank=max_rank),
         ShareReductions(),
         SharePrefixes(),
         Dce(),
     )
+
+
+def _folding(limits: Limits) -> FoldConstants:
+    return FoldConstants(max_elements=limits.folded_elements, max_bytes=limits.folded_bytes)

@@ -214,7 +214,7 @@ def _member(entries: Mapping[str, zipfile.ZipInfo], path: Path, key: str | None,
 
 def spare_weights(graph: Graph, path: Path) -> None:
     """Raises ``DmlcError`` E0421 where a path that is to be written holds weights that a model was read with."""
-    folder: Path | None = getattr(graph.origin, "folder", None)
+    folder: Path | None = getattr(graph.origin or graph.joined, "folder", None)
     if folder is None:
         return
     for node in graph:

@@ -7,6 +7,7 @@ from pathlib import Path
 from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
+from dmlc.text.elaborate.names import ModelReading
 from dmlc.text.elaborate.program import LibraryError, LibraryItems, elaborate
 from dmlc.text.syntax.format import format_source
 from dmlc.text.syntax.parser import decode, parse
@@ -22,12 +23,15 @@ def load(
     opset: int = 21,
     limits: Limits = DEFAULTS,
     include: tuple[Path, ...] = (),
+    models: ModelReading | None = None,
 ) -> Graph:
     """The graph of a program.
 
     ``folder`` is where its ``load`` and ``use`` may read, then the ``include`` folders in order; without one they are
-    refused. ``model`` picks one of several.
+    refused. ``models`` reads the ONNX models that are used. ``model`` picks one of several.
     ``opset`` is the ONNX opset at which carried operators are typed. Raises ``DmlcError`` with every mistake found.
     """
     with naming(source.name):
-        return elaborate(parse(source, limits), folder, model, opset, limits, name=source.name, include=include)
+        return elaborate(
+            parse(source, limits), folder, model, opset, limits, name=source.name, include=include, models=models
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from layer_norm_spellings import plain
@@ -24,23 +24,22 @@ from dmlc.records import dataclass
 from tools.canonical_form import canonical_form
 
 
-def turn(old: Operation, new: Operation) -> type[Rule[Match]]:
-    class Turn(Rule[Match]):
-        """One operation becomes another."""
+class Turn(Rule[Match]):
+    """One operation becomes another."""
 
-        name = f"{old.name}-is-{new.name}"
-        roots = (old,)
+    def __init__(self, old: Operation, new: Operation) -> None:
+        self.name = f"{old.name}-is-{new.name}"  # type: ignore[misc]
+        self.roots = (old,)  # type: ignore[misc]
+        self.new = new
 
-        def match(self, node: Node, graph: Graph) -> Match | None:
-            return Match(node)
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        return Match(node)
 
-        def check(self, match: Match, graph: Graph) -> Miss | None:
-            return used_elsewhere(match.root.operand(0))
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        return used_elsewhere(match.root.operand(0))
 
-        def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-            return [rewriter.add(new, match.root.operands)]
-
-    return Turn
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(self.new, match.root.operands)]
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,8 @@ class Turns(Pass):
     summary: ClassVar[str] = "For tests."
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, [turn(self.old, self.new)], context)
+        rules: list[Rule[Any]] = [Turn(self.old, self.new)]
+        return rewrite(graph, rules, context)
 
 
 def simple() -> Graph:

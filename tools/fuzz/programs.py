@@ -76,7 +76,6 @@ class FuzzProgram:
             if used.intersection(line.results):
                 kept.append(line)
                 used.update(line.operands)
-                used.update(text for _, text in line.keywords)
         words = " ".join(text for line in kept for text in (*line.operands, *(text for _, text in line.keywords)))
         named = {dim for dim, _, _ in self.dims if dim in words}  # an input must tell their size
         inputs = tuple((n, t) for n, t in self.inputs if n in used or any(dim in t for dim in named))
@@ -187,8 +186,7 @@ class Generator:
             return
         results = tuple(f"v{len(self.values) + i}" for i in range(len(node.results)))
         texts = tuple(self._name(o) if isinstance(o, Value) else _operand(o) for o in operands)
-        words = tuple((k, self._name(v) if isinstance(v, Value) else _word(v)) for k, v in keywords.items())
-        self.lines.append(Line(results, name, texts, words))
+        self.lines.append(Line(results, name, texts, tuple((k, _word(v)) for k, v in keywords.items())))
         self.values.update(zip(results, node.results, strict=True))
 
     def _add_index(self, x: Value, items: Sequence[Any]) -> None:
@@ -231,10 +229,6 @@ class Generator:
             choices = [1, 2, 3, 5, 7, 0, int(dtype.highest)] + ([] if dtype.kind == "uint" else [-1, -3])
             return self.rng.choice(choices)
         return self.rng.choice((0.5, 1.0, 2.0, 3.0, -1.5, 0.0, 0.1, 1e-3, 40.0, -0.25))
-
-    def dtype_of(self, keyword: str) -> dict[str, Any]:
-        """A dtype by name, or that of a value."""
-        return {"like": self.tensor()} if self.values and self.rng.random() < 0.2 else {keyword: self._dtype()}
 
     def size_number(self, dtype: DType) -> Any:
         """A number with a dim, never 0."""
@@ -373,7 +367,7 @@ def _scaled(count: int) -> Callable[[Generator], Made]:
 
 
 def _cast(g: Generator) -> Made:
-    return [g.tensor()], g.dtype_of("to")
+    return [g.tensor()], {"to": g._dtype()}
 
 
 def _clip(g: Generator) -> Made:
@@ -479,7 +473,7 @@ def _one_hot(g: Generator) -> Made:
 
 
 def _iota(g: Generator) -> Made:
-    return [], {"length": g._size(), **g.dtype_of("dtype")}
+    return [], {"length": g._size(), "dtype": g._dtype()}
 
 
 def _full(g: Generator) -> Made:

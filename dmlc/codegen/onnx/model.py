@@ -74,7 +74,7 @@ def emit(graph: Graph, target: Target, opset: int) -> Artifact:
         signature=signature_of(graph),
         locations=emitter.locations,
         report=tuple(emitter.report),
-        folder=None if origin is None else origin.folder,
+        folder=getattr(graph.origin or graph.joined, "folder", None),
         types=emitter.shared.types.types,
     )
 
@@ -137,9 +137,13 @@ def _frame(model: ModelProto, emitter: Emitter) -> None:
         from dmlc.codegen.onnx.passed import restore_frame
 
         restore_frame(model, origin, emitter)
+    elif graph.joined is not None:
+        from dmlc.codegen.onnx.passed import restore_functions
+
+        restore_functions(model, graph.joined, emitter)
     model.opset_import.add(domain="", version=opset)
     for domain in sorted(emitter.domains):
-        version = None if origin is None else origin.versions.get(domain)
+        version = getattr(origin or graph.joined, "versions", {}).get(domain)
         model.opset_import.add(domain=domain, version=version or DOMAIN_VERSIONS.get(domain, 1))
     for key, text in keyed(_facts(model, emitter)).items():
         model.metadata_props.add(key=key, value=text)
@@ -148,8 +152,9 @@ def _frame(model: ModelProto, emitter: Emitter) -> None:
 def _facts(model: ModelProto, emitter: Emitter) -> dict[str, str]:
     graph, target = emitter.graph, emitter.target
     facts = {"version": __version__, "target": target.name}
-    if graph.origin is None and graph.conditions:
-        facts["conditions"] = json.dumps([str(c) for c in graph.conditions])
+    conditions = [] if graph.origin is not None else signature_of(graph).conditions
+    if conditions:
+        facts["conditions"] = json.dumps([str(c) for c in conditions])
     if graph.origin is None and graph.dims.bounds:
         facts["dims"] = json.dumps({name: _interval(*bounds) for name, bounds in sorted(graph.dims.bounds.items())})
     facts |= sorted(graph.metadata.items())

@@ -177,9 +177,7 @@ def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> N
     for key, value in other_entries(frame).items():
         model.metadata_props.add(key=key, value=value)
     model.training_info.extend(frame.training_info)
-    model.functions.extend(frame.functions)
-    imported = {entry.domain for function in frame.functions for entry in function.opset_import} - {"", "ai.onnx"}
-    emitter.domains.update(imported & origin.versions.keys())
+    restore_functions(model, origin, emitter)
     graph = model.graph
     graph.name = frame.graph.name
     if frame.graph.HasField("doc_string"):
@@ -190,6 +188,14 @@ def restore_frame(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> N
         _add_claims(graph, [info for info in infos if info.name in made])
         there = made | {t.name for t in graph.initializer} | {i.name for i in graph.input}
         graph.quantization_annotation.extend([q for q in annotations if q.tensor_name in there])
+
+
+def restore_functions(model: ModelProto, origin: ModelOrigin, emitter: Emitter) -> None:
+    """Restore the functions that nodes call, and the domains that those import."""
+    functions = origin.frame.functions
+    model.functions.extend(functions)
+    imported = {entry.domain for function in functions for entry in function.opset_import} - {"", "ai.onnx"}
+    emitter.domains.update(imported & origin.versions.keys())
 
 
 def _add_claims(graph: GraphProto, claims: Sequence[ValueInfoProto]) -> None:
@@ -203,4 +209,4 @@ def _add_claims(graph: GraphProto, claims: Sequence[ValueInfoProto]) -> None:
             info.type.CopyFrom(claim.type)
 
 
-__all__ = ["opaque", "pass_on", "restore_frame"]
+__all__ = ["opaque", "pass_on", "restore_frame", "restore_functions"]

@@ -372,7 +372,7 @@ class NodeWriter:
     def _opset_of(self, domain: str) -> int:
         if domain in ("", "ai.onnx"):
             return self.opset
-        versions = {} if self.graph.origin is None else self.graph.origin.versions
+        versions = getattr(self.graph.origin or self.graph.joined, "versions", {})
         return int(versions.get(domain) or DOMAIN_VERSIONS.get(domain, 1))
 
     def declare_values(self) -> None:

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.ir import Graph
 from dmlc.ops.normalize import SOFTMAX
-from dmlc.passes.manager import RANGE, PassContext
-from dmlc.passes.rewrite import RewritePass, Rule
+from dmlc.passes.manager import RANGE, Pass, PassContext
+from dmlc.passes.rewrite import Rule, rewrite
 from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
-class FuseAttention(RewritePass):
+class FuseAttention(Pass):
     """A late choice: until here attention is products and a softmax, which other rules read.
 
-    Where the user did not ask for it, each attention is a remark that says what would be saved: the time of the fused
+    Where it is not ``enabled``, each attention is a remark that says what would be saved: the time of the fused
     operator on a GPU was not measured.
     """
+
+    enabled: bool = False
 
     name: ClassVar[str] = "fuse-attention"
     summary: ClassVar[str] = "Make attention one operator, where that is asked for."
     rewrite_class: ClassVar[str] = RANGE
 
-    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+    def rules(self, context: PassContext) -> list[Rule[Any]]:
         from dmlc.passes.fuse_attention.multi_head import MultiHeadAttention  # few graphs have a softmax
 
-        return [MultiHeadAttention]
+        return [MultiHeadAttention(context, enabled=self.enabled)]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         if not graph.holds((SOFTMAX,)):
             return False
-        return super().run(graph, context)
+        return rewrite(graph, self.rules(context), context)

@@ -17,15 +17,15 @@ from dmlc.ops.index import IOTA
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.intervals import Intervals
-from dmlc.passes.node_maker import Maker, dtype_of
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.passes.kernel_support import Maker, dtype_of
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Miss, Rewriter
 
 
-class PowerByProducts(Rule[Match]):
+class PowerByProducts(RepairRule[Match]):
     """A power of i32 by a constant becomes products, of which a power of a program is made already."""
 
     name = "power-by-products"
-    optional = False
     roots = (POW, OPAQUE)
     repairs = ("pow-int",)
 
@@ -37,9 +37,7 @@ class PowerByProducts(Rule[Match]):
             return None
         (failure,) = self.repairs
         data = constant_of(exponent)
-        wrong = (
-            self.capabilities.has_fault(failure, "Pow", "T", base.type.dtype) and data is not None and data.size == 1
-        )
+        wrong = self.support.has_type(failure, "Pow", "T", base.type.dtype) and data is not None and data.size == 1
         return Match(node) if wrong else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
@@ -62,7 +60,7 @@ class PowerByProducts(Rule[Match]):
 _COUNTS = (ARGMAX, ARGMIN, IOTA)
 
 
-class RemainderByDivision(Rule[Match]):
+class RemainderByDivision(RepairRule[Match]):
     """A remainder of 64-bit integers becomes a - (a / b) * b, with b added where the signs differ.
 
     The provider has no kernel of Mod for them, and one of Div, which truncates. Where neither number is negative
@@ -70,14 +68,13 @@ class RemainderByDivision(Rule[Match]):
     """
 
     name = "remainder-by-division"
-    optional = False
     roots = (MOD,)
     repairs = ()
     #: What is known of the ranges of the graph at work; a value keeps its range.
     _intervals: Intervals | None = None
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        name, mod, div = dtype_of(node).name, self.capabilities.kernel("Mod"), self.capabilities.kernel("Div")
+        name, mod, div = dtype_of(node).name, self.support.kernel("Mod"), self.support.kernel("Div")
         if mod is None or div is None:
             return None
         return Match(node) if name not in mod.types["T"] and name in div.types["T"] else None
@@ -112,21 +109,20 @@ def _is_positive(value: Value) -> bool:
     return data is not None and bool(np.all(data.array > 0))
 
 
-class EqualTruths(Rule[Match]):
+class EqualTruths(RepairRule[Match]):
     """``a == b`` of truths becomes ``!(a ^ b)``.
 
     The provider has no kernel of Equal for truths, and one of Xor.
     """
 
     name = "equality-of-truths"
-    optional = False
     roots = (EQUAL,)
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.operand(0).type.dtype is not bool_:
             return None
-        equal, xor = self.capabilities.kernel("Equal"), self.capabilities.kernel("Xor")
+        equal, xor = self.support.kernel("Equal"), self.support.kernel("Xor")
         return Match(node) if equal is not None and xor is not None and "bool" not in equal.types["T"] else None
 
     def describe(self, match: Match) -> str:
@@ -137,11 +133,10 @@ class EqualTruths(Rule[Match]):
         return [rewriter.add(NOT, [differ])]
 
 
-class TruthByComparison(Rule[Match]):
+class TruthByComparison(RepairRule[Match]):
     """A cast of numbers to bool becomes Not(Equal(x, 0)), of which a NaN is true as it is in the cast."""
 
     name = "truth-by-comparison"
-    optional = False
     roots = (CAST, OPAQUE)
     repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
@@ -155,7 +150,7 @@ class TruthByComparison(Rule[Match]):
         else:
             return None
         dtype = dtype_of(node)
-        is_wrong = any(self.capabilities.has_fault(failure, op_type, "T1", dtype) for failure in self.repairs)
+        is_wrong = any(self.support.has_type(failure, op_type, "T1", dtype) for failure in self.repairs)
         return Match(node) if is_wrong else None
 
     def describe(self, match: Match) -> str:
@@ -166,11 +161,10 @@ class TruthByComparison(Rule[Match]):
         return [make(NOT, make(EQUAL, x, make.constant(0, x.type.dtype)))]
 
 
-class BothBounds(Rule[Match]):
+class BothBounds(RepairRule[Match]):
     """A clip with a missing bound gets the lowest or highest number of its dtype."""
 
     name = "both-bounds"
-    optional = False
     roots = (CLIP, OPAQUE)
     repairs = ("clip-64",)
 
@@ -185,7 +179,7 @@ class BothBounds(Rule[Match]):
         if all(given) or node.operands[0] is None:
             return None
         (failure,) = self.repairs
-        return Match(node) if self.capabilities.has_fault(failure, "Clip", "T", dtype_of(node)) else None
+        return Match(node) if self.support.has_type(failure, "Clip", "T", dtype_of(node)) else None
 
     def describe(self, match: Match) -> str:
         return f"clip of {dtype_of(match.root)}"

@@ -20,7 +20,8 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
     reduction_of,
 )
-from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.passes.repair.rule import RepairRule
+from dmlc.passes.rewrite import Match, Rewriter
 
 
 def _is_empty(value: Value) -> bool:
@@ -41,10 +42,8 @@ def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, d
     return rewriter.add(FULL, (), FullAttributes(shape=tuple(shape), value=value, dtype=dtype))
 
 
-class EmptyRule(Rule[Match]):
+class EmptyRule(RepairRule[Match]):
     """A rule for what an empty operand leaves to compute."""
-
-    optional = False
 
     repairs = ("empty",)
 

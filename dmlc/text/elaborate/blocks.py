@@ -100,7 +100,9 @@ class Block(Caller):
         self.frame.names[text] = value
         self.frame.places[text] = target.span
         # Only the model's own names reach the output: a def may be called many times.
-        if isinstance(value, Value) and value.name is None and not self.frame.outer:
+        is_free = isinstance(value, Value) and (value.name is None or value in self.unit.called_results)
+        if is_free and not self.frame.outer:
+            self.unit.called_results.discard(value)
             value.name = text
 
     # --- calls of defs

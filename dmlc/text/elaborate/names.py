@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Container, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Tensor
+from dmlc.ops.model_call import CallableModel
 from dmlc.records import dataclass
 from dmlc.text.elaborate.cycles import find_cycles
 from dmlc.text.elaborate.declarations import read_const
@@ -22,6 +24,9 @@ from dmlc.text.syntax.parser import decode, parse
 
 #: The standard library: one file for each block, named as the block.
 STD = Path(__file__).parents[2] / "std"
+
+#: Bytes that stand in no program, and at the beginning of each ONNX model: the tags of its fields.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 T = TypeVar("T")
 
@@ -34,14 +39,21 @@ class UsedFile:
     program: tree.Program
 
 
+#: Reads an ONNX model that a ``use`` line names: its path, and what messages call it.
+ModelReading: TypeAlias = "Callable[[Path, str], CallableModel]"
+
+
 class NameReader:
     """Reads the names of a file and of all files that it uses, each file once. Mistakes are noted in ``problems``."""
 
-    def __init__(self, problems: Problems, limits: Limits, include: tuple[Path, ...]) -> None:
+    def __init__(
+        self, problems: Problems, limits: Limits, include: tuple[Path, ...], models: ModelReading | None
+    ) -> None:
         self.problems = problems
+        self.models = models
         self.limits = limits
         self.include = include
-        self._read: dict[str, UsedFile | None] = {}
+        self._read: dict[str, UsedFile | CallableModel | None] = {}
         self._open: dict[str, str] = {}  # the files that are being read, by their real paths; what messages call them
 
     def compiled(self, program: tree.Program, folder: Path | None, name: str) -> FileNames:
@@ -123,7 +135,9 @@ class NameReader:
         """Bring one name. What is wrong is noted, and the name is silent from then on."""
         try:
             found = self._std(used.name) if line.file is None else self._file(line.file, folders)
-            if found is None or not self._bring(names, used, found, dims):
+            if found is not None and not isinstance(found, UsedFile):
+                self._put(names.models, "def", used, found, names.defs)
+            elif found is None or not self._bring(names, used, found, dims):
                 names.missing.add(used.here.text)
         except DmlcError as error:
             self.problems.add(error)
@@ -135,7 +149,7 @@ class NameReader:
         definition, const = theirs.defs.get(text), theirs.consts.get(text)
         is_def, is_const = definition in theirs.own_defs, const in theirs.own_consts
         if definition is not None and is_def:
-            self._put(names.defs, "def", used, definition)
+            self._put(names.defs, "def", used, definition, names.models)
         if const is not None and is_const:
             self._put(names.consts, "dim or const", used, const, dims)
         if not is_def and not is_const and text not in theirs.missing:
@@ -152,8 +166,8 @@ class NameReader:
             raise fail(codes.NAME_TWICE, message, Label(name.span, "brought here"), help=help)
         known[name.text] = thing
 
-    def _file(self, file: tree.String, folders: Folders) -> UsedFile | None:
-        """The file of a ``use`` line; None where it was read before and is wrong. Raises ``DmlcError``."""
+    def _file(self, file: tree.String, folders: Folders) -> UsedFile | CallableModel | None:
+        """The file or model of a ``use`` line; None where it was read before and is wrong. Raises ``DmlcError``."""
         name, label = file.text, Label(file.span)
         try:
             path = folders.find(name, f'use ... from "{name}"')
@@ -164,12 +178,15 @@ class NameReader:
                 return self._read[where]
             self._read[where] = None
             data = read_file(path, name, self.limits.text_bytes + 1)
+            if self.models is not None and _is_model(data):
+                found = self._read[where] = self.models(path, path.name)
+                return found
         except LoadError as error:
             raise fail(error.code, error.message, label, help=error.help) from None
-        self._read[where] = found = self._parsed(path, str(path), data, label)
-        return found
+        self._read[where] = read = self._parsed(path, str(path), data, label)
+        return read
 
-    def _std(self, name: tree.Name) -> UsedFile | None:
+    def _std(self, name: tree.Name) -> UsedFile:
         """The file of a block of the standard library. Raises ``DmlcError`` E0212."""
         where, blocks = f"std/{name.text}.dml", std_blocks()
         if name.text not in blocks:
@@ -179,7 +196,9 @@ class NameReader:
         if where not in self._read:
             path = STD / f"{name.text}.dml"
             self._read[where] = self._parsed(path, where, path.read_bytes(), Label(name.span))
-        return self._read[where]
+        found = self._read[where]
+        assert isinstance(found, UsedFile)
+        return found
 
     def _parsed(self, path: Path, shown: str, data: bytes, label: Label) -> UsedFile:
         if len(self._open) >= self.limits.nesting:
@@ -208,6 +227,11 @@ def std_blocks() -> tuple[str, ...]:
 
 def _reader(unit: Unit, const: tree.Const, folders: Folders) -> Callable[[], Tensor | None]:
     return lambda: read_const(unit, const, folders)
+
+
+def _is_model(data: bytes) -> bool:
+    """Tell an ONNX model by its content: it has control characters, and a program has none."""
+    return not data.startswith((b"\xff\xfe", b"\xfe\xff")) and _CONTROL.search(data[:4096]) is not None
 
 
 def _dims(program: tree.Program) -> frozenset[str]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail, option
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
+from dmlc.ir.providers import record_providers
 from dmlc.records import dataclass
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.declarations import read_bounds
 from dmlc.text.elaborate.model import ModelReader
-from dmlc.text.elaborate.names import NameReader
+from dmlc.text.elaborate.names import ModelReading, NameReader
 from dmlc.text.elaborate.scope import POISON, Definition, FileNames, Frame, Problems, Unfolding, Unit
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
@@ -29,9 +30,10 @@ def elaborate(
     *,
     name: str = "",
     include: tuple[Path, ...] = (),
+    models: ModelReading | None = None,
 ) -> Graph:
     """The graph of one model of a program. Raises ``DmlcError`` with every mistake that is found."""
-    return _File(program, folder, opset, limits, name, include).graph(model)
+    return _File(program, folder, opset, limits, name, include, models).graph(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,14 @@ class _File:
         limits: Limits,
         name: str,
         include: tuple[Path, ...],
+        models: ModelReading | None,
     ) -> None:
         self.name = name
         self.opset = opset
         self.limits = limits
         self.problems = Problems()
         self.models = [item for item in program.items if isinstance(item, tree.Model)]
-        self.names = NameReader(self.problems, limits, include).compiled(program, folder, name)
+        self.names = NameReader(self.problems, limits, include, models).compiled(program, folder, name)
         self.bounds: dict[str, tuple[int, int]] = {}
         plain = Unit(Graph("constants"), self.problems, FileNames(""), Unfolding(FileNames("")), limits=limits)
         for dim in program.items:
@@ -97,6 +100,8 @@ class _File:
             raise together(self.problems.found)
         if len(graph) > self.limits.nodes:
             raise self.limits.passed("nodes", f"model {graph.name} has", len(graph))
+        if graph.joined is not None:
+            record_providers(graph)
         return graph
 
     def unit(self, graph: Graph) -> Unit:
@@ -111,7 +116,7 @@ class _File:
             return self.models[0]
         if wanted is None:
             label = Label(self.models[1].name.span, "another model")
-            help = f"pick one with {option('--model', 'model=')}; {listed}"
+            help = f"pick one with --model; {listed}"
             error = fail(codes.WHICH_MODEL, "the program has several models", label, help=help)
         elif wanted in names:
             return next(model for model in self.models if model.name.text == wanted)

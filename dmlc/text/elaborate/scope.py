@@ -13,6 +13,7 @@ from dmlc.ir import DTYPE_BY_NAME, Graph, Tensor, Value
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import WordKind, attribute_specs
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.model_call import CallableModel
 from dmlc.records import dataclass
 from dmlc.text.syntax import tree
 
@@ -47,13 +48,15 @@ class Definition:
 class FileNames:
     """The names of one file, and of what its ``use`` lines bring. ``label`` names the file where another uses it.
 
-    ``missing`` are names of ``use`` lines that bring nothing, which is reported already. ``hidden_dims`` are the dims
-    of the file where it is used by another: its defs do not see them. ``cyclic`` are the defs that call themselves.
+    ``models`` are ONNX models that are called. ``missing`` are names of ``use`` lines that bring nothing, which is
+    reported already. ``hidden_dims`` are the dims of the file where it is used by another: its defs do not see them.
+    ``cyclic`` are the defs that call themselves.
     """
 
     label: str
     defs: dict[str, Definition] = field(default_factory=dict)
     consts: dict[str, ConstData] = field(default_factory=dict)
+    models: dict[str, CallableModel] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
     hidden_dims: frozenset[str] = frozenset()
     cyclic: frozenset[str] = frozenset()
@@ -96,6 +99,7 @@ class Unit:
     """``dims`` are the dims that an input determines; ``declared`` have a dim line, ``unsolved`` are reported as wrong.
 
     ``names_only`` elaborates without the types of inputs, for the names in what the chosen model does not use.
+    ``called_results`` are the results of ONNX models, which take the name that the program gives them.
     """
 
     graph: Graph
@@ -108,6 +112,7 @@ class Unit:
     limits: Limits = DEFAULTS
     model: tree.Model | None = None
     names_only: bool = False
+    called_results: set[Value] = field(default_factory=set)
     _const_values: dict[ConstData, Value] = field(default_factory=dict)
 
     @property

@@ -8,6 +8,7 @@ from dmlc.builder import Graph as Graph
 from dmlc.builder import Tensor as Tensor
 from dmlc.builder import constant as constant
 from dmlc.builder import onnx as onnx
+from dmlc.builder import size as size
 from dmlc.builder.operations import abs as abs
 from dmlc.builder.operations import argmax as argmax
 from dmlc.builder.operations import argmin as argmin
@@ -163,6 +164,7 @@ __all__ = [
     "sigmoid",
     "sign",
     "sin",
+    "size",
     "softmax",
     "softplus",
     "softsign",

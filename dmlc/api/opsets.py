@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import Choice, ProgramSource, load
-from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics import DmlcError, fail, option
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
@@ -22,8 +22,7 @@ from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
 from dmlc.passes.quantized_advice import NOT_LOADED_SINCE, label, repeated
 from dmlc.runtime.binding import bound
-from dmlc.targets import kernel_table
-from dmlc.targets.support import ProviderSupport
+from dmlc.targets.capabilities import Capabilities
 
 if TYPE_CHECKING:
     import onnx
@@ -156,14 +155,14 @@ def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tup
     from dmlc import importers
 
     own = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
-    support = ProviderSupport(options.target, own)
-    if own > options.opset and (asked or support.exists):
-        model = importers.with_definitions(model, options.opset, lambda op_type: support.kernel(op_type) is None)
-    if not support.exists:
+    capabilities = Capabilities(options.target, own)
+    if own > options.opset and (asked or capabilities.has_provider):
+        model = importers.with_definitions(model, options.opset, lambda op_type: capabilities.kernel(op_type) is None)
+    if not capabilities.has_provider:
         return model, []
     exact = REASSOCIATES not in options.allowed
     model, names = importers.with_kernels(
-        model, lambda domain, op_type: support.kernel(op_type, domain) is not None, exact=exact
+        model, lambda domain, op_type: capabilities.kernel(op_type, domain) is not None, exact=exact
     )
     family = options.target.family
     return model, [f"{name} is computed by its definition: {family} has no kernel for it" for name in names]
@@ -249,7 +248,7 @@ def _kept_by_definitions(graph: Graph, opset: int, options: Options, model: onnx
     it does not, and where the target's provider fails at the own one."""
     from dmlc import importers
 
-    table = kernel_table(options.target)
+    table = Capabilities(options.target, opset).table
     reason = None if table is None else importers.why_to_stay(graph, opset, table)
     if reason is None:
         return None
@@ -265,12 +264,13 @@ def _lost(program: Program) -> LostDefinition | None:
     """The node of the compiled model that no provider runs at its opset, but ONNX's definition at the model's own."""
     from dmlc import importers
 
-    table, support = kernel_table(program.target), ProviderSupport(program.target, program.opset)
+    capabilities = Capabilities(program.target, program.opset)
+    table = capabilities.table
     if table is None:
         return None
 
     def computes(kind: str, dtype: DType) -> bool:
-        return not table.knows(kind) or dtype in table.dtypes(kind, program.opset) or support.computes(kind, dtype)
+        return not table.knows(kind) or dtype in table.dtypes(kind, program.opset) or capabilities.computes(kind, dtype)
 
     return importers.lost_definition(program.graph, program.opset, computes)
 
@@ -282,9 +282,10 @@ def _require_kernels(program: Program) -> None:
     if lost is None:
         return
     own = program.source_graph.origin.versions.get("", 1)
-    support = ProviderSupport(program.target, own)
-    taken = not support.leaves(lost.op_type, lost.dtype)
-    help = f"ask for --opset {own}{', for another target' if taken else ''}, or cast the operand to f32"
+    capabilities = Capabilities(program.target, own)
+    taken = not capabilities.leaves(lost.op_type, lost.dtype)
+    elsewhere = ", for another target" if taken else ""
+    help = f"ask for {option('--opset ', 'opset=')}{own}{elsewhere}, or cast the operand to f32"
     raise fail(
         codes.NO_EXACT_FORM,
         f"{lost.label} has no kernel for {lost.dtype.name} at opset {program.opset}; "

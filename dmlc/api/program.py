@@ -301,7 +301,8 @@ class Program:
         """A copy of the program after the passes whose result is still a program of the language."""
         graph = self.source_graph.clone()
         options = self._options
-        options.fusions(max_rank).run(graph, options.context(load_target("numpy")))
+        target = replace(load_target("numpy"), max_rank=max_rank)
+        options.fusions().run(graph, options.context(target))
         return graph
 
     def _target_of(self, kind: str) -> Target:

@@ -2,7 +2,7 @@
 
 from dmlc.builder import operations
 from dmlc.builder.functions import shadows_python
-from dmlc.builder.graph import Graph, Size, constant, unsolved_dims
+from dmlc.builder.graph import Graph, Size, constant, size, unsolved_dims
 from dmlc.builder.onnx_operators import OnnxOperators, onnx
 from dmlc.builder.operations import *  # noqa: F403
 from dmlc.builder.tensor import DTypeLike, Tensor, TensorLike
@@ -13,6 +13,7 @@ PUBLIC: tuple[str, ...] = (
     "Tensor",
     "constant",
     "onnx",
+    "size",
     *[name for name in operations.__all__ if not shadows_python(name)],
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "TensorLike",
     "constant",
     "onnx",
+    "size",
     "unsolved_dims",
     *operations.__all__,
 ]

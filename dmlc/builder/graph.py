@@ -15,7 +15,8 @@ from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
 from dmlc.diagnostics.limits import DEFAULTS
-from dmlc.ir import Dim, DimExpr, DType, TensorType, as_dtype, dim_names, symbol
+from dmlc.ir import Dim, DimExpr, DType, OpError, TensorType, as_dtype, dim_names, symbol
+from dmlc.ops.size_of import size_of
 
 #: NumPy holds no more axes.
 _MAX_RANK = DEFAULTS.rank
@@ -170,6 +171,20 @@ def constant(array: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     except KeyError:
         raise mistake(names.UNKNOWN_DTYPE, f"the language has no dtype {dtype}") from None
     return Tensor(home, constant_value(home, array, wanted, span))
+
+
+def size(x: Tensor, *, axis: int | None = None) -> Dim:
+    """The size of a tensor along an axis, or its number of elements: an integer, or an expression of dims.
+
+    Raises ``DmlcError``: E0301, E0304 for an axis that does not exist, E0335 for what is not a tensor.
+    """
+    if not isinstance(x, Tensor):
+        raise not_a_tensor(x)
+    try:
+        return size_of(x._value, axis)
+    except OpError as error:
+        span = caller()
+        raise fail(error.code, error.message, *([Label(span)] if span else []), help=error.help) from None
 
 
 def unsolved_dims(graph: ir.Graph) -> set[str]:

@@ -17,6 +17,7 @@ def argmax(
     ties: Literal["first", "last"] = "first",
     axis_direction: Literal["increasing", "decreasing"] = ...,
     dtype: DTypeLike = ...,
+    like: Tensor = ...,
     keepdims: bool = True,
 ) -> Tensor:
     """The row-major index of the largest element over the axes together."""
@@ -28,6 +29,7 @@ def argmin(
     ties: Literal["first", "last"] = "first",
     axis_direction: Literal["increasing", "decreasing"] = ...,
     dtype: DTypeLike = ...,
+    like: Tensor = ...,
     keepdims: bool = True,
 ) -> Tensor:
     """The row-major index of the smallest element over the axes together."""
@@ -40,6 +42,7 @@ def top_k(
     order: Literal["largest", "smallest"] = "largest",
     axis_direction: Literal["decreasing", "increasing"] = ...,
     dtype: DTypeLike = ...,
+    like: Tensor = ...,
 ) -> TopKResults:
     """The k largest or smallest elements along an axis, in that order, and their indices."""
 
@@ -346,7 +349,8 @@ def clip(
 def cast(
     x: Tensor | Array,
     *,
-    to: DTypeLike,
+    to: DTypeLike = ...,
+    like: Tensor = ...,
 ) -> Tensor:
     """The same values in another dtype; written `x as f16`."""
 
@@ -450,13 +454,15 @@ def one_hot(
     on: float = 1,
     off: float = 0,
     dtype: DTypeLike = ...,
+    like: Tensor = ...,
 ) -> Tensor:
     """A new axis that holds `on` at the index and `off` elsewhere."""
 
 def iota(
     *,
     length: int | str | DimExpr,
-    dtype: DTypeLike,
+    dtype: DTypeLike = ...,
+    like: Tensor = ...,
 ) -> Tensor:
     """The numbers 0, 1, 2 and so on."""
 
@@ -464,7 +470,8 @@ def full(
     *,
     shape: int | str | DimExpr | Sequence[int | str | DimExpr],
     value: float | DimExpr,
-    dtype: DTypeLike,
+    dtype: DTypeLike = ...,
+    like: Tensor = ...,
 ) -> Tensor:
     """A tensor whose elements are all one value."""
 

@@ -15,6 +15,7 @@ from dmlc.builder.functions import VARIADIC_RESULTS, python_name, results_name
 from dmlc.ir import Operation
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import AttributeSpec, attribute_specs
+from dmlc.ops.call import LIKE, dtype_attribute
 
 OPERATIONS_STUB = Path(__file__).with_name("operations.pyi")
 PACKAGE_STUB = Path(__file__).parents[1] / "__init__.pyi"
@@ -43,7 +44,7 @@ def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
     imports = {
         "dmlc.api": ["Program", "compile"],
-        "dmlc.builder": ["Graph", "Tensor", "constant", "onnx"],
+        "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
         "dmlc.codegen.onnx.metadata": ["model_facts"],
         "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
@@ -94,7 +95,11 @@ def _function(op: Operation) -> str:
     if specs and not (op.operands and op.operands[-1].variadic):
         parameters.append("*")
     for spec in specs:
-        parameters.append(f"{spec.name}: {spec.kind.hint}{_default(spec)}")
+        is_dtype = spec is dtype_attribute(op)
+        default = " = ..." if is_dtype and spec.required else _default(spec)
+        parameters.append(f"{spec.name}: {spec.kind.hint}{default}")
+        if is_dtype:
+            parameters.append(f"{LIKE}: Tensor = ...")
         if spec.synonym:
             words = ", ".join(f'"{word}"' for word in spec.synonym.words)
             parameters.append(f"{spec.synonym.name}: Literal[{words}] = ...")

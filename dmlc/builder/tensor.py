@@ -24,7 +24,7 @@ from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Array, Dim, DType, Operation, OpError, as_dtype
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
-from dmlc.ops.call import Argument, CallSite, apply, diagnose
+from dmlc.ops.call import LIKE, Argument, CallSite, apply, diagnose
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.indexing import SliceItem, index_tensor, place_of
 
@@ -307,6 +307,8 @@ def _call(
     method: bool = False,
 ) -> tuple[Tensor, ...]:
     span = caller()
+    if isinstance(like := keywords.get(LIKE), Tensor):
+        keywords = {**keywords, LIKE: like.dtype}
     home = home_of(operands)
     arguments = arguments_in(home, operands, span)
     try:

@@ -108,7 +108,7 @@ def _run(verb: str, argv: list[str]) -> int:
 
     from dmlc.cli.console import Console, UsageError
     from dmlc.cli.options import report_options
-    from dmlc.diagnostics import DmlcError, fail
+    from dmlc.diagnostics import DmlcError, fail, on_command_line
 
     try:
         module = importlib.import_module(f"dmlc.cli.{verb}")
@@ -119,7 +119,8 @@ def _run(verb: str, argv: list[str]) -> int:
     args = parser.parse_args(argv)
     console = Console(verb, args)
     try:
-        code: int = module.run(args, console)
+        with on_command_line():
+            code: int = module.run(args, console)
         return code
     except UsageError as error:
         parser.error(str(error))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dmlc.ir.fixed_shapes import FixedShape
 
+_DIGITS = 100
 TARGETS = "directml, cpu, onnx or numpy"
 
 
@@ -112,7 +113,7 @@ def profile_option(text: str) -> tuple[str, list[int]]:
     name, sign, sizes = text.partition("=")
     parts = [part.strip() for part in sizes.split(",")]
     if name.strip() and sign and all(part.isascii() and part.isdigit() for part in parts):
-        return name.strip(), [int(part) for part in parts]
+        return name.strip(), [_size(part) for part in parts]
     raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE,SIZE,...")
 
 
@@ -120,5 +121,11 @@ def _shape(text: str) -> tuple[str, FixedShape]:
     name, sign, sizes = text.rpartition("=")
     parts = [part.strip() for part in sizes.split(",")] if sizes.strip() else []
     if name and sign and all(part == "_" or (part.isascii() and part.isdigit()) for part in parts):
-        return name.strip(), tuple([None if part == "_" else int(part) for part in parts])
+        return name.strip(), tuple([None if part == "_" else _size(part) for part in parts])
     raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE,SIZE,...; write _ for a size that stays open")
+
+
+def _size(text: str) -> int:
+    if len(text) > _DIGITS:  # Python reads no integer of thousands of digits
+        raise argparse.ArgumentTypeError(f"a size of {len(text)} digits is too large: the largest is 2**63 - 1")
+    return int(text)

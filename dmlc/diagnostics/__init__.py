@@ -4,6 +4,7 @@ from dmlc.diagnostics.code import CODES, Code
 from dmlc.diagnostics.diagnostic import Diagnostic, DmlcError, Label, fail, judged, naming, refuses
 from dmlc.diagnostics.render import render, render_all, to_json
 from dmlc.diagnostics.source import Source, Span
+from dmlc.diagnostics.spelling import on_command_line, option
 from dmlc.diagnostics.suggest import did_you_mean
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "fail",
     "judged",
     "naming",
+    "on_command_line",
+    "option",
     "refuses",
     "render",
     "render_all",

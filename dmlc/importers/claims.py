@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from onnx import GraphProto, TypeProto, ValueInfoProto
 
@@ -13,7 +13,7 @@ from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import type_of
 from dmlc.inference.joins import GraphsInside, differ, narrower
 from dmlc.ir import ForeignType, Region, TensorType, symbol
-from dmlc.onnx_schema.declared import claims, contradicts, with_fixed_sizes
+from dmlc.onnx_schema.declared import claims, contradicts, with_known_sizes
 from dmlc.onnx_schema.values import type_proto
 
 #: Of so many wrong declarations the diagnostic names each.
@@ -52,9 +52,12 @@ def wrong(scope: GraphScope, info: ValueInfoProto) -> bool:
     return value is not None and contradicts(info.type, type_proto(value.type))
 
 
-def corrected(scope: GraphScope, info: ValueInfoProto, *, completes: bool) -> ValueInfoProto:
-    """The declaration of an output; with the type of the value where it is wrong. ``completes`` adds the sizes that are
-    known."""
+def corrected(scope: GraphScope, info: ValueInfoProto, names: Set[str] | None) -> ValueInfoProto:
+    """The declaration of an output; with the type of the value where it is wrong.
+
+    If ``names`` is set, the sizes that are known are added: numbers, and these names of dims of the inputs in place of
+    other names.
+    """
     value = scope.values.get(info.name)
     if value is None:
         return info
@@ -62,8 +65,8 @@ def corrected(scope: GraphScope, info: ValueInfoProto, *, completes: bool) -> Va
     type = info.type
     if contradicts(type, found):
         type = found
-    elif completes:
-        type = with_fixed_sizes(type, found)
+    elif names is not None:
+        type = with_known_sizes(type, found, names)
     if type is info.type:
         return info
     out = ValueInfoProto()

@@ -10,7 +10,7 @@ from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
 from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import Dim, symbol
-from dmlc.ir.fixed_shapes import DeclaredInput, FixedShape, bound_dims, shape_text
+from dmlc.ir.fixed_shapes import DeclaredInput, FixedShape, bound_dims, shape_option, shape_text
 
 
 def fix_shapes(model: ModelProto, shapes: Mapping[str, FixedShape], binding: Mapping[str, int]) -> dict[str, int]:
@@ -30,7 +30,9 @@ def fix_shapes(model: ModelProto, shapes: Mapping[str, FixedShape], binding: Map
         kind = inputs[name].WhichOneof("value") if name in inputs else "tensor_type"
         if kind != "tensor_type":
             has = "declares no type" if kind is None else f"is a {kind.removesuffix('_type')}, which has no shape"
-            raise fail(SHAPE_DOES_NOT_FIT, f"{shape_text(name, shape)}: {name} {has}", help=f"drop --shape {name}=...")
+            raise fail(
+                SHAPE_DOES_NOT_FIT, f"{shape_text(name, shape)}: {name} {has}", help=f"drop {shape_option(name)}"
+            )
     declared = {name: DeclaredInput(_sizes(type), None, weights.get(name)) for name, type in inputs.items()}
     out = bound_dims(declared, shapes, binding)
     for name, shape in shapes.items():

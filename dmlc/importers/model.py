@@ -22,6 +22,7 @@ from dmlc.importers.registry import Reading
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.types import DTYPE_OF, bind, type_of
 from dmlc.importers.weights import stored
+from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.ir.providers import record_providers
 from dmlc.onnx_schema.declared import believed, declared_dims, own_dims
@@ -322,7 +323,8 @@ class _Importer:
         frame.graph.value_info.extend([info for info in self.inlined if info.name not in there])
         for info in frame.graph.value_info:
             bind(info.type, self.binding)
-        outputs = self._infos([corrected(scope, info, completes=self.completes) for info in source.output])
+        names = {size.dim_param for info in source.input for size in info.type.tensor_type.shape.dim} - NO_NAMES
+        outputs = self._infos([corrected(scope, info, names if self.completes else None) for info in source.output])
         return ModelOrigin(frame, self.versions, self.folder, self._infos(source.input), outputs, unchecked)
 
     def _infos(self, infos: Sequence[ValueInfoProto]) -> dict[str, ValueInfoProto]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from onnx import NodeProto, TensorProto
 from onnx.defs import onnx_opset_version
 
-from dmlc.diagnostics import fail
+from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.functions import CANNOT_JOIN
 from dmlc.ir import DType, Graph, Node
@@ -42,7 +42,11 @@ def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     if kept:  # a body means what its own opset says
         if asked and wanted != own:
             message = f"function {kept[0].name} was written for an opset that it cannot leave"
-            raise fail(codes.NEEDS_OPSET, message, help=f"leave out --opset, or ask for --opset {own}")
+            raise fail(
+                codes.NEEDS_OPSET,
+                message,
+                help=f"leave out {option('--opset', 'opset=')}, or ask for {option('--opset ', 'opset=')}{own}",
+            )
         graph.notes.append(f"opset {own}, not {wanted}: function {kept[0].name} has no equal there")
         return own
     carried = list(_carried(graph))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics import DmlcError, fail, option
 from dmlc.diagnostics.catalogue import shapes, targets
 from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array
 from dmlc.inference.protos import DTYPE_OF, ELEMENT_OF, asked_attributes
@@ -152,7 +152,8 @@ def _one_node(schema: Schema, a: CarriedAttributes, types: Sequence[TensorType |
 
 def _unknown_result(a: CarriedAttributes, index: int, what: str) -> OpError:
     which = f"result {index + 1} of {a.full_name}" if a.results > 1 else f"the result of {a.full_name}"
-    help = "fix the sizes it depends on (--bind N=4, --shape x=1,3,48), or use operations of the language"
+    sizes = option("--bind N=4, --shape x=1,3,48", "bind={'N': 4}, shapes={'x': (1, 3, 48)}")
+    help = f"fix the sizes it depends on ({sizes}), or use operations of the language"
     return OpError(targets.ONNX_RESULT_UNKNOWN, f"{which} {what}", help=help)
 
 
@@ -171,7 +172,9 @@ def _reference(a: CarriedAttributes, *arrays: Array | None) -> Array | tuple[Arr
         message = (
             f"{a.full_name} has no reference: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
         )
-        raise fail(targets.ONNX_NOT_EVALUABLE, message, help="use --backend cpu") from None
+        raise fail(
+            targets.ONNX_NOT_EVALUABLE, message, help="use " + option("--backend cpu", "backend='cpu'")
+        ) from None
     arrays_out = tuple([np.asarray(x) for x in out])
     return arrays_out if a.results > 1 else arrays_out[0]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from typing import TypeAlias
 
-from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail
+from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, option
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
 from dmlc.records import dataclass
@@ -43,7 +43,10 @@ def checked_shapes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[st
         if isinstance(shape, (str, bytes, Mapping, Set)) or not hasattr(shape, "__iter__"):
             raise _misuse(f"the shape of {name} is {shape!r}")
         sizes = [size if size is None or isinstance(size, bool) else _integer(size) for size in shape]
-        if any(isinstance(size, bool) or (size is not None and not 0 <= size <= _LARGEST) for size in sizes):
+        for size in sizes:
+            if size is not None and size > _LARGEST:
+                raise _misuse(f"the shape of {name} has the size {size}, and the largest is 2**63 - 1 ({_LARGEST})")
+        if any(isinstance(size, bool) or (size is not None and size < 0) for size in sizes):
             raise _misuse(f"the shape of {name} is {list(shape)}")
         out[name] = tuple(sizes)
     return out
@@ -54,8 +57,23 @@ def _integer(size: object) -> int:
 
 
 def _misuse(text: str) -> DmlcError:
-    help = "a shape is a list of sizes of 0 or more; None (_ on the command line) leaves a size open"
+    help = f"a shape is a list of sizes of 0 or more; {option('_', 'None')} leaves a size open"
     return fail(codes.SHAPE_DOES_NOT_FIT, text, help=help, exit_code=2)
+
+
+def shape_option(name: str, shape: FixedShape | None = None) -> str:
+    """The option that fixes a shape: ``--shape x=1,_`` or ``shapes={'x': (1, None)}``; ``...`` for its sizes if it is
+    None."""
+    if shape is None:
+        return option(f"--shape {name}=...", f"shapes={{{name!r}: ...}}")
+    return option(f"--shape {shape_text(name, shape)}", f"shapes={{{name!r}: {tuple(shape)!r}}}")
+
+
+def bind_options(names: Iterable[str]) -> str:
+    """The options that bind dims: ``--bind N=... --bind M=...`` or ``bind={'N': ..., 'M': ...}``."""
+    listed = list(names)
+    keyword = f"bind={{{', '.join(f'{name!r}: ...' for name in listed)}}}" if listed else ""
+    return option(" ".join(f"--bind {name}=..." for name in listed), keyword)
 
 
 def shape_text(name: str, shape: FixedShape) -> str:
@@ -104,7 +122,7 @@ class _FixedAxis:
     def unsolved(self, sizes: Mapping[str, int]) -> DmlcError:
         names = sorted(dim_names(self.declared) - sizes.keys())
         message = f"{self.text}: no one size of {', '.join(names)} makes {self.declared} {self.given}"
-        help = f"bind {'it' if len(names) == 1 else 'them'}: {' '.join(f'--bind {name}=...' for name in names)}"
+        help = f"bind {'it' if len(names) == 1 else 'them'}: {bind_options(names)}"
         return fail(codes.SHAPE_DOES_NOT_FIT, message, *self.source.labels, help=help)
 
     def check(self, found: _BoundDims) -> None:
@@ -123,7 +141,7 @@ class _FixedAxis:
 
     def _with(self, size: int) -> str:
         open_shape = (*self.shape[: self.axis], None, *self.shape[self.axis + 1 :])
-        return f"write {size} there, or leave it open: --shape {shape_text(self.input, open_shape)}"
+        return f"write {size} there, or leave it open: {shape_option(self.input, open_shape)}"
 
 
 @dataclass(slots=True)
@@ -174,7 +192,7 @@ def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> 
         if known is not None and len(known) != len(shape):
             sizes = ", ".join("_" if size is None else str(size) for size in known)
             message = f"{shape_text(name, shape)} has {_count(len(shape), 'size')}, and {what} has "
-            help = f"_ leaves a size open: --shape {shape_text(name, (None,) * len(known))}"
+            help = f"{option('_', 'None')} leaves a size open: {shape_option(name, (None,) * len(known))}"
             message += f"{_count(len(known), 'axis')}: [{sizes}]"
             raise fail(codes.SHAPE_DOES_NOT_FIT, message, *source.labels, help=help)
     for axis, given in enumerate(shape):
@@ -183,7 +201,7 @@ def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> 
         if source.default is not None and source.default[axis] != given:
             message = f"{shape_text(name, shape)} gives axis {axis} the size {given}"
             message += f", and the default of {name} has {source.default[axis]} there"
-            help = "a default stays in the model: write its size, or leave it open with _"
+            help = f"a default stays in the model: write its size, or leave it open with {option('_', 'None')}"
             raise fail(codes.SHAPE_DOES_NOT_FIT, message, *source.labels, help=help)
         size = None if declared is None else declared[axis]
         if size is not None:
@@ -195,4 +213,12 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
-__all__ = ["DeclaredInput", "FixedShape", "bound_dims", "checked_shapes", "shape_text"]
+__all__ = [
+    "DeclaredInput",
+    "FixedShape",
+    "bind_options",
+    "bound_dims",
+    "checked_shapes",
+    "shape_option",
+    "shape_text",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 
@@ -66,9 +66,9 @@ def completed(declared: TypeProto, found: TypeProto) -> TypeProto:
     return fixed_sizes(found)
 
 
-def with_fixed_sizes(declared: TypeProto, found: TypeProto) -> TypeProto:
-    """``declared`` with the sizes that are numbers in ``found`` and open in it, and with the rank if that is open; as
-    it is where the two contradict each other."""
+def with_known_sizes(declared: TypeProto, found: TypeProto, names: Set[str]) -> TypeProto:
+    """``declared`` with the sizes that are numbers in ``found`` and open in it, with those that are one of ``names``
+    there and not here, and with the rank if that is open; as it is where the two contradict each other."""
     if not found.tensor_type.HasField("shape") or contradicts(declared, found):
         return declared
     out = TypeProto()
@@ -80,6 +80,8 @@ def with_fixed_sizes(declared: TypeProto, found: TypeProto) -> TypeProto:
     for size, known in zip(out.tensor_type.shape.dim, found.tensor_type.shape.dim, strict=True):
         if _is_fixed(known) and not _is_fixed(size):
             size.dim_value = known.dim_value
+        elif known.dim_param in names and not _is_fixed(size) and size.dim_param not in names:
+            size.dim_param = known.dim_param
     return out
 
 
@@ -163,6 +165,6 @@ __all__ = [
     "declared_dims",
     "fixed_sizes",
     "own_dims",
-    "with_fixed_sizes",
+    "with_known_sizes",
     "without_item_shapes",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from onnx import defs
 
+from dmlc.diagnostics import option
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import DTYPES, DType, OpError
 from dmlc.records import dataclass
@@ -75,7 +76,9 @@ def _find(domain: str, name: str, opset: int) -> Schema:
     if not defs.has(name, opset, domain):
         lowest = min(versions[name])
         raise OpError(
-            codes.NEEDS_OPSET, f"ONNX has {name} from opset {lowest} on, not at {opset}", help=f"use --opset {lowest}"
+            codes.NEEDS_OPSET,
+            f"ONNX has {name} from opset {lowest} on, not at {opset}",
+            help=f"use {option('--opset ', 'opset=')}{lowest}",
         )
     schema = defs.get_schema(name, opset, domain)
     if schema.deprecated:

@@ -28,7 +28,7 @@ from dmlc.ir import (
     Value,
 )
 from dmlc.ir.size_number import Arithmetic
-from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, attribute_specs, show
+from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, DTypeKind, NumberKind, attribute_specs, show
 from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CAST, CLIP, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -86,6 +86,7 @@ def apply(
     """Check the call and add its node. Raises ``DmlcError`` with the place of the mistake."""
     written: dict[str, str] = {}
     try:
+        keywords = _with_like(op, keywords, written) if LIKE in keywords else keywords
         made = _of_dims(graph, op, arguments, keywords, site, written)
         if made is not None:
             return made
@@ -304,6 +305,9 @@ def _of_dims(
 # --- attributes
 
 
+#: The keyword that gives the dtype of a tensor where a dtype is wanted.
+LIKE = "like"
+
 _KEYWORDS: dict[type[Attributes], dict[str, tuple[AttributeSpec, bool]]] = {}
 
 
@@ -346,7 +350,7 @@ def bind_attributes(
                 at=keyword,
                 help="keep one of them",
             )
-        written[spec.name] = keyword
+        written.setdefault(spec.name, keyword)
         raw[spec.name] = (
             _translate(spec, keyword, value, Binding(keyword, op.name, types, names)) if is_synonym else value
         )
@@ -364,6 +368,27 @@ def bind_attributes(
             continue
         values[spec.name] = spec.kind.convert(value, Binding(spec.name, op.name, types, names))
     return op.attributes(**values)
+
+
+def dtype_attribute(op: Operation) -> AttributeSpec | None:
+    """Return the attribute of the operation that is a dtype; None where it has none."""
+    return next((spec for spec in attribute_specs(op.attributes) if isinstance(spec.kind, DTypeKind)), None)
+
+
+def _with_like(op: Operation, keywords: Mapping[str, Any], written: dict[str, str]) -> Mapping[str, Any]:
+    """The keywords with the dtype of the tensor ``like`` in its place. Raises ``OpError`` E0305, E0307, E0335."""
+    spec = dtype_attribute(op)
+    if spec is None:
+        return keywords
+    like, others = keywords[LIKE], {name: value for name, value in keywords.items() if name != LIKE}
+    if spec.name in others:
+        message = f"{spec.name} and {LIKE} both say {spec.name}"
+        raise OpError(codes.BOTH_SYNONYMS, message, at=LIKE, help="keep one of them")
+    dtype = like.type.dtype if isinstance(like, Value) else like
+    if not isinstance(dtype, DType):
+        raise OpError(codes.NOT_A_TENSOR, f"{LIKE} takes a tensor, not {show(like)}", at=LIKE)
+    written[spec.name] = LIKE
+    return {**others, spec.name: dtype}
 
 
 def _translate(spec: AttributeSpec, keyword: str, value: Any, at: Binding) -> Any:

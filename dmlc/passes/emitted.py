@@ -10,11 +10,9 @@ from dmlc.ir.dtype import f16, f64
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.normalize import LOG_SOFTMAX, LP_NORM, SOFTMAX
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP
-from dmlc.passes.kernel_support import NEEDS, KernelSupport
 from dmlc.passes.manager import PassContext
 from dmlc.passes.rewrite import Match, Miss
-from dmlc.targets import kernel_table
-from dmlc.targets.support import ProviderSupport
+from dmlc.targets.needed_kernels import NEEDS
 
 #: The casts around a node that is computed in a wider type.
 _CASTS = 2
@@ -26,93 +24,94 @@ _SHIFTED = 7
 _LP_NORM_IN_PARTS = 4
 
 
-class NodeCount:
-    """The nodes that a target's lowerings and its legal types make of an operation.
+def emitted_nodes(context: PassContext, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
+    """The nodes that the target's lowerings and its legal types make of a new ``op`` of ``x``.
 
-    Where the target has no kernel table, all are one node.
+    ``axes`` are those that it runs over, () where it has none. Where the target has no kernel table, all are one node.
     """
-
-    def __init__(self, context: PassContext) -> None:
-        table = kernel_table(context.target)
-        self.target = context.target
-        self.opset = context.opset
-        self._shifted = _SHIFTED + (context.target.costs is not None)
-        self._support = ProviderSupport(context.target, context.opset)
-        is_wrong = self._support.of_kernel("lp-epsilon", "LpNormalization") is not None
-        self._repairs_lp_norm = is_wrong and context.wants("lp-norm-in-parts")
-        self._facts = None if table is None else KernelSupport(table, context.opset, context.target)
-
-    def of(self, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph) -> int:
-        """The nodes of a new ``op`` of ``x``; ``axes`` are those that it runs over, () where it has none."""
-        if op is CONSTANT:
-            return 0
-        if self._facts is None:
-            return 1
-        dtype, imported = x.type.dtype, graph.dims.least == 0
-        if imported and op is LOG_SOFTMAX and dtype is f64:
-            return _NEVER  # ONNX Runtime's kernel leaves -inf beside a +inf, where all is NaN
-        if op in (SOFTMAX, LOG_SOFTMAX):
-            count = self._softmax(op, x, axes, imported)
-        elif op is LP_NORM and self._repairs_lp_norm:
-            count = _LP_NORM_IN_PARTS
-        elif op is REDUCE_LOG_SUM_EXP and not (imported and self.target.portable):
-            count = self._shifted
-        else:
-            count = 1
-        return count + self._casts(op, dtype)
-
-    def standing(self, nodes: Iterable[Node], graph: Graph) -> int:
-        """The nodes that these become as they stand. One of a model is written as it is, but where its opset or the
-        target does not have that form."""
-        total = 0
-        for node in nodes:
-            x = next((v for v in node.operands if v is not None), None)
-            attributes: Any = node.attributes
-            axes = getattr(attributes, "axes", ())
-            if x is None or node.op is CONSTANT:
-                total += node.op is not CONSTANT
-            elif node.origin is None:
-                total += self.of(node.op, x, axes, graph)
-            else:
-                total += self._respelled(node, x, axes) if self._facts is not None else 1
-        return total
-
-    def _respelled(self, node: Node, x: Value, axes: tuple[int, ...]) -> int:
-        """The nodes of a model's node, which gets no casts."""
-        if node.op in (SOFTMAX, LOG_SOFTMAX):
-            return self._softmax(node.op, x, axes, True)
-        is_wrong = self._support.has_type("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype)
-        if node.op is REDUCE_LOG_SUM_EXP and is_wrong and not self.target.portable:
-            return self._shifted + _CASTS * (x.type.dtype is f16)
+    if op is CONSTANT:
+        return 0
+    if context.capabilities.table is None:
         return 1
+    dtype, imported = x.type.dtype, graph.dims.least == 0
+    if imported and op is LOG_SOFTMAX and dtype is f64:
+        return _NEVER  # ONNX Runtime's kernel leaves -inf beside a +inf, where all is NaN
+    if op in (SOFTMAX, LOG_SOFTMAX):
+        count = _softmax(context, op, x, axes, imported)
+    elif op is LP_NORM and _repairs_lp_norm(context):
+        count = _LP_NORM_IN_PARTS
+    elif op is REDUCE_LOG_SUM_EXP and not (imported and context.target.portable):
+        count = _shifted(context)
+    else:
+        count = 1
+    return count + _casts(context, op, dtype)
 
-    def _casts(self, op: Operation, dtype: DType) -> int:
-        if self._facts is None or op not in NEEDS:
-            return 0
-        home = self._facts.home(op, dtype)
-        return _NEVER if home is None else _CASTS * (home is not dtype)
 
-    def _softmax(self, op: Operation, x: Value, axes: tuple[int, ...], imported: bool) -> int:
-        """Return the number of nodes that ``lower-hardmax`` and ``codegen/onnx/softmax.py`` make."""
-        sound = bool(axes) and (imported or not (op is LOG_SOFTMAX and x.type.dtype is f64))
-        if sound and axes == tuple(range(axes[0], x.type.rank)) and (self.opset < 13 or len(axes) == 1):
-            return 1
-        if sound and self.opset >= 13 and axes[-1] - axes[0] == len(axes) - 1:
-            return 1 if len(axes) == 1 else 3
-        parts = 5 if op is SOFTMAX or self.target.costs is None else 6
-        return parts + _CASTS * (x.type.dtype is f16)
+def _standing(context: PassContext, nodes: Iterable[Node], graph: Graph) -> int:
+    """The nodes that these become as they stand. One of a model is written as it is, but where its opset or the
+    target does not have that form."""
+    total = 0
+    for node in nodes:
+        x = next((v for v in node.operands if v is not None), None)
+        attributes: Any = node.attributes
+        axes = getattr(attributes, "axes", ())
+        if x is None or node.op is CONSTANT:
+            total += node.op is not CONSTANT
+        elif node.origin is None:
+            total += emitted_nodes(context, node.op, x, axes, graph)
+        else:
+            total += 1 if context.capabilities.table is None else _respelled(context, node, x, axes)
+    return total
 
-    def no_gain(
-        self, match: Match, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph, *, more: int = 0
-    ) -> Miss | None:
-        """The reason against making ``op`` of ``x``, and ``more`` nodes, of a match where that are not fewer nodes."""
-        before = self.standing((match.root, *match.consumed), graph)
-        after = self.of(op, x, axes, graph) + more
-        if after < before:
-            return None
-        if after >= _NEVER:
-            return Miss("{0} of {1} has no kernel on {2} that is right", (op.name, x.type.dtype, self.target.name))
-        return Miss(
-            "on {0} {1} of {2} would be {3} nodes, no fewer than the {4} that stand here",
-            (self.target.name, op.name, x.type.dtype, after, before),
-        )
+
+def _respelled(context: PassContext, node: Node, x: Value, axes: tuple[int, ...]) -> int:
+    """The nodes of a model's node, which gets no casts."""
+    if node.op in (SOFTMAX, LOG_SOFTMAX):
+        return _softmax(context, node.op, x, axes, True)
+    is_wrong = context.capabilities.has_fault("log-sum-exp", "ReduceLogSumExp", "T", x.type.dtype)
+    if node.op is REDUCE_LOG_SUM_EXP and is_wrong and not context.target.portable:
+        return _shifted(context) + _CASTS * (x.type.dtype is f16)
+    return 1
+
+
+def _shifted(context: PassContext) -> int:
+    return _SHIFTED + (context.target.costs is not None)
+
+
+def _repairs_lp_norm(context: PassContext) -> bool:
+    is_wrong = context.capabilities.fault("lp-epsilon", "LpNormalization") is not None
+    return is_wrong and context.wants("lp-norm-in-parts")
+
+
+def _casts(context: PassContext, op: Operation, dtype: DType) -> int:
+    if op not in NEEDS:
+        return 0
+    home = context.capabilities.compute_dtype(op, dtype)
+    return _NEVER if home is None else _CASTS * (home is not dtype)
+
+
+def _softmax(context: PassContext, op: Operation, x: Value, axes: tuple[int, ...], imported: bool) -> int:
+    """Return the number of nodes that ``lower-hardmax`` and ``codegen/onnx/softmax.py`` make."""
+    sound = bool(axes) and (imported or not (op is LOG_SOFTMAX and x.type.dtype is f64))
+    if sound and axes == tuple(range(axes[0], x.type.rank)) and (context.opset < 13 or len(axes) == 1):
+        return 1
+    if sound and context.opset >= 13 and axes[-1] - axes[0] == len(axes) - 1:
+        return 1 if len(axes) == 1 else 3
+    parts = 5 if op is SOFTMAX or context.target.costs is None else 6
+    return parts + _CASTS * (x.type.dtype is f16)
+
+
+def no_gain(
+    context: PassContext, match: Match, op: Operation, x: Value, axes: tuple[int, ...], graph: Graph, *, more: int = 0
+) -> Miss | None:
+    """The reason against making ``op`` of ``x``, and ``more`` nodes, of a match where that are not fewer nodes."""
+    before = _standing(context, (match.root, *match.consumed), graph)
+    after = emitted_nodes(context, op, x, axes, graph) + more
+    if after < before:
+        return None
+    if after >= _NEVER:
+        return Miss("{0} of {1} has no kernel on {2} that is right", (op.name, x.type.dtype, context.target.name))
+    return Miss(
+        "on {0} {1} of {2} would be {3} nodes, no fewer than the {4} that stand here",
+        (context.target.name, op.name, x.type.dtype, after, before),
+    )

@@ -11,22 +11,22 @@ from dmlc.ir import Array, Graph, Node, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, rewrite, used_elsewhere
 from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
-class FoldConv(Pass):
+class FoldConv(RewritePass):
     """Weights in a file of their own are never read for it."""
 
     name: ClassVar[str] = "fold-conv"
     summary: ClassVar[str] = "Fold batch normalizations, biases and scales into convolutions."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        return [FoldBatchNorm(), FoldBias(), FoldScale()]
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        return [FoldBatchNorm, FoldBias, FoldScale]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)

@@ -18,15 +18,14 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.layouts import is_unit, reshape_ones
-from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
-from dmlc.targets.support import ProviderSupport
 
 
 @dataclass(frozen=True)
-class FuseDot(Pass):
+class FuseDot(RewritePass):
     """Replace sums over products by matrix products if that is cheaper on the target.
 
     Cheaper means: no product larger than its factors is stored, or fewer dispatches, or fewer nodes for as many
@@ -37,15 +36,12 @@ class FuseDot(Pass):
     summary: ClassVar[str] = "Make matrix products of sums over products, where they are cheaper."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        rules: list[Rule[Any]] = [MatmulFromSum(), MatmulFromWeightedSum()]
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        rules: list[type[Rule[Any]]] = [MatmulFromSum, MatmulFromWeightedSum]
         # Einsum is cheaper where it is an operator of an execution provider: fewer dispatches.
-        if ProviderSupport(context.target, context.opset).kernel("Einsum") is not None:
-            rules.append(EinsumFromSum())
+        if context.capabilities.kernel("Einsum") is not None:
+            rules.append(EinsumFromSum)
         return [*rules, *MOVE_RULES]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)
 
 
 #: A larger constant is moved by the model, not here.

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.passes.manager import Pass, PassContext, PassManager
 from dmlc.passes.options import listed
 from dmlc.passes.pipeline import default_pipeline
-from dmlc.passes.rewrite import Rule
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
 from dmlc.targets import load_target, target_names
-
-
-@runtime_checkable
-class HasRules(Protocol):
-    """A pass that is a list of rules."""
-
-    def rules(self, context: PassContext) -> Sequence[Rule[Any]]:
-        """The rules for the context's target and opset."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,7 @@ def all_rules() -> tuple[RuleFacts, ...]:
     """Every rule of every target's passes, in the order in which they first run."""
     found: dict[str, RuleFacts] = {}
     for step, context in _steps():
-        rules = step.rules(context) if isinstance(step, HasRules) else [step] if step.optional else []
+        rules = step.rules(context) if isinstance(step, RewritePass) else [type(step)] if step.optional else []
         for rule in rules:
             known = found.get(rule.name)
             if known is None:
@@ -114,22 +105,21 @@ def _steps() -> list[tuple[Pass, PassContext]]:
     return out
 
 
-def _facts(rule: Rule[Any] | Pass, step: str) -> RuleFacts:
-    kind: type[Any] = type(rule)
+def _facts(rule: type[Rule[Any] | Pass], step: str) -> RuleFacts:
     return RuleFacts(
         name=rule.name,
-        kind=kind,
+        kind=rule,
         passes=(step,),
         rewrite_class=rule.rewrite_class,
-        depends=isinstance(rule, Rule) and kind.class_of is not Rule.class_of,
+        depends=issubclass(rule, Rule) and rule.class_of is not Rule.class_of,
         optional=rule.optional,
         summary=_summary(rule),
     )
 
 
-def _summary(rule: Rule[Any] | Pass) -> str:
+def _summary(rule: type[Rule[Any] | Pass]) -> str:
     """The first sentence of the docstring, or what a pass says of itself."""
-    if isinstance(rule, Pass):
+    if issubclass(rule, Pass):
         return rule.summary
-    paragraph = " ".join((type(rule).__doc__ or "").partition("\n\n")[0].split()).replace("``", "")
+    paragraph = " ".join((rule.__doc__ or "").partition("\n\n")[0].split()).replace("``", "")
     return re.split(r"(?<=\.) ", paragraph)[0]

@@ -16,31 +16,26 @@ from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes, has_soun
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.layouts import is_unit
-from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.manager import PassContext
 from dmlc.passes.patterns import may_be_empty
-from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite
+from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule
 from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
-class LowerHardmax(Pass):
-    """Options: ``lower_single_axis`` also lowers hardmax over one axis, for which targets have a node of their own.
+class LowerHardmax(RewritePass):
+    """Hardmax over one axis, for which targets have a node of their own, is lowered where the user asks for it.
 
     Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``. Those that may be
     empty, as in an imported model, become one axis of the target's own hardmax.
     """
 
-    lower_single_axis: bool = False
-
     name: ClassVar[str] = "lower-hardmax"
     summary: ClassVar[str] = "Lower hardmax over several axes to argmax and one_hot, softmax to one axis."
     ensures: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        return [_Lower(self.lower_single_axis), _MergeSoftmaxAxes(context), *MOVE_RULES]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        return [_Lower, _MergeSoftmaxAxes, *MOVE_RULES]
 
 
 @dataclass(slots=True, eq=False)
@@ -57,22 +52,19 @@ class _Lower(Rule[_Hardmax]):
     optional = False
     roots = (HARDMAX,)
 
-    def __init__(self, lower_single_axis: bool) -> None:
-        self.lower_single_axis = lower_single_axis
-
     def match(self, node: Node, graph: Graph) -> _Hardmax | None:
         if node.origin is not None and graph.opset < 13:
             return None  # up to opset 12 ONNX's own takes all axes from one on together
         return _Hardmax(node, axes=_counting(graph, node.operand(0), node.attributes_as(HardmaxAttributes).axes))
 
     def check(self, match: _Hardmax, graph: Graph) -> Miss | None:
-        if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.lower_single_axis:
+        if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.context.lower_hardmax:
             return None
         return Miss("over one axis the target's own Hardmax stays (--lower-hardmax lowers it too)")
 
     def build(self, match: _Hardmax, rewriter: Rewriter) -> Sequence[Value]:
         x, axes = match.root.operand(0), match.axes
-        if len(axes) == 1 and not self.lower_single_axis:
+        if len(axes) == 1 and not self.context.lower_hardmax:
             return [rewriter.add(HARDMAX, [x], HardmaxAttributes(axes=axes))]
         first, last = axes[0], axes[-1]
         if _are_neighbours(rewriter.graph, x, axes):
@@ -86,7 +78,7 @@ class _Lower(Rule[_Hardmax]):
 
     def _neighbouring(self, rewriter: Rewriter, x: Value, first: int, last: int) -> Value:
         graph = rewriter.graph
-        if graph.dims.least or self.lower_single_axis or not may_be_empty(graph, x, range(first, last + 1)):
+        if graph.dims.least or self.context.lower_hardmax or not may_be_empty(graph, x, range(first, last + 1)):
             return _one_hot(rewriter, x, first, last)
         # the target's own gives nothing for nothing, where ArgMax fails: what an imported model is fed may be empty
         return _merged(rewriter, x, first, last, HARDMAX, HardmaxAttributes(axes=(first,)))
@@ -99,12 +91,10 @@ class _MergeSoftmaxAxes(Rule[Match]):
     optional = False
     roots = (SOFTMAX, LOG_SOFTMAX)
 
-    def __init__(self, context: PassContext) -> None:
-        self.is_spelled = context.target.code != "numpy" and context.opset >= 13
-
     def match(self, node: Node, graph: Graph) -> Match | None:
         axes = node.attributes_as(SoftmaxAttributes).axes
-        if not self.is_spelled or len(axes) < 2 or not _are_neighbours(graph, node.operand(0), axes):
+        is_spelled = self.context.target.code != "numpy" and self.context.opset >= 13
+        if not is_spelled or len(axes) < 2 or not _are_neighbours(graph, node.operand(0), axes):
             return None
         return Match(node) if has_sound_kernel(node.op, node.operand(0).type.dtype, graph.dims) else None
 

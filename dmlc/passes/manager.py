@@ -10,10 +10,12 @@ from typing import ClassVar
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ir.history import CLASSES
 from dmlc.records import dataclass, unguarded
 from dmlc.targets import Target
+from dmlc.targets.capabilities import Capabilities
 
 #: The rewrite classes of the language reference, from the strictest.
 EXACT, REASSOCIATES, RANGE = CLASSES
@@ -56,6 +58,8 @@ class PassContext:
     not rules. ``verify`` checks the graph's invariants and each pass's claim after it ran. ``properties`` are those
     that the passes so far have ensured; ``folded_bytes`` counts their folded constants, of all rounds together.
     ``changes`` counts the runs that changed the graph; ``ran`` holds the count after each pass's last run.
+    ``limits`` are those of folding. ``lower_hardmax`` lowers hardmax over one axis too, ``fuse_attention`` makes
+    attention one operator. ``capabilities`` are those of the target at the opset.
     ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress`` with each pass's name
     before it runs, ``on_record`` with each recorded rewrite.
     """
@@ -77,6 +81,13 @@ class PassContext:
     folded_bytes: int = 0
     changes: int = 0
     ran: dict[Pass, int] = field(default_factory=dict)
+    limits: Limits = DEFAULTS
+    lower_hardmax: bool = False
+    fuse_attention: bool = False
+    capabilities: Capabilities = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.capabilities = Capabilities(self.target, self.opset)
 
     def wants(self, rule: str) -> bool:
         """Return whether the user allows the rule (or the pass that is one rule)."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dmlc.ir import DType, Graph, Operation
-from dmlc.passes.kernel_support import NEEDS
 from dmlc.passes.repair.foreign import element_dtype
 from dmlc.targets import Target
+from dmlc.targets.needed_kernels import NEEDS
 from dmlc.targets.provider import Provider, provider
 
 

@@ -68,7 +68,16 @@ class Options:
 
     def context(self, target: Target) -> PassContext:
         """The context in which the passes for a target run."""
-        return PassContext(target, self.opset, self.allowed, self.skip_rules, self.only_rules)
+        return PassContext(
+            target,
+            self.opset,
+            self.allowed,
+            self.skip_rules,
+            self.only_rules,
+            limits=self.limits,
+            lower_hardmax=self.lower_hardmax,
+            fuse_attention=self.fuse_attention,
+        )
 
     def run(self, graph: Graph, target: Target) -> PassContext:
         """Run all passes for a target; what they recorded. Raises ``DmlcError``, E0559 where other rewrites than the
@@ -95,14 +104,11 @@ class Options:
             lower_hardmax=self.lower_hardmax,
             narrow_f64=self.narrow_f64,
             accumulate_f32=self.accumulate_f32,
-            fuse_attention=self.fuse_attention,
-            limits=self.limits,
         )
 
-    def fusions(self, max_rank: int | None) -> PassManager:
+    def fusions(self) -> PassManager:
         """The passes whose result is still a program of the language."""
-        given = {"narrow_f64": self.narrow_f64, "accumulate_f32": self.accumulate_f32}
-        return PassManager(fusions(max_rank, **given, limits=self.limits))
+        return PassManager(fusions(narrow_f64=self.narrow_f64, accumulate_f32=self.accumulate_f32))
 
     def narrowed(self, graph: Graph) -> Graph:
         """A copy of the graph that computes in f32 what is f64."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
@@ -36,30 +35,26 @@ def default_pipeline(
     lower_hardmax: bool = False,
     narrow_f64: bool = False,
     accumulate_f32: bool = False,
-    fuse_attention: bool = False,
-    limits: Limits = DEFAULTS,
 ) -> PassManager:
-    """The passes for a target. ``lower_hardmax`` also lowers hardmax over a single axis, ``fuse_attention`` makes
-    attention one operator where the provider has it; the others are of ``fusions``.
+    """The passes for a target. With ``lower_hardmax`` NumPy code gets it lowered too. The others are of ``fusions``.
 
     Hardmax is lowered late. What it is lowered to folds; nothing folds after ``legalize``, which may have put two casts
     where one has no kernel.
     """
-    asked = {"narrow_f64": narrow_f64, "accumulate_f32": accumulate_f32}
-    passes: list[Pass] = [*fusions(target.max_rank, **asked, limits=limits)]
+    passes: list[Pass] = [*fusions(narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
     if target.code != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
-        passes.append(LowerHardmax(lower_single_axis=lower_hardmax))
+        passes.append(LowerHardmax())
     if target.costs is not None:
         from dmlc.passes.choose_lowering import ChooseLowering
 
         # A hardmax that is asked for as argmax and one_hot is that first.
         passes.insert(len(passes) - (not lower_hardmax), ChooseLowering())
     if target.provider is not None and target.own_schemas:
-        passes.append(FuseAttention(enabled=fuse_attention))
+        passes.append(FuseAttention())
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
         # A repair may undo another, or the operation that it stands beside. What costs chose must stay as it is.
         repairs = () if target.provider is None else (Repair(),)
-        again = (_folding(limits), CanonicalizeReduce(max_rank=target.max_rank), Cse(), Dce())
+        again = (FoldConstants(), CanonicalizeReduce(), Cse(), Dce())
         passes.append(FixedPoint((*repairs, *again)))
     if target.kernels is not None:
         passes.append(Legalize())
@@ -69,9 +64,7 @@ def default_pipeline(
     return PassManager((*passes, F16Advice(), QuantizedAdvice()))
 
 
-def fusions(
-    max_rank: int | None, *, narrow_f64: bool = False, accumulate_f32: bool = False, limits: Limits = DEFAULTS
-) -> tuple[Pass, ...]:
+def fusions(*, narrow_f64: bool = False, accumulate_f32: bool = False) -> tuple[Pass, ...]:
     """The passes whose result is still a program of the language: what is computed, in as few operations as can be.
 
     Dead and equal nodes go first, so that "used once" is true where it can be. ``narrow_f64`` and ``accumulate_f32``
@@ -92,18 +85,18 @@ def fusions(
         InferShapes(),
         Dce(),
         EmptyAdvice(),
-        FixedPoint(_rewrites(max_rank, limits)),
+        FixedPoint(_rewrites()),
         *last,
     )
 
 
-def _rewrites(max_rank: int | None, limits: Limits) -> tuple[Pass, ...]:
+def _rewrites() -> tuple[Pass, ...]:
     """The rewrites that feed each other."""
     return (
-        _folding(limits),
+        FoldConstants(),
         Cse(),
         FoldConv(),
-        CanonicalizeReduce(max_rank=max_rank),
+        CanonicalizeReduce(),
         FuseLayerNorm(),
         FuseInstanceNorm(),
         FuseSoftmax(),
@@ -111,12 +104,8 @@ def _rewrites(max_rank: int | None, limits: Limits) -> tuple[Pass, ...]:
         FuseDot(),
         FuseSelection(),
         Hoist(),
-        CanonicalizeReduce(max_rank=max_rank),
+        CanonicalizeReduce(),
         ShareReductions(),
         SharePrefixes(),
         Dce(),
     )
-
-
-def _folding(limits: Limits) -> FoldConstants:
-    return FoldConstants(max_elements=limits.folded_elements, max_bytes=limits.folded_bytes)

@@ -21,7 +21,7 @@ from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
-from dmlc.passes.manager import EXACT, PassContext
+from dmlc.passes.manager import EXACT, Pass, PassContext
 from dmlc.records import dataclass
 
 #: A node keeps at most so many places it came from; long chains would otherwise cost their square.
@@ -156,9 +156,12 @@ def merge_spans(nodes: Iterable[Node]) -> tuple[Span, ...]:
 
 
 class Rule(ABC, Generic[M]):
-    """One rewrite. ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language reference.
+    """One rewrite, made for one context: its target's capabilities, and what the user allows and asks for.
+
+    ``roots`` are the operations it starts from, ``rewrite_class`` its class on the language reference.
 
     The first line of the docstring says what becomes of what; ``optional`` is false for what the target must have.
+    ``repairs`` are the ids of the provider's known faults that it works around.
     Where ``fed_by`` names operations, one of them makes an operand of every root that matches: others are not visited.
     """
 
@@ -167,6 +170,11 @@ class Rule(ABC, Generic[M]):
     roots: ClassVar[tuple[Operation, ...]]
     fed_by: ClassVar[Collection[Operation]] = ()
     rewrite_class: ClassVar[str] = EXACT
+    repairs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, context: PassContext) -> None:
+        self.context = context
+        self.capabilities = context.capabilities
 
     @abstractmethod
     def match(self, node: Node, graph: Graph) -> M | None:
@@ -189,9 +197,20 @@ class Rule(ABC, Generic[M]):
         """The values that replace the root's results."""
 
 
-def rewrite(graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> bool:
+class RewritePass(Pass):
+    """A pass that is a list of rules."""
+
+    @abstractmethod
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        """The rules for the context's target and opset."""
+
+    def run(self, graph: Graph, context: PassContext) -> bool:
+        return rewrite(graph, self.rules(context), context)
+
+
+def rewrite(graph: Graph, rules: Sequence[type[Rule[Any]]], context: PassContext) -> bool:
     """Apply the rules everywhere until none fires; whether any did. Linear where nothing matches."""
-    wanted = [rule for rule in rules if not rule.optional or context.wants(rule.name)]
+    wanted = [rule(context) for rule in rules if not rule.optional or context.wants(rule.name)]
     return _Driver(graph, wanted, context).run()
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dmlc.placement.faults import data_operands, holds
 from dmlc.placement.typed_node import TypedNode
 from dmlc.placement.values import KnownType
-from dmlc.targets import Target
+from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import least_feature_level, level_key
-from dmlc.targets.provider import Kernel, Provider, ProviderRow
+from dmlc.targets.provider import Kernel, ProviderRow
 
 #: Types that a DirectML device may lack (DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT). The provider asks the device for each,
 #: and leaves nodes with one that it lacks to the CPU (onnxruntime, ExecutionProvider.cpp).
@@ -52,21 +52,21 @@ def releases(
     row: ProviderRow,
     kernel: Kernel,
     letters: list[tuple[str, KnownType]],
-    table: Provider,
-    target: Target,
+    capabilities: Capabilities,
 ) -> Iterator[str]:
     """Yield the releases of onnxruntime that the verdict holds for: those that have the kernel and its types, and those
     that have or lack a known fault of the node as the target's release does."""
     since = max(filter(None, (kernel.release, kernel.types_release)), key=level_key, default="")
     if since:
         yield f"onnxruntime {since} or later"
-    for fault in table.failures_of_some_releases(node.op, node.domain):
+    release = capabilities.target.release
+    for fault in capabilities.provider.failures_of_some_releases(node.op, node.domain):
         if not holds(fault, node, row, kernel, letters):
             continue
-        is_there = fault.in_release(target.release)
+        is_there = fault.in_release(release)
         if is_there and fault.first_release:
             yield f"onnxruntime {fault.first_release} or later ({fault.id})"
-        if fault.last_release and (is_there or _is_before(fault.last_release, target.release)):
+        if fault.last_release and (is_there or _is_before(fault.last_release, release)):
             yield f"onnxruntime {'up to' if is_there else 'after'} {fault.last_release} ({fault.id})"
         elif fault.first_release and not is_there:
             yield f"onnxruntime before {fault.first_release} ({fault.id})"

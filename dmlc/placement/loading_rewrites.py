@@ -12,7 +12,8 @@ from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from dmlc.onnx_schema.functions import graphs_of
 from dmlc.records import dataclass
-from dmlc.targets.provider import Provider, RuntimeRewrite
+from dmlc.targets.capabilities import Capabilities
+from dmlc.targets.provider import RuntimeRewrite
 
 #: An operator with its operands, a number, or the name of a value.
 _Tree: TypeAlias = "tuple[str, tuple[_Tree, ...]] | float | str"
@@ -64,14 +65,15 @@ def _scalar(name: str, tensor: TensorProto) -> Iterator[tuple[str, FloatScalar]]
 
 
 def rewrite_sites(
-    graph: GraphProto, constant: Set[str], scalars: Mapping[str, FloatScalar], table: Provider, opset: int
+    graph: GraphProto, constant: Set[str], scalars: Mapping[str, FloatScalar], capabilities: Capabilities
 ) -> Mapping[int, RewriteSite]:
     """The sites of a graph by the index of each node that belongs to one. Graphs inside nodes are not looked at.
 
     ``constant`` are the values that are known before the model runs, ``scalars`` the numbers of some of them.
     """
     there = {node.op_type for node in graph.node}
-    rewrites = [r for r in table.rewrites if r.patterns and r.opsets[0] <= opset <= r.opsets[1]]
+    opset, known = capabilities.opset, capabilities.provider.rewrites
+    rewrites = [r for r in known if r.patterns and r.opsets[0] <= opset <= r.opsets[1]]
     wanted = [(r, t) for r in rewrites for t in map(_parsed, r.patterns) if set(_operators(t)) <= there]
     sites: dict[int, RewriteSite] = {}
     if not wanted:

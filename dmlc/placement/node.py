@@ -14,9 +14,9 @@ from dmlc.placement.faults import data_operands, holds
 from dmlc.placement.typed_node import TypedNode
 from dmlc.placement.values import KnownType, ValueScope, names_of, parameters, told_names
 from dmlc.records import dataclass
-from dmlc.targets import Target
+from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal
-from dmlc.targets.provider import COVERED_DOMAINS, Kernel, Provider, ProviderRow
+from dmlc.targets.provider import COVERED_DOMAINS, Kernel, ProviderRow
 
 PROVIDER, CPU, FOLDED, UNKNOWN = "provider", "cpu", "folded", "unknown"
 #: Constants up to this size do not hold a node back from the CPU (onnxruntime, GetCpuPreferredNodes).
@@ -82,7 +82,7 @@ class Looked:
 
 
 def look_up(
-    proto: NodeProto, scope: ValueScope, table: Provider, target: Target, level: str, opsets: Mapping[str, int]
+    proto: NodeProto, scope: ValueScope, capabilities: Capabilities, level: str, opsets: Mapping[str, int]
 ) -> Looked:
     """Look up the placement of a node. Values computed from constants alone join the constants of the scope."""
     domain = "" if proto.domain == "ai.onnx" else proto.domain
@@ -92,17 +92,16 @@ def look_up(
     if _is_folded(node):
         scope.constant.update(proto.output)
         return Looked(FOLDED, "computed while the model is loaded: it depends on constants alone")
-    row = table.row(domain, proto.op_type)
+    row = capabilities.row(proto.op_type, domain)
     kernel = None
     if row is None:
-        found = _without_row(node, table, target)
+        found = _without_row(node, capabilities)
     else:
-        row = row.in_release(target.release)
-        kernel = row.kernel(opset, target.release)
+        kernel = capabilities.kernel(proto.op_type, domain)
         if kernel is None:
-            found = _no_kernel(node, row, table, target)
+            found = _no_kernel(node, row, capabilities)
         else:
-            found = _on_provider(node, row, kernel, table, target, level)
+            found = _on_provider(node, row, kernel, capabilities, level)
     if found.host_results:
         scope.on_cpu.update(proto.output)
     elif found.where == PROVIDER and kernel is not None and not graphs_of(proto) and _prefers_cpu(node, kernel):
@@ -110,11 +109,6 @@ def look_up(
     elif found.where == CPU and not scope.on_cpu.isdisjoint(proto.input):
         scope.on_cpu.update(proto.output)
     return found
-
-
-def _cite(table: Provider, node: TypedNode) -> str:
-    """The row that an answer comes from."""
-    return f"{table.cite}, row {node.label} ({table.date})"
 
 
 def _is_folded(node: TypedNode) -> bool:
@@ -178,40 +172,38 @@ def _is_small(name: str, scope: ValueScope) -> bool:
 # --- no kernel
 
 
-def _without_row(node: TypedNode, table: Provider, target: Target) -> Looked:
+def _without_row(node: TypedNode, capabilities: Capabilities) -> Looked:
+    source = capabilities.cite(node.label)
     known = node.domain in COVERED_DOMAINS and (node.domain != "" or parameters("", node.op, max(node.opset, 1)))
     if not known:
         limit = f"no table covers {'the operator ' + node.label if not node.domain else 'the domain ' + node.domain}"
-        finding = Finding("unknown", node.label, limit, _cite(table, node), "write it out as ONNX operators")
-        return Looked(UNKNOWN, limit, _cite(table, node), findings=[finding])
-    failure = next((f for f in table.failures_of(node.op, target.release, node.domain) if node.op in f.operators), None)
+        finding = Finding("unknown", node.label, limit, source, "write it out as ONNX operators")
+        return Looked(UNKNOWN, limit, source, findings=[finding])
+    failure = next((f for f in capabilities.faults(node.op, node.domain) if node.op in f.operators), None)
     if failure is not None:
         return _on_cpu(node, failure.what, failure.source, failure.repair)
-    return _on_cpu(
-        node, f"the provider has no kernel for {node.label}", _cite(table, node), "write it out in other operators"
-    )
+    return _on_cpu(node, f"the provider has no kernel for {node.label}", source, "write it out in other operators")
 
 
 def _on_cpu(node: TypedNode, why: str, source: str, repair: str) -> Looked:
     return Looked(CPU, why, source, findings=[Finding("cpu", node.label, why, source, repair)])
 
 
-def _no_kernel(node: TypedNode, row: ProviderRow, table: Provider, target: Target) -> Looked:
-    first, last = table.known_opsets
+def _no_kernel(node: TypedNode, row: ProviderRow, capabilities: Capabilities) -> Looked:
+    source, target = capabilities.cite(node.label), capabilities.target
+    first, last = capabilities.provider.known_opsets
     if node.domain == "" and not first <= node.opset <= last:
         why = f"the tables cover opsets {first} to {last}, not {node.opset}"
-        return Looked(
-            UNKNOWN, why, _cite(table, node), findings=[Finding("unknown", node.label, why, _cite(table, node))]
-        )
+        return Looked(UNKNOWN, why, source, findings=[Finding("unknown", node.label, why, source)])
     if not row.usable(node.opset):
         ranges = ", ".join(f"{a} to {b}" for a, b in row.opsets) or "none"
         why = f"the provider's kernels of {node.op} are for opsets {ranges}, not {node.opset}"
         best = max((min(b, target.max_opset) for a, b in row.opsets if a <= target.max_opset), default=None)
-        return _on_cpu(node, why, _cite(table, node), f"opset {best}" if best else "write it out in other operators")
+        return _on_cpu(node, why, source, f"opset {best}" if best else "write it out in other operators")
     newest = row.kernel(node.opset)
     since = newest.release if newest else "?"
     why = f"the provider has this kernel of {node.op} since onnxruntime {since}, not in {target.release}"
-    out = _on_cpu(node, why, _cite(table, node), f"opset {target.opset}, or onnxruntime {since}")
+    out = _on_cpu(node, why, source, f"opset {target.opset}, or onnxruntime {since}")
     out.depends_on = (f"onnxruntime before {since}",)
     return out
 
@@ -219,33 +211,26 @@ def _no_kernel(node: TypedNode, row: ProviderRow, table: Provider, target: Targe
 # --- with a kernel
 
 
-def _on_provider(
-    node: TypedNode, row: ProviderRow, kernel: Kernel, table: Provider, target: Target, level: str
-) -> Looked:
+def _on_provider(node: TypedNode, row: ProviderRow, kernel: Kernel, capabilities: Capabilities, level: str) -> Looked:
+    source = capabilities.cite(node.label)
     letters = _letters(node, row)
-    cause = _types_refused(node, row, kernel, letters, target)
-    failures = [
-        f for f in table.failures_of(node.op, target.release, node.domain) if holds(f, node, row, kernel, letters)
-    ]
+    cause = _types_refused(node, row, kernel, letters, capabilities.target.release)
+    failures = [f for f in capabilities.faults(node.op, node.domain) if holds(f, node, row, kernel, letters)]
     if cause is not None:
         known = next((f for f in failures if f.effect == "cpu"), None)
         effect, why = cause
         if effect == UNKNOWN:
-            return Looked(
-                UNKNOWN, why, _cite(table, node), findings=[Finding("unknown", node.label, why, _cite(table, node))]
-            )
+            return Looked(UNKNOWN, why, source, findings=[Finding("unknown", node.label, why, source)])
         repair = known.repair if known else _other_type(node, kernel, letters)
-        return _on_cpu(
-            node, f"{why}{': ' + known.what if known else ''}", known.source if known else _cite(table, node), repair
-        )
-    hanging = tuple(releases(node, row, kernel, letters, table, target))
+        return _on_cpu(node, f"{why}{': ' + known.what if known else ''}", known.source if known else source, repair)
+    hanging = tuple(releases(node, row, kernel, letters, capabilities))
     for failure in failures:
         if failure.effect == "cpu":
             out = _on_cpu(node, failure.what, failure.source, failure.repair)
             out.depends_on = hanging
             return out
     why = "its kernel is the CPU's, registered for the provider" if row.host else f"kernel {kernel.since} of {row.op}"
-    out = Looked(PROVIDER, why, _cite(table, node), row.directml, host=row.host)
+    out = Looked(PROVIDER, why, source, row.directml, host=row.host)
     out.findings = [Finding(f.effect, node.label, f.what, f.source, f.repair) for f in failures]
     _against_directml(node, row, out, level)
     out.alone = _why_alone(node, row, kernel)
@@ -279,7 +264,7 @@ def _letters(node: TypedNode, row: ProviderRow) -> list[tuple[str, KnownType]]:
 
 
 def _types_refused(
-    node: TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]], target: Target
+    node: TypedNode, row: ProviderRow, kernel: Kernel, letters: list[tuple[str, KnownType]], release: str | None
 ) -> tuple[str, str] | None:
     unknown = False
     told = {letter for letter, value in letters if value.dtype is not None}
@@ -293,8 +278,8 @@ def _types_refused(
             return CPU, f"{node.op} takes {' '.join(sorted(types))} there, not {value.dtype}"
     if unknown:
         return UNKNOWN, f"the types of its operands are not known: {', '.join(v.text for _, v in letters)}"
-    if kernel.types_release and target.release and level_key(target.release) < level_key(kernel.types_release):
-        return UNKNOWN, f"its types are known from onnxruntime {kernel.types_release} on, not in {target.release}"
+    if kernel.types_release and release and level_key(release) < level_key(kernel.types_release):
+        return UNKNOWN, f"its types are known from onnxruntime {kernel.types_release} on, not in {release}"
     return None
 
 

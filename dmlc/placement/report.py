@@ -23,8 +23,8 @@ from dmlc.placement.transfers import PlacedGraph, PlacedNode, Transfer, transfer
 from dmlc.placement.values import ValueScope, told_names
 from dmlc.records import dataclass
 from dmlc.targets import Target
+from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import least_feature_level, level_key
-from dmlc.targets.provider import Provider, provider
 
 _DOMAINS = ("", "ai.onnx")
 #: The operands and results on the CPU of a node that does not run on the provider: none in particular.
@@ -109,12 +109,11 @@ def placement(
     ``binding`` fixes dims by name. ``types`` are the types of values that the caller knows better than ONNX's
     inference. Raises ``DmlcError`` E0590 for a broken data file, ``ValueError`` for a target without a provider.
     """
-    if target.provider is None:
-        raise ValueError(f"target {target.name} has no provider")
     known = facts_of_model(model, types, binding)
     opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
+    capabilities = Capabilities(target, opsets.get("", 0))
     level = feature_level or target.feature_level or least_feature_level()
-    work = _PlacementRun(provider(target.provider), target, level, opsets)
+    work = _PlacementRun(capabilities, level, opsets)
     placed = work.graph(known.graph, known.facts, None, "")
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
     most = max(levels, key=level_key)
@@ -169,8 +168,7 @@ def _kind(node: NodeProto, scope: ValueScope) -> Any:
 
 @dataclass(slots=True)
 class _PlacementRun:
-    table: Provider
-    target: Target
+    capabilities: Capabilities
     level: str
     opsets: Mapping[str, int]
     nodes: list[NodePlacement] = field(default_factory=list)
@@ -195,7 +193,7 @@ class _PlacementRun:
                 scope.constant.update(node.output)
         self.scalars.update(float_scalars(graph))
         scope.floats = self.scalars
-        sites = rewrite_sites(graph, scope.constant, self.scalars, self.table, self.opsets.get("", 0))
+        sites = rewrite_sites(graph, scope.constant, self.scalars, self.capabilities)
         first = len(self.nodes)
         placed = PlacedGraph(graph, scope, holder)
         for index, node in enumerate(graph.node):
@@ -242,7 +240,7 @@ class _PlacementRun:
 
     def _rewrite(self, row: NodePlacement, site: RewriteSite, scope: ValueScope, *, last: bool) -> None:
         """Place a node where the node runs that ONNX Runtime makes of it and others; ``last`` has the findings."""
-        found = look_up(site.made, scope, self.table, self.target, self.level, self.opsets)
+        found = look_up(site.made, scope, self.capabilities, self.level, self.opsets)
         prefix = f"ONNX Runtime's {site.rewrite.name} makes {site.rewrite.makes} of it"
         if found.where != PROVIDER:
             row.where, row.why, row.source, row.alone = found.where, f"{prefix}: {found.why}", found.source, ""
@@ -251,7 +249,7 @@ class _PlacementRun:
             row.findings += tuple([replace(f, limit=f"{prefix}: {f.limit}") for f in found.findings])
 
     def _look(self, node: NodeProto, scope: ValueScope) -> _Seen:
-        looked = look_up(node, scope, self.table, self.target, self.level, self.opsets)
+        looked = look_up(node, scope, self.capabilities, self.level, self.opsets)
         bytes = node_bytes(node, scope) if looked.where in (CPU, PROVIDER) else 0
         dispatches = node_dispatches(node, scope) if looked.where == PROVIDER and not looked.host else 0
         if looked.where == PROVIDER and dispatches == 0:

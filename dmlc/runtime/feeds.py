@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.codegen.artifact import Signature
-from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean
+from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, option
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, Dim, ForeignType, TensorType, as_dtype, evaluate
 from dmlc.ir.dim import DimExpr, Interval
@@ -68,7 +68,7 @@ class FeedChecker:
                 if name in self.signature.optional:
                     continue
                 message = f"input {name} is not fed: it is {type_}"
-                problems.append(Diagnostic(codes.INPUT_NAMES, message, help=f"--input {name}=FILE, or --random SEED"))
+                problems.append(Diagnostic(codes.INPUT_NAMES, message, help=_feeding(name)))
                 continue
             found = _array(name, type_, feeds[name])
             if isinstance(found, Diagnostic):
@@ -76,6 +76,10 @@ class FeedChecker:
             else:
                 arrays[name] = found
         return arrays
+
+
+def _feeding(name: str) -> str:
+    return option(f"--input {name}=FILE, or --random SEED", f"feed it: {{{name!r}: array}}")
 
 
 def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:

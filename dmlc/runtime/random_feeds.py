@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from dmlc.codegen.artifact import Signature
-from dmlc.diagnostics import fail
+from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, Dim, ForeignType, TensorType, dim_names, evaluate, symbol
 from dmlc.ir.dim import Interval
@@ -54,7 +54,7 @@ def _sizes(signature: Signature, rng: np.random.Generator) -> dict[str, int]:
     raise fail(
         codes.NO_RANDOM_SIZES,
         f"no sizes were found for {', '.join(names)} that keep {relations}",
-        help="fix some of them with --bind",
+        help=f"fix some of them with {option('--bind', 'bind=')}",
     )
 
 

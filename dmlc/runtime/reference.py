@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.codegen.artifact import signature_of
-from dmlc.diagnostics import DmlcError, Label, fail
+from dmlc.diagnostics import DmlcError, Label, fail, option
 from dmlc.diagnostics.catalogue import bugs, runs
 from dmlc.ir import Array, Graph, Node, Value
 from dmlc.ir import evaluate as size_of
@@ -44,7 +44,12 @@ def _results(node: Node, operands: list[Array | None], binding: Mapping[str, int
     if node.op.reference is None:
         name = getattr(node.attributes, "full_name", node.op.name)
         message = f"{name} has no reference: only ONNX Runtime knows it"
-        raise fail(runs.NO_BACKEND, message, *map(Label, node.spans[:1]), help="use --backend cpu")
+        raise fail(
+            runs.NO_BACKEND,
+            message,
+            *map(Label, node.spans[:1]),
+            help="use " + option("--backend cpu", "backend='cpu'"),
+        )
     attributes = node.attributes.substitute(binding) if node.attributes.dims() else node.attributes
     results = node.op.reference(attributes, *operands)
     return results if isinstance(results, tuple) else (results,)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.diagnostics import DmlcError, Label, Source, Span, fail
+from dmlc.diagnostics import DmlcError, Label, Source, Span, fail, option
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.libraries import load
 from dmlc.ir import Array
@@ -105,7 +105,8 @@ class Session:
         text = " ".join(str(error).split())
         message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
         labels = [Label(span, "this node") for span in (self._place(text),) if span]
-        return fail(codes.RUNTIME_FAILED, f"{what}: {message}", *labels, help="--backend reference shows what it means")
+        help = option("--backend reference", "backend='reference'") + " shows what it means"
+        return fail(codes.RUNTIME_FAILED, f"{what}: {message}", *labels, help=help)
 
     def _place(self, text: str) -> Span | None:
         """Return the source location of the first node that the message names."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
-from dmlc.diagnostics import fail
+from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.catalogue.runs import CANNOT_WRITE
 from dmlc.importers.weights import External, blocks, byte_size, external, read_external
@@ -83,7 +83,11 @@ def _check_inline(path: Path, size: int) -> None:
     if size > _MOST_INLINE:
         gib = f"{size / 2**30:.1f} GiB"
         message = f"{path} would take {gib} with its weights inside: a model file holds less than 2 GiB"
-        raise fail(codes.INLINE_TOO_LARGE, message, help="use --weights copy")
+        raise fail(codes.INLINE_TOO_LARGE, message, help=f"use {_copied()}")
+
+
+def _copied() -> str:
+    return option("--weights copy", "weights='copy'")
 
 
 def _placement(plain: bool, path: Path, source: Path | None, weights: Placement | None) -> Placement:
@@ -92,7 +96,7 @@ def _placement(plain: bool, path: Path, source: Path | None, weights: Placement 
         return "inline" if not plain else "reference" if same else "copy"
     if weights == "reference" and not (same and plain):
         where = f"in {source}" if source is not None else "of a model that comes from memory"
-        help = "use --weights copy, or write it to the folder of the source"
+        help = f"use {_copied()}, or write it to the folder of the source"
         raise fail(codes.REFERENCE_ELSEWHERE, f"{path} cannot refer to weights {where}", help=help)
     if weights == "copy" and not plain:
         raise fail(CANNOT_WRITE, f"cannot write weights beside {path}: it is not a plain file", exit_code=2)

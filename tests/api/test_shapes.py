@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from onnx import parser
 
 import dmlc
+from dmlc.cli.main import main
 from dmlc.diagnostics import Source
 
 PROGRAM = Source(
@@ -213,3 +216,69 @@ def test_an_earlier_ledger_has_no_shapes() -> None:
     ledger = program.ledger_document()
     del ledger["options"]["shapes"]
     assert dmlc.replay(PROGRAM, ledger).to_onnx() == program.to_onnx()
+
+
+MAX = "y = ReduceMax<axes = [2], keepdims = 0>(x)"
+JOIN = "y = Concat<axis = 0>(x, z)"
+OPEN = [
+    # model, options, sizes of the output that is declared with names of its own
+    ("g (float[B, S, 4] x) => (float[u, v] y) { " + MAX + " }", {"bind": {"B": 2}}, [2, "S"]),
+    ("g (float[B, S, 4] x) => (float[u, v] y) { " + MAX + " }", {"x": (None, 3, 4)}, ["B", 3]),
+    ("g (float[?, ?, 4] x) => (float[u, v] y) { " + MAX + " }", {"x": (2, None, 4)}, [2, "v"]),
+    ("g (float[A, B] x, float[C, B] z) => (float[u, v] y) { " + JOIN + " }", {"x": (2, None)}, ["u", "B"]),
+    ("g (float[A, B] x, float[C, B] z) => (float[B, v] y) { " + JOIN + " }", {"x": (2, 3), "z": (4, 3)}, [6, 3]),
+    (
+        "g (float[A, B] x) => (float[u, v] y) { s = Shape(x) e = ConstantOfShape(s) y = Add(x, e) }",
+        {"x": (2, None)},
+        [2, "B"],
+    ),
+    ("g (float[A, 4] x) => (float[u, 4] y) { y = Concat<axis = 0>(x, x) }", {"x": (3, None)}, [6, 4]),
+    ("g (float[A, B] x) => (float y) { y = Transpose(x) }", {"x": (None, 7)}, [7, "A"]),
+]
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize(("text", "options", "expected"), OPEN)
+def test_sizes_that_follow_are_written_into_outputs(
+    text: str, options: dict[str, Any], expected: list[int | str], target: str
+) -> None:
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    given = options if "bind" in options else {"shapes": options}
+    (output,) = dmlc.compile(model, target=target, **given).to_onnx().graph.output
+    assert [d.dim_value or d.dim_param for d in output.type.tensor_type.shape.dim] == expected
+
+
+WRONG = [
+    ({"shapes": {"x": (1, 10**30)}}, ["--shape", f"x=1,{10**30}"], "2**63 - 1"),
+    ({"shapes": {"x": (1,)}}, ["--shape", "x=1"], "2 axes"),
+    ({"shapes": {"x": (1, 3), "z": (2, 3)}}, ["--shape", "x=1,3", "--shape", "z=2,3"], "A is 1"),
+    ({"shapes": {"x": (2, 3)}, "bind": {"A": 1}}, ["--shape", "x=2,3", "--bind", "A=1"], "A is 1"),
+    ({"shapes": {"q": (2, 3)}}, ["--shape", "q=2,3"], "no input q"),
+]
+
+
+@pytest.mark.parametrize(("keywords", "flags", "says"), WRONG)
+def test_advice_is_spelled_as_the_user_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], keywords: dict[str, Any], flags: list[str], says: str
+) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[A, B] x, float[A, B] z)'
+    text += " => (float[A, B] y) { y = Add(x, z) }"
+    model = parser.parse_model(text)
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(dmlc.DmlcError) as raised:
+        dmlc.compile(model, **keywords)
+    assert "E0337" in str(raised.value)
+    assert says in str(raised.value)
+    assert "--" not in str(raised.value)
+    assert main(["check", str(tmp_path / "m.onnx"), *flags]) in (1, 2)
+    error = capsys.readouterr().err
+    assert says in error
+    assert "shapes=" not in error
+    assert "None" not in error
+
+
+def test_sizes_of_thousands_of_digits_are_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for flags in (["--shape", "x=" + "9" * 5000], ["--bind", "N=" + "9" * 5000]):
+        with contextlib.suppress(SystemExit):
+            assert main(["check", "m.onnx", *flags]) == 2
+        assert "Traceback" not in capsys.readouterr().err

@@ -124,7 +124,7 @@ def test_one_line_for_a_program(dmlc: Run) -> None:
     assert found is not None
     assert (found["nodes"], found["was"]) == ("1", None)
     assert re.fullmatch(
-        r"head.py: numpy, 2 operations, [\d.]+ kB, \d.\d\d s\n", dmlc("compile", "head.dml", "-o", "head.py")[2]
+        r"head.py: numpy, 3 operations, [\d.]+ kB, \d.\d\d s\n", dmlc("compile", "head.dml", "-o", "head.py")[2]
     )
 
 

@@ -24,7 +24,7 @@ from dmlc.ir.dtype import f32
 from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.passes import CLASSES, EXACT, REASSOCIATES, Pass, PassContext, PassManager
-from dmlc.targets import load_target
+from dmlc.targets import Target, load_target
 
 SOURCE = Source("test.dml", "\n".join(f"line {i}" for i in range(1, 2000)))
 
@@ -64,9 +64,12 @@ class Building:
         return self.graph
 
 
-def context(target: str = "directml", allowed: Sequence[str] = (EXACT, REASSOCIATES)) -> PassContext:
-    """A context that checks the graph and the pass's claim after each pass."""
-    return PassContext(load_target(target), 21, frozenset(allowed), verify=True)
+def context(
+    target: str | Target = "directml", allowed: Sequence[str] = (EXACT, REASSOCIATES), opset: int = 21, **asked: Any
+) -> PassContext:
+    """A context that checks the graph and the pass's claim after each pass; ``asked`` are further fields of it."""
+    found = load_target(target) if isinstance(target, str) else target
+    return PassContext(found, opset, frozenset(allowed), verify=True, **asked)
 
 
 def run(step: Pass, graph: Graph, ctx: PassContext | None = None) -> PassContext:

@@ -62,8 +62,7 @@ def test_new_conditions_are_kept_with_the_place() -> None:
 def test_the_graph_takes_the_opset_of_the_context() -> None:
     b = Building()
     graph = b.done(b.input("x", (2,)))
-    ctx = context()
-    ctx.opset = 17
+    ctx = context(opset=17)
     assert PASS.run(graph, ctx)
     assert not PASS.run(graph, ctx)
     assert graph.opset == 17
@@ -75,13 +74,10 @@ def test_carried_operators_are_meant_at_the_new_opset() -> None:
     (value,) = carry(b.graph, "", "Gelu", [x], {}, 1, CallSite(span=b.span())).results
     graph = b.done(value)
     assert not PASS.run(graph, context())
-    ctx = context()
-    ctx.opset = 20
-    assert PASS.run(graph, ctx)
+    assert PASS.run(graph, context(opset=20))
     assert [n.attributes_as(CarriedAttributes).opset for n in graph] == [20]
-    ctx.opset = 19  # Gelu came with opset 20
     with pytest.raises(DmlcError) as caught:
-        PASS.run(graph, ctx)
+        PASS.run(graph, context(opset=19))  # Gelu came with opset 20
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code.id == "E0501"
     assert diagnostic.span is not None

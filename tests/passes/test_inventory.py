@@ -16,7 +16,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir.history import CLASSES
 from dmlc.passes.inventory import all_rules, chosen_rules, pass_names
 from dmlc.passes.manager import Pass
-from dmlc.passes.rewrite import Rule
+from dmlc.passes.rewrite import RewritePass, Rule
 
 RULES = {rule.name: rule for rule in all_rules()}
 
@@ -73,7 +73,8 @@ def test_a_pass_is_one_module_or_folder_of_its_name() -> None:
     assert all((folder / f"{name}.py").exists() != (folder / name / "__init__.py").exists() for name in modules)
     for file in folder.glob("*/__init__.py"):
         module = import_module(f"dmlc.passes.{file.parent.name}")
-        names = {vars(cls)["name"] for cls in Pass.__subclasses__() if cls.__module__ == module.__name__}
+        kinds = [*Pass.__subclasses__(), *RewritePass.__subclasses__()]
+        names = {vars(cls)["name"] for cls in kinds if cls.__module__ == module.__name__}
         assert names == {file.parent.name.replace("_", "-")}
 
 

@@ -66,7 +66,7 @@ def test_only_directml_limits_the_rank(target: str, rank: int) -> None:
 def test_hardmax_over_one_axis_is_an_option(lower: bool) -> None:
     b = Building()
     graph = b.done(b(HARDMAX, b.input("x", (2, 3)), axes=[1]))
-    optimizing("directml", lower_hardmax=lower).run(graph, context())
+    optimizing("directml", lower_hardmax=lower).run(graph, context(lower_hardmax=lower))
     assert names(graph) == (["argmax", "one_hot"] if lower else ["hardmax"])
 
 

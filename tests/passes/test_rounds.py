@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from layer_norm_spellings import plain
@@ -24,22 +24,23 @@ from dmlc.records import dataclass
 from tools.canonical_form import canonical_form
 
 
-class Turn(Rule[Match]):
-    """One operation becomes another."""
+def turn(old: Operation, new: Operation) -> type[Rule[Match]]:
+    class Turn(Rule[Match]):
+        """One operation becomes another."""
 
-    def __init__(self, old: Operation, new: Operation) -> None:
-        self.name = f"{old.name}-is-{new.name}"  # type: ignore[misc]
-        self.roots = (old,)  # type: ignore[misc]
-        self.new = new
+        name = f"{old.name}-is-{new.name}"
+        roots = (old,)
 
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node)
+        def match(self, node: Node, graph: Graph) -> Match | None:
+            return Match(node)
 
-    def check(self, match: Match, graph: Graph) -> Miss | None:
-        return used_elsewhere(match.root.operand(0))
+        def check(self, match: Match, graph: Graph) -> Miss | None:
+            return used_elsewhere(match.root.operand(0))
 
-    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(self.new, match.root.operands)]
+        def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+            return [rewriter.add(new, match.root.operands)]
+
+    return Turn
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,7 @@ class Turns(Pass):
     summary: ClassVar[str] = "For tests."
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        rules: list[Rule[Any]] = [Turn(self.old, self.new)]
-        return rewrite(graph, rules, context)
+        return rewrite(graph, [turn(self.old, self.new)], context)
 
 
 def simple() -> Graph:

@@ -19,10 +19,10 @@ from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops import binary, choose, elementwise, reduce
-from dmlc.passes.kernel_support import NEEDS
 from dmlc.runtime import installed_kernels
 from dmlc.targets import kernel_table, load_target
 from dmlc.targets.known_wrong import wrong_in, wrong_kernels
+from dmlc.targets.needed_kernels import NEEDS
 
 VERSION = onnxruntime.__version__
 

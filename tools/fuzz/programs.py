@@ -76,6 +76,7 @@ class FuzzProgram:
             if used.intersection(line.results):
                 kept.append(line)
                 used.update(line.operands)
+                used.update(text for _, text in line.keywords)
         words = " ".join(text for line in kept for text in (*line.operands, *(text for _, text in line.keywords)))
         named = {dim for dim, _, _ in self.dims if dim in words}  # an input must tell their size
         inputs = tuple((n, t) for n, t in self.inputs if n in used or any(dim in t for dim in named))
@@ -186,7 +187,8 @@ class Generator:
             return
         results = tuple(f"v{len(self.values) + i}" for i in range(len(node.results)))
         texts = tuple(self._name(o) if isinstance(o, Value) else _operand(o) for o in operands)
-        self.lines.append(Line(results, name, texts, tuple((k, _word(v)) for k, v in keywords.items())))
+        words = tuple((k, self._name(v) if isinstance(v, Value) else _word(v)) for k, v in keywords.items())
+        self.lines.append(Line(results, name, texts, words))
         self.values.update(zip(results, node.results, strict=True))
 
     def _add_index(self, x: Value, items: Sequence[Any]) -> None:
@@ -229,6 +231,10 @@ class Generator:
             choices = [1, 2, 3, 5, 7, 0, int(dtype.highest)] + ([] if dtype.kind == "uint" else [-1, -3])
             return self.rng.choice(choices)
         return self.rng.choice((0.5, 1.0, 2.0, 3.0, -1.5, 0.0, 0.1, 1e-3, 40.0, -0.25))
+
+    def dtype_of(self, keyword: str) -> dict[str, Any]:
+        """A dtype by name, or that of a value."""
+        return {"like": self.tensor()} if self.values and self.rng.random() < 0.2 else {keyword: self._dtype()}
 
     def size_number(self, dtype: DType) -> Any:
         """A number with a dim, never 0."""
@@ -367,7 +373,7 @@ def _scaled(count: int) -> Callable[[Generator], Made]:
 
 
 def _cast(g: Generator) -> Made:
-    return [g.tensor()], {"to": g._dtype()}
+    return [g.tensor()], g.dtype_of("to")
 
 
 def _clip(g: Generator) -> Made:
@@ -473,7 +479,7 @@ def _one_hot(g: Generator) -> Made:
 
 
 def _iota(g: Generator) -> Made:
-    return [], {"length": g._size(), "dtype": g._dtype()}
+    return [], {"length": g._size(), **g.dtype_of("dtype")}
 
 
 def _full(g: Generator) -> Made:

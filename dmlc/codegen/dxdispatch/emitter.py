@@ -12,10 +12,11 @@ from dmlc.codegen.dxdispatch.json_text import document, numbers, type_name
 from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowering_of, static, view_of
 from dmlc.codegen.dxdispatch.table import newest_level
 from dmlc.codegen.dxdispatch.view import Buffer, BufferView, packed
-from dmlc.diagnostics import Label, fail
+from dmlc.diagnostics import Label, fail, option
 from dmlc.diagnostics.catalogue import dxdispatch as codes
 from dmlc.ir import FOREIGN, Array, Graph, Node, TensorType, Value, dim_names, evaluate
 from dmlc.ir.dtype import bool_
+from dmlc.ir.fixed_shapes import shape_option
 from dmlc.ops.constant import CONSTANT
 
 #: Constants up to this many elements are written in the file.
@@ -60,7 +61,7 @@ def _check_sizes(graph: Graph) -> None:
         if value.type.dtype is FOREIGN:
             if _has_open_rank(graph, value):
                 message = f"DxDispatch's JSON holds fixed sizes, and the model declares {value.name} without a shape"
-                raise fail(codes.UNBOUND, message, help=f"fix it: --shape {value.name}=...")
+                raise fail(codes.UNBOUND, message, help=f"fix it: {shape_option(value.name or '')}")
             raise fail(codes.NO_OPERATOR, f"input {value.name} has a type that DirectML does not have")
     names = {name: None for value in graph.inputs for size in value.shape for name in dim_names(size)}
     if names:
@@ -81,11 +82,13 @@ def _fixes(graph: Graph) -> str:
     values = [value for value in graph.inputs if any(dim_names(size) & nameless.keys() for size in value.shape)]
     fixed = {name for value in values for size in value.shape for name in dim_names(size)}
     names = dict.fromkeys(name for value in graph.inputs for size in value.shape for name in dim_names(size))
-    out = [f"--bind {name}={_example(graph, name)}" for name in names if name not in fixed]
+    binding = {name: _example(graph, name) for name in names if name not in fixed}
+    bound = option(" ".join(f"--bind {name}={size}" for name, size in binding.items()), f"bind={binding}")
+    out = [bound] if binding else []
     for value in values:
         sizes = [evaluate(size, {n: _example(graph, n) for n in dim_names(size)}) for size in value.shape]
-        out.append(f"--shape {value.name}={','.join(map(str, sizes))}")
-    return " ".join(out)
+        out.append(shape_option(value.name or "", tuple(sizes)))
+    return option(" ", ", ").join(out)
 
 
 def _has_open_rank(graph: Graph, value: Value) -> bool:

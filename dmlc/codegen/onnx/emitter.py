@@ -11,7 +11,7 @@ import numpy as np
 
 from dmlc.codegen.onnx.layouts import LayoutWriter
 from dmlc.codegen.onnx.writer import tensor_proto
-from dmlc.diagnostics import fail
+from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Dim, DimExpr, DType, Shape, Tensor, product
 from dmlc.ir.dim import FloorDiv
@@ -59,7 +59,7 @@ class Emitter(LayoutWriter):
             raise fail(
                 codes.NEEDS_OPSET,
                 f"a reshape to [{', '.join(map(str, want))}], whose sizes may be 0, needs opset 14",
-                help="compile with --opset 14, or declare the dims as 1 or more",
+                help=f"compile with {option('--opset ', 'opset=')}14, or declare the dims as 1 or more",
             )
         for size in want:
             self.merge(size, name, have)

@@ -8,7 +8,7 @@ from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.ir import Graph
 from dmlc.onnx_schema.functions import may_hold_graphs, values_read_by
 from dmlc.targets.activations import HOSTS, takes_activation
-from dmlc.targets.support import ProviderSupport
+from dmlc.targets.capabilities import Capabilities
 
 _FAULT = "fused-output"
 _DOMAINS = ("", "ai.onnx")
@@ -21,8 +21,8 @@ def keep_fused_results(emitter: Emitter) -> None:
     """
     if not _has_used_outputs(emitter.graph):
         return
-    support = ProviderSupport(emitter.target, emitter.opset)
-    if support.kernel("Identity") is None or support.of_kernel(_FAULT, "MatMul") is None:
+    capabilities = Capabilities(emitter.target, emitter.opset)
+    if capabilities.kernel("Identity") is None or capabilities.fault(_FAULT, "MatMul") is None:
         return
     outputs = frozenset(emitter.output_names)
     hosts = [n for n in emitter.nodes if n.op_type in HOSTS and len(n.output) == 1 and n.output[0] in outputs]

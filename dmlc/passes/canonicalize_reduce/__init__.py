@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph
 from dmlc.passes.canonicalize_reduce.axes import (
     AbsorbMove,
     DropEmptyReduction,
@@ -15,14 +15,14 @@ from dmlc.passes.canonicalize_reduce.axes import (
 )
 from dmlc.passes.canonicalize_reduce.layouts import DropCasts, DropExpanded, DropFlatten, DropTranspose, SinkTranspose
 from dmlc.passes.fold_constants import MOVE_RULES
-from dmlc.passes.manager import RANGE, Pass, PassContext
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.manager import RANGE, PassContext
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
-class CanonicalizeReduce(Pass):
-    """Options: ``max_rank`` is the highest rank that reductions and selections may have, None for no limit.
+class CanonicalizeReduce(RewritePass):
+    """Rules about the axes, the rank and the nesting of reductions.
 
     Afterwards axes are sorted, an axis of size 1 is reduced only where ``keepdims=false`` takes it out anyway,
     a reduction over nothing is its elementwise part, nested reductions of one kind are one, and ``keepdims`` says
@@ -30,19 +30,23 @@ class CanonicalizeReduce(Pass):
     max, min and wrapping integers; float sums reassociate; what may overflow in between is ``range``.
     """
 
-    max_rank: int | None = 8
-
     name: ClassVar[str] = "canonicalize-reduce"
     summary: ClassVar[str] = "Bring reductions to one form and merge nested ones."
     rewrite_class: ClassVar[str] = RANGE
     ensures: ClassVar[tuple[str, ...]] = ("canonical-reduce",)
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        rules: list[Rule[Any]] = [SortAxes(), DropEmptyReduction(), DropUnitAxes(), MergeNested(), AbsorbMove()]
-        rules += [DropTranspose(), SinkTranspose(), DropFlatten(self.max_rank), DropExpanded(), DropCasts()]
-        if self.max_rank is not None:
-            rules.append(LowerRank(self.max_rank))
-        return [*rules, *MOVE_RULES]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        return [
+            SortAxes,
+            DropEmptyReduction,
+            DropUnitAxes,
+            MergeNested,
+            AbsorbMove,
+            DropTranspose,
+            SinkTranspose,
+            DropFlatten,
+            DropExpanded,
+            DropCasts,
+            LowerRank,
+            *MOVE_RULES,
+        ]

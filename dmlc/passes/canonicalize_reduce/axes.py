@@ -212,10 +212,14 @@ def _merged_axes(graph: Graph, outer: Node, between: list[Node], inner: Node) ->
 
 @dataclass(slots=True, eq=False)
 class MergedAxesMatch(Match):
-    """``runs`` are the neighbouring axes that become one axis each, ``axes`` the new numbers of the treated ones."""
+    """``runs`` are the neighbouring axes that become one axis each, ``axes`` the new numbers of the treated ones.
+
+    ``limit`` is the most axes that the target takes.
+    """
 
     runs: tuple[tuple[int, ...], ...] = ()
     axes: tuple[int, ...] = ()
+    limit: int = 0
 
 
 class LowerRank(Rule[MergedAxesMatch]):
@@ -240,11 +244,9 @@ class LowerRank(Rule[MergedAxesMatch]):
         LP_NORM,
     )
 
-    def __init__(self, max_rank: int) -> None:
-        self.max_rank = max_rank
-
     def match(self, node: Node, graph: Graph) -> MergedAxesMatch | None:
-        if node.operand(0).type.rank <= self.max_rank:
+        limit = self.capabilities.target.max_rank
+        if limit is None or node.operand(0).type.rank <= limit:
             return None
         treated = _axes(node)
         shape = node.operand(0).shape
@@ -265,13 +267,13 @@ class LowerRank(Rule[MergedAxesMatch]):
                 runs.append([axis])
                 fates.append(fate)
         axes = tuple([i for i, fate in enumerate(fates) if fate])
-        return MergedAxesMatch(node, runs=tuple([tuple(run) for run in runs]), axes=axes)
+        return MergedAxesMatch(node, runs=tuple([tuple(run) for run in runs]), axes=axes, limit=limit)
 
     def check(self, match: MergedAxesMatch, graph: Graph) -> Miss | None:
-        if len(match.runs) <= self.max_rank:
+        if len(match.runs) <= match.limit:
             return None
         text = "treated and other axes alternate: merging neighbours leaves {0} axes, the limit is {1}"
-        return Miss(text, (len(match.runs), self.max_rank), match.root.operand(0))
+        return Miss(text, (len(match.runs), match.limit), match.root.operand(0))
 
     def build(self, match: MergedAxesMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root

@@ -146,16 +146,13 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
     roots = REDUCTIONS
     fed_by = (UNSQUEEZE, RESHAPE, SQUEEZE)
 
-    def __init__(self, max_rank: int | None = None) -> None:
-        self.max_rank = max_rank
-
     def match(self, node: Node, graph: Graph) -> _ReducedReshapeMatch | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes
         if inner is None or inner.op not in _MOVES:
             return None
         old, new = inner.operand(0).shape, inner.result.shape
-        if self.max_rank is not None and len(old) > self.max_rank:
+        if self.capabilities.target.max_rank is not None and len(old) > self.capabilities.target.max_rank:
             return None
         if all(is_unit(graph, new[a]) for a in axes):
             return None  # which is not a reduction

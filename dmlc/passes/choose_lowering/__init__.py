@@ -13,12 +13,10 @@ from dmlc.ir.history import CLASSES
 from dmlc.ops.node_name import node_name
 from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, norm, reduce, softmax
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, duration
-from dmlc.passes.kernel_support import KernelSupport
-from dmlc.passes.manager import REASSOCIATES, Pass, PassContext, Remark
-from dmlc.passes.rewrite import Match, Rewriter, Rule, names_after
+from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
+from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
 from dmlc.records import dataclass
-from dmlc.targets import kernel_table
-from dmlc.targets.cost import CostModel, cost_model
+from dmlc.targets.cost import CostModel
 
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
 _MOST_ELEMENTS = 2**48
@@ -37,7 +35,7 @@ GROUPS: Sequence[Sequence[type[Plan]]] = (
 
 
 @dataclass(frozen=True)
-class ChooseLowering(Pass):
+class ChooseLowering(RewritePass):
     """Nodes for which there are several lowerings become the one whose estimated cost is least.
 
     Where sizes are open, a plan is taken that is no dearer than the node as it stands at every end of their bounds;
@@ -50,28 +48,21 @@ class ChooseLowering(Pass):
     summary: ClassVar[str] = "Take the lowering that costs least on the target."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        return [_as_rule(plan) for group in _groups(context) for plan in group if not isinstance(plan, Standing)]
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        return [_as_rule(plan) for group in _groups(context) for plan in group if not issubclass(plan, Standing)]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        costs = cost_model(context.target)
-        if costs is None:
-            return False
         changed = False
         for group in _groups(context):
-            changed |= _Chooser(graph, group, costs, context).run()
+            changed |= _Chooser(graph, [plan(context) for plan in group], context).run()
         return changed
 
 
-def _groups(context: PassContext) -> list[list[Plan]]:
-    table = kernel_table(context.target)
-    if table is None or context.target.costs is None:
-        return []
-    facts = KernelSupport(table, context.opset, context.target)
-    return [[kind(facts) for kind in group] for group in GROUPS]
+def _groups(context: PassContext) -> Sequence[Sequence[type[Plan]]]:
+    return GROUPS if context.capabilities.table is not None and context.target.costs is not None else ()
 
 
-def _as_rule(plan: Plan) -> Rule[Match]:
+def _as_rule(plan: type[Plan]) -> type[Rule[Match]]:
     """The plan as the rule that users name."""
 
     class Chosen(Rule[Match]):
@@ -80,13 +71,13 @@ def _as_rule(plan: Plan) -> Rule[Match]:
         rewrite_class = plan.rewrite_class
 
         def match(self, node: Node, graph: Graph) -> Match | None:
-            return None if plan.applies(node, graph) else Match(node)
+            return None if plan(self.context).applies(node, graph) else Match(node)
 
         def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-            return plan.build(match.root, Maker(rewriter))
+            return plan(self.context).build(match.root, Maker(rewriter))
 
-    Chosen.__doc__ = type(plan).__doc__
-    return Chosen()
+    Chosen.__doc__ = plan.__doc__
+    return Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +101,8 @@ class _Candidate:
 
 
 class _Chooser:
-    def __init__(self, graph: Graph, plans: Sequence[Plan], costs: CostModel, context: PassContext) -> None:
+    def __init__(self, graph: Graph, plans: Sequence[Plan], context: PassContext) -> None:
         self.graph = graph
-        self.costs = costs
         self.context = context
         self.index: dict[Operation, list[Plan]] = {}
         for plan in plans:
@@ -121,6 +111,12 @@ class _Chooser:
                     self.index.setdefault(op, []).append(plan)
         self.index = {op: found for op, found in self.index.items() if len(found) > 1}
         self.seen: dict[Any, tuple[list[_Candidate], _Candidate]] = {}
+
+    @property
+    def _costs(self) -> CostModel:
+        costs = self.context.capabilities.costs
+        assert costs is not None
+        return costs
 
     def run(self) -> bool:
         if not self.index:
@@ -157,7 +153,7 @@ class _Chooser:
         """All candidates, and the best of them."""
         places = list(corners(self.graph, node))
         candidates = [self._candidate(plan, node, places) for plan in plans]
-        candidates = _with_margin(candidates, node, self.costs.margin)
+        candidates = _with_margin(candidates, node, self._costs.margin)
         possible = [c for c in candidates if c.reason is None]
         return candidates, _best(possible, forced=self.context.only_rules is not None)
 
@@ -170,7 +166,7 @@ class _Chooser:
                 reason = f"it is a rewrite of class {rewrite_class}, which is not allowed here"
             if reason is not None:
                 return _Candidate(plan, reason=reason)
-        return _Candidate(plan, tuple([self.costs.total(plan.steps(node, at)) for at in corners]))
+        return _Candidate(plan, tuple([self._costs.total(plan.steps(node, at)) for at in corners]))
 
     def _apply(self, node: Node, best: _Candidate) -> list[Node]:
         graph, plan = self.graph, best.plan

@@ -44,7 +44,7 @@ class SearchAsItStands(Standing):
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, dtype = arg_view(node), node.operand(0).type.dtype
-        shape, home = view.at(sizes), self.facts.home(node.op, dtype) or i64
+        shape, home = view.at(sizes), self.capabilities.compute_dtype(node.op, dtype) or i64
         frame = frame_steps(node, view) if len(arg_of(node).axes) > 1 else []
         return [*frame, *cast_steps(dtype, home, math.prod(shape)), *search_steps(home, view, shape)]
 
@@ -62,10 +62,10 @@ class TopOnePlan(Plan):
             return "other axes lie behind or between"
         if self._home(node) is None:
             return f"top_k has no kernel of {node.operand(0).type.dtype}"
-        return may_be_empty(self.facts, graph, node.operand(0).shape)
+        return may_be_empty(self.capabilities, graph, node.operand(0).shape)
 
     def _home(self, node: Node) -> DType | None:
-        return home_of(self.facts, node.operand(0).type.dtype, TOP_K)
+        return home_of(self.capabilities, node.operand(0).type.dtype, TOP_K)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
@@ -100,14 +100,16 @@ class CompareSlices(Plan):
             return f"{size} slices are not 2 to {_MOST_SLICES}"
         if self._home(node) is None:
             return f"slices of {node.operand(0).type.dtype} cannot be chosen from"
-        return may_be_empty(self.facts, graph, view.sizes)
+        return may_be_empty(self.capabilities, graph, view.sizes)
 
     def _home(self, node: Node) -> DType | None:
         compare, choose = (GREATER, MAX) if node.op is ARGMAX else (LESS, MIN)
         dtype = node.operand(0).type.dtype
-        if self.facts.has(compare, dtype) and (self.facts.has(choose, dtype) or self.facts.has(WHERE, dtype)):
+        if self.capabilities.has_kernel(compare, dtype) and (
+            self.capabilities.has_kernel(choose, dtype) or self.capabilities.has_kernel(WHERE, dtype)
+        ):
             return dtype
-        return home_of(self.facts, dtype, compare, choose)
+        return home_of(self.capabilities, dtype, compare, choose)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
@@ -120,7 +122,7 @@ class CompareSlices(Plan):
         out.append(Step("Split", home, count, count, math.prod(shape[segment + 1 :])))
         out += [Step("Greater", home, 2 * each, each, each)] * (slices - 1)
         out += [Step("Where", u8, each, each, each)] * (slices - 2)
-        chooser = "Max" if self.facts.has(MAX, home) else "Where"
+        chooser = "Max" if self.capabilities.has_kernel(MAX, home) else "Where"
         out += [Step(chooser, home, 2 * each, each, each)] * (slices - 2)
         return [*out, Step("Cast", u8, each, each, each)]
 
@@ -146,7 +148,7 @@ class CompareSlices(Plan):
 
     def _better(self, node: Node, make: Maker, wins: Value, part: Value, best: Value) -> Value:
         choose = MAX if node.op is ARGMAX else MIN
-        if self.facts.has(choose, part.type.dtype):
+        if self.capabilities.has_kernel(choose, part.type.dtype):
             return make(choose, part, best)
         return make(WHERE, wins, part, best)
 
@@ -172,14 +174,14 @@ class InnerFirst(Plan):
             return "the sizes of the inner axes are not known"
         if self._home(node) is None:
             return f"winners of {node.operand(0).type.dtype} cannot be compared"
-        return may_be_empty(self.facts, graph, view.sizes)
+        return may_be_empty(self.capabilities, graph, view.sizes)
 
     def _home(self, node: Node) -> DType | None:
-        return home_of(self.facts, node.operand(0).type.dtype, node.op)
+        return home_of(self.capabilities, node.operand(0).type.dtype, node.op)
 
     def _reduces(self, node: Node, view: View, home: DType) -> bool:
         """Return whether the selected values are found by a reduction, not by gathering."""
-        return len(view.groups) > 2 or self.facts.has(EXTREME_OF[node.op], home)
+        return len(view.groups) > 2 or self.capabilities.has_kernel(EXTREME_OF[node.op], home)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype

@@ -103,10 +103,10 @@ class BlockedArg(Plan):
             return "the size of a block is not known"
         if len(blocks.inner) == 1 and not all(isinstance(d, int) for d in blocks.view.sizes[1 : blocks.inner[0]]):
             return "the distance from block to block is not known"
-        return may_be_empty(self.facts, graph, blocks.view.sizes)
+        return may_be_empty(self.capabilities, graph, blocks.view.sizes)
 
     def home(self, node: Node) -> DType | None:
-        return home_of(self.facts, node.operand(0).type.dtype, node.op, EXTREME_OF[node.op])
+        return home_of(self.capabilities, node.operand(0).type.dtype, node.op, EXTREME_OF[node.op])
 
     def blocks_of(self, node: Node) -> Blocks:
         blocks = self.divide(arg_view(node))
@@ -126,7 +126,7 @@ class BlockedArg(Plan):
         ways: list[tuple[Work, ...]] = [tuple(search_steps(dtype, view, shape))]
         rest = without_ones(view, shape)
         for kind in PLANS:
-            blocks = kind(self.facts).divide(rest)
+            blocks = kind(self.context).divide(rest)
             if isinstance(blocks, Blocks):
                 ways.append(tuple(_block_work(dtype, blocks, blocks.view.at(Sizes({})), search_steps)))
         return [Cheapest(tuple(ways))]

@@ -46,7 +46,7 @@ class ExtremeOfBlocks(Plan):
         """Return the blocks whose max or min is in the graph, computed in the operand's own dtype."""
         x, view = node.operand(0), _view(node)
         for plan in BLOCKED:
-            blocks = plan(self.facts).divide(view)
+            blocks = plan(self.context).divide(view)
             if isinstance(blocks, Blocks) and any(_reduces(user, node, blocks) for user in _users(x, blocks)):
                 return blocks
         return None

@@ -83,7 +83,7 @@ class _FromIndex(Plan):
     def search_work(self, node: Node, sizes: Sizes) -> list[Work]:
         apart, graph = self.search_of(node), node.graph
         assert graph is not None
-        plans = [kind(self.facts) for kind in arg.PLANS]
+        plans = [kind(self.context) for kind in arg.PLANS]
         return [Cheapest(tuple([tuple(p.steps(apart, sizes)) for p in plans if p.applies(apart, graph) is None]))]
 
 
@@ -96,7 +96,7 @@ class ComparePlaces(_FromIndex):
         places = product([node.operand(0).shape[a] for a in axes_of(node)])
         if isinstance(places, int) and places > i32.highest:
             return f"{places} places are more than i32 counts"
-        return may_be_empty(self.facts, graph, node.operand(0).shape)
+        return may_be_empty(self.capabilities, graph, node.operand(0).shape)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         shape, dtype = sizes.of(node.operand(0)), node.operand(0).type.dtype
@@ -179,7 +179,7 @@ class MergedHardmax(Plan):
             return "there is one axis"
         if node.operand(0).type.dtype is f64:
             return "there is no kernel of f64"
-        return may_be_empty(self.facts, graph, node.operand(0).shape)
+        return may_be_empty(self.capabilities, graph, node.operand(0).shape)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         view, dtype = _view(node), node.operand(0).type.dtype

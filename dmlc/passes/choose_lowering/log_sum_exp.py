@@ -50,7 +50,7 @@ class LogSumExpInParts(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        return why_not_in_parts(self.facts, REDUCE_MAX, node, axes_of(node))
+        return why_not_in_parts(self.capabilities, REDUCE_MAX, node, axes_of(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, axes, home = sizes.of(node.operand(0)), axes_of(node), home_of(node)

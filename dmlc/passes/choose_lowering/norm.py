@@ -45,7 +45,7 @@ class NormInParts(Plan):
     def applies(self, node: Node, graph: Graph) -> str | None:
         if not node.operand(0).type.dtype.is_float:
             return "partial sums of integers may leave their range"
-        return why_not_in_parts(self.facts, REDUCE_SUM, node, axes_of(node))
+        return why_not_in_parts(self.capabilities, REDUCE_SUM, node, axes_of(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, home = sizes.of(node.operand(0)), home_of(node)

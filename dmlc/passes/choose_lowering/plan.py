@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from dmlc.ir import Dim, Graph, Node, Operation, Value, dim_names
 from dmlc.ir.dim import evaluate
-from dmlc.passes.kernel_support import KernelSupport, Maker
-from dmlc.passes.manager import EXACT
+from dmlc.passes.manager import EXACT, PassContext
+from dmlc.passes.node_maker import Maker
 from dmlc.targets.cost import Cheapest, Step, Work
 
 #: What a size without an upper bound is taken for, beside its lower one.
@@ -68,7 +68,7 @@ def duration(nanoseconds: float) -> str:
 class Plan(ABC):
     """One lowering of some operations. Its name is the name of a rule, its docstring's first line says what it does.
 
-    ``facts`` are the kernels of the target at the opset. A node that a plan made is offered to the other plans; to the
+    It is made for one context. A node that a plan made is offered to the other plans; to the
     plan itself where it is ``repeatable``, which is for plans that make smaller nodes than they take. One that
     ``looks_around`` asks what other nodes there are; the others are asked once for all nodes of one kind.
     """
@@ -79,8 +79,9 @@ class Plan(ABC):
     repeatable: ClassVar[bool] = False
     looks_around: ClassVar[bool] = False
 
-    def __init__(self, facts: KernelSupport) -> None:
-        self.facts = facts
+    def __init__(self, context: PassContext) -> None:
+        self.context = context
+        self.capabilities = context.capabilities
 
     @abstractmethod
     def applies(self, node: Node, graph: Graph) -> str | None:

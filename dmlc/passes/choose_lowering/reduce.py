@@ -18,9 +18,10 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import EXTREMES, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.choose_lowering.plan import Cheapest, Maker, Plan, Sizes, Standing, Step, Work
 from dmlc.passes.choose_lowering.view import CACHED, View, divisor_near, in_pieces, spread, view_of
-from dmlc.passes.kernel_support import KernelSupport, groups
 from dmlc.passes.layouts import is_unit, ones_between, reshape_ones
 from dmlc.passes.manager import EXACT, REASSOCIATES
+from dmlc.passes.node_maker import groups
+from dmlc.targets.capabilities import Capabilities
 
 ROOTS = (REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN)
 #: A row of a sum is added in parts of four times its root, but of no fewer and no more elements than these; their sums
@@ -48,12 +49,12 @@ def reduce_view(node: Node) -> View:
     return view_of(node.graph, node, axes_of(node))
 
 
-def why_not_in_parts(facts: KernelSupport, op: Operation, node: Node, axes: Sequence[int]) -> str | None:
+def why_not_in_parts(capabilities: Capabilities, op: Operation, node: Node, axes: Sequence[int]) -> str | None:
     """The reason against saying a node by reductions ``op``; none where nothing stands against it."""
     dtype = node.operand(0).type.dtype
     if not axes:
         return "it is over no axis"
-    return None if facts.home(op, dtype) is home_of(node) else f"{dtype} takes a detour"
+    return None if capabilities.compute_dtype(op, dtype) is home_of(node) else f"{dtype} takes a detour"
 
 
 def home_of(node: Node) -> DType:
@@ -203,7 +204,7 @@ class _SplitReduction(Plan):
             return "an average of everything is rounded as its model says it"
         if node.op not in EXTREMES and not dtype.is_float:
             return "partial sums of integers may leave their range"
-        if self.facts.home(node.op, dtype) is not home_of(node):
+        if self.capabilities.compute_dtype(node.op, dtype) is not home_of(node):
             return f"{dtype} takes a detour"
         reason = self.why_not(node)
         return _why_not_moved(graph, node) if reason is None and self.shape(node) != node.operand(0).shape else reason
@@ -240,7 +241,7 @@ class _SplitReduction(Plan):
         known = (
             graph is not None and _why_not_moved(graph, node) is None and all(isinstance(shape[i], int) for i in axes)
         )
-        fits = known and kind == "RK" and node.op not in EXTREMES and self.facts.has(MATMUL, home)
+        fits = known and kind == "RK" and node.op not in EXTREMES and self.capabilities.has_kernel(MATMUL, home)
         return tuple(product_steps(home, *merged)) if fits else ()
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
@@ -430,7 +431,7 @@ class SumByProduct(Plan):
             return f"{view.sizes[0]} rows are not a known number of them"
         if _why_not_moved(graph, node) is not None:
             return _why_not_moved(graph, node)
-        return None if self.facts.has(MATMUL, home_of(node)) else f"there is no matrix product of {dtype}"
+        return None if self.capabilities.has_kernel(MATMUL, home_of(node)) else f"there is no matrix product of {dtype}"
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         shape, home = reduce_view(node).at(sizes), home_of(node)

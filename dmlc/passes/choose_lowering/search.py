@@ -14,7 +14,8 @@ from dmlc.ops.index import IOTA, IotaAttributes
 from dmlc.ops.select import ArgAttributes
 from dmlc.passes.choose_lowering.plan import Maker, Step
 from dmlc.passes.choose_lowering.view import CACHED, View, after, spread, view_of
-from dmlc.passes.kernel_support import VALUE_FLOAT_FIRST, KernelSupport
+from dmlc.targets.capabilities import Capabilities
+from dmlc.targets.needed_kernels import VALUE_FLOAT_FIRST
 
 #: The reduction that finds what a search looks for.
 #: More numbers than this are counted at run time rather than written into the model.
@@ -32,17 +33,17 @@ def arg_view(node: Node) -> View:
     return view_of(node.graph, node, arg_of(node).axes)
 
 
-def home_of(facts: KernelSupport, dtype: DType, *ops: Operation) -> DType | None:
+def home_of(capabilities: Capabilities, dtype: DType, *ops: Operation) -> DType | None:
     """The first type that holds the values in the same order and for which all operations have a kernel."""
     for candidate in (dtype, *VALUE_FLOAT_FIRST.get(dtype, ())):
-        if all(facts.has(op, candidate) for op in ops):
+        if all(capabilities.has_kernel(op, candidate) for op in ops):
             return candidate
     return None
 
 
-def may_be_empty(facts: KernelSupport, graph: Graph, sizes: Sequence[Dim]) -> str | None:
+def may_be_empty(capabilities: Capabilities, graph: Graph, sizes: Sequence[Dim]) -> str | None:
     """The reason against reshapes below opset 14, which cannot say a size of 0."""
-    if facts.opset >= 14 or all(graph.dims.interval(d)[0] > 0 for d in sizes):
+    if capabilities.opset >= 14 or all(graph.dims.interval(d)[0] > 0 for d in sizes):
         return None
     return "reshapes of sizes that may be 0 need opset 14"
 

@@ -18,8 +18,8 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.reduce import chain_steps, home_of, reduce_step, why_not_in_parts
 from dmlc.passes.choose_lowering.view import after, view_of
-from dmlc.passes.kernel_support import groups
 from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.node_maker import groups
 
 ROOTS = (SOFTMAX, LOG_SOFTMAX)
 #: From so many bytes between neighbours on a transpose is slowed down by the cache.
@@ -90,7 +90,7 @@ class SoftmaxInParts(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        return why_not_in_parts(self.facts, REDUCE_MAX, node, _axes(node))
+        return why_not_in_parts(self.capabilities, REDUCE_MAX, node, _axes(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
         return _parts_steps(node, sizes, chain_steps)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.diagnostics.limits import DEFAULTS
-from dmlc.ir import Graph
-from dmlc.passes.fold_constants.again import ReadAgain
 from dmlc.passes.fold_constants.arithmetic import (
     CastChain,
     DifferentTruths,
@@ -28,52 +26,45 @@ from dmlc.passes.fold_constants.layouts import (
     TransposeChain,
     TransposeOfOnes,
 )
-from dmlc.passes.fold_constants.opaque import InlineBranch
-from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
+from dmlc.passes.manager import REASSOCIATES, PassContext
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
-class FoldConstants(Pass):
-    """Options: ``max_elements`` has the largest constant that folding reads or makes, ``max_bytes`` take all that it
-    makes.
+class FoldConstants(RewritePass):
+    """Rules that evaluate and simplify, within the limits of the context.
 
     ``exact`` are operations whose result every target gives bit for bit (data movement, integers, comparisons,
     ``+ - * /`` and ``sqrt``, casts) and identities such as ``x * 1``; folding of other float functions and of float
     sums is ``reassociates``. What the language leaves unspecified (a division by zero, NaN beside max) stays.
     """
 
-    max_elements: int = DEFAULTS.folded_elements
-    max_bytes: int = DEFAULTS.folded_bytes
-
     name: ClassVar[str] = "fold-constants"
     summary: ClassVar[str] = "Evaluate constant nodes and drop operations that change nothing."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         return [
-            Evaluate(self.max_elements, self.max_bytes, context),
-            FillScalar(),
-            NeutralOperand(),
-            KnownTruth(),
-            DifferentTruths(),
-            SameCast(),
-            CastChain(),
-            Inverse(),
-            Idempotent(),
-            SignIntoFactor(),
-            InlineBranch(),
-            DropExpand(),
-            ReadAgain(),
+            Evaluate,
+            FillScalar,
+            NeutralOperand,
+            KnownTruth,
+            DifferentTruths,
+            SameCast,
+            CastChain,
+            Inverse,
+            Idempotent,
+            SignIntoFactor,
+            InlineBranch,
+            DropExpand,
+            ReadAgain,
             *MOVE_RULES,
-            SliceChain(),
-            AroundElementwise(),
+            SliceChain,
+            AroundElementwise,
         ]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)
 
 
 #: The moves alone, for passes whose new reshapes and transposes may meet those of the program.
-MOVE_RULES = (StandStill(), SplitOffNothing(), ReshapeChain(), TransposeChain(), TransposeOfOnes())
+MOVE_RULES = (StandStill, SplitOffNothing, ReshapeChain, TransposeChain, TransposeOfOnes)

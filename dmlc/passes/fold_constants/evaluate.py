@@ -76,18 +76,13 @@ class Evaluate(Rule[Match]):
     The operation's reference is run on them. ``exact`` where each target gives the same bits.
 
     Functions that targets round differently, and float sums, are ``reassociates``. What the language leaves
-    unspecified is not folded, nor is what has more than ``max_elements``, or takes
-    more than ``max_bytes`` with all that was folded before.
+    unspecified is not folded, nor is what has more than ``folded_elements``, or takes
+    more than ``folded_bytes`` with all that was folded before.
     """
 
     name = "fold"
     roots = _FOLDABLE
     fed_by = (CONSTANT,)
-
-    def __init__(self, max_elements: int, max_bytes: int, context: PassContext) -> None:
-        self.max_elements = max_elements
-        self.max_bytes = max_bytes
-        self.context = context
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         for value in node.operands:
@@ -96,7 +91,7 @@ class Evaluate(Rule[Match]):
         return Match(node)
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
-        node = match.root
+        node, limits = match.root, self.context.limits
         for value in (*node.results, *[v for v in node.operands if v is not None]):
             if not value.type.is_static:
                 return Miss("its sizes are not known while compiling: {0}", (value.type,))
@@ -105,15 +100,15 @@ class Evaluate(Rule[Match]):
             tensor = constant_of(value)
             if isinstance(tensor, StoredTensor) and tensor.is_apart and size > _MOST_APART:
                 return Miss("{0} lies in a file of its own, which is not read", (value.type,))
-            if count > self.max_elements:
-                return Miss(_TOO_LARGE, (value.type, count, self.max_elements))
+            if count > limits.folded_elements:
+                return Miss(_TOO_LARGE, (value.type, count, limits.folded_elements))
         if _is_fill(node) and not _is_worth_filling(node):
             return Miss("{0} would take more space than what it is made from", (node.result.type,))
         if node.attributes.dims():
             return Miss("its attributes hold sizes that are not known while compiling")
         after = self.context.folded_bytes + _bytes(node)
-        if after > self.max_bytes:
-            return Miss(_TOO_MANY, (after, self.max_bytes))
+        if after > limits.folded_bytes:
+            return Miss(_TOO_MANY, (after, limits.folded_bytes))
         if node.op is OPAQUE and evaluated(node, _arrays(node)) is None:
             op_type = node.attributes_as(OpaqueAttributes).op_type
             return Miss("{0} of constants is not computed while compiling", (op_type,))

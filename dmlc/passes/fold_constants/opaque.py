@@ -1,4 +1,4 @@
-"""Nodes of imported models with constant operands, and branches whose condition is known."""
+"""Nodes of imported models whose operands are constant or better known by now, and branches of a known condition."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import Array, Graph, Node, Tensor, Value
-from dmlc.ops.constant import constant_of
+from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, TensorType, Value, dim_names
+from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.records import dataclass
 
 Evaluator: TypeAlias = "Callable[[Node, Sequence[Any]], Array]"
 
@@ -104,3 +105,63 @@ class InlineBranch(Rule[Match]):
         region = next(r for r in node.regions if r.attribute == wanted)
         around = {inner: node.operand(place) for inner, place in zip(region.captured, region.captures, strict=True)}
         return rewriter.inline(region.graph, around)
+
+
+@dataclass(slots=True, eq=False)
+class ReadMatch(Match):
+    """``inner`` computes the results of the root from ``operands``."""
+
+    inner: Graph | None = None
+    operands: Sequence[Value] = ()
+
+
+class ReadAgain(Rule[ReadMatch]):
+    """An opaque node becomes what the importer reads with the constants and types that its operands have by now.
+
+    A Reshape to a shape that folded, a Range to a limit that did, and what follows in the types of their users.
+    """
+
+    name = "read-again"
+    roots = (OPAQUE,)
+
+    def match(self, node: Node, graph: Graph) -> ReadMatch | None:
+        if node not in graph.outdated:
+            return None
+        del graph.outdated[node]
+        if graph.reader is None or node.origin is None:
+            return None
+        found = graph.reader(node)
+        if found is None or not _is_better(found[0], node):
+            return None
+        return ReadMatch(node, inner=found[0], operands=found[1])
+
+    def describe(self, match: ReadMatch) -> str:
+        return f"{match.root.attributes_as(OpaqueAttributes).full_name} with operands that are known by now"
+
+    def build(self, match: ReadMatch, rewriter: Rewriter) -> Sequence[Value]:
+        assert match.inner is not None
+        mapping = dict(zip(match.inner.inputs, match.operands, strict=True))
+        made = dict(zip([n for n, _ in match.inner.outputs], rewriter.inline(match.inner, mapping), strict=True))
+        results = [made.get(f"out_{i}", old) for i, old in enumerate(match.root.results)]
+        for node in rewriter.made[:]:
+            if node.op is CONSTANT and not node.is_used and node.result not in results:  # the importer read its numbers
+                rewriter.made.remove(node)
+                rewriter.graph.erase(node)
+        return results
+
+
+def _is_better(inner: Graph, node: Node) -> bool:
+    """True if the inner graph has an operation where the node is opaque, or knows more of a result."""
+    if not any(n.op is OPAQUE for n in inner):
+        return True
+    found = dict(inner.outputs)
+    pairs = [(found.get(f"out_{i}"), old.type) for i, old in enumerate(node.results)]
+    around = {name for value in inner.inputs for size in value.shape for name in dim_names(size)}
+    return any(new is not None and _open(new.type, around) < _open(old, around) for new, old in pairs)
+
+
+def _open(type: TensorType, around: set[str]) -> float:
+    """A score of the sizes that are not known, those that no operand has twice; more than any for an unknown rank."""
+    if isinstance(type, ForeignType):
+        return 1000 if type.proto else 1001
+    return sum([0 if isinstance(size, int) else 1 if dim_names(size) <= around else 2 for size in type.shape])

@@ -17,7 +17,7 @@ from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, Expand
 from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
 from dmlc.passes.fuse_attention.scores import Trail
 from dmlc.passes.fuse_attention.tokens import HEADS_LAST, apart
-from dmlc.passes.kernel_support import Maker
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Miss
 from dmlc.records import dataclass

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, zip_longest
 from math import isfinite
 
 import numpy as np
 
-from dmlc.ir import Dim, Graph, Node, Shape, TensorType, Value, product
+from dmlc.ir import Dim, Graph, Node, Shape, TensorType, Value, dim_names, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.choose import WHERE
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.normalize import SOFTMAX
-from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.passes.fuse_attention.bias import Bias, bias_of, token_rows
-from dmlc.passes.fuse_attention.open_sizes import is_open_product, sizes_that_are_open
 from dmlc.passes.fuse_attention.scores import Weights, scores_of, weights_of, why_not_weights
 from dmlc.passes.fuse_attention.tokens import (
     HEADS_LAST,
@@ -26,13 +26,12 @@ from dmlc.passes.fuse_attention.tokens import (
     reshaped,
     tokens_of,
 )
-from dmlc.passes.kernel_support import Maker
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows
-from dmlc.targets.support import ProviderSupport
 
 _OPERATOR, _DOMAIN = "MultiHeadAttention", "com.microsoft"
 
@@ -78,11 +77,6 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     fed_by = (SOFTMAX, WHERE)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, context: PassContext, *, enabled: bool) -> None:
-        self.enabled = enabled
-        self.support = ProviderSupport(context.target, context.opset)
-        self.moves_half = RANGE in context.allowed
-
     def match(self, node: Node, graph: Graph) -> AttentionMatch | None:
         if node.op is OPAQUE and not is_open_product(node):
             return None
@@ -105,7 +99,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         saved = _saved(match.root, found)
         if saved < 1:
             return Miss("as one operator it would take {0} more for its layouts and bias than it saves", (1 - saved,))
-        if not self.enabled:
+        if not self.context.fuse_attention:
             return Miss("--fuse attention would make one operator of it and save {0}", (saved,))
         return None
 
@@ -145,9 +139,9 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     def _no_kernel(self, node: Node) -> Miss | None:
         """The reason where the provider has no kernel for it in this release, or DirectML not at this level."""
         dtype = node.result.type.dtype
-        if self.support.leaves(_OPERATOR, dtype, domain=_DOMAIN):
-            return Miss("{0} has no {1} of {2}", (self.support.target.name, _OPERATOR, dtype.name))
-        level, row = self.support.target.feature_level, operator_rows().get("MULTIHEAD_ATTENTION")
+        if self.capabilities.leaves(_OPERATOR, dtype, domain=_DOMAIN):
+            return Miss("{0} has no {1} of {2}", (self.capabilities.target.name, _OPERATOR, dtype.name))
+        level, row = self.capabilities.target.feature_level, operator_rows().get("MULTIHEAD_ATTENTION")
         if level is not None and row is not None and row.at(level) is None:
             return Miss("feature level {0} has no {1}: {2} has", (level, _OPERATOR, row.introduced))
         return None
@@ -174,7 +168,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
             return bias
         batch, heads, length, total, size, value_size = sizes
         is_half = node.result.type.dtype is f16
-        scales = not is_half or self.moves_half
+        scales = not is_half or RANGE in self.context.allowed
         q = tokens_of(query, HEADS_LAST, parts, (batch, length, heads * size), scales=scales)
         k = tokens_of(key, KEY_HEADS_LAST, parts, (batch, total, heads * size), scales=scales)
         v = tokens_of(value, HEADS_LAST, parts, (batch, total, heads * value_size), scales=False)
@@ -228,3 +222,40 @@ def _saved(root: Node, found: Attention) -> int:
     removed = sum(node.op not in VIEWS for node in gone)
     added += 1 + found.query.cost + found.key.cost + found.value.cost + found.bias.cost + found.bias.share()
     return removed - added
+
+
+#: Operators whose operands have to fit.
+_FIT = ("MatMul", "Add", "Sub", "Mul", "Div", "Where")
+
+
+def sizes_that_are_open(node: Node | None, graph: Graph) -> Miss | None:
+    """The reason where the node is one of the model whose operands are not known to fit, and the options that help."""
+    if node is None or not any(is_opaque(node, name) for name in _FIT):
+        return None
+    pairs = [(a, b) for a, b in _pairs(node) if a != b and 1 not in (a, b)]
+    names = {name for pair in pairs for dim in pair for name in dim_names(dim)}
+    if not names:
+        return None
+    from dmlc.inference.open_sizes import fixing_options, nameless_dims  # loads onnx, as a model has already
+
+    given = {name for value in graph.inputs for dim in value.shape for name in dim_names(dim)}
+    options = fixing_options(names if names <= given else given, nameless_dims(graph))
+    shown = ", ".join(f"{a} and {b}" for a, b in dict.fromkeys(pairs))
+    return Miss("the sizes {0} are not known to fit{1}", (shown, f": {options}" if options else ""), node.result)
+
+
+def is_open_product(node: Node) -> bool:
+    """True if the node is a product of matrices as the model has it."""
+    return is_opaque(node, "MatMul") and len(node.operands) == 2
+
+
+def _pairs(node: Node) -> Iterator[tuple[Dim, Dim]]:
+    """The sizes that have to fit: those that broadcast, and those that a product sums over."""
+    shapes = [value.shape[::-1] for value in node.operands if value is not None]
+    if is_open_product(node) and all(len(shape) > 1 for shape in shapes):
+        a, b = shapes
+        yield a[0], b[1]
+        shapes = [a[2:], b[2:]]
+    for sizes in zip_longest(*shapes, fillvalue=1):
+        others = [d for d in dict.fromkeys(sizes) if d != 1]
+        yield from pairwise(others)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph
 from dmlc.passes.fold_constants.layouts import TransposeChain
 from dmlc.passes.fuse_instance_norm.channels import (
     AbsorbChannelBias,
@@ -14,9 +14,8 @@ from dmlc.passes.fuse_instance_norm.channels import (
 )
 from dmlc.passes.fuse_instance_norm.deviations import RootOfStatistic, ScaledStatistic
 from dmlc.passes.fuse_instance_norm.groups import GroupAffine, GroupNorm, GroupsOfOne, LowerGroupNorm
-from dmlc.passes.fuse_layer_norm.core import Ability
-from dmlc.passes.manager import RANGE, Pass, PassContext
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.manager import RANGE, PassContext
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
 
 #: GroupNormalization has a scale for each channel from here on.
@@ -26,7 +25,7 @@ _BATCH_NORM_OPSET = 9
 
 
 @dataclass(frozen=True)
-class FuseInstanceNorm(Pass):
+class FuseInstanceNorm(RewritePass):
     """NumPy code cannot say these operators, so it keeps them written out.
 
     A variance that stays written out, since it is divided by one less or epsilon is added to its root, is tidied.
@@ -36,21 +35,16 @@ class FuseInstanceNorm(Pass):
     summary: ClassVar[str] = "Fuse instance and group normalizations that are written out."
     rewrite_class: ClassVar[str] = RANGE
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        halves = context.target.native_f16
-        statistics: list[Rule[Any]] = [ScaledStatistic(halves=halves), RootOfStatistic(halves=halves)]
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        statistics: list[type[Rule[Any]]] = [ScaledStatistic, RootOfStatistic]
         if context.target.code == "numpy":
             return statistics
-        ability = Ability.of(context)
-        absorb: list[Rule[Any]] = [AbsorbChannelScale(), AbsorbChannelBias()]
-        rules: list[Rule[Any]] = [WrittenInstanceNorm(ability), SplitInstanceNorm(ability), *absorb, GroupsOfOne()]
+        absorb: list[type[Rule[Any]]] = [AbsorbChannelScale, AbsorbChannelBias]
+        rules: list[type[Rule[Any]]] = [WrittenInstanceNorm, SplitInstanceNorm, *absorb, GroupsOfOne]
         if not context.target.portable:
-            rules.append(LowerGroupNorm())
+            rules.append(LowerGroupNorm)
         if context.target.portable and context.opset >= _GROUP_NORM_OPSET:
-            rules.append(GroupNorm())
+            rules.append(GroupNorm)
         if context.opset >= _BATCH_NORM_OPSET:  # a GroupNorm that is allowed leaves nothing for it
-            rules.append(GroupAffine())
-        return [*rules, TransposeChain(), *statistics]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)
+            rules.append(GroupAffine)
+        return [*rules, TransposeChain, *statistics]

@@ -168,12 +168,9 @@ class _StatisticRule(Rule[_StatisticMatch]):
 
     rewrite_class = REASSOCIATES
 
-    def __init__(self, *, halves: bool) -> None:
-        self.halves = halves
-
     def takes(self, value: Value) -> bool:
         dtype = value.type.dtype
-        return dtype.is_float and (self.halves or dtype is not f16)
+        return dtype.is_float and (self.context.target.native_f16 or dtype is not f16)
 
 
 class ScaledStatistic(_StatisticRule):

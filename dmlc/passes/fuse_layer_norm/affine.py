@@ -16,7 +16,7 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
-from dmlc.passes.fuse_layer_norm.core import Ability, Factors, Norm, NormRule, factors_of, find_deviation, without
+from dmlc.passes.fuse_layer_norm.core import Factors, Norm, NormRule, factors_of, find_deviation, why_no_norm, without
 from dmlc.passes.fuse_layer_norm.statistics import Deviation, average_of, bare, centred_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, both_ways, made_by
@@ -47,9 +47,6 @@ class _AbsorbAffine(Rule[AffineMatch]):
     #: Which operand of the normalization it becomes.
     place: ClassVar[int]
 
-    def __init__(self, ability: Ability) -> None:
-        self.ability = ability
-
     def match(self, node: Node, graph: Graph) -> AffineMatch | None:
         for i in (0, 1):
             if node.op is SUB and i == 1:
@@ -63,7 +60,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
             # A residual has the rank of what is normalized, so that it is not taken for a bias.
             if constant_of(other) is None and (moves or axis == 0 or other.shape != group or node.op is SUB):
                 continue
-            if self.ability.why_not(norm.op, norm.result.type.dtype) is not None:
+            if why_no_norm(self.capabilities, norm.op, norm.result.type.dtype) is not None:
                 return None
             return AffineMatch(node, tuple(path), norm, tuple(moves), other, negated=node.op is SUB)
         return None

@@ -23,7 +23,7 @@ from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, broadcasts, made_by, scalar_of, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
-from dmlc.targets import Target, kernel_table
+from dmlc.targets.capabilities import Capabilities
 
 #: The operations that a deviation can end with, and those that one over a deviation can.
 DEVIATES = (SQRT, POW, ADD, SUB, CAST, EXPAND)
@@ -32,36 +32,25 @@ INVERTS = (SQRT, POW, RECIPROCAL, DIV, CAST, EXPAND)
 BY_DEVIATION = (*DEVIATES, *INVERTS, MUL)
 
 
-@dataclass(frozen=True, slots=True)
-class Ability:
-    """Support for a normalization as one node on the target; the lowerings use the same conditions."""
-
-    target: Target
-    opset: int
-
-    @classmethod
-    def of(cls, context: PassContext) -> Ability:
-        return cls(context.target, context.opset)
-
-    def why_not(self, op: Operation, dtype: DType) -> Miss | None:
-        table = kernel_table(self.target)
-        if table is None:
-            return Miss("the target {0} has no such operator", (self.target.name,))
-        if dtype is f64:
-            return Miss("the fused operator takes its statistics and epsilon in f32, and this is f64")
-        wanted = _OPERATOR[op]
-        if op is RMS_NORM and self.target.own_schemas:
-            wanted = (_OWN, 1)
-        name, first = wanted
-        if self.opset < first:
-            return Miss("{0} needs opset {1}, and opset {2} is emitted", (name, first, self.opset))
-        if table.is_wrong(name, dtype):
-            return Miss("{0} of {1} loses large means in the installed ONNX Runtime", (name, dtype))
-        return None
-
-
 _OWN = "SimplifiedLayerNormalization"
 _OPERATOR = {LAYER_NORM: ("LayerNormalization", 17), RMS_NORM: ("RMSNormalization", 23)}
+
+
+def why_no_norm(capabilities: Capabilities, op: Operation, dtype: DType) -> Miss | None:
+    """The reason why a normalization is not one node on the target; the lowerings use the same conditions."""
+    if capabilities.table is None:
+        return Miss("the target {0} has no such operator", (capabilities.target.name,))
+    if dtype is f64:
+        return Miss("the fused operator takes its statistics and epsilon in f32, and this is f64")
+    wanted = _OPERATOR[op]
+    if op is RMS_NORM and capabilities.target.own_schemas:
+        wanted = (_OWN, 1)
+    name, first = wanted
+    if capabilities.opset < first:
+        return Miss("{0} needs opset {1}, and opset {2} is emitted", (name, first, capabilities.opset))
+    if capabilities.is_wrong(name, dtype):
+        return Miss("{0} of {1} loses large means in the installed ONNX Runtime", (name, dtype))
+    return None
 
 
 #: Products of more factors than these are not of the kind that is looked for.
@@ -152,9 +141,6 @@ class NormRule(Rule[Norm]):
     op: ClassVar[Operation]
     rewrite_class = REASSOCIATES
 
-    def __init__(self, ability: Ability) -> None:
-        self.ability = ability
-
     def class_of(self, match: Norm, graph: Graph, context: PassContext) -> str:
         return RANGE if match.deviation is not None and match.deviation.spread.moments else REASSOCIATES
 
@@ -175,7 +161,9 @@ class NormRule(Rule[Norm]):
             return Miss("what is divided by the deviation is not {0}", (self._wanted(deviation),), average.x)
         assert match.dtype is not None
         return (
-            self.ability.why_not(match.op, match.dtype) or used_outside(match.consumed, match.root) or _geometry(match)
+            why_no_norm(self.capabilities, match.op, match.dtype)
+            or used_outside(match.consumed, match.root)
+            or _geometry(match)
         )
 
     @abstractmethod

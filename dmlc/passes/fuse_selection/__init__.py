@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.fold_constants.arithmetic import Inverse
 from dmlc.passes.fuse_selection.flattened import ArgOfFlattened, TopOne
-from dmlc.passes.fuse_selection.goal import Goal
 from dmlc.passes.fuse_selection.index import GatherAtArg, HotArgmax
 from dmlc.passes.fuse_selection.order import (
     ArgOfNegation,
@@ -17,13 +16,13 @@ from dmlc.passes.fuse_selection.order import (
     SearchOfWider,
     TopKOfNegation,
 )
-from dmlc.passes.manager import RANGE, Pass, PassContext
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.manager import RANGE, PassContext
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
-class FuseSelection(Pass):
+class FuseSelection(RewritePass):
     """Fuse an arg reduction or top_k with the operations on its index.
 
     The language does not define which element a selection takes if one is NaN. A rewrite is ``exact`` if the same kind
@@ -36,21 +35,17 @@ class FuseSelection(Pass):
     summary: ClassVar[str] = "Make one node of a search and what is done with its index."
     rewrite_class: ClassVar[str] = RANGE
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        goal = Goal.of(context)
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         return [
-            TopOne(goal),
-            ArgOfFlattened(goal),
-            ArgOfNegation(),
-            TopKOfNegation(),
-            NegatedExtremeOfNegation(),
-            SearchOfWider(goal),
-            SearchOfRising(),
-            GatherAtArg(goal),
-            HotArgmax(goal),
-            Inverse(),
+            TopOne,
+            ArgOfFlattened,
+            ArgOfNegation,
+            TopKOfNegation,
+            NegatedExtremeOfNegation,
+            SearchOfWider,
+            SearchOfRising,
+            GatherAtArg,
+            HotArgmax,
+            Inverse,
             *MOVE_RULES,
         ]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)

@@ -12,7 +12,7 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
 from dmlc.passes.canonicalize_reduce.layouts import axis_groups
-from dmlc.passes.fuse_selection.goal import Goal
+from dmlc.passes.fuse_selection.selections import why_no_extreme
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -44,16 +44,13 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
     name = "arg-of-flattened"
     roots = (ARGMAX, ARGMIN)
 
-    def __init__(self, goal: Goal) -> None:
-        self.goal = goal
-
     def match(self, node: Node, graph: Graph) -> _FlattenedArgMatch | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ArgAttributes).axes
         if inner is None or inner.op is not RESHAPE or len(axes) != 1:
             return None
         old, new = inner.operand(0).shape, inner.result.shape
-        limit = self.goal.target.max_rank
+        limit = self.capabilities.target.max_rank
         if limit is not None and len(old) > limit:
             return None
         groups = axis_groups(old, new)
@@ -74,7 +71,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
             graph.infer(root.op, [x], dataclasses.replace(root.attributes_as(ArgAttributes), axes=match.axes))
         except OpError:
             return Miss("an axis of {0} may be empty", (x.type,), x)
-        if self.goal.has_kernels and not _is_one_move(graph, x, match.first, match.last):
+        if self.capabilities.emits_nodes and not _is_one_move(graph, x, match.first, match.last):
             return Miss("the merged shape of {0} would have to be computed", (x.type,), x)
         return used_elsewhere(inner.result)
 
@@ -130,9 +127,6 @@ class TopOne(Rule[_TopOneMatch]):
     roots = (TOP_K,)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, goal: Goal) -> None:
-        self.goal = goal
-
     def match(self, node: Node, graph: Graph) -> _TopOneMatch | None:
         values, indices = (bool(r.uses) for r in node.results)
         if node.attributes_as(TopKAttributes).k != 1 or not (values or indices):
@@ -144,7 +138,7 @@ class TopOne(Rule[_TopOneMatch]):
         if match.extreme or not match.values:
             return None
         x, axis = match.root.operand(0), match.root.attributes_as(TopKAttributes).axis
-        if not self.goal.has_dispatches:
+        if not self.capabilities.has_provider:
             reason = self._why_no_extreme(match.root) if not match.indices else None
             return reason or Miss("values and indices are both used: argmax and gather_elements are two nodes for one")
         if is_unit(graph, product([d for i, d in enumerate(x.shape) if i != axis])):
@@ -153,7 +147,7 @@ class TopOne(Rule[_TopOneMatch]):
 
     def _why_no_extreme(self, node: Node) -> Miss | None:
         largest = node.attributes_as(TopKAttributes).order == "largest"
-        return self.goal.why_no_extreme(REDUCE_MAX if largest else REDUCE_MIN, node.operand(0).type.dtype)
+        return why_no_extreme(self.capabilities, REDUCE_MAX if largest else REDUCE_MIN, node.operand(0).type.dtype)
 
     def describe(self, match: _TopOneMatch) -> str:
         return "top_k with k=1"

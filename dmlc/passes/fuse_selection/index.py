@@ -18,7 +18,7 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF, HARDMAX, ArgAttributes, HardmaxAttributes
-from dmlc.passes.fuse_selection.goal import Goal, name_of, through_index_cast
+from dmlc.passes.fuse_selection.selections import name_of, through_index_cast, why_no_extreme
 from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by
@@ -45,9 +45,6 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
     roots = (GATHER_ELEMENTS, GATHER)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, goal: Goal) -> None:
-        self.goal = goal
-
     def match(self, node: Node, graph: Graph) -> _GatheredArgMatch | None:
         seen: list[Node] = []
         search = made_by(through_index_cast(node.operand(1), seen), ARGMAX, ARGMIN)
@@ -70,7 +67,7 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
             miss = used_elsewhere(node.result)
             if miss is not None:
                 return miss
-        return self.goal.why_no_extreme(EXTREME_OF[search.op], x.type.dtype)
+        return why_no_extreme(self.capabilities, EXTREME_OF[search.op], x.type.dtype)
 
     def build(self, match: _GatheredArgMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, search = match.root, match.search
@@ -108,9 +105,6 @@ class HotArgmax(Rule[_OneHotMatch]):
     name = "hot-argmax"
     roots = (ONE_HOT, CAST)
     rewrite_class = REASSOCIATES
-
-    def __init__(self, goal: Goal) -> None:
-        self.goal = goal
 
     def match(self, node: Node, graph: Graph) -> _OneHotMatch | None:
         moves: list[Node] = []
@@ -175,22 +169,22 @@ class HotArgmax(Rule[_OneHotMatch]):
         if match.root is match.hot and not _is_taken_up(match):
             text = "the new axis stands at {0}, the searched one at {1}: a move would be needed"
             return Miss(text, (match.hot.attributes_as(OneHotAttributes).axis, match.axis), match.hot.result)
-        if not self.goal.has_kernels:
+        if not self.capabilities.emits_nodes:
             return None
-        if not self.goal.takes("Hardmax", x.type.dtype, inserted=True):
+        if not self.capabilities.takes("Hardmax", x.type.dtype, inserted=True):
             return Miss("Hardmax of {0} has no kernel", (x.type.dtype,), x)
         last = all(is_unit(graph, d) for d in x.shape[a.axes[-1] + 1 :])
-        if not last and self.goal.opset < 13:
+        if not last and self.capabilities.opset < 13:
             return Miss("below opset 13 Hardmax goes over the last axis: transposes would be needed")
         dtype = x.type.dtype
-        parts = sum(self.goal.cost_per_element(op_type, dtype) for op_type in ("ArgMax", "OneHot"))
-        if not last and self.goal.cost_per_element("Hardmax", dtype) > parts:
-            name = self.goal.target.name
+        parts = sum(self.capabilities.cost_per_element(op_type, dtype) for op_type in ("ArgMax", "OneHot"))
+        if not last and self.capabilities.cost_per_element("Hardmax", dtype) > parts:
+            name = self.capabilities.target.name
             return Miss("off the last axis {0} is slower at Hardmax than at ArgMax and OneHot", (name,))
         return None
 
     def class_of(self, match: _OneHotMatch, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if self.goal.has_kernels else EXACT
+        return REASSOCIATES if self.capabilities.emits_nodes else EXACT
 
     def build(self, match: _OneHotMatch, rewriter: Rewriter) -> Sequence[Value]:
         assert match.search is not None and match.hot is not None

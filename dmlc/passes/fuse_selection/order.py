@@ -14,10 +14,9 @@ from dmlc.ops.node_name import title_of
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import DUALS, REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, TopKAttributes
-from dmlc.passes.fuse_selection.goal import (
+from dmlc.passes.fuse_selection.selections import (
     OTHER_END,
     OTHER_ORDER,
-    Goal,
     is_search,
     negation_of,
     why_kept_alive,
@@ -191,9 +190,6 @@ class SearchOfWider(Rule[_MonotoneMatch]):
     name = "search-of-wider"
     roots = (ARGMAX, ARGMIN, TOP_K)
 
-    def __init__(self, goal: Goal) -> None:
-        self.goal = goal
-
     def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
         inner = made_by(node.operand(0), CAST)
         if inner is None or not is_search(node):
@@ -205,10 +201,10 @@ class SearchOfWider(Rule[_MonotoneMatch]):
     def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
         assert match.inner is not None
         dtype, wide = match.inner.operand(0).type.dtype, match.inner.result.type.dtype
-        op_type, name = title_of(match.root), self.goal.target.name
-        if not self.goal.takes(op_type, dtype):
+        op_type, name = title_of(match.root), self.capabilities.target.name
+        if not self.capabilities.takes(op_type, dtype):
             return Miss("{0} is not searched as it is on {1}", (dtype, name))
-        if self.goal.cost_per_element(op_type, dtype) > self.goal.cost_per_element(op_type, wide):
+        if self.capabilities.cost_per_element(op_type, dtype) > self.capabilities.cost_per_element(op_type, wide):
             return Miss("{0} is searched slower than {1} on {2}", (dtype, wide, name))
         return why_kept_alive(match.inner.result)
 

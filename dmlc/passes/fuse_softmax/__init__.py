@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph
-from dmlc.passes.emitted import NodeCount
 from dmlc.passes.fuse_softmax.decomposed import (
     DifferenceFromLogSumExp,
     LogOfSoftmax,
@@ -14,30 +13,26 @@ from dmlc.passes.fuse_softmax.decomposed import (
     WrittenOut,
 )
 from dmlc.passes.fuse_softmax.transposed import SoftmaxOfReshape, SoftmaxOfTranspose
-from dmlc.passes.manager import RANGE, Pass, PassContext
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.manager import RANGE, PassContext
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
 
 
 @dataclass(frozen=True)
-class FuseSoftmax(Pass):
+class FuseSoftmax(RewritePass):
     """Without the maximum taken out, and for the logarithm of a softmax, the class is ``range``."""
 
     name: ClassVar[str] = "fuse-softmax"
     summary: ClassVar[str] = "Fuse softmax and log-softmax that are written out."
     rewrite_class: ClassVar[str] = RANGE
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        count = NodeCount(context)
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         return [
-            WrittenOut(count),
-            DifferenceFromLogSumExp(count),
-            LogOfSoftmax(count),
-            PowerOfLogSoftmax(count),
-            ShiftBeforeSoftmax(count),
-            SoftmaxOfTranspose(count),
-            SoftmaxOfReshape(count),
+            WrittenOut,
+            DifferenceFromLogSumExp,
+            LogOfSoftmax,
+            PowerOfLogSoftmax,
+            ShiftBeforeSoftmax,
+            SoftmaxOfTranspose,
+            SoftmaxOfReshape,
         ]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)

@@ -13,7 +13,7 @@ from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM
 from dmlc.ops.rules import reduced_shape
-from dmlc.passes.emitted import NodeCount
+from dmlc.passes.emitted import no_gain
 from dmlc.passes.fuse_softmax.views import MatchedReduction, log_sum_exp_of, placed, placed_log_of_sum
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
@@ -43,9 +43,6 @@ class WrittenOut(Rule[_SoftmaxMatch]):
     fed_by = (EXP, NEG, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | None:
         return _log_softmax(node) if node.op in (SUB, ADD) else _softmax(node)
 
@@ -56,7 +53,7 @@ class WrittenOut(Rule[_SoftmaxMatch]):
         if match.x.shape != match.root.result.shape:
             return Miss("{0} is broadcast", (match.x.type,), match.x)
         op = _becomes(match.root)
-        return used_outside(match.consumed, match.root) or self.count.no_gain(match, op, match.x, match.axes, graph)
+        return used_outside(match.consumed, match.root) or no_gain(self.context, match, op, match.x, match.axes, graph)
 
     def class_of(self, match: _SoftmaxMatch, graph: Graph, context: PassContext) -> str:
         return REASSOCIATES if match.shifted else RANGE
@@ -116,14 +113,11 @@ def _inside(seen: Seen, root: Node) -> tuple[Node, ...]:
 class _OfSoftmax(Rule[Match]):
     """An elementwise function of a softmax; ``consumed`` is the softmax."""
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def check(self, match: Match, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
         axes = inner.attributes_as(SoftmaxAttributes).axes
         op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
-        return used_elsewhere(inner.result) or self.count.no_gain(match, op, inner.operand(0), axes, graph)
+        return used_elsewhere(inner.result) or no_gain(self.context, match, op, inner.operand(0), axes, graph)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         inner = match.consumed[0]
@@ -179,9 +173,6 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
     fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def match(self, node: Node, graph: Graph) -> _LogSoftmaxMatch | None:
         seen: Seen = []
         parts = difference_of(node.result, seen)
@@ -198,7 +189,7 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
         if parts[1].shape != reduced_shape(match.x.shape, match.axes, True):
             return Miss("the logarithm of the sum does not keep its axes")
         outside = used_outside(match.consumed, match.root)
-        return outside or self.count.no_gain(match, LOG_SOFTMAX, match.x, match.axes, graph)
+        return outside or no_gain(self.context, match, LOG_SOFTMAX, match.x, match.axes, graph)
 
     def class_of(self, match: _LogSoftmaxMatch, graph: Graph, context: PassContext) -> str:
         return REASSOCIATES if match.shifted else RANGE
@@ -222,9 +213,6 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
     roots = (SOFTMAX, LOG_SOFTMAX)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def match(self, node: Node, graph: Graph) -> _Shifted | None:
         seen: Seen = []
         parts = difference_of(node.operand(0), seen)
@@ -240,7 +228,7 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
             return Miss("{0} is broadcast", (match.x.type,), match.x)
         axes = match.root.attributes_as(SoftmaxAttributes).axes
         outside = used_outside(match.consumed, match.root)
-        return outside or self.count.no_gain(match, match.root.op, match.x, axes, graph)
+        return outside or no_gain(self.context, match, match.root.op, match.x, axes, graph)
 
     def build(self, match: _Shifted, rewriter: Rewriter) -> Sequence[Value]:
         return [rewriter.add(match.root.op, [match.x], match.root.attributes)]

@@ -10,7 +10,7 @@ from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import HARDMAX
-from dmlc.passes.emitted import NodeCount
+from dmlc.passes.emitted import no_gain
 from dmlc.passes.fuse_softmax.views import RESHAPES
 from dmlc.passes.manager import EXACT
 from dmlc.passes.patterns import made_by, used_outside
@@ -32,9 +32,6 @@ class _BetweenMoves(Rule[_Between]):
 
     rewrite_class = EXACT
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def moves_on(self, match: _Between) -> bool:
         """Return whether a layout operation remains."""
         raise NotImplementedError
@@ -47,7 +44,7 @@ class _BetweenMoves(Rule[_Between]):
             return Miss("the first maximum is looked for in the order {0} of the axes", (list(match.axes),))
         axes, more = tuple(sorted(match.axes)), int(self.moves_on(match))
         outside = used_outside(match.consumed, match.root)
-        return outside or self.count.no_gain(match, middle.op, first.operand(0), axes, graph, more=more)
+        return outside or no_gain(self.context, match, middle.op, first.operand(0), axes, graph, more=more)
 
     def grouped(self, match: _Between, rewriter: Rewriter) -> Value:
         """The middle operation, of what the first move moves."""

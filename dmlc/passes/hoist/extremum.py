@@ -18,8 +18,18 @@ from dmlc.ops.reduce import (
     REDUCTIONS,
     ReduceAttributes,
 )
-from dmlc.passes.fuse_selection.goal import Goal, name_of, why_order_may_not_turn
-from dmlc.passes.hoist.split import PAIRS, Scales, Split, again, forms, reduced, split_one, split_two, why_not_hoisted
+from dmlc.passes.fuse_selection.selections import name_of, why_no_extreme, why_order_may_not_turn
+from dmlc.passes.hoist.split import (
+    PAIRS,
+    Split,
+    again,
+    forms,
+    record_costs,
+    reduced,
+    split_one,
+    split_two,
+    why_not_hoisted,
+)
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.rewrite import Miss, Rewriter, Rule
@@ -50,10 +60,6 @@ class RisingAfterExtreme(Rule[Split]):
     name = "rising-after-extreme"
     roots = EXTREMES
 
-    def __init__(self, goal: Goal, scales: Scales) -> None:
-        self.goal = goal
-        self.scales = scales
-
     def match(self, node: Node, graph: Graph) -> Split | None:
         inner = node.operand(0).producer
         if inner is None:
@@ -82,11 +88,11 @@ class RisingAfterExtreme(Rule[Split]):
     def _why_not_cast(self, op: Operation, source: DType, to: DType) -> Miss | None:
         if not _keeps_order(source, to):
             return Miss("a cast from {0} to {1} does not keep the order", (source, to))
-        if not self.goal.takes("ReduceMax", source):
-            return Miss("{0} has no ReduceMax of {1}", (self.goal.target.name, source))
-        if source is f16 and not self.goal.has_kernels:
+        if not self.capabilities.takes("ReduceMax", source):
+            return Miss("{0} has no ReduceMax of {1}", (self.capabilities.target.name, source))
+        if source is f16 and not self.capabilities.emits_nodes:
             return Miss("NumPy compares f16 one by one, slower than it casts them")
-        return self.goal.why_no_extreme(op, source)
+        return why_no_extreme(self.capabilities, op, source)
 
     def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
         if match.node.op in _OF_POSITIVE and not _is_never_negative(match.operand):
@@ -94,7 +100,7 @@ class RisingAfterExtreme(Rule[Split]):
         return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
-        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
+        record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         op = match.root.op
         return [again(match, rewriter, reduced(match, rewriter, DUALS[op] if _falls(match) else op))]
 

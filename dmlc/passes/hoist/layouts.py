@@ -26,8 +26,8 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.choose_lowering.plan import Sizes, Work
-from dmlc.passes.fuse_selection.goal import Goal
-from dmlc.passes.hoist.split import Scales, Steps, copy_step, join_step, reduction_steps
+from dmlc.passes.fuse_selection.selections import why_no_extreme
+from dmlc.passes.hoist.split import Steps, copy_step, join_step, record_costs, reduction_steps, why_dearer
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
@@ -59,10 +59,6 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
     name = "reduction-of-concat"
     roots = REDUCTIONS
 
-    def __init__(self, goal: Goal, scales: Scales) -> None:
-        self.goal = goal
-        self.scales = scales
-
     def match(self, node: Node, graph: Graph) -> _ConcatMatch | None:
         inner = node.operand(0).producer
         if inner is None or inner.op is not CONCAT:
@@ -73,8 +69,8 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
     def check(self, match: _ConcatMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
         dtype = root.result.type.dtype
-        if self.goal.has_kernels and not self.scales.known:
-            return Miss("on {0} more nodes cost more than the copy that they save", (self.goal.target.name,))
+        if self.capabilities.emits_nodes and self.capabilities.costs is None:
+            return Miss("on {0} more nodes cost more than the copy that they save", (self.capabilities.target.name,))
         if match.along:
             if root.op not in _EACH:
                 return Miss("{0} of parts do not make that of the whole", (root.op.name,))
@@ -86,14 +82,14 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
                 return Miss("the number of elements is not known while compiling")
             if dtype.kind == "bool":
                 return Miss("any and all of bool are joined by no max and min")
-            if root.op in EXTREMES and self.goal.why_no_extreme(root.op, dtype) is not None:
-                return self.goal.why_no_extreme(root.op, dtype)
+            if root.op in EXTREMES and why_no_extreme(self.capabilities, root.op, dtype) is not None:
+                return why_no_extreme(self.capabilities, root.op, dtype)
         return _why_not_alike(match, graph) or used_elsewhere(inner.result) or self._why_not_worth_it(match, graph)
 
     def _why_not_worth_it(self, match: _ConcatMatch, graph: Graph) -> Miss | None:
         """The reason against it, where the copy is cheap."""
-        if self.scales.known:
-            return self.scales.why_dearer(match, graph, *_forms(match))
+        if self.capabilities.costs is not None:
+            return why_dearer(self.context, match, graph, *_forms(match))
         for part in match.consumed[0].operands:
             assert part is not None
             least = graph.dims.interval(product(part.shape))[0]
@@ -111,7 +107,7 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
     def build(self, match: _ConcatMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
         record = root.attributes_as(ReduceAttributes)
-        self.scales.tell(self.name, match, rewriter.graph, *_forms(match))
+        record_costs(self.context, self.name, match, rewriter.graph, *_forms(match))
         parts = [v for v in inner.operands if v is not None]
         if not match.along:
             axis = inner.attributes_as(ConcatAttributes).axis

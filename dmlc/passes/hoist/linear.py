@@ -20,19 +20,20 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
 )
 from dmlc.passes.choose_lowering.plan import Sizes, Work
-from dmlc.passes.fuse_selection.goal import name_of
+from dmlc.passes.fuse_selection.selections import name_of
 from dmlc.passes.hoist.split import (
-    Scales,
     Split,
     Steps,
     again,
     forms,
     join_step,
+    record_costs,
     reduced,
     reduction_steps,
     split_one,
     split_two,
     why_absorbed,
+    why_dearer,
     why_not_hoisted,
     with_fixed,
 )
@@ -55,9 +56,6 @@ class ScaleAfterSum(Rule[Split]):
     name = "scale-after-sum"
     roots = (*_TOTALS, REDUCE_MEAN)
 
-    def __init__(self, scales: Scales) -> None:
-        self.scales = scales
-
     def match(self, node: Node, graph: Graph) -> Split | None:
         inner = node.operand(0).producer
         if inner is None or not node.result.type.dtype.is_float:
@@ -73,7 +71,7 @@ class ScaleAfterSum(Rule[Split]):
         return EXACT if match.node.op is NEG else REASSOCIATES
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
-        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
+        record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         numbers = match.number
         if numbers is None or match.root.op not in _POWER:
@@ -130,9 +128,6 @@ class ShiftAfterMean(Rule[Split]):
     roots = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, scales: Scales) -> None:
-        self.scales = scales
-
     def match(self, node: Node, graph: Graph) -> Split | None:
         inner = node.operand(0).producer
         if inner is None or (inner.op is not ADD and inner.op is not SUB) or not node.result.type.dtype.is_float:
@@ -144,7 +139,7 @@ class ShiftAfterMean(Rule[Split]):
         return why_not_hoisted(match) or _why_no_shift(match)
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
-        self.scales.tell(self.name, match, rewriter.graph, *forms(match))
+        record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         if match.root.op is not REDUCE_SUM:
             return [again(match, rewriter, total)]
@@ -190,9 +185,6 @@ class SumOfSums(Rule[Match]):
     fed_by = (ADD,)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, scales: Scales) -> None:
-        self.scales = scales
-
     def match(self, node: Node, graph: Graph) -> Match | None:
         inner = node.operand(0).producer
         if inner is None or inner.op is not ADD or not node.result.type.dtype.is_float:
@@ -208,11 +200,11 @@ class SumOfSums(Rule[Match]):
             return Miss("f16 would be rounded between the parts")
         absorbed = why_absorbed(inner, inner.operand(0)) or why_absorbed(inner, inner.operand(1))
         shared = absorbed or used_elsewhere(inner.result)
-        return shared or self.scales.why_dearer(match, graph, *_forms(match))
+        return shared or why_dearer(self.context, match, graph, *_forms(match))
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
-        self.scales.tell(self.name, match, rewriter.graph, *_forms(match))
+        record_costs(self.context, self.name, match, rewriter.graph, *_forms(match))
         record = root.attributes_as(ReduceAttributes)
         sums = [rewriter.add(root.op, [inner.operand(i)], record) for i in (0, 1)]
         return [rewriter.add(ADD, sums)]

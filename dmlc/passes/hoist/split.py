@@ -26,12 +26,11 @@ from dmlc.ops.reduce import (
 )
 from dmlc.passes.choose_lowering.plan import Cheapest, Sizes, Step, Work, corners, duration
 from dmlc.passes.choose_lowering.reduce import chain_steps, reduce_step
-from dmlc.passes.fuse_selection.goal import name_of
+from dmlc.passes.fuse_selection.selections import name_of
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import PassContext, Remark
 from dmlc.passes.rewrite import Match, Miss, Rewriter, used_elsewhere
 from dmlc.records import dataclass
-from dmlc.targets.cost import cost_model
 
 #: The nodes of one form, for sizes at one place of their bounds.
 Steps: TypeAlias = "Callable[[Sizes], Sequence[Work]]"
@@ -42,46 +41,37 @@ _KERNELS: dict[Operation, str] = {EXP: "Exp", LOG: "Log"}
 _BEFORE = {"abs": "others", "square": "Square", "exp": "Exp"}
 
 
-class Scales:
-    """Weighs a hoist against the nodes as they stand, and tells what both cost."""
-
-    def __init__(self, context: PassContext) -> None:
-        self._model = cost_model(context.target)
-        self._context = context
-
-    @property
-    def known(self) -> bool:
-        """Return whether the target has a cost model."""
-        return self._model is not None
-
-    def why_dearer(self, match: Match, graph: Graph, before: Steps, after: Steps) -> Miss | None:
-        """The reason against a hoist that saves nothing at some end of the bounds; none where a user asks for it."""
-        if self._context.only_rules is not None:
-            return None
-        for old, new in self._costs(match, graph, before, after):
-            if new >= old:
-                return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)))
+def why_dearer(context: PassContext, match: Match, graph: Graph, before: Steps, after: Steps) -> Miss | None:
+    """The reason against a hoist that saves nothing at some end of the bounds; none where a user asks for it."""
+    if context.only_rules is not None:
         return None
+    for old, new in _costs(context, match, graph, before, after):
+        if new >= old:
+            return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)))
+    return None
 
-    def tell(self, rule: str, match: Match, graph: Graph, before: Steps, after: Steps) -> None:
-        """Leave a remark of a hoist that is made."""
-        if self._model is None:
-            return
-        costs = self._costs(match, graph, before, after)
 
-        def reason() -> str:
-            old, new = (_span(side) for side in zip(*costs, strict=True))
-            return f"{rule} {new}, rather than as it stands {old}"
+def record_costs(context: PassContext, rule: str, match: Match, graph: Graph, before: Steps, after: Steps) -> None:
+    """Leave a remark of a hoist that is made, with what both forms cost."""
+    costs = _costs(context, match, graph, before, after)
+    if not costs:
+        return
 
-        self._context.remarks.append(Remark("hoist", reason, match.root.spans[:1], node_name(match.root), chosen=True))
+    def reason() -> str:
+        old, new = (_span(side) for side in zip(*costs, strict=True))
+        return f"{rule} {new}, rather than as it stands {old}"
 
-    def _costs(self, match: Match, graph: Graph, before: Steps, after: Steps) -> list[tuple[float, float]]:
-        model = self._model
-        if model is None:
-            return []
-        # A part may have a dim whose size the other parts tell the whole: the reduction alone does not name it.
-        places = corners(graph, match.root, *match.consumed)
-        return [(model.total(before(s)), model.total(after(s))) for s in places]
+    context.remarks.append(Remark("hoist", reason, match.root.spans[:1], node_name(match.root), chosen=True))
+
+
+def _costs(context: PassContext, match: Match, graph: Graph, before: Steps, after: Steps) -> list[tuple[float, float]]:
+    """The costs of both forms at each end of the bounds; none without a cost model."""
+    model = context.capabilities.costs
+    if model is None:
+        return []
+    # A part may have a dim whose size the other parts tell the whole: the reduction alone does not name it.
+    places = corners(graph, match.root, *match.consumed)
+    return [(model.total(before(s)), model.total(after(s))) for s in places]
 
 
 def _span(costs: Sequence[float]) -> str:

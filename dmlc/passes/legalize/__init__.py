@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph
-from dmlc.passes.kernel_support import KernelSupport, LegalRule
-from dmlc.passes.legalize import integers, reductions, selections, widen
-from dmlc.passes.manager import Pass, PassContext
+from dmlc.passes.legalize import integers, reductions, widen
+from dmlc.passes.legalize.widen import LegalRule
+from dmlc.passes.manager import PassContext
 from dmlc.passes.repair.elementwise import RemainderByDivision, TruthByComparison
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
-from dmlc.targets import kernel_table
 
 #: Special cases first: the table's rule raises where it finds nothing.
 _RULES: Sequence[type[LegalRule]] = (
-    *selections.RULES,
     *reductions.RULES,
     *integers.RULES,
     *widen.RULES,
@@ -25,7 +22,7 @@ _RULES: Sequence[type[LegalRule]] = (
 
 
 @dataclass(frozen=True)
-class Legalize(Pass):
+class Legalize(RewritePass):
     """Nodes whose dtype has no kernel at the opset are computed in another, with casts that lose nothing; integer
     operations that a kernel computes wrongly, or traps on, are spelled by others. ``exact``; a second run changes
     nothing.
@@ -38,15 +35,9 @@ class Legalize(Pass):
     requires: ClassVar[tuple[str, ...]] = ("lowered-hardmax",)
     ensures: ClassVar[tuple[str, ...]] = ("legal-types",)
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
-        table = kernel_table(context.target)
-        if table is None:
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        if context.capabilities.table is None:
             return []
-        facts = KernelSupport(table, context.opset, context.target)
         # The other rules make remainders and casts to bool that the provider may have no kernel for, or a wrong one.
-        repairs = (RemainderByDivision, TruthByComparison)
-        spelled = [rule(facts.support) for rule in repairs] if facts.support.exists else []
-        return [*[rule(facts) for rule in _RULES], *spelled]
-
-    def run(self, graph: Graph, context: PassContext) -> bool:
-        return rewrite(graph, self.rules(context), context)
+        repairs = (RemainderByDivision, TruthByComparison) if context.capabilities.has_provider else ()
+        return [*_RULES, *repairs]

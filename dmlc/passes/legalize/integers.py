@@ -31,7 +31,8 @@ from dmlc.ops.elementwise import NEG, NOT, RELU, SIGN
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import UNSQUEEZE, NewAxesAttributes
-from dmlc.passes.kernel_support import LegalRule, Maker, dtype_of
+from dmlc.passes.legalize.widen import LegalRule
+from dmlc.passes.node_maker import Maker, dtype_of
 
 
 class ReluAsMax(LegalRule):
@@ -41,7 +42,7 @@ class ReluAsMax(LegalRule):
     roots = (RELU,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return self.facts.home(RELU, dtype_of(node)) is None
+        return self.capabilities.compute_dtype(RELU, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         return make(MAX, node.operand(0), make.constant(0, dtype_of(node)))
@@ -57,7 +58,7 @@ class ExtremeBySelect(LegalRule):
     roots = (MIN, MAX)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return self.facts.home(node.op, dtype_of(node)) is None
+        return self.capabilities.compute_dtype(node.op, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         a, b = node.operand(0), node.operand(1)
@@ -72,7 +73,7 @@ class SignBySelect(LegalRule):
     roots = (SIGN,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return self.facts.home(SIGN, dtype_of(node)) is None
+        return self.capabilities.compute_dtype(SIGN, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         x, dtype = node.operand(0), dtype_of(node)
@@ -91,7 +92,7 @@ class ClipAsExtremes(LegalRule):
     roots = (CLIP,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return self.facts.home(CLIP, dtype_of(node)) is None
+        return self.capabilities.compute_dtype(CLIP, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         a, dtype = node.attributes_as(ClipAttributes), dtype_of(node)
@@ -242,9 +243,7 @@ class NotByArithmetic(LegalRule):
     roots = (NOT,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node).is_integer and dtype_of(node) not in self.facts.table.dtypes(
-            "BitwiseNot", self.facts.opset
-        )
+        return dtype_of(node).is_integer and not self.capabilities.takes("BitwiseNot", dtype_of(node))
 
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)
@@ -262,9 +261,7 @@ class BitsByArithmetic(LegalRule):
     roots = (AND, OR, XOR)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return dtype_of(node).is_integer and dtype_of(node) not in self.facts.table.dtypes(
-            "BitwiseAnd", self.facts.opset
-        )
+        return dtype_of(node).is_integer and not self.capabilities.takes("BitwiseAnd", dtype_of(node))
 
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)

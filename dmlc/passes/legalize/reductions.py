@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dmlc.ir import Dim, DType, Graph, Node, Value, product
-from dmlc.ir.dtype import i32, i64, u32, u64
+from dmlc.ir.dtype import f64, i32, i64, u32, u64
 from dmlc.ops.binary import ADD, AND, DIV, FLOORDIV, LESS, MOD, MUL, NOT_EQUAL, SUB
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import ABS
-from dmlc.ops.index import FULL, GATHER_ELEMENTS, FullAttributes, IndexAttributes
+from dmlc.ops.index import FULL, GATHER_ELEMENTS, ONE_HOT, FullAttributes, IndexAttributes, OneHotAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import PAD, SLICE, SPLIT, PadAttributes, SliceAttributes, SplitAttributes
 from dmlc.ops.reduce import (
@@ -29,10 +29,10 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
 )
 from dmlc.ops.scan import CUMPROD, CUMSUM, ScanAttributes
-from dmlc.ops.select import ARGMAX, ARGMIN, ArgAttributes
-from dmlc.passes.kernel_support import LegalRule, Maker, around, dtype_of, groups
-from dmlc.passes.legalize.widen import NARROW
-from dmlc.passes.rewrite import Match
+from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes
+from dmlc.passes.legalize.widen import NARROW, LegalRule
+from dmlc.passes.node_maker import Maker, around, dtype_of, groups
+from dmlc.passes.rewrite import Match, Rewriter
 
 
 class IntegerReduction(LegalRule):
@@ -67,13 +67,13 @@ class WrappingSum(LegalRule):
         if not dtype_of(node).is_integer:
             return False
         # Sums of numbers of 32 bits stay far below 2^53, so the provider's sum is exact on the CPU too.
-        return not (self.facts.sums_on_provider and _is_narrow(node.operand(0)))
+        return not (self.capabilities.sums_on_provider and _is_narrow(node.operand(0)))
 
     def make(self, node: Node, make: Maker) -> Value:
         a, x, dtype = node.attributes_as(ReduceAttributes), node.operand(0), dtype_of(node)
         if not a.axes:
             return x
-        if not self.facts.sums_on_provider:
+        if not self.capabilities.sums_on_provider:
             return make.reshape(_by_products(make, x, a.axes), node.result.shape)
         if dtype.bits <= 32:
             return make.cast(make(REDUCE_SUM, make.cast(x, i64), attributes=a), dtype)
@@ -254,7 +254,7 @@ class ExactMean(IntegerReduction):
     roots = (REDUCE_MEAN,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if self.facts.support.exists and not self.facts.support.computes("ReduceMean", dtype_of(node)):
+        if self.capabilities.has_provider and not self.capabilities.computes("ReduceMean", dtype_of(node)):
             # The provider fails, or leaves the node to the CPU: in an imported model too
             return Match(node) if self.wants(node, graph) else None
         return super().match(node, graph)
@@ -297,7 +297,43 @@ def _wide_mean(make: Maker, x: Value, count: Value, total: Callable[[Value], Val
     return make(ADD, floor, make.cast(up, i64))
 
 
+class SelectBiased(LegalRule):
+    """A selection over u64 becomes one over i64 in the same order: less 2^63."""
+
+    name = "select-biased"
+    roots = (ARGMAX, ARGMIN, TOP_K)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return dtype_of(node) is u64
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        node, make = match.root, Maker(rewriter)
+        found = rewriter.add_node(node.op, [biased(make, node.operand(0), i64)], node.attributes)
+        if node.op is not TOP_K:
+            return found.results
+        values, indices = found.results
+        return [make.cast(make(ADD, values, make.constant(i64.lowest, i64)), u64), indices]
+
+
+class HardmaxByIndex(LegalRule):
+    """Hardmax of f64, which has no kernel anywhere, becomes argmax and one_hot."""
+
+    name = "hardmax-by-index"
+    roots = (HARDMAX,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return dtype_of(node) is f64 and len(node.attributes_as(HardmaxAttributes).axes) == 1
+
+    def make(self, node: Node, make: Maker) -> Value:
+        x, axes = node.operand(0), node.attributes_as(HardmaxAttributes).axes
+        index = make(ARGMAX, x, attributes=ArgAttributes(axes=axes, ties="first", dtype=i64, keepdims=False))
+        record = OneHotAttributes(depth=x.shape[axes[0]], axis=axes[0], on=1, off=0, dtype=f64)
+        return make(ONE_HOT, index, attributes=record)
+
+
 RULES: Sequence[type[LegalRule]] = (
+    SelectBiased,
+    HardmaxByIndex,
     SumOfParts,
     WrappingSum,
     WrappingProduct,

@@ -1,9 +1,11 @@
-"""A missing kernel is replaced by that of a wider type, with casts around it."""
+"""A missing kernel is replaced by that of a wider type, with casts around it; and the base of these rules."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
@@ -13,8 +15,45 @@ from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.elementwise import UNARY, UnaryOperation, attributes_of
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
 from dmlc.ops.move import PadAttributes
-from dmlc.passes.kernel_support import NEEDS, LegalRule, Maker, Need
-from dmlc.passes.rewrite import Match, Rewriter
+from dmlc.passes.node_maker import Maker
+from dmlc.passes.rewrite import Match, Rewriter, Rule
+from dmlc.targets.needed_kernels import NEEDS, Need
+
+
+class LegalRule(Rule[Match]):
+    """A rule whose root alone says whether it fires. A node as an imported model has it is what its user runs.
+
+    ``keeps_promise`` rules see to what the language says and ONNX does not (integers that wrap): imported models have
+    what their runtime does.
+    """
+
+    optional = False
+    keeps_promise: ClassVar[bool] = False
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if (node.origin is not None and not _is_lowered(node, graph)) or (self.keeps_promise and graph.dims.least == 0):
+            return None
+        return Match(node) if self.wants(node, graph) else None
+
+    @abstractmethod
+    def wants(self, node: Node, graph: Graph) -> bool:
+        """Return whether the node is not legal as it stands."""
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        return [self.make(match.root, Maker(rewriter))]
+
+    def make(self, node: Node, make: Maker) -> Value:
+        """Return the replacement of the only result."""
+        raise NotImplementedError
+
+
+#: From here on a lower opset takes what a higher one does, but for types that the language lacks.
+_WIDE_OPSET = 20
+
+
+def _is_lowered(node: Node, graph: Graph) -> bool:
+    """Return whether an imported node has an older opset, whose operator may not take its type."""
+    return bool(graph.opset < min(node.origin.version, _WIDE_OPSET))
 
 
 class WidenDtype(LegalRule):
@@ -28,19 +67,19 @@ class WidenDtype(LegalRule):
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = _dtype(node)
-        home = self.facts.home(node.op, dtype)
+        home = self.capabilities.compute_dtype(node.op, dtype)
         if home is None:
             raise self._refuse(node, dtype)
         return home is not dtype
 
     def describe(self, match: Match) -> str:
         dtype = _dtype(match.root)
-        return f"{match.root.op.name} of {dtype.name} in {self.facts.home(match.root.op, dtype)}"
+        return f"{match.root.op.name} of {dtype.name} in {self.capabilities.compute_dtype(match.root.op, dtype)}"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node, make = match.root, Maker(rewriter)
         need, dtype = NEEDS[node.op], _dtype(node)
-        home = self.facts.home(node.op, dtype)
+        home = self.capabilities.compute_dtype(node.op, dtype)
         assert home is not None
         which = range(len(node.operands)) if need.operands is None else need.operands
         operands = [make.cast(v, home) if v is not None and i in which else v for i, v in enumerate(node.operands)]
@@ -88,7 +127,7 @@ class ComposeUnary(LegalRule):
         return Match(node) if self.wants(node, graph) else None
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return self.facts.home(node.op, node.operand(0).type.dtype) is None
+        return self.capabilities.compute_dtype(node.op, node.operand(0).type.dtype) is None
 
     def make(self, node: Node, make: Maker) -> Value:
         op, dtype = node.op, node.operand(0).type.dtype

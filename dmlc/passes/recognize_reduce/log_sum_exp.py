@@ -11,7 +11,7 @@ from dmlc.ops.elementwise import LOG
 from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.canonicalize_reduce.kinds import fit, reduce_to
-from dmlc.passes.emitted import NodeCount
+from dmlc.passes.emitted import no_gain
 from dmlc.passes.fuse_softmax.views import log_sum_exp_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
@@ -30,9 +30,6 @@ class _LogSumExpMatch(Match):
 class _LogSumExpRule(Rule[_LogSumExpMatch]):
     rewrite_class = REASSOCIATES
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def match(self, node: Node, graph: Graph) -> _LogSumExpMatch | None:
         seen: Seen = []
         found = log_sum_exp_of(node.result, seen)
@@ -49,7 +46,7 @@ class _LogSumExpRule(Rule[_LogSumExpMatch]):
         assert match.x is not None
         more = int(fit(graph, match.x.shape, match.axes, match.root.result.shape) is None)
         outside = used_outside(match.consumed, match.root)
-        return outside or self.count.no_gain(match, REDUCE_LOG_SUM_EXP, match.x, match.axes, graph, more=more)
+        return outside or no_gain(self.context, match, REDUCE_LOG_SUM_EXP, match.x, match.axes, graph, more=more)
 
     def build(self, match: _LogSumExpMatch, rewriter: Rewriter) -> Sequence[Value]:
         assert match.x is not None

@@ -11,7 +11,7 @@ from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
-from dmlc.passes.emitted import NodeCount
+from dmlc.passes.emitted import no_gain
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, broadcasts, made_by, scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -30,9 +30,6 @@ class _Scaled(Rule[_ScaledReductionMatch]):
     rewrite_class = REASSOCIATES
     becomes: ClassVar[Operation] = REDUCE_MEAN
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
         """The reduction and what it is of in the end."""
         return match.consumed[0], match.consumed[0].operand(0)
@@ -46,7 +43,7 @@ class _Scaled(Rule[_ScaledReductionMatch]):
             return miss
         if count == 0:  # the sum is 0, the mean NaN
             return Miss("there is nothing to reduce")
-        return used_elsewhere(match.consumed[0].result) or self.count.no_gain(match, self.becomes, x, axes, graph)
+        return used_elsewhere(match.consumed[0].result) or no_gain(self.context, match, self.becomes, x, axes, graph)
 
     def _other_number(self, match: _ScaledReductionMatch, count: Dim, graph: Graph) -> Miss | None:
         """The reason why the constant does not stand for the number of elements; None where it does."""

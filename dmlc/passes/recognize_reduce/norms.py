@@ -23,7 +23,7 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.canonicalize_reduce.kinds import magnitude
-from dmlc.passes.emitted import NodeCount
+from dmlc.passes.emitted import emitted_nodes, no_gain
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import (
     Seen,
@@ -42,14 +42,11 @@ from dmlc.records import dataclass
 class _Counted(Rule[Match]):
     """A rule that fires where it saves nodes."""
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def no_gain(self, match: Match, becomes: Operation, reduction: Node, x: Value, graph: Graph) -> Miss | None:
         axes = reduction.attributes_as(ReduceAttributes).axes
         if not axes:
             return Miss("it reduces over no axis")
-        return used_elsewhere(match.consumed[0].result) or self.count.no_gain(match, becomes, x, axes, graph)
+        return used_elsewhere(match.consumed[0].result) or no_gain(self.context, match, becomes, x, axes, graph)
 
 
 class _BeforeSum(_Counted):
@@ -178,7 +175,7 @@ class LogOfSum(_AfterReduction):
         return None if inner is None else Match(node, (inner,))
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
-        target = self.count.target
+        target = self.context.target
         if target.costs is not None and made_by(match.consumed[0].operand(0), EXP) is not None:
             return Miss("the sum of powers is faster on {0} without the logarithm", (target.name,))
         return super().check(match, graph)
@@ -208,9 +205,6 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
     fed_by = (RECIPROCAL, DIV, POW, SQRT)
     rewrite_class = REASSOCIATES
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def match(self, node: Node, graph: Graph) -> _NormDivisionMatch | None:
         if not node.result.type.dtype.is_float:
             return None
@@ -231,12 +225,12 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
         if outside is not None:
             return outside
         if match.squares is None:
-            return self.count.no_gain(match, DIV, match.a, (), graph)
+            return no_gain(self.context, match, DIV, match.a, (), graph)
         x, axes = match.squares.operand(0), match.squares.attributes_as(ReduceAttributes).axes
         if not axes:
             return Miss("it reduces over no axis")
-        more = self.count.of(DIV, match.a, (), graph)
-        return self.count.no_gain(match, REDUCE_L2, x, axes, graph, more=more)
+        more = emitted_nodes(self.context, DIV, match.a, (), graph)
+        return no_gain(self.context, match, REDUCE_L2, x, axes, graph, more=more)
 
     def build(self, match: _NormDivisionMatch, rewriter: Rewriter) -> Sequence[Value]:
         below = match.below
@@ -273,9 +267,6 @@ class NormalizeByNorm(Rule[Match]):
     fed_by = (REDUCE_L2, REDUCE_L1)
     rewrite_class = RANGE
 
-    def __init__(self, count: NodeCount) -> None:
-        self.count = count
-
     def match(self, node: Node, graph: Graph) -> Match | None:
         norm = made_by(node.operand(1), REDUCE_L2, REDUCE_L1)
         if norm is None or norm.operand(0) is not node.operand(0) or not node.result.type.dtype.is_float:
@@ -289,7 +280,7 @@ class NormalizeByNorm(Rule[Match]):
             return Miss("the norm is over axes {0}, and the operator takes one", (list(axes),))
         if norm.result.shape != reduced_shape(x.shape, axes, True):
             return Miss("the norm over axis {0} does not keep it", axes)
-        return used_outside(match.consumed, match.root) or self.count.no_gain(match, LP_NORM, x, axes, graph)
+        return used_outside(match.consumed, match.root) or no_gain(self.context, match, LP_NORM, x, axes, graph)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         norm = match.consumed[0]

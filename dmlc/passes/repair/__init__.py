@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from dmlc.ir import Graph
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.fold_constants import MOVE_RULES
-from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
+from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.repair.einsum import MatMulOfLetters, SpellEllipsis
 from dmlc.passes.repair.elementwise import (
     BothBounds,
@@ -38,9 +38,8 @@ from dmlc.passes.repair.operators import DropIdleAttribute, FullAttentionBias, S
 from dmlc.passes.repair.pads import SliceNegativePads
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch
-from dmlc.passes.rewrite import Rule, rewrite
+from dmlc.passes.rewrite import RewritePass, Rule, rewrite
 from dmlc.records import dataclass
-from dmlc.targets.support import ProviderSupport
 
 #: Rules for nodes without elements.
 EMPTY_RULES: Sequence[type[Any]] = (
@@ -51,7 +50,7 @@ EMPTY_RULES: Sequence[type[Any]] = (
     PadOfNothing,
     ScatterOfNothing,
 )
-#: All rules, in the order in which they are tried at a node. Each is made with the support of the provider.
+#: All rules, in the order in which they are tried at a node.
 RULES: Sequence[type[Any]] = (
     TruthByComparison,
     ForeignTruth,
@@ -89,7 +88,7 @@ RULES: Sequence[type[Any]] = (
 
 
 @dataclass(frozen=True)
-class Repair(Pass):
+class Repair(RewritePass):
     """Nodes of imported models too, which ``legalize`` leaves as their users run them.
 
     What no rule repairs stays as it is, and is refused or warned of when the emitted model is looked at.
@@ -99,7 +98,7 @@ class Repair(Pass):
     summary: ClassVar[str] = "Compute otherwise what the target's execution provider is known to get wrong."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
-    def rules(self, context: PassContext) -> list[Rule[Any]]:
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         own = _own(context, empty=True)
         return [*own, *MOVE_RULES] if own else []
 
@@ -115,11 +114,10 @@ class Repair(Pass):
         return changed or opened
 
 
-def _own(context: PassContext, *, empty: bool) -> list[Rule[Any]]:
-    if context.target.provider is None:
+def _own(context: PassContext, *, empty: bool) -> list[type[Rule[Any]]]:
+    if not context.capabilities.has_provider:
         return []
-    support = ProviderSupport(context.target, context.opset)
-    return [rule(support) for rule in RULES if empty or rule not in EMPTY_RULES]
+    return [rule for rule in RULES if empty or rule not in EMPTY_RULES]
 
 
 def _open_calls(graph: Graph) -> bool:

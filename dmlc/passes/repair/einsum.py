@@ -12,10 +12,9 @@ from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
-from dmlc.passes.kernel_support import Maker
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.node_maker import Maker
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 
 _DOTS = "..."
@@ -29,17 +28,16 @@ class _EllipsisMatch(Match):
     result: str | None = None
 
 
-class SpellEllipsis(RepairRule[_EllipsisMatch]):
+class SpellEllipsis(Rule[_EllipsisMatch]):
     """An Einsum's ellipsis becomes letters, where the axes it stands for have the same sizes in all operands."""
 
     name = "spell-ellipsis"
-    optional = True
     roots = (OPAQUE,)
     repairs = ("einsum-ellipsis",)
 
     def match(self, node: Node, graph: Graph) -> _EllipsisMatch | None:
         (failure,) = self.repairs
-        if not is_opaque(node, "Einsum") or self.support.of_kernel(failure, "Einsum") is None:
+        if not is_opaque(node, "Einsum") or self.capabilities.fault(failure, "Einsum") is None:
             return None
         left, arrow, right = str(attribute_of(node, "equation", "")).replace(" ", "").partition("->")
         terms = tuple(left.split(","))
@@ -99,7 +97,7 @@ class _LetterMatch(Match):
     equation: Equation | None = None
 
 
-class MatMulOfLetters(RepairRule[_LetterMatch]):
+class MatMulOfLetters(Rule[_LetterMatch]):
     """An Einsum of two operands becomes a matmul between transposes and reshapes.
 
     Only where the provider would make the product of all letters, larger than operands and result, or where DirectML
@@ -107,7 +105,6 @@ class MatMulOfLetters(RepairRule[_LetterMatch]):
     """
 
     name = "matmul-of-letters"
-    optional = True
     roots = (OPAQUE,)
     repairs = ("einsum-product", "einsum-letters")
     rewrite_class = REASSOCIATES
@@ -115,7 +112,7 @@ class MatMulOfLetters(RepairRule[_LetterMatch]):
     def match(self, node: Node, graph: Graph) -> _LetterMatch | None:
         if not is_opaque(node, "Einsum") or len(node.operands) != 2:
             return None
-        large, many = (self.support.of_kernel(failure, "Einsum") for failure in self.repairs)
+        large, many = (self.capabilities.fault(failure, "Einsum") for failure in self.repairs)
         equation = Equation.parse(str(attribute_of(node, "equation", "")))
         if equation is None or len(equation.terms) != 2 or large is None:
             return None
@@ -128,7 +125,7 @@ class MatMulOfLetters(RepairRule[_LetterMatch]):
         assert equation is not None
         if any(v is None or v.type.dtype is FOREIGN for v in (*root.operands, root.result)):
             return Miss("the axes of an operand are not known")
-        if self.support.leaves("MatMul", root.result.type.dtype):
+        if self.capabilities.leaves("MatMul", root.result.type.dtype):
             return Miss("the provider has no MatMul of {0}", (root.result.type.dtype.name,))
         sizes: dict[str, Dim] = {}
         for term, value in zip(equation.terms, root.operands, strict=True):

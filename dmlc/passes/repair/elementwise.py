@@ -17,15 +17,15 @@ from dmlc.ops.index import IOTA
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.intervals import Intervals
-from dmlc.passes.kernel_support import Maker, dtype_of
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 
-class PowerByProducts(RepairRule[Match]):
+class PowerByProducts(Rule[Match]):
     """A power of i32 by a constant becomes products, of which a power of a program is made already."""
 
     name = "power-by-products"
+    optional = False
     roots = (POW, OPAQUE)
     repairs = ("pow-int",)
 
@@ -37,7 +37,9 @@ class PowerByProducts(RepairRule[Match]):
             return None
         (failure,) = self.repairs
         data = constant_of(exponent)
-        wrong = self.support.has_type(failure, "Pow", "T", base.type.dtype) and data is not None and data.size == 1
+        wrong = (
+            self.capabilities.has_fault(failure, "Pow", "T", base.type.dtype) and data is not None and data.size == 1
+        )
         return Match(node) if wrong else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
@@ -60,7 +62,7 @@ class PowerByProducts(RepairRule[Match]):
 _COUNTS = (ARGMAX, ARGMIN, IOTA)
 
 
-class RemainderByDivision(RepairRule[Match]):
+class RemainderByDivision(Rule[Match]):
     """A remainder of 64-bit integers becomes a - (a / b) * b, with b added where the signs differ.
 
     The provider has no kernel of Mod for them, and one of Div, which truncates. Where neither number is negative
@@ -68,13 +70,14 @@ class RemainderByDivision(RepairRule[Match]):
     """
 
     name = "remainder-by-division"
+    optional = False
     roots = (MOD,)
     repairs = ()
     #: What is known of the ranges of the graph at work; a value keeps its range.
     _intervals: Intervals | None = None
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        name, mod, div = dtype_of(node).name, self.support.kernel("Mod"), self.support.kernel("Div")
+        name, mod, div = dtype_of(node).name, self.capabilities.kernel("Mod"), self.capabilities.kernel("Div")
         if mod is None or div is None:
             return None
         return Match(node) if name not in mod.types["T"] and name in div.types["T"] else None
@@ -109,20 +112,21 @@ def _is_positive(value: Value) -> bool:
     return data is not None and bool(np.all(data.array > 0))
 
 
-class EqualTruths(RepairRule[Match]):
+class EqualTruths(Rule[Match]):
     """``a == b`` of truths becomes ``!(a ^ b)``.
 
     The provider has no kernel of Equal for truths, and one of Xor.
     """
 
     name = "equality-of-truths"
+    optional = False
     roots = (EQUAL,)
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if node.operand(0).type.dtype is not bool_:
             return None
-        equal, xor = self.support.kernel("Equal"), self.support.kernel("Xor")
+        equal, xor = self.capabilities.kernel("Equal"), self.capabilities.kernel("Xor")
         return Match(node) if equal is not None and xor is not None and "bool" not in equal.types["T"] else None
 
     def describe(self, match: Match) -> str:
@@ -133,10 +137,11 @@ class EqualTruths(RepairRule[Match]):
         return [rewriter.add(NOT, [differ])]
 
 
-class TruthByComparison(RepairRule[Match]):
+class TruthByComparison(Rule[Match]):
     """A cast of numbers to bool becomes Not(Equal(x, 0)), of which a NaN is true as it is in the cast."""
 
     name = "truth-by-comparison"
+    optional = False
     roots = (CAST, OPAQUE)
     repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
@@ -150,7 +155,7 @@ class TruthByComparison(RepairRule[Match]):
         else:
             return None
         dtype = dtype_of(node)
-        is_wrong = any(self.support.has_type(failure, op_type, "T1", dtype) for failure in self.repairs)
+        is_wrong = any(self.capabilities.has_fault(failure, op_type, "T1", dtype) for failure in self.repairs)
         return Match(node) if is_wrong else None
 
     def describe(self, match: Match) -> str:
@@ -161,10 +166,11 @@ class TruthByComparison(RepairRule[Match]):
         return [make(NOT, make(EQUAL, x, make.constant(0, x.type.dtype)))]
 
 
-class BothBounds(RepairRule[Match]):
+class BothBounds(Rule[Match]):
     """A clip with a missing bound gets the lowest or highest number of its dtype."""
 
     name = "both-bounds"
+    optional = False
     roots = (CLIP, OPAQUE)
     repairs = ("clip-64",)
 
@@ -179,7 +185,7 @@ class BothBounds(RepairRule[Match]):
         if all(given) or node.operands[0] is None:
             return None
         (failure,) = self.repairs
-        return Match(node) if self.support.has_type(failure, "Clip", "T", dtype_of(node)) else None
+        return Match(node) if self.capabilities.has_fault(failure, "Clip", "T", dtype_of(node)) else None
 
     def describe(self, match: Match) -> str:
         return f"clip of {dtype_of(match.root)}"

@@ -20,8 +20,7 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
     reduction_of,
 )
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Rewriter
+from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 
 def _is_empty(value: Value) -> bool:
@@ -42,8 +41,10 @@ def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, d
     return rewriter.add(FULL, (), FullAttributes(shape=tuple(shape), value=value, dtype=dtype))
 
 
-class EmptyRule(RepairRule[Match]):
+class EmptyRule(Rule[Match]):
     """A rule for what an empty operand leaves to compute."""
+
+    optional = False
 
     repairs = ("empty",)
 

@@ -12,8 +12,7 @@ from dmlc.ir.dtype import bool_, f16, f32, i64
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Rewriter
+from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 #: The first opset at which the axes of a reduction are an operand.
 _AXES_OPERAND = {"ReduceSum": 13}
@@ -77,10 +76,11 @@ class _Axes:
         self.noop = bool(attribute_of(node, "noop_with_empty_axes", 0))
 
 
-class ForeignTruth(RepairRule[Match]):
+class ForeignTruth(Rule[Match]):
     """A cast to bool of an unknown rank becomes Not(Equal(x, 0)), which asks for no rank."""
 
     name = "truth-of-unknown-rank"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("cast-bool", "cast-integer-bool", "cast-int-bool")
 
@@ -89,7 +89,7 @@ class ForeignTruth(RepairRule[Match]):
         if op_type is None or node.operands[0] is None or element_dtype(node.result) is not bool_:
             return None
         dtype = element_dtype(node.operands[0])
-        if dtype is None or not any(self.support.has_type(f, op_type, "T1", dtype) for f in self.repairs):
+        if dtype is None or not any(self.capabilities.has_fault(f, op_type, "T1", dtype) for f in self.repairs):
             return None
         return Match(node)
 
@@ -97,17 +97,18 @@ class ForeignTruth(RepairRule[Match]):
         return "a cast to bool"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, make = match.root, OnnxMaker(rewriter, self.support.opset)
+        root, make = match.root, OnnxMaker(rewriter, self.capabilities.opset)
         x, type = root.operand(0), root.result.type
         dtype = element_dtype(x)
         assert dtype is not None
         return [make("Not", type, make("Equal", type, x, make.constant(0, dtype)))]
 
 
-class ForeignLogSumExp(RepairRule[Match]):
+class ForeignLogSumExp(Rule[Match]):
     """A ReduceLogSumExp of unknown rank, or over computed axes, has its maximum over the same axes taken out."""
 
     name = "shift-log-sum-exp-of-unknown-rank"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("log-sum-exp",)
     rewrite_class = REASSOCIATES
@@ -117,14 +118,14 @@ class ForeignLogSumExp(RepairRule[Match]):
             return None
         (failure,) = self.repairs
         dtype = element_dtype(node.operands[0])
-        found = dtype is not None and self.support.has_type(failure, "ReduceLogSumExp", "T", dtype)
+        found = dtype is not None and self.capabilities.has_fault(failure, "ReduceLogSumExp", "T", dtype)
         return Match(node) if found else None
 
     def describe(self, match: Match) -> str:
         return "ReduceLogSumExp"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, make = match.root, OnnxMaker(rewriter, self.support.opset)
+        root, make = match.root, OnnxMaker(rewriter, self.capabilities.opset)
         x, axes, keeps = root.operand(0), _Axes(root), bool(attribute_of(root, "keepdims", 1))
         dtype = element_dtype(x)
         assert dtype is not None
@@ -147,13 +148,14 @@ class ForeignLogSumExp(RepairRule[Match]):
         return [out if home is dtype else make("Cast", root.result.type, out, to=_number(dtype))]
 
 
-class ForeignMean(RepairRule[Match]):
+class ForeignMean(Rule[Match]):
     """A ReduceMean of integers of unknown rank, or over computed axes, becomes the sum in i64, divided and truncated.
 
     The number of elements of each mean is computed: the size of the operand by that of the sum.
     """
 
     name = "exact-mean-of-unknown-rank"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("reduce-integers", "reduce-unsigned")
 
@@ -161,7 +163,7 @@ class ForeignMean(RepairRule[Match]):
         if not is_opaque(node, "ReduceMean") or node.operands[0] is None:
             return None
         dtype = element_dtype(node.operands[0])
-        if dtype is None or not any(self.support.has_type(f, "ReduceMean", "T", dtype) for f in self.repairs):
+        if dtype is None or not any(self.capabilities.has_fault(f, "ReduceMean", "T", dtype) for f in self.repairs):
             return None
         return Match(node)
 
@@ -169,7 +171,7 @@ class ForeignMean(RepairRule[Match]):
         return "ReduceMean of integers"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, make = match.root, OnnxMaker(rewriter, self.support.opset)
+        root, make = match.root, OnnxMaker(rewriter, self.capabilities.opset)
         x, axes, keeps = root.operand(0), _Axes(root), bool(attribute_of(root, "keepdims", 1))
         dtype = element_dtype(x)
         assert dtype is not None

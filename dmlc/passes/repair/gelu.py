@@ -16,11 +16,10 @@ from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.elementwise import ERF, NEG, SIGMOID, TANH
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.kernel_support import Maker
 from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import scalar_of
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter, used_elsewhere
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
 MICROSOFT = "com.microsoft"
@@ -149,13 +148,13 @@ def _product(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
     return out
 
 
-class GeluRule(RepairRule[GeluMatch]):
+class GeluRule(Rule[GeluMatch]):
     """Base of the rules that start from the inner function of a GELU."""
 
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> GeluMatch | None:
-        if self.support.leaves("Gelu", node.result.type.dtype, domain=MICROSOFT):
+        if self.capabilities.leaves("Gelu", node.result.type.dtype, domain=MICROSOFT):
             return None
         return find_gelu(node)
 
@@ -170,7 +169,6 @@ class ErfGelu(GeluRule):
     """x * (1 + erf(x / sqrt(2))) / 2, in any spelling, becomes com.microsoft.Gelu."""
 
     name = "erf-gelu"
-    optional = True
     roots = (ERF,)
     repairs = ("gelu",)
 
@@ -183,7 +181,6 @@ class TanhGelu(GeluRule):
     """x * (1 + tanh(u)) / 2 with the argument of GELU's approximation, in any spelling, becomes x * sigmoid(2 u)."""
 
     name = "tanh-gelu"
-    optional = True
     roots = (TANH,)
     repairs = ("fast-gelu",)
 
@@ -192,11 +189,10 @@ class TanhGelu(GeluRule):
         return [tanh_gelu(Maker(rewriter), match.x)]
 
 
-class GeluOperator(RepairRule[Match]):
+class GeluOperator(Rule[Match]):
     """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u)."""
 
     name = "gelu-operator"
-    optional = True
     roots = (OPAQUE,)
     repairs = ("gelu", "fast-gelu")
     rewrite_class = REASSOCIATES
@@ -205,7 +201,7 @@ class GeluOperator(RepairRule[Match]):
         if not is_opaque(node, "Gelu") and not is_opaque(node, "FastGelu", MICROSOFT):
             return None
         x = node.operands[0]
-        if x is None or x.type.dtype is FOREIGN or self.support.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
+        if x is None or x.type.dtype is FOREIGN or self.capabilities.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
             return None
         return Match(node)
 

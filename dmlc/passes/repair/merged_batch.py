@@ -10,13 +10,12 @@ from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.kernel_support import Maker
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.node_maker import Maker
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.targets.directml import LARGEST_BATCH
 
 
-class MatMulOfMergedBatch(RepairRule[Match]):
+class MatMulOfMergedBatch(Rule[Match]):
     """A matmul of more than 4 axes, or of too many matrices along an axis, becomes another between reshapes.
 
     Rows that meet a single matrix become the rows of one product. Otherwise the axes before the matrices become one, or
@@ -24,12 +23,13 @@ class MatMulOfMergedBatch(RepairRule[Match]):
     """
 
     name = "merge-matmul-batch"
+    optional = False
     roots = (MATMUL,)
     repairs = ("matmul-rank", "gemm-batch")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        rank, batch = (self.support.of_kernel(failure, "MatMul") for failure in self.repairs)
-        if rank is None or rank.ranks_over is None or self.support.leaves("MatMul", node.result.type.dtype):
+        rank, batch = (self.capabilities.fault(failure, "MatMul") for failure in self.repairs)
+        if rank is None or rank.ranks_over is None or self.capabilities.leaves("MatMul", node.result.type.dtype):
             return None
         shapes = [value.shape for value in (node.operand(0), node.operand(1))]
         is_large = batch is not None and any(_is_large(size) for shape in shapes for size in shape[:-2])
@@ -100,19 +100,20 @@ _AXES = 4
 _FACTORS = {("com.microsoft", "FusedMatMul"): (0, 1), ("", "MatMulInteger"): (0, 1), ("", "QLinearMatMul"): (0, 3)}
 
 
-class ProductOfMergedBatch(RepairRule[Match]):
+class ProductOfMergedBatch(Rule[Match]):
     """An opaque product of matrices, quantized or with a transpose, has its axes before the matrices merged likewise.
 
     Scales and zero points are of one element, so that they belong to no axis.
     """
 
     name = "merge-product-batch"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("matmul-rank", "gemm-batch", "fused-matmul-rank", "fused-gemm-batch")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         places = _factors(node)
-        if not places or not self.support.exists:
+        if not places or not self.capabilities.has_provider:
             return None
         values = [node.operands[place] for place in places]
         shapes = [v.shape for v in values if v is not None and v.type.dtype is not FOREIGN and v.type.rank > 1]
@@ -156,16 +157,17 @@ def _factors(node: Node) -> tuple[int, ...]:
     return _FACTORS.get((a.domain, a.op_type), ())
 
 
-class TriluOfMergedBatch(RepairRule[Match]):
+class TriluOfMergedBatch(Rule[Match]):
     """A Trilu of more than 4 axes becomes one of 3 axes between reshapes."""
 
     name = "merge-trilu-batch"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("trilu-rank",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        found = self.support.of_kernel(failure, "Trilu") if is_opaque(node, "Trilu") else None
+        found = self.capabilities.fault(failure, "Trilu") if is_opaque(node, "Trilu") else None
         x = node.operands[0] if node.operands else None
         if found is None or found.ranks_over is None or x is None or x.type.dtype is FOREIGN:
             return None
@@ -182,15 +184,16 @@ class TriluOfMergedBatch(RepairRule[Match]):
         return [make.reshape(rewriter.add(OPAQUE, [merged, *root.operands[1:]], record), root.result.shape)]
 
 
-class LrnOfFourAxes(RepairRule[Match]):
+class LrnOfFourAxes(Rule[Match]):
     """An LRN of other than 4 axes becomes one of 4, its spatial axes merged, between reshapes."""
 
     name = "merge-lrn-axes"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("lrn-rank", "lrn-rank-low")
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "LRN") or self.support.of_kernel(self.repairs[0], "LRN") is None:
+        if not is_opaque(node, "LRN") or self.capabilities.fault(self.repairs[0], "LRN") is None:
             return None
         x = node.operands[0]
         return Match(node) if x is not None and x.type.dtype is not FOREIGN and x.type.rank not in (0, 1, 4) else None

@@ -13,32 +13,30 @@ from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_MEAN, ReduceAttributes
-from dmlc.passes.kernel_support import Maker
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.node_maker import Maker
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 #: The type of Mean and InvStdDev, f32, as LayerNormalization's attribute says it.
 _F32 = 1
 
 
-class OneLayerNormResult(RepairRule[Match]):
+class OneLayerNormResult(Rule[Match]):
     """A LayerNormalization loses Mean and InvStdDev; where one is used, it is computed beside it.
 
     ``exact`` where none is used, else ``reassociates``.
     """
 
     name = "one-layer-norm-result"
-    optional = True
     roots = (OPAQUE,)
     repairs = ("layer-norm-results",)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        if not is_opaque(node, "LayerNormalization") or self.support.of_kernel(failure, "LayerNormalization") is None:
+        if not is_opaque(node, "LayerNormalization") or self.capabilities.fault(failure, "LayerNormalization") is None:
             return None
-        kernel, x = self.support.kernel("LayerNormalization"), node.operands[0]
+        kernel, x = self.capabilities.kernel("LayerNormalization"), node.operands[0]
         if kernel is None or x is None or x.type.dtype.name not in kernel.types["T"]:
             return None
         return Match(node) if len(node.results) > 1 else None
@@ -90,17 +88,18 @@ _FULL, _SIMPLIFIED = "SkipLayerNormalization", "SkipSimplifiedLayerNormalization
 _BIAS = 3
 
 
-class PlainSkipNorm(RepairRule[Match]):
+class PlainSkipNorm(Rule[Match]):
     """A skip that broadcasts is expanded, and the bias of the simplified form is added before the node."""
 
     name = "plain-skip-norm"
-    optional = True
     roots = (OPAQUE,)
     repairs = ("skip-norm-bias", "skip-norm-broadcast")
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not self.support.exists or not any(is_opaque(node, op, _MICROSOFT) for op in (_FULL, _SIMPLIFIED)):
+        if not self.capabilities.has_provider or not any(
+            is_opaque(node, op, _MICROSOFT) for op in (_FULL, _SIMPLIFIED)
+        ):
             return None
         x, skip = node.operands[:2]
         if x is None or skip is None or FOREIGN in (x.type.dtype, skip.type.dtype):
@@ -134,11 +133,10 @@ def _bias_of(node: Node) -> Value | None:
     return node.operands[_BIAS] if simplified and len(node.operands) > _BIAS else None
 
 
-class LpNormInParts(RepairRule[Match]):
+class LpNormInParts(Rule[Match]):
     """lp_norm becomes a division by its norm; a row of zeros is divided by 1."""
 
     name = "lp-norm-in-parts"
-    optional = True
     roots = (LP_NORM,)
     repairs = ("lp-epsilon",)
     rewrite_class = REASSOCIATES
@@ -146,7 +144,9 @@ class LpNormInParts(RepairRule[Match]):
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
         dtype = node.result.type.dtype
-        if self.support.of_kernel(failure, "LpNormalization") is None or self.support.leaves("LpNormalization", dtype):
+        if self.capabilities.fault(failure, "LpNormalization") is None or self.capabilities.leaves(
+            "LpNormalization", dtype
+        ):
             return None
         return Match(node)
 

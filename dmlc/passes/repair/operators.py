@@ -11,9 +11,8 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import SIGMOID
 from dmlc.ops.move import EXPAND, SLICE, SPLIT, ExpandAttributes, SliceAttributes, SplitAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.kernel_support import Maker, dtype_of
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows, refusal
 
@@ -48,14 +47,13 @@ class _IdleAttributeMatch(Match):
     row: _Idle = _ROWS[0]
 
 
-class DropIdleAttribute(RepairRule[_IdleAttributeMatch]):
+class DropIdleAttribute(Rule[_IdleAttributeMatch]):
     """A MaxPool's storage order where no indices are used, and a Resize's value for what is not cropped, are left out.
 
     They say nothing there. The node stays in its model's form otherwise.
     """
 
     name = "drop-idle-attribute"
-    optional = True
     roots = (OPAQUE,)
     repairs = tuple(row.failure for row in _ROWS)
 
@@ -64,7 +62,7 @@ class DropIdleAttribute(RepairRule[_IdleAttributeMatch]):
         row = next((row for row in _ROWS if row.op_type == a.op_type and not a.domain), None)
         if row is None or node.origin is None or attribute_of(node, row.attribute) is None:
             return None
-        failure = self.support.of_kernel(row.failure, row.op_type)
+        failure = self.capabilities.fault(row.failure, row.op_type)
         usual = None if failure is None else (failure.attributes_not or {}).get(row.attribute)
         if usual is None or attribute_of(node, row.attribute) == usual:
             return None
@@ -90,16 +88,17 @@ class DropIdleAttribute(RepairRule[_IdleAttributeMatch]):
         return [*made.results, *root.results[kept:]]
 
 
-class SlicesOfGate(RepairRule[Match]):
+class SlicesOfGate(Rule[Match]):
     """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node."""
 
     name = "slices-of-gate"
+    optional = False
     roots = (SPLIT,)
     repairs = ("split-gate",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        if self.support.of_kernel(failure, "Mul") is None or len(node.results) < 2:
+        if self.capabilities.fault(failure, "Mul") is None or len(node.results) < 2:
             return None
         return Match(node) if any(_is_gated(part, node) for part in node.results) else None
 
@@ -128,7 +127,7 @@ def _is_gated(part: Value, split: Node) -> bool:
     return False
 
 
-class TileByExpand(RepairRule[Match]):
+class TileByExpand(Rule[Match]):
     """A Tile becomes, for each axis that is repeated, an Expand between two reshapes.
 
     DirectML's TILE has fewer types than the provider's kernel: f64 is registered, and the session fails. Expand takes
@@ -136,16 +135,17 @@ class TileByExpand(RepairRule[Match]):
     """
 
     name = "tile-by-expand"
+    optional = False
     roots = (OPAQUE,)
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "Tile") or len(node.operands) != 2 or self.support.kernel("Tile") is None:
+        if not is_opaque(node, "Tile") or len(node.operands) != 2 or self.capabilities.kernel("Tile") is None:
             return None
         x, repeats = node.operands
         if x is None or repeats is None or x.type.dtype is FOREIGN or constant_of(repeats) is None:
             return None
-        level = self.support.target.feature_level
+        level = self.capabilities.target.feature_level
         row = operator_rows().get("TILE")
         tensors = {"InputTensor": (dtype_of(node).name, None)}
         is_refused = row is not None and level is not None and refusal(row, tensors, level) is not None
@@ -184,15 +184,16 @@ _MICROSOFT = "com.microsoft"
 _BIAS = 5
 
 
-class FullAttentionBias(RepairRule[Match]):
+class FullAttentionBias(Rule[Match]):
     """An attention_bias of one element along the batch or the heads is expanded."""
 
     name = "full-attention-bias"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("mha-bias-broadcast",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not self.support.exists or not is_opaque(node, "MultiHeadAttention", _MICROSOFT):
+        if not self.capabilities.has_provider or not is_opaque(node, "MultiHeadAttention", _MICROSOFT):
             return None
         bias = node.operands[_BIAS] if len(node.operands) > _BIAS else None
         query = node.operands[0]

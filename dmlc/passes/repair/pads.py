@@ -9,10 +9,9 @@ from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.constant import constant_of
 from dmlc.ops.move import PAD, SLICE, PadAttributes, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.kernel_support import Maker
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.repair.foreign import OnnxMaker, element_dtype, unsized_type
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 
 
@@ -24,18 +23,19 @@ class _NegativePadsMatch(Match):
     axes: tuple[int, ...] = ()
 
 
-class SliceNegativePads(RepairRule[_NegativePadsMatch]):
+class SliceNegativePads(Rule[_NegativePadsMatch]):
     """A pad of negative counts becomes a slice, and a pad of what is left of the counts.
 
     ONNX Runtime cuts first and then pads what is left, in every mode; so does this.
     """
 
     name = "slice-negative-pads"
+    optional = False
     roots = (OPAQUE,)
     repairs = ("pad-negative", "pad-negative-attribute")
 
     def match(self, node: Node, graph: Graph) -> _NegativePadsMatch | None:
-        if not is_opaque(node, "Pad") or all(self.support.of_kernel(f, "Pad") is None for f in self.repairs):
+        if not is_opaque(node, "Pad") or all(self.capabilities.fault(f, "Pad") is None for f in self.repairs):
             return None
         x = node.operands[0]
         if x is None or element_dtype(x) is None:
@@ -63,7 +63,7 @@ class SliceNegativePads(RepairRule[_NegativePadsMatch]):
     def build(self, match: _NegativePadsMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, x, cuts = match.root, match.root.operand(0), _cuts(match.pads)
         if x.type.dtype is FOREIGN or any(any(cut) and not isinstance(x.shape[a], int) for a, cut in enumerate(cuts)):
-            return [_OpenPad(match, OnnxMaker(rewriter, self.support.opset)).build()]
+            return [_OpenPad(match, OnnxMaker(rewriter, self.capabilities.opset)).build()]
         make = Maker(rewriter)
         rows = [(axis, *cut) for axis, cut in enumerate(cuts) if any(cut)]
         record = SliceAttributes(

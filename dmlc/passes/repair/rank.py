@@ -26,11 +26,10 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.scan import CUMSUM
-from dmlc.passes.kernel_support import Maker
 from dmlc.passes.layouts import is_unit
+from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 
 _RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
@@ -43,8 +42,10 @@ class _MergedResultMatch(Match):
     runs: tuple[tuple[int, ...], ...] = ()
 
 
-class MergeAxes(RepairRule[_MergedResultMatch]):
+class MergeAxes(Rule[_MergedResultMatch]):
     """Base of these rules: their operands come from reshapes, which then make the merged axes themselves."""
+
+    optional = False
 
     repairs = ("rank",)
 
@@ -60,7 +61,7 @@ class MergeAxes(RepairRule[_MergedResultMatch]):
 
     def _limit(self) -> int | None:
         (failure,) = self.repairs
-        found = self.support.of_kernel(failure, "Reshape")
+        found = self.capabilities.fault(failure, "Reshape")
         return None if found is None else found.ranks_over
 
     @abstractmethod

@@ -14,16 +14,14 @@ from dmlc.ops.index import GATHER_ELEMENTS, IOTA, IndexAttributes, IotaAttribute
 from dmlc.ops.move import CONCAT, SLICE, ConcatAttributes, SliceAttributes
 from dmlc.ops.reduce import EXTREMES, REDUCE_LOG_SUM_EXP, ReduceAttributes, reduction_of
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
-from dmlc.passes.kernel_support import KernelSupport, Maker, dtype_of
 from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.repair.rule import RepairRule
-from dmlc.passes.rewrite import Match, Miss, Rewriter
+from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
-from dmlc.targets import dispatch_cost, dispatches, kernel_table
-from dmlc.targets.support import ProviderSupport
+from dmlc.targets import dispatch_cost, dispatches
 
 
-class ShiftLogSumExp(RepairRule[Match]):
+class ShiftLogSumExp(Rule[Match]):
     """A ReduceLogSumExp of a model is written out with the maximum taken out, as one of the language always is.
 
     ``reassociates``: the same function over the reals, whose rounding differs. An infinite maximum is kept from
@@ -31,13 +29,14 @@ class ShiftLogSumExp(RepairRule[Match]):
     """
 
     name = "shift-log-sum-exp"
+    optional = False
     roots = (REDUCE_LOG_SUM_EXP,)
     repairs = ("log-sum-exp",)
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        wrong = self.support.has_type(failure, "ReduceLogSumExp", "T", dtype_of(node))
+        wrong = self.capabilities.has_fault(failure, "ReduceLogSumExp", "T", dtype_of(node))
         return Match(node) if wrong and node.origin is not None else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
@@ -45,16 +44,19 @@ class ShiftLogSumExp(RepairRule[Match]):
         return [rewriter.add(root.op, root.operands, root.attributes)]
 
 
-class NarrowExtreme(RepairRule[Match]):
+class NarrowExtreme(Rule[Match]):
     """The largest or smallest of 8 or 16 bits is found in i32, at opsets where only wider integers are taken."""
 
     name = "narrow-extreme"
+    optional = False
     roots = EXTREMES
     repairs = ("reduce-bytes-18",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        return Match(node) if self.support.has_type(failure, reduction_of(node).onnx, "T", dtype_of(node)) else None
+        return (
+            Match(node) if self.capabilities.has_fault(failure, reduction_of(node).onnx, "T", dtype_of(node)) else None
+        )
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         x = match.root.operand(0)
@@ -97,7 +99,7 @@ class _TopKWork:
         return cost.microseconds(self.dispatches + rows * self.dispatches_a_row, rows * self.bytes_a_row)
 
 
-class TopKBySearch(RepairRule[Match]):
+class TopKBySearch(Rule[Match]):
     """top_k of a small k becomes k searches, each among what the one before left, where they are far less work.
 
     A search is an argmax or argmin, whose first winner is that of top_k. What it found is taken out of its row by
@@ -106,17 +108,11 @@ class TopKBySearch(RepairRule[Match]):
     """
 
     name = "top-k-by-search"
-    optional = True
     roots = (TOP_K,)
     repairs = ()
 
-    def __init__(self, support: ProviderSupport) -> None:
-        super().__init__(support)
-        table = kernel_table(support.target)
-        self.facts = None if table is None else KernelSupport(table, support.opset, support.target)
-
     def match(self, node: Node, graph: Graph) -> Match | None:
-        kernel, a = self.support.kernel("TopK"), node.attributes_as(TopKAttributes)
+        kernel, a = self.capabilities.kernel("TopK"), node.attributes_as(TopKAttributes)
         if kernel is None or dtype_of(node).name not in kernel.types["T"] or not any(v.uses for v in node.results):
             return None
         return Match(node) if isinstance(a.k, int) and a.k <= _MOST else None
@@ -125,7 +121,7 @@ class TopKBySearch(RepairRule[Match]):
         root = match.root
         a, x, dtype = root.attributes_as(TopKAttributes), root.operand(0), dtype_of(root)
         needed = (ARGMAX, GATHER_ELEMENTS, WHERE) if a.k != 1 else (ARGMAX, GATHER_ELEMENTS)
-        if self.facts is not None and not all(self.facts.has(op, dtype) for op in needed):
+        if not all(self.capabilities.has_kernel(op, dtype) for op in needed):
             return Miss("searches of {0} need casts", (dtype,), x)
         size = x.shape[a.axis]
         if not isinstance(size, int):

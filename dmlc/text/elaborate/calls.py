@@ -8,12 +8,13 @@ from typing import Any
 from dmlc.diagnostics import DmlcError, did_you_mean
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError
+from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
-from dmlc.ops.call import AttributeSite, CallSite, apply
+from dmlc.ops.call import LIKE, AttributeSite, CallSite, apply, dtype_attribute
 from dmlc.ops.model_call import CallableModel, call_model
+from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
 from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, bare
 from dmlc.text.elaborate.trampoline import Asking
@@ -33,17 +34,21 @@ class Caller(Evaluator):
     """The evaluator of a block's expressions, calls included; ``blocks.py`` adds what a call of a def does."""
 
     def pipe(self, expr: tree.Pipe, asked: Asked, results: int = 1) -> Asking:
-        value = yield self.evaluate(expr.first, asked)
+        before = Asked.OPERAND if self.is_size(expr.calls[-1]) else asked
+        value = yield self.evaluate(expr.first, before)
         place = at(expr.first)
         for i, call in enumerate(expr.calls):
-            count = results if i + 1 == len(expr.calls) else 1
-            value = yield self.call(call, asked, count, (value, place))
+            is_last = i + 1 == len(expr.calls)
+            value = yield self.call(call, asked if is_last else before, results if is_last else 1, (value, place))
             place = Place(expr.first.span.to(call.span))
         return value
 
     def call(self, expr: tree.Call, asked: Asked, results: int = 1, piped: tuple[Any, Place] | None = None) -> Asking:
         """The one result of a call, or ``Several``. ``results`` is how many a carried operator is to have."""
         name = ".".join([part.text for part in expr.callee])
+        if self.is_size(expr) and asked is not Asked.SIZE:
+            number = yield self.size(expr, piped)
+            return number
         if asked is not Asked.OPERAND:
             message = f"a call of {name} is not known while compiling"
             raise self.frame.fail(codes.NOT_KNOWN, message, expr.span, help="here stand numbers, dims, lists and words")
@@ -68,6 +73,10 @@ class Caller(Evaluator):
         kinds = _kinds(op)
         keywords: dict[str, Any] = {}
         for keyword in expr.keywords:
+            if op is not None and keyword.name.text == LIKE and dtype_attribute(op) is not None:
+                value = yield self.evaluate(keyword.value)
+                keywords[LIKE] = value if value is POISON else self.tensor(value, at(keyword.value))
+                continue
             wanted = Asked.ANY if definition is not None else _asked(kinds.get(keyword.name.text))
             value = yield self.evaluate(keyword.value, wanted)
             keywords[keyword.name.text] = self.known(value, at(keyword.value))
@@ -79,7 +88,8 @@ class Caller(Evaluator):
             return POISON
         site = self.site(expr, places)
         if op is not None:
-            attributes = {n: self.attribute(kinds.get(n), v, n, op, site) for n, v in keywords.items()}
+            known = [(n, kinds.get(n), v) for n, v in keywords.items()]
+            attributes = {n: v if isinstance(v, Value) else self.attribute(k, v, n, op, site) for n, k, v in known}
             node = apply(self.unit.graph, op, operands, attributes, site)
         else:
             node = self.carried(expr, operands, keywords, results, site)
@@ -105,6 +115,37 @@ class Caller(Evaluator):
         results = call_model(self.unit.graph, model, name, operands[:count], given, site)
         self.unit.called_results.update(results)
         return results[0] if len(results) == 1 else Several(name, tuple(results))
+
+    def is_size(self, expr: tree.Call) -> bool:
+        """Return whether a call is ``size(x)``, which a def of that name hides."""
+        return len(expr.callee) == 1 and expr.callee[0].text == SIZE and SIZE not in self.unit.defs
+
+    def size(self, expr: tree.Call, piped: tuple[Any, Place] | None) -> Asking:
+        """A size of an operand, or its number of elements. Raises E0301, E0304, E0305, E0308."""
+        values, places = ([piped[0]], [piped[1]]) if piped is not None else ([], [])
+        for operand in expr.operands:
+            value = yield self.evaluate(operand)
+            values.append(value)
+            places.append(at(operand))
+        if len(values) != 1:
+            message = f"size takes 1 operand (x), {len(values)} given"
+            help = "the axis is a keyword: size(x, axis=1)" if len(values) == 2 else ""
+            raise self.frame.fail(codes.OPERAND_COUNT, message, expr.span, help=help)
+        axis = None
+        for keyword in expr.keywords:
+            if keyword.name.text != "axis":
+                message, help = f"size has no attribute {keyword.name.text}", "it takes axis"
+                raise self.frame.fail(codes.UNKNOWN_ATTRIBUTE, message, keyword.name.span, help=help)
+            axis = yield self.evaluate(keyword.value, Asked.KNOWN)
+        if values[0] is POISON or axis is POISON:
+            return POISON
+        x, site = self.tensor(values[0], places[0]), self.site(expr, places)
+        if expr.keywords and axis is None:
+            raise self.located(OpError(codes.WRONG_ATTRIBUTE, "axis must be an integer, not none", at="axis"), site)
+        try:
+            return size_of(x, axis, places[0].name)
+        except OpError as error:
+            raise self.located(error, site) from None
 
     def site(self, expr: tree.Call, places: Sequence[Place]) -> CallSite:
         attributes = {}

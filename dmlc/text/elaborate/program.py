@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail, option
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
@@ -116,7 +116,7 @@ class _File:
             return self.models[0]
         if wanted is None:
             label = Label(self.models[1].name.span, "another model")
-            help = f"pick one with --model; {listed}"
+            help = f"pick one with {option('--model', 'model=')}; {listed}"
             error = fail(codes.WHICH_MODEL, "the program has several models", label, help=help)
         elif wanted in names:
             return next(model for model in self.models if model.name.text == wanted)

@@ -14,7 +14,7 @@ from dxdispatch_machine import Invalid, Machine
 
 import dmlc
 from dmlc.cli.main import main
-from dmlc.diagnostics import Source
+from dmlc.diagnostics import Source, on_command_line
 
 GOLDEN = Path(__file__).parent / "golden"
 HEAD = """\
@@ -178,7 +178,7 @@ def test_open_sizes() -> None:
     error = refused(HEAD)
     assert error.diagnostics[0].code.id == "E0581"
     assert "N" in error.diagnostics[0].message
-    assert "--bind N=1" in error.diagnostics[0].help
+    assert "bind={'N': 1}" in error.diagnostics[0].help
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,11 @@ def test_the_help_on_open_sizes_mends_the_model(
     onnx.save(model, "OLD.onnx")
     with pytest.raises(dmlc.DmlcError) as caught:
         dmlc.compile("OLD.onnx").artifact("dxdispatch")
-    help = caught.value.diagnostics[0].help
-    options = help.partition(";")[0].removeprefix("fix them: ").split()
+    keywords = caught.value.diagnostics[0].help.partition(";")[0].removeprefix("fix them: ")
+    assert dmlc.compile("OLD.onnx", **eval(f"dict({keywords})")).artifact("dxdispatch")
+    with on_command_line(), pytest.raises(dmlc.DmlcError) as caught:
+        dmlc.compile("OLD.onnx").artifact("dxdispatch")
+    options = caught.value.diagnostics[0].help.partition(";")[0].removeprefix("fix them: ").split()
     assert main(["compile", "OLD.onnx", "-o", "new.dxdispatch.json", *options]) == 0
     assert json.loads(Path("new.dxdispatch.json").read_text(encoding="utf-8"))["commands"]
 
@@ -318,7 +321,7 @@ def run_file(name: str) -> dict[str, np.ndarray]:
 def test_command_line(head: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(COMPILE) == 0
     said = capsys.readouterr().err
-    assert "my.dxdispatch.json: head for directml" in said
+    assert "my.dxdispatch.json: directml, " in said
     assert "my.dxdispatch/x.npy" in said
     assert sorted(p.name for p in Path("my.dxdispatch").iterdir()) == ["c.npy", "w.npy", "x.npy"]
     assert np.load("my.dxdispatch/c.npy").dtype == np.uint8

@@ -23,7 +23,7 @@ from pass_helpers import (
     run,
 )
 
-from dmlc.diagnostics.limits import DEFAULTS
+from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import DTYPES, FLOATS, INTEGERS, NUMERIC, Graph, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops.binary import ADD, DIV, EQUAL, FLOORDIV, LESS, MAX, MIN, MOD, MUL, POW, SUB
@@ -182,18 +182,18 @@ def test_large_results_and_operands_stay_and_say_so() -> None:
         return b.done(b(ADD, b.constant(np.zeros((1, 64))), b.constant(np.zeros((64, 1)))))
 
     graph = column_of_rows()
-    ctx = run(FoldConstants(max_elements=64 * 64 - 1), graph)
+    ctx = run(PASS, graph, context(limits=Limits(folded_elements=64 * 64 - 1)))
     assert names(graph) == ["add"]
     expected = "W0606: f32[64, 64] has 4,096 elements, the limit is 4,095 (--limit folded_elements=4096)"
     assert remarks(ctx) == [expected]
-    run(FoldConstants(max_elements=64 * 64), graph)
+    run(PASS, graph, context(limits=Limits(folded_elements=64 * 64)))
     assert names(graph) == []
     b = Building()
     graph = b.done(b(SLICE, b.constant(np.zeros(100)), starts=[0], ends=[1]))
-    ctx = run(FoldConstants(max_elements=99), graph)
+    ctx = run(PASS, graph, context(limits=Limits(folded_elements=99)))
     assert remarks(ctx) == ["W0606: f32[100] has 100 elements, the limit is 99 (--limit folded_elements=100)"]
     graph = column_of_rows()
-    ctx = run(FoldConstants(max_bytes=64 * 64 * 4 - 1), graph)
+    ctx = run(PASS, graph, context(limits=Limits(folded_bytes=64 * 64 * 4 - 1)))
     expected = "W0607: the constants would take 16,384 bytes, the limit is 16,383 (--limit folded_bytes=16384)"
     assert (names(graph), remarks(ctx)) == (["add"], [expected])
 
@@ -202,13 +202,13 @@ def test_the_bytes_of_all_that_is_folded_count() -> None:
     b = Building()
     rows = [b(ADD, b.constant(np.zeros((1, 64)) + n), b.constant(np.zeros((64, 1)))) for n in range(3)]
     graph = b.done(*rows)
-    run(FoldConstants(max_bytes=2 * 64 * 64 * 4), graph)
+    run(PASS, graph, context(limits=Limits(folded_bytes=2 * 64 * 64 * 4)))
     assert names(graph) == ["add"]
 
 
 def test_the_default_limits_are_those_of_the_table() -> None:
-    assert FoldConstants().max_elements == DEFAULTS.folded_elements == 2**20
-    assert FoldConstants().max_bytes == DEFAULTS.folded_bytes == 2**30
+    assert context().limits == DEFAULTS
+    assert (DEFAULTS.folded_elements, DEFAULTS.folded_bytes) == (2**20, 2**30)
 
 
 def test_symbolic_attributes_stay_and_say_so() -> None:

@@ -498,9 +498,7 @@ def test_a_mean_that_is_chosen_by_a_mask() -> None:
 
 
 def at(opset: int, target: str = "directml") -> PassContext:
-    ctx = context(target)
-    ctx.opset = opset
-    return ctx
+    return context(target, opset=opset)
 
 
 def test_below_opset_17_the_centred_value_is_rms_normalized() -> None:

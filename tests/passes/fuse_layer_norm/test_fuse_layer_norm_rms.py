@@ -263,11 +263,9 @@ def test_f64_stays() -> None:
 
 @pytest.mark.parametrize(("target", "opset"), [("onnx", 21), ("onnx", 22)])
 def test_plain_onnx_has_it_from_opset_23_on(target: str, opset: int) -> None:
-    ctx = context(target)
-    ctx.opset = opset
+    ctx = context(target, opset=opset)
     untouched(built(plain), f"RMSNormalization needs opset 23, and opset {opset} is emitted", ctx)
-    ctx = context(target)
-    ctx.opset = 23
+    ctx = context(target, opset=23)
     graph = built(plain)
     check_numbers(STEP, graph, ctx, exact=False)
     assert names(graph) == ["rms_norm"]
@@ -276,8 +274,7 @@ def test_plain_onnx_has_it_from_opset_23_on(target: str, opset: int) -> None:
 @pytest.mark.parametrize("target", ["directml", "cpu"])
 @pytest.mark.parametrize("opset", [11, 13, 21])
 def test_onnx_runtime_has_it_at_every_opset(target: str, opset: int) -> None:
-    ctx = context(target)
-    ctx.opset = opset
+    ctx = context(target, opset=opset)
     graph = built(plain)
     run(STEP, graph, ctx)
     assert names(graph) == ["rms_norm"]

@@ -15,8 +15,8 @@ from dmlc.ir.verifier import verify
 from dmlc.ops import ALL_OPERATIONS, binary, choose, elementwise, index, matmul, reduce, scan, select
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes import EXACT, Legalize, PassContext
-from dmlc.passes.kernel_support import NEEDS, UNCHECKED
 from dmlc.targets import kernel_table, load_target
+from dmlc.targets.needed_kernels import NEEDS, UNCHECKED
 
 N = symbol("N")
 TARGETS = ("directml", "cpu", "onnx")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pass_helpers import ALL, Building, check_numbers, context, ledger, names, remarks
 
+from dmlc.diagnostics.limits import Limits
 from dmlc.ir import DType
 from dmlc.ir.dtype import f16, f32, i32
 from dmlc.ops.elementwise import ABS, EXP
@@ -68,10 +69,12 @@ def test_more_elements_than_f32_counts() -> None:
     assert names(graph) == ["full", "reduce_sum", "reduce_mean"]
 
 
-@pytest.mark.parametrize(("limits", "folds"), [({}, True), ({"max_elements": 63}, False), ({"max_bytes": 255}, False)])
+@pytest.mark.parametrize(
+    ("limits", "folds"), [({}, True), ({"folded_elements": 63}, False), ({"folded_bytes": 255}, False)]
+)
 def test_constants_that_would_be_too_large(limits: Any, folds: bool) -> None:
     b = Building()
     graph = b.done(b(EXP, b.constant(np.ones(64))), b(ABS, b.input("x", (2,))))
-    ctx = check_numbers(FoldConstants(**limits), graph, context(allowed=ALL))
+    ctx = check_numbers(FoldConstants(), graph, context(allowed=ALL, limits=Limits(**limits)))
     assert (names(graph) == ["abs"]) is folds
     assert folds or remarks(ctx)

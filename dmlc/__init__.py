@@ -16,6 +16,8 @@ _HOMES = {
     "Diagnostic": "dmlc.diagnostics",
     "Program": "dmlc.api",
     "compile": "dmlc.api",
+    "ModelDiff": "dmlc.debugging",
+    "diff": "dmlc.debugging",
     "model_facts": "dmlc.codegen.onnx.metadata",
     "replay": "dmlc.ledgers",
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),
@@ -23,8 +25,8 @@ _HOMES = {
 }
 #: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
 _ROOMS = frozenset([
-    "api", "builder", "cli", "codegen", "diagnostics", "importers", "inference", "ir", "ledgers", "onnx_schema", "ops",
-    "passes", "placement", "records", "runtime", "targets", "text", "verify", "workers",
+    "api", "builder", "cli", "codegen", "debugging", "diagnostics", "importers", "inference", "ir", "ledgers",
+    "onnx_schema", "ops", "passes", "placement", "records", "runtime", "targets", "text", "verify", "workers",
 ])  # fmt: skip
 
 

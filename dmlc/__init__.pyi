@@ -76,6 +76,8 @@ from dmlc.builder.operations import transpose as transpose
 from dmlc.builder.operations import unsqueeze as unsqueeze
 from dmlc.builder.operations import where as where
 from dmlc.codegen.onnx.metadata import model_facts as model_facts
+from dmlc.debugging import ModelDiff as ModelDiff
+from dmlc.debugging import diff as diff
 from dmlc.diagnostics import Diagnostic as Diagnostic
 from dmlc.diagnostics import DmlcError as DmlcError
 from dmlc.ir.dtype import DType as DType
@@ -101,6 +103,7 @@ __all__ = [
     "Diagnostic",
     "DmlcError",
     "Graph",
+    "ModelDiff",
     "Program",
     "Tensor",
     "argmax",
@@ -114,6 +117,7 @@ __all__ = [
     "cos",
     "cumprod",
     "cumsum",
+    "diff",
     "elu",
     "erf",
     "exp",

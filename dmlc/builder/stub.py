@@ -47,13 +47,15 @@ def package_stub() -> str:
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
         "dmlc.codegen.onnx.metadata": ["model_facts"],
+        "dmlc.debugging": ["ModelDiff", "diff"],
         "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
         "dmlc.ir.dtype": ["DType"],
     }
     lines = [f"from {home} import {name} as {name}\n" for home, names in imports.items() for name in names]
     lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
     lines.append("from dmlc.ledgers import replay as replay\n")
-    public = {"DType", "Diagnostic", "DmlcError", "Program", "model_facts", "replay", *_DTYPES, *PUBLIC}
+    public = {"DType", "Diagnostic", "DmlcError", "ModelDiff", "Program", "diff", "model_facts", "replay"}
+    public |= {*_DTYPES, *PUBLIC}
     return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
 
 

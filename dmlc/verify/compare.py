@@ -18,7 +18,8 @@ SAME, WITHIN, DIFFERENT = "exact", "within", "different"
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The largest errors over the elements that are finite numbers on both sides; ``ulp`` in units in the last place.
+    """The largest errors over the elements that are finite numbers on both sides; ``ulp`` in units in the last place,
+    ``scaled`` is ``absolute`` over the largest finite magnitude of the original's output.
 
     0 where nothing differs. None where something differs and nothing that differs has such an error: NaN or an infinity
     against something else, truth values, texts, another dtype or shape; relative to 0; integers have no ``ulp``.
@@ -27,6 +28,7 @@ class Errors:
     absolute: float | None = 0.0
     relative: float | None = 0.0
     ulp: float | None = 0.0
+    scaled: float | None = 0.0
 
     def worst(self, other: Errors) -> Errors:
         """The larger of each. An error that is known stands for elements that have none."""
@@ -34,11 +36,11 @@ class Errors:
         return Errors(*[_larger(a, b) for a, b in pairs])
 
     def _all(self) -> tuple[float | None, ...]:
-        return self.absolute, self.relative, self.ulp
+        return self.absolute, self.relative, self.ulp, self.scaled
 
 
 #: Of what differs and has no distance in numbers.
-NO_ERRORS = Errors(None, None, None)
+NO_ERRORS = Errors(None, None, None, None)
 
 
 def _larger(a: float | None, b: float | None) -> float | None:
@@ -154,7 +156,8 @@ def _integer_errors(a: Array, b: Array) -> Errors:
     differs = a != b
     pairs = [(int(x), int(y)) for x, y in zip(a[differs].flat, b[differs].flat, strict=True)]
     relative = max((abs(x - y) / abs(x) for x, y in pairs if x), default=None)
-    return Errors(float(max(abs(x - y) for x, y in pairs)), relative, None)
+    worst, top = max(abs(x - y) for x, y in pairs), max(abs(int(a.max())), abs(int(a.min())))
+    return Errors(float(worst), relative, None, worst / top if top else None)
 
 
 def _compare_floats(name: str, a: Array, b: Array, allowed: frozenset[str], kind: str, slack: Any) -> Comparison:
@@ -194,9 +197,18 @@ def _errors(a: Array, b: Array, places: Array, kind: str) -> Errors:
     apart = np.abs(x.astype(wide) - y.astype(wide))
     size = np.abs(x.astype(wide))
     relative = apart[size > 0] / size[size > 0]
-    # handed over as f32, the numbers next to each other of bfloat16 are 2^16 steps apart
-    steps = _steps(x, y) / (65536 if kind == "bfloat16" else 1)
-    return Errors(_top(apart), _top(relative) if relative.size else None, _top(steps))
+    top = _top(np.abs(a[np.isfinite(a)].astype(wide))) if np.isfinite(a).any() else 0.0
+    worst = _top(apart)
+    scaled = worst / top if top else None
+    return Errors(worst, _top(relative) if relative.size else None, _top(steps_apart(x, y, kind)), scaled)
+
+
+def steps_apart(x: Array, y: Array, kind: str) -> Array:
+    """The distance of finite floats in units in the last place of ``kind``, the name of their dtype.
+
+    Handed over as f32, the numbers next to each other of bfloat16 are 2^16 steps apart.
+    """
+    return np.asarray(_steps(x, y) / (65536 if kind == "bfloat16" else 1))
 
 
 def _top(errors: Array) -> float:

@@ -55,7 +55,12 @@ class OutputReport:
     def to_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {"name": self.name, "status": self.status, "inputs": dict(self.counts)}
         errors = self.errors
-        out["largest_error"] = {"absolute": errors.absolute, "relative": errors.relative, "ulp": errors.ulp}
+        out["largest_error"] = {
+            "absolute": errors.absolute,
+            "relative": errors.relative,
+            "relative_to_largest": errors.scaled,
+            "ulp": errors.ulp,
+        }
         out["zeros_of_another_sign"] = self.zeros
         out["reasons"] = dict(self.reasons)
         if self.found is not None:
@@ -79,9 +84,10 @@ class OutputReport:
         text = f"{self.name}: {', '.join(parts) or NOT_COMPARED}"
         errors = self.errors
         if errors.absolute:
+            scaled = f", {errors.scaled:.3g} of the largest magnitude" if errors.scaled else ""
             relative = f", relative {errors.relative:.3g}" if errors.relative else ""
             ulp = f", {errors.ulp:.3g} units in the last place" if errors.ulp else ""
-            text += f"; largest error {errors.absolute:.3g}{relative}{ulp}"
+            text += f"; largest error {errors.absolute:.3g}{scaled}{relative}{ulp}"
         out = [text]
         if self.found is not None:
             found = self.found

@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("text", "builder", "importers", "passes", "codegen", "placement"),
     ("runtime", "verify"),
     ("api",),
-    ("ledgers",),
+    ("ledgers", "debugging"),
     ("cli",),
 )
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
@@ -52,6 +52,7 @@ LIBRARIES: dict[str, set[str]] = {
     "verify": {"numpy", "onnxruntime", "onnx"},
     "api": {"numpy", "onnx"},
     "ledgers": set(),
+    "debugging": {"numpy", "onnx"},
     "cli": {"numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }
 

@@ -239,6 +239,20 @@ $ dmlc verify model.onnx fused.onnx
     program=False,
 )
 
+MODELS_DIFFER = declare(
+    "E0564",
+    "the models differ",
+    """`diff` found a difference between two models or programs: operators, initializers, types, opsets or metadata. The
+    lines before the verdict list them. Names of inner values and the order of nodes are not differences.""",
+    example="""
+$ dmlc diff model.onnx other.onnx
+error[E0564]: different: 1 operators changed
+""",
+    fixed="""
+$ dmlc diff model.onnx copy_of_model.onnx
+""",
+    program=False,
+)
 RESULTS_DIFFER = declare(
     "E0562",
     "the results differ",

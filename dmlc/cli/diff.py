@@ -1,0 +1,45 @@
+"""Show the differences of two models or programs: operators, initializers, types, opsets, metadata, program texts.
+
+A and B are .dml programs, which are compared as they are written, or .onnx models. The exit code is 1 where they
+differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from dmlc.cli.console import Console, UsageError
+from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
+from dmlc.cli.source import STDIN, check_is_source, read_source
+from dmlc.debugging import diff
+from dmlc.diagnostics import Diagnostic, Source
+from dmlc.diagnostics.catalogue.runs import MODELS_DIFFER
+from dmlc.diagnostics.limits import Limits
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("a", metavar="A", help="a .dml program or an .onnx model; - reads a program from stdin")
+    parser.add_argument("b", metavar="B", help="what it is compared with")
+    parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
+    add_include(parser)
+    add_limits(parser)
+    add_report_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    if args.a == args.b == STDIN:
+        raise UsageError("A and B are not both stdin")
+    limits = Limits.of(limits_of(args))
+    with console.progress(f"comparing {args.a} and {args.b}"):
+        sides = [_source(name, limits) for name in (args.a, args.b)]
+        found = diff(*sides, model=args.model, include=args.include, limits=limits_of(args))
+    console.result(found.headline() if console.quiet else found.to_text())
+    if not found.equal:
+        console.warn([Diagnostic(MODELS_DIFFER, found.headline())])
+    console.document({"a": args.a, "b": args.b, **found.to_json()}, ok=found.equal)
+    return 0 if found.equal else 1
+
+
+def _source(name: str, limits: Limits) -> Source | str:
+    check_is_source(name)
+    return read_source(STDIN, limits) if name == STDIN else name

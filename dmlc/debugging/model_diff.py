@@ -1,0 +1,276 @@
+"""Differences of two models: operators, initializers, types, opsets, metadata, program texts."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto
+
+from dmlc import api
+from dmlc.api.sources import ProgramSource, name_of, onnx_model
+from dmlc.codegen import dml
+from dmlc.codegen.onnx.metadata import model_facts, other_entries
+from dmlc.debugging.constants import ConstantChange
+from dmlc.debugging.graph_diff import Differences, GraphParts, compare_graphs
+from dmlc.debugging.node_changes import LedgerRows, NodeChange
+from dmlc.debugging.type_changes import TypeChange
+from dmlc.diagnostics import DmlcError, Source
+from dmlc.diagnostics.limits import Limits
+from dmlc.onnx_schema.functions import plain_domain
+from dmlc.records import dataclass
+
+#: Statuses of node changes, in the order of a report.
+STATUSES = ("rewritten", "changed", "removed", "added")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryChange:
+    """An opset or an entry of metadata; None in a model that lacks it."""
+
+    key: str
+    a: str | None
+    b: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"key": self.key, "a": self.a, "b": self.b}
+
+    def __str__(self) -> str:
+        if self.a is None:
+            return f"added {self.key}: {_short(self.b or '')}"
+        if self.b is None:
+            return f"removed {self.key}: {_short(self.a)}"
+        return f"changed {self.key}: {_short(self.a)} -> {_short(self.b)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDiff:
+    """Every difference of two models, A and B; ``equal`` if there is none.
+
+    Names of inner values and nodes and the order of nodes are not differences; ``renamed`` counts the values that have
+    another name in B. ``dml`` is a unified diff of the two program texts, empty where they are equal or one model has
+    none; ``notes`` has the reason then.
+    """
+
+    operators: tuple[NodeChange, ...]
+    initializers: tuple[ConstantChange, ...]
+    types: tuple[TypeChange, ...]
+    opsets: tuple[EntryChange, ...]
+    metadata: tuple[EntryChange, ...]
+    renamed: int = 0
+    dml: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def equal(self) -> bool:
+        return not (self.operators or self.initializers or self.types or self.opsets or self.metadata)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        groups = {status: [c.to_json() for c in self.operators if c.status == status] for status in STATUSES}
+        return {
+            "equal": self.equal,
+            "operators": groups,
+            "initializers": [change.to_json() for change in self.initializers],
+            "types": [change.to_json() for change in self.types],
+            "opset": [change.to_json() for change in self.opsets],
+            "metadata": [change.to_json() for change in self.metadata],
+            "renamed": self.renamed,
+            "dml": self.dml or None,
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """Lines for people; the last one is the verdict. The diff of the program texts stands before it."""
+        sections: list[tuple[str, Sequence[object]]] = [
+            ("operators", [change for status in STATUSES for change in self.operators if change.status == status]),
+            ("initializers", self.initializers),
+            ("types", self.types),
+            ("opset", self.opsets),
+            ("metadata", self.metadata),
+        ]
+        out = []
+        for title, changes in sections:
+            if changes:
+                out += [f"{title}:", *(f"  {line}" for change in changes for line in str(change).split("\n"))]
+        out += [self.dml.rstrip("\n")] if self.dml else []
+        out += [f"note: {note}" for note in self.notes]
+        return "\n".join([*out, self.headline()]) + "\n"
+
+    def headline(self) -> str:
+        """One line."""
+        if self.equal:
+            return f"equal{f'; {self.renamed} values have other names' if self.renamed else ''}"
+        parts = [(f"operators {s}", sum(c.status == s for c in self.operators)) for s in STATUSES]
+        parts += [("initializers", len(self.initializers)), ("types", len(self.types))]
+        parts += [("opsets", len(self.opsets)), ("metadata entries", len(self.metadata))]
+        return f"different: {', '.join(f'{count} {name}' for name, count in parts if count)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _DiffSide:
+    """One of the two models; a program has no opset and no metadata of its own."""
+
+    model: ModelProto
+    folder: Path | None
+    source: ProgramSource
+    is_program: bool
+
+
+def diff(
+    a: ProgramSource,
+    b: ProgramSource,
+    *,
+    model: str | None = None,
+    include: Sequence[str | os.PathLike[str]] = (),
+    limits: Mapping[str, int] | None = None,
+) -> ModelDiff:
+    """Compare two models or programs: paths, ``Source``, ``Graph`` or ``ModelProto``.
+
+    A program is compared as it is written, without rewrites. Nodes are paired by the values that they make, by name
+    and by structure; the others are grouped by ``dmlc.from`` of their metadata, and ``dmlc.rules`` and the ledger name
+    the rewrites. Constant nodes count as initializers. ``model`` picks one of several in a program and ``include``
+    are folders as for ``compile``. Raises ``DmlcError`` for a source that cannot be read or compiled.
+    """
+    given: dict[str, Any] = {"model": model, "include": include, "limits": limits}
+    opsets = [_opset_of(source, Limits.of(limits)) for source in (a, b)]
+    sides = [_side(source, next((n for n in opsets if n), None), given) for source in (a, b)]
+    one, other = sides
+    found = Differences(LedgerRows.of([one.model, other.model]), [_opsets_by_domain(side.model) for side in sides])
+    compare_graphs(GraphParts.of_graph(one.model.graph, one.folder), _parts(other), found)
+    _compare_functions(one, other, found)
+    plain = one.is_program or other.is_program
+    text, notes = _text_diff(one, other, given)
+    return ModelDiff(
+        tuple(found.nodes),
+        tuple(found.constants),
+        tuple(found.types),
+        () if plain else tuple(_changes(_opsets(one.model), _opsets(other.model))),
+        () if plain else (*_changes(_entries(one.model), _entries(other.model)), *_node_entries(found)),
+        found.renamed,
+        text,
+        tuple(notes),
+    )
+
+
+def _parts(side: _DiffSide) -> GraphParts:
+    return GraphParts.of_graph(side.model.graph, side.folder)
+
+
+def _opset_of(source: ProgramSource, limits: Limits) -> int | None:
+    """The opset of an ONNX model, which a program beside it is emitted for."""
+    found = onnx_model(source, limits)
+    return None if found is None else _opsets_by_domain(found[0]).get("")
+
+
+def _side(source: ProgramSource, opset: int | None, given: Mapping[str, Any]) -> _DiffSide:
+    found = onnx_model(source, Limits.of(given["limits"]))
+    if found is not None:
+        return _DiffSide(*found, source, False)
+    opset = opset if opset is not None and 13 <= opset <= 21 else None
+    program = api.compile(source, target="onnx", opset=opset, only_rules=(), **given)
+    emitted = api.emitted(program, "onnx")
+    return _DiffSide(emitted.payload, emitted.folder, source, True)
+
+
+# --- beside the graphs
+
+
+def _compare_functions(a: _DiffSide, b: _DiffSide, found: Differences) -> None:
+    """Compare the functions of one name; one that a model lacks is shown by the operators that call it."""
+    others = {(plain_domain(f.domain), f.name, f.overload): f for f in b.model.functions}
+    for function in a.model.functions:
+        other = others.get((plain_domain(function.domain), function.name, function.overload))
+        if other is not None:
+            name = f"{function.domain}.{function.name}"
+            compare_graphs(GraphParts.of_function(function), GraphParts.of_function(other), found, f"{name}/")
+
+
+def _opsets_by_domain(model: ModelProto) -> dict[str, int]:
+    return {plain_domain(entry.domain): entry.version for entry in model.opset_import}
+
+
+def _opsets(model: ModelProto) -> dict[str, str]:
+    return {domain or "ai.onnx": str(version) for domain, version in _opsets_by_domain(model).items()}
+
+
+def _entries(model: ModelProto) -> dict[str, str]:
+    """Fields and metadata of a model; dmlc's facts under their keys without the hash."""
+    fields = {
+        "ir_version": str(model.ir_version),
+        "producer_name": model.producer_name,
+        "producer_version": model.producer_version,
+        "domain": model.domain,
+        "model_version": str(model.model_version or ""),
+        "doc_string": model.doc_string,
+        "graph name": model.graph.name,
+        "graph doc_string": model.graph.doc_string,
+    }
+    facts = model_facts(model)
+    for number, fact in enumerate(facts):
+        place = f".{number}" if len(facts) > 1 else ""
+        fields |= {f"dmlc.{name}{place}": text for name, text in fact.items()}
+    fields |= other_entries(model)
+    return {key: text for key, text in fields.items() if text}
+
+
+def _changes(a: Mapping[str, str], b: Mapping[str, str]) -> list[EntryChange]:
+    keys = dict.fromkeys([*a, *b])
+    return [EntryChange(key, a.get(key), b.get(key)) for key in keys if a.get(key) != b.get(key)]
+
+
+def _node_entries(found: Differences) -> list[EntryChange]:
+    return [
+        EntryChange(f"{name}: {change.key}", change.a, change.b)
+        for name, a, b in found.node_metadata
+        for change in _changes(a, b)
+    ]
+
+
+# --- program texts
+
+
+def _text_diff(a: _DiffSide, b: _DiffSide, given: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The unified diff of the program texts, and the reason why a model has none."""
+    texts: list[list[str]] = []
+    notes = []
+    both_programs = a.is_program and b.is_program
+    for name, side in (("A", a), ("B", b)):
+        try:
+            texts.append(_text_of(side, given, own=both_programs).splitlines(keepends=True))
+        except DmlcError as error:
+            notes.append(f"{name} has no program text: {error.diagnostics[0].message}")
+    if notes:
+        return "", notes
+    names = [name_of(side.source) or name for name, side in (("A", a), ("B", b))]
+    return "".join(difflib.unified_diff(texts[0], texts[1], names[0], names[1])), []
+
+
+def _text_of(side: _DiffSide, given: Mapping[str, Any], *, own: bool) -> str:
+    """The text of a program's file, or the program that a model is; large constants by the hash of their data."""
+    if own and isinstance(side.source, Source):
+        return "\n".join(side.source.lines)
+    if own and isinstance(side.source, (str, os.PathLike)):
+        return Path(side.source).read_text(encoding="utf-8", errors="replace")
+    program = api.compile(side.source, target="onnx", only_rules=(), **given)
+    written = dml.emit(program.source_graph, "weights.npz")
+    hashes = {key: _digest(array) for key, array in written.arrays.items()}
+    pattern = re.compile(r'load\("weights\.npz", "(w\d+)"\)')
+    text: str = written.payload
+    return pattern.sub(lambda found: f'load("weights.npz", "{hashes[found[1]]}")', text)
+
+
+def _digest(array: Any) -> str:
+    return hashlib.blake2b(array.tobytes(), digest_size=6).hexdigest()
+
+
+def _short(text: str) -> str:
+    """One line of a text, cut where it is long."""
+    line = text.replace("\n", ", ")
+    return line if len(line) <= 100 else f"{line[:97]}..."

@@ -1,0 +1,315 @@
+"""``dmlc diff``: each kind of difference is found and named, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, numpy_helper, parser
+
+import dmlc
+from dmlc.cli.main import main
+
+HEAD = '<ir_version: 10, opset_import: ["": 21]>'
+LAYER = f"""{HEAD} g (float[N, 8] x) => (float[N, 8] y) <float[8, 8] w, float[8] s, float[8] b> {{
+    m = MatMul(x, w)
+    n = LayerNormalization<axis = -1, epsilon = 0.00001>(m, s, b)
+    r = Relu(n)
+    y = Add(r, x)
+}}"""
+WEIGHTS = {"w": np.eye(8, dtype=np.float32), "s": np.ones(8, np.float32), "b": np.zeros(8, np.float32)}
+
+
+def layer() -> ModelProto:
+    model = parser.parse_model(LAYER)
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in WEIGHTS.items())
+    return model
+
+
+def node(model: ModelProto, operator: str) -> onnx.NodeProto:
+    return next(found for found in model.graph.node if found.op_type == operator)
+
+
+def rename_values(model: ModelProto) -> None:
+    kept = {"x", "y", "", *WEIGHTS}
+    for found in model.graph.node:
+        for names in (found.input, found.output):
+            names[:] = [name if name in kept else f"other_{name}" for name in names]
+
+
+# --- equal
+
+
+@pytest.mark.parametrize("change", ["nothing", "names", "node names", "Constant node", "default", "domain"])
+def test_equal_models_are_equal(change: str) -> None:
+    a, b = layer(), layer()
+    if change == "names":
+        rename_values(b)
+    elif change == "node names":
+        for number, found in enumerate(b.graph.node):
+            found.name = f"n{number}"
+    elif change == "Constant node":
+        tensor = b.graph.initializer.pop(0)
+        b.graph.node.insert(0, onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
+    elif change == "default":
+        del node(b, "LayerNormalization").attribute[:]
+    elif change == "domain":
+        node(b, "Relu").domain = "ai.onnx"
+    found = dmlc.diff(a, b)
+    assert found.equal, found.to_text()
+    assert (found.renamed > 0) is (change == "names")
+
+
+def test_default_of_another_opset_is_a_difference() -> None:
+    """The axis of Softmax is 1 up to opset 12, then -1."""
+    text = '<ir_version: 7, opset_import: ["": %d]> g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax%s(x) }'
+    models = [parser.parse_model(text % pair) for pair in ((11, ""), (13, "<axis = 1>"), (13, ""))]
+    assert not dmlc.diff(models[0], models[1]).operators
+    assert dmlc.diff(models[1], models[2]).operators
+
+
+# --- one difference each
+
+
+def only(found: dmlc.ModelDiff, *kinds: str) -> None:
+    """Check that the two models differ in these kinds and in no other."""
+    all_kinds = ("operators", "initializers", "types", "opsets", "metadata")
+    assert {kind for kind in all_kinds if getattr(found, kind)} == set(kinds), found.to_text()
+
+
+@pytest.mark.parametrize("place", [(0, 0), (3, 5), (7, 7)])
+def test_changed_weight_is_measured(place: tuple[int, int]) -> None:
+    a, b = layer(), layer()
+    array = WEIGHTS["w"].copy()
+    array[place] += np.float32(1e-2)
+    b.graph.initializer[0].CopyFrom(numpy_helper.from_array(array, "w"))
+    found = dmlc.diff(a, b)
+    only(found, "initializers")
+    (change,) = found.initializers
+    assert (change.name, change.status) == ("w", "changed")
+    assert change.worst is not None
+    assert (change.worst.index, change.worst.count, change.worst.size) == (place, 1, 64)
+    assert change.worst.absolute == pytest.approx(1e-2, rel=1e-4)
+    assert change.worst.scaled == pytest.approx(1e-2, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "a", "b", "absolute"),
+    [
+        (np.float32, [1.0, np.inf], [1.0, 2.0], None),
+        (np.float32, [np.nan, 1.0], [np.nan, 1.5], 0.5),
+        (np.float16, [1.0, 2.0], [1.0, 4.0], 2.0),
+        (np.float64, [0.0, 0.0], [0.0, 1e-300], 1e-300),
+        (np.int64, [2**62, 1], [2**62 + 1, 1], 1.0),
+        (np.int8, [-128, 0], [127, 0], 255.0),
+        (np.uint8, [0, 1], [255, 1], 255.0),
+        (np.bool_, [True, False], [True, True], None),
+    ],
+)
+def test_worst_element_of_each_dtype(dtype: type, a: list[float], b: list[float], absolute: float | None) -> None:
+    text = HEAD + " g (float[2] x) => (float[2] y) { y = Relu(x) }"
+    models = [parser.parse_model(text) for _ in range(2)]
+    for model, values in zip(models, (a, b), strict=True):
+        model.graph.initializer.append(numpy_helper.from_array(np.array(values, dtype), "c"))
+    (change,) = dmlc.diff(*models).initializers
+    assert change.worst is not None
+    assert change.worst.absolute == absolute
+    assert change.worst.count == 1
+    json.dumps(change.to_json())
+
+
+def test_zero_of_another_sign_is_a_change_of_bits() -> None:
+    a, b = layer(), layer()
+    b.graph.initializer[2].CopyFrom(numpy_helper.from_array(-WEIGHTS["b"], "b"))
+    (change,) = dmlc.diff(a, b).initializers
+    assert change.worst is None
+    assert "other bits of equal numbers" in str(change)
+
+
+def test_weights_outside_are_read(tmp_path: Path) -> None:
+    paths = []
+    for number in range(2):
+        model = layer()
+        array = WEIGHTS["w"] + np.float32(number)
+        model.graph.initializer[0].CopyFrom(numpy_helper.from_array(array, "w"))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        onnx.save(model, folder / "m.onnx", save_as_external_data=True, size_threshold=0, location="w.bin")
+        paths.append(folder / "m.onnx")
+    assert dmlc.diff(paths[0], paths[0]).equal
+    (change,) = dmlc.diff(*paths).initializers
+    assert change.worst is not None
+    assert change.worst.count == 64
+
+
+def test_changed_attribute_names_both_values() -> None:
+    a, b = layer(), layer()
+    node(b, "LayerNormalization").attribute[1].f = 1e-3
+    found = dmlc.diff(a, b)
+    only(found, "operators")
+    (change,) = found.operators
+    assert change.status == "changed"
+    assert change.details == ("epsilon 1e-05 -> 0.001",)
+
+
+def test_changed_operand() -> None:
+    a, b = layer(), layer()
+    node(b, "Add").input[0] = "n"
+    (change,) = [c for c in dmlc.diff(a, b).operators if c.status == "changed"]
+    assert change.details == ("operands (r, x) -> (n, x)",)
+
+
+def test_other_operator_is_a_rewrite() -> None:
+    a, b = layer(), layer()
+    node(b, "Relu").op_type = "Sigmoid"
+    (change,) = dmlc.diff(a, b).operators
+    assert change.status == "rewritten"
+    assert ([n.operator for n in change.before], [n.operator for n in change.after]) == (["Relu"], ["Sigmoid"])
+
+
+def test_removed_and_added_operators() -> None:
+    a, b = layer(), layer()
+    b.graph.node.remove(node(b, "Relu"))
+    node(b, "Add").input[0] = "n"
+    one, other = dmlc.diff(a, b), dmlc.diff(b, a)
+    assert sorted(c.status for c in one.operators) == ["changed", "removed"]
+    assert sorted(c.status for c in other.operators) == ["added", "changed"]
+
+
+def test_types_opset_and_metadata() -> None:
+    a, b = layer(), layer()
+    b.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    b.opset_import[0].version = 22
+    b.metadata_props.add(key="author", value="me")
+    b.producer_name = "other"
+    found = dmlc.diff(a, b)
+    only(found, "types", "opsets", "metadata")
+    assert [(t.role, t.name, t.a, t.b) for t in found.types] == [("input", "x", "f32[N, 8]", "f32[batch, 8]")]
+    assert [(o.key, o.a, o.b) for o in found.opsets] == [("ai.onnx", "21", "22")]
+    assert [(m.key, m.a, m.b) for m in found.metadata] == [("producer_name", None, "other"), ("author", None, "me")]
+
+
+def test_graphs_inside_nodes_are_compared() -> None:
+    text = (
+        HEAD
+        + """ g (bool c, float[2] x) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] p) { p = Relu(x) },
+                    else_branch = e () => (float[2] q) { q = LeakyRelu<alpha = %s>(x) }>
+    }"""
+    )
+    a, b = parser.parse_model(text % "0.1"), parser.parse_model(text % "0.2")
+    assert dmlc.diff(a, parser.parse_model(text % "0.1")).equal
+    (change,) = dmlc.diff(a, b).operators
+    assert change.details == ("alpha 0.1 -> 0.2",)
+    assert change.before[0].name == "y.else_branch/q"
+
+
+def test_functions_are_compared() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21, "f": 1]> g (float[2] x) => (float[2] y) { y = f.half(x) }
+    <domain: "f", opset_import: ["": 21]> half (x) => (y) { c = Constant<value = float {%s}>() y = Mul(x, c) }"""
+    found = dmlc.diff(parser.parse_model(text % "0.5"), parser.parse_model(text % "0.25"))
+    only(found, "initializers")
+    assert found.initializers[0].name == "f.half/c"
+
+
+# --- what compilation did
+
+
+def test_compiled_model_names_the_rules() -> None:
+    text = (
+        HEAD
+        + """ g (float[4, 8] x) => (float[4, 8] y) <int64[1] axes = {-1}, float[1] e = {0.00001}> {
+        m = ReduceMean(x, axes)
+        d = Sub(x, m)
+        q = Mul(d, d)
+        v = ReduceMean(q, axes)
+        ve = Add(v, e)
+        r = Sqrt(ve)
+        y = Div(d, r)
+    }"""
+    )
+    model = parser.parse_model(text)
+    for number, found in enumerate(model.graph.node):
+        found.name = f"n{number}"
+    compiled = dmlc.compile(model, target="directml").to_onnx()
+    rewritten = [c for c in dmlc.diff(model, compiled).operators if c.status == "rewritten"]
+    assert len(rewritten) == 1
+    assert {n.name for n in rewritten[0].before} >= {"n0", "n1", "n3", "n6"}
+    assert rewritten[0].rules
+    assert rewritten[0].rewrite_class == "reassociates"
+    assert [c.status for c in dmlc.diff(compiled, model).operators if c.rules] == ["rewritten"]
+
+
+# --- the command
+
+
+PROGRAM = "model m(x: f32[N, 3]) -> (y) {\n    return reduce_sum(x, axes=[1])\n}\n"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    Path("a.dml").write_text(PROGRAM)
+    Path("b.dml").write_text(PROGRAM.replace("reduce_sum", "reduce_max"))
+    Path("layout.dml").write_text("# a note\n" + PROGRAM.replace("    return", "  return"))
+    onnx.save(layer(), "a.onnx")
+    changed = layer()
+    node(changed, "LayerNormalization").attribute[1].f = 1e-3
+    onnx.save(changed, "b.onnx")
+
+    def call(*argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(["diff", *argv])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "code"),
+    [
+        ("a.dml", "a.dml", 0),
+        ("a.dml", "layout.dml", 0),
+        ("a.dml", "b.dml", 1),
+        ("a.onnx", "a.onnx", 0),
+        ("a.onnx", "b.onnx", 1),
+        ("a.dml", "a.onnx", 1),
+        ("a.onnx", "a.dml", 1),
+        ("a.dml", "none.dml", 2),
+        ("a.npz", "a.dml", 2),
+        ("-", "-", 2),
+    ],
+)
+def test_exit_code(run: Run, a: str, b: str, code: int) -> None:
+    try:
+        assert run(a, b)[0] == code
+    except SystemExit as exit:
+        assert exit.code == code
+
+
+def test_document(run: Run) -> None:
+    code, out, _ = run("a.onnx", "b.onnx", "--format", "json")
+    document = json.loads(out)
+    assert (code, document["schema"], document["ok"], document["equal"]) == (1, 1, False, False)
+    assert document["operators"]["changed"][0]["details"] == ["epsilon 1e-05 -> 0.001"]
+    assert document["operators"]["added"] == document["initializers"] == document["types"] == []
+    assert "-" in document["dml"]
+    assert [d["code"] for d in document["diagnostics"]] == ["E0564"]
+    assert json.loads(run("a.onnx", "a.onnx", "--format", "json")[1])["diagnostics"] == []
+
+
+def test_program_texts_are_diffed(run: Run) -> None:
+    out = run("a.dml", "b.dml")[1]
+    assert "--- a.dml\n+++ b.dml\n" in out
+    assert "-    return reduce_sum(x, axes=[1])\n+    return reduce_max(x, axes=[1])\n" in out
+    assert out.splitlines()[-1].startswith("different: ")
+    models = run("a.onnx", "b.onnx")[1]
+    assert "+++ b.onnx" in models
+    assert "0.001" in models
+    assert run("a.dml", "layout.dml")[1].splitlines()[-1] == "equal"

@@ -12,7 +12,7 @@ from typing import Any
 from dmlc.builder.tensor import TensorLike, call
 from dmlc.ir import Operation
 from dmlc.ops.attributes import attribute_specs
-from dmlc.ops.call import LIKE, dtype_attribute
+from dmlc.ops.call import LIKE, like_attribute
 from dmlc.ops.move import SPLIT
 
 #: Operations with as many results as an attribute says: they return a tuple, even of one.
@@ -89,14 +89,14 @@ def signature(op: Operation) -> inspect.Signature:
         for o in op.operands
     ]
     for spec in attribute_specs(op.attributes):
-        is_dtype = spec is dtype_attribute(op)  # like= may stand for it
-        default = (None if is_dtype else empty) if spec.required else spec.default
+        is_like = spec is like_attribute(op)  # like= may stand for it
+        default = (None if is_like else empty) if spec.required else spec.default
         parameters.append(inspect.Parameter(spec.name, keyword_only, default=default, annotation=spec.kind.hint))
         if spec.synonym:
             words = ", ".join(f'"{word}"' for word in spec.synonym.words)
             hint = f"Literal[{words}]"
             parameters.append(inspect.Parameter(spec.synonym.name, keyword_only, default=None, annotation=hint))
-        if is_dtype:
+        if is_like:
             parameters.append(inspect.Parameter(LIKE, keyword_only, default=None, annotation="Tensor"))
     return inspect.Signature(parameters)
 
@@ -110,8 +110,8 @@ def documentation(op: Operation) -> str:
         if spec.synonym:
             words = ", ".join(f"{other} is {mine}" for other, mine in spec.synonym.words.items())
             lines.append(f"    {spec.synonym.name} says the same in other words: {words}")
-    if (dtype := dtype_attribute(op)) is not None:
-        lines.append(f"{LIKE}: a tensor whose dtype is taken in place of {dtype.name}")
+    if (given := like_attribute(op)) is not None:
+        lines.append(f"{LIKE}: a tensor whose {given.kind.like} is taken in place of {given.name}")
     lines.append(f"returns: {', '.join(op.results)}")
     lines += [f"{topic}: {text}" for topic, text in op.notes.items()]
     return "\n".join(lines)

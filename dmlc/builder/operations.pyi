@@ -357,7 +357,8 @@ def cast(
 def reshape(
     x: Tensor | Array,
     *,
-    shape: int | str | DimExpr | Sequence[int | str | DimExpr],
+    shape: int | str | DimExpr | Sequence[int | str | DimExpr] = ...,
+    like: Tensor = ...,
 ) -> Tensor:
     """The same elements in row-major order in another shape; one size may be -1."""
 

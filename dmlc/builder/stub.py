@@ -15,7 +15,7 @@ from dmlc.builder.functions import VARIADIC_RESULTS, python_name, results_name
 from dmlc.ir import Operation
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import AttributeSpec, attribute_specs
-from dmlc.ops.call import LIKE, dtype_attribute
+from dmlc.ops.call import LIKE, like_attribute
 
 OPERATIONS_STUB = Path(__file__).with_name("operations.pyi")
 PACKAGE_STUB = Path(__file__).parents[1] / "__init__.pyi"
@@ -97,10 +97,10 @@ def _function(op: Operation) -> str:
     if specs and not (op.operands and op.operands[-1].variadic):
         parameters.append("*")
     for spec in specs:
-        is_dtype = spec is dtype_attribute(op)
-        default = " = ..." if is_dtype and spec.required else _default(spec)
+        is_like = spec is like_attribute(op)
+        default = " = ..." if is_like and spec.required else _default(spec)
         parameters.append(f"{spec.name}: {spec.kind.hint}{default}")
-        if is_dtype:
+        if is_like:
             parameters.append(f"{LIKE}: Tensor = ...")
         if spec.synonym:
             words = ", ".join(f'"{word}"' for word in spec.synonym.words)

@@ -308,7 +308,7 @@ def _call(
 ) -> tuple[Tensor, ...]:
     span = caller()
     if isinstance(like := keywords.get(LIKE), Tensor):
-        keywords = {**keywords, LIKE: like.dtype}
+        keywords = {**keywords, LIKE: like._value.type}
     home = home_of(operands)
     arguments = arguments_in(home, operands, span)
     try:

@@ -11,16 +11,20 @@ from dmlc.diagnostics import did_you_mean
 from dmlc.ir import Operation
 from dmlc.ops import ALL_OPERATIONS, INFIX, PREFIX
 from dmlc.ops.pages import OperationPage, describe
+from dmlc.text.standard_library import std_blocks, std_page, std_path
 
 _OPERATIONS: dict[str, Operation] = {op.name: op for op in ALL_OPERATIONS if op.name != "constant"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="an operation or a sign: argmax, +")
+    parser.add_argument("--std", action="store_true", help="list the blocks of the standard library, or show one")
     add_report_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    if args.std:
+        return _show_blocks(args.name, console)
     if args.name is None:
         pages = [describe(op) for op in _OPERATIONS.values()]
         console.result(_list(pages))
@@ -33,6 +37,22 @@ def run(args: argparse.Namespace, console: Console) -> int:
     page = describe(op)
     console.result(_page(page))
     console.document({"operation": _plain(page)})
+    return 0
+
+
+def _show_blocks(name: str | None, console: Console) -> int:
+    """List the blocks of the standard library, or show one with its program."""
+    if name is None:
+        blocks = [std_page(each) for each in std_blocks()]
+        console.result(table([[block.signature, block.summary] for block in blocks]))
+        console.document({"blocks": [dataclasses.asdict(block) for block in blocks]})
+        return 0
+    if name not in std_blocks():
+        near = did_you_mean(name, std_blocks()) or "dmlc ops --std lists them"
+        raise UsageError(f"the standard library has no block {name}; {near}")
+    program = std_path(name).read_text(encoding="utf-8")
+    console.result(f"use {name} from std\n\n{program}")
+    console.document({"block": {**dataclasses.asdict(std_page(name)), "program": program}})
     return 0
 
 

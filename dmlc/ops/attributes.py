@@ -63,6 +63,8 @@ class Kind:
 
     spelling = "value"
     hint = "object"
+    #: The part of a tensor's type that ``like`` gives in place of a value: ``dtype``, ``shape``, or none.
+    like = ""
     #: What the default ``ALL`` stands for.
     all_means = "all axes"
 
@@ -336,6 +338,7 @@ class DTypeKind(Kind):
     """A dtype out of ``allowed``."""
 
     hint = "DTypeLike"
+    like = "dtype"
 
     def __init__(self, allowed: Sequence[DType]) -> None:
         self.allowed = tuple(allowed)

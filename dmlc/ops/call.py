@@ -28,7 +28,7 @@ from dmlc.ir import (
     Value,
 )
 from dmlc.ir.size_number import Arithmetic
-from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, DTypeKind, NumberKind, attribute_specs, show
+from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, attribute_specs, show
 from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CAST, CLIP, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -370,25 +370,28 @@ def bind_attributes(
     return op.attributes(**values)
 
 
-def dtype_attribute(op: Operation) -> AttributeSpec | None:
-    """Return the attribute of the operation that is a dtype; None where it has none."""
-    return next((spec for spec in attribute_specs(op.attributes) if isinstance(spec.kind, DTypeKind)), None)
+def like_attribute(op: Operation) -> AttributeSpec | None:
+    """Return the attribute that ``like`` gives: a dtype, or the shape of a reshape; None where there is none."""
+    return next((spec for spec in attribute_specs(op.attributes) if spec.kind.like), None)
 
 
 def _with_like(op: Operation, keywords: Mapping[str, Any], written: dict[str, str]) -> Mapping[str, Any]:
-    """The keywords with the dtype of the tensor ``like`` in its place. Raises ``OpError`` E0305, E0307, E0335."""
-    spec = dtype_attribute(op)
+    """The keywords with the dtype or shape of ``like``, a tensor or its type, in its place.
+
+    Raises ``OpError`` E0305, E0307, E0335.
+    """
+    spec = like_attribute(op)
     if spec is None:
         return keywords
     like, others = keywords[LIKE], {name: value for name, value in keywords.items() if name != LIKE}
     if spec.name in others:
         message = f"{spec.name} and {LIKE} both say {spec.name}"
         raise OpError(codes.BOTH_SYNONYMS, message, at=LIKE, help="keep one of them")
-    dtype = like.type.dtype if isinstance(like, Value) else like
-    if not isinstance(dtype, DType):
+    type = like.type if isinstance(like, Value) else like
+    if not isinstance(type, TensorType):
         raise OpError(codes.NOT_A_TENSOR, f"{LIKE} takes a tensor, not {show(like)}", at=LIKE)
     written[spec.name] = LIKE
-    return {**others, spec.name: dtype}
+    return {**others, spec.name: getattr(type, spec.kind.like)}
 
 
 def _translate(spec: AttributeSpec, keyword: str, value: Any, at: Binding) -> Any:

@@ -18,7 +18,7 @@ from dmlc import builder
 from dmlc.ir import DTYPES
 from dmlc.ir.verifier import verify
 from dmlc.ops import INFIX, OPERATIONS
-from dmlc.ops.attributes import DTypeKind, attribute_specs
+from dmlc.ops.attributes import attribute_specs
 from dmlc.runtime.reference import evaluate
 
 
@@ -222,11 +222,11 @@ def test_functions_follow_the_declarations(name: str) -> None:
     signature = inspect.signature(function)
     declared = [operand.name for operand in op.operands]
     for spec in attribute_specs(op.attributes):
-        is_dtype = isinstance(spec.kind, DTypeKind)
-        declared += [spec.name, *([spec.synonym.name] if spec.synonym else []), *(["like"] if is_dtype else [])]
+        is_like = bool(spec.kind.like)
+        declared += [spec.name, *([spec.synonym.name] if spec.synonym else []), *(["like"] if is_like else [])]
         parameter = signature.parameters[spec.name]
         assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
-        assert (parameter.default is inspect.Parameter.empty) == (spec.required and not is_dtype)
+        assert (parameter.default is inspect.Parameter.empty) == (spec.required and not is_like)
     assert list(signature.parameters) == declared
     assert op.summary in (function.__doc__ or "")
     assert function.__name__ == python_name

@@ -12,7 +12,7 @@ from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
-from dmlc.ops.call import LIKE, AttributeSite, CallSite, apply, dtype_attribute
+from dmlc.ops.call import LIKE, AttributeSite, CallSite, apply, like_attribute
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
@@ -73,7 +73,7 @@ class Caller(Evaluator):
         kinds = _kinds(op)
         keywords: dict[str, Any] = {}
         for keyword in expr.keywords:
-            if op is not None and keyword.name.text == LIKE and dtype_attribute(op) is not None:
+            if op is not None and keyword.name.text == LIKE and like_attribute(op) is not None:
                 value = yield self.evaluate(keyword.value)
                 keywords[LIKE] = value if value is POISON else self.tensor(value, at(keyword.value))
                 continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Container, Iterable
-from functools import cache
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -19,11 +18,9 @@ from dmlc.text.elaborate.cycles import find_cycles
 from dmlc.text.elaborate.declarations import read_const
 from dmlc.text.elaborate.folders import Folders, LoadError, read_file
 from dmlc.text.elaborate.scope import LITERALS, RESERVED, ConstData, Definition, FileNames, Problems, Unfolding, Unit
+from dmlc.text.standard_library import std_blocks, std_path
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import decode, parse
-
-#: The standard library: one file for each block, named as the block.
-STD = Path(__file__).parents[2] / "std"
 
 #: Bytes that stand in no program, and at the beginning of each ONNX model: the tags of its fields.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -194,7 +191,7 @@ class NameReader:
             help = did_you_mean(name.text, blocks) or "dmlc ops --std lists its blocks"
             raise fail(codes.NOT_IN_FILE, message, Label(name.span), help=help)
         if where not in self._read:
-            path = STD / f"{name.text}.dml"
+            path = std_path(name.text)
             self._read[where] = self._parsed(path, where, path.read_bytes(), Label(name.span))
         found = self._read[where]
         assert isinstance(found, UsedFile)
@@ -217,12 +214,6 @@ class NameReader:
         circle = [self._open[path] for path in paths[paths.index(where) :]]
         message = f"{circle[0]} uses itself: {' -> '.join([*circle, circle[0]])}"
         return fail(codes.USE_CIRCLE, message, label, help="put what both need into a file of its own")
-
-
-@cache
-def std_blocks() -> tuple[str, ...]:
-    """The names of the blocks of the standard library."""
-    return tuple(sorted(path.stem for path in STD.glob("*.dml")))
 
 
 def _reader(unit: Unit, const: tree.Const, folders: Folders) -> Callable[[], Tensor | None]:

@@ -114,3 +114,14 @@ def test_the_builder_has_both() -> None:
         dmlc.size(x, axis=2)
     with pytest.raises(dmlc.DmlcError, match="E0307"):
         dmlc.cast(x, to="f32", like=x)
+
+
+def test_reshape_takes_the_shape_of_another_tensor() -> None:
+    inputs = "x: f32[N, 6], z: f64[3 * N, 2]"
+    assert types_of(in_model("return reshape(x, like=z)", inputs=inputs)) == ["f32[3 * N, 2]"]
+    assert codes(in_model("return reshape(x, like=z, shape=[6])", inputs=inputs)) == ["E0307"]
+    assert codes(in_model("return reshape(x, like=[6])", inputs=inputs)) == ["E0335"]
+    assert codes(in_model("return reshape(x, like=z)", inputs="x: f32[4], z: f32[5]")) == ["E0317"]
+    g = dmlc.Graph("g")
+    x, z = g.input("x", "f32", (2, 6)), g.input("z", "f64", (3, 4))
+    assert dmlc.reshape(x, like=z).shape == (3, 4)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from dmlc.cli.console import count, human_bytes, table
+from dmlc.cli.console import count, human_bytes
+from dmlc.cli.layout import table
 from dmlc.ir import Dim
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.records import dataclass

@@ -18,7 +18,8 @@ from dmlc.cli.console import Console, count
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import diagnostics_of, github_text, sarif_text, with_fix
 from dmlc.cli.library_page import show_library
-from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
+from dmlc.cli.many import run_each
+from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, read_source, shapes_of
@@ -43,7 +44,7 @@ _WRITERS = {"sarif": sarif_text, "github": github_text}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_source(parser)
+    add_sources(parser)
     add_compile_options(parser)
     add_report_options(parser, ("text", "json", "sarif", "github"))
 
@@ -65,19 +66,30 @@ class _CheckResult:
 def run(args: argparse.Namespace, console: Console) -> int:
     write = _WRITERS.get(args.format)
     if write is None:
+        return run_each(args, console, _check)
+    found: list[Diagnostic] = []
+
+    def collect(one: argparse.Namespace, voice: Console) -> int:
         try:
-            return _show(args, console, _look(args, console))
-        except LibraryError as error:
-            return show_library(args, console, error.library, target=args.target)
-    try:
-        found = _look(args, console)
-        code, diagnostics = found.code, found.diagnostics
-    except LibraryError:
-        code, diagnostics = 0, ()
-    except DmlcError as error:
-        code, diagnostics = error.exit_code, error.diagnostics
-    sys.stdout.write(write(args.source, diagnostics))
+            seen = _look(one, voice)
+            code, diagnostics = seen.code, seen.diagnostics
+        except LibraryError:
+            code, diagnostics = 0, ()
+        except DmlcError as error:
+            code, diagnostics = error.exit_code, error.diagnostics
+        found.extend([d.in_file(one.source) for d in diagnostics])
+        return code
+
+    code = run_each(args, console, collect)
+    sys.stdout.write(write(args.sources[0], found))
     return code
+
+
+def _check(args: argparse.Namespace, console: Console) -> int:
+    try:
+        return _show(args, console, _look(args, console))
+    except LibraryError as error:
+        return show_library(args, console, error.library, target=args.target)
 
 
 # --- looking
@@ -204,7 +216,8 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
     console.warn(found.diagnostics)
     program, report, code = found.program, found.report, found.code
     if not console.quiet or code:
-        console.result(_summary(args, found) + (placement_text(report) if report is not None else ""))
+        placed = "" if report is None else placement_text(report, verbose=console.verbose)
+        console.result(_summary(args, found) + placed)
     fields: dict[str, Any] = {"source": args.source, "target": load_target(args.target).name}
     if report is not None:
         fields |= placement_json(report)

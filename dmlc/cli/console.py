@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dmlc.cli.layout import fitted
 from dmlc.cli.progress import Progress, is_terminal
 from dmlc.diagnostics import Diagnostic, DmlcError, render_all, to_json
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
@@ -23,14 +24,15 @@ _CONTROL = re.compile(r"\x1b(?!\[(?:0|1|1;3[1346])m)|[\x00-\x08\x0b-\x1a\x1c-\x1
 
 
 class UsageError(Exception):
-    """Wrong usage that argparse cannot see; the verb's usage is shown and the exit code is 2."""
+    """Wrong usage that argparse cannot see; one line is shown and the exit code is 2."""
 
 
 class Console:
     """The voice of one command."""
 
-    def __init__(self, verb: str, args: argparse.Namespace) -> None:
+    def __init__(self, verb: str, args: argparse.Namespace, collected: list[dict[str, Any]] | None = None) -> None:
         self.verb = verb
+        self._collected = collected  # takes the JSON documents where several files share one
         self.json = getattr(args, "format", "text") == "json"
         self.quiet = bool(getattr(args, "quiet", False))
         self.verbose = bool(getattr(args, "verbose", False))
@@ -41,7 +43,7 @@ class Console:
     def result(self, text: str, *, verbatim: bool = False) -> None:
         """Text that the command was asked for; ``verbatim`` if it is a program."""
         if not self.json:
-            shown = text if verbatim else printable(text)
+            shown = text if verbatim else printable(fitted(text))
             sys.stdout.write(shown if shown.endswith("\n") or not shown else shown + "\n")
 
     def document(self, fields: Mapping[str, Any], *, ok: bool = True) -> None:
@@ -49,7 +51,15 @@ class Console:
         if self.json:
             head = {"schema": SCHEMA, "command": self.verb, "ok": ok}
             body = {**head, **fields, "diagnostics": fields.get("diagnostics", [to_json(d) for d in self._warnings])}
-            sys.stdout.write(json.dumps(_plain(body), indent=2, allow_nan=False) + "\n")
+            if self._collected is None:
+                _write_json(body)
+            else:
+                self._collected.append(body)
+
+    def documents(self, found: list[dict[str, Any]]) -> None:
+        """The document of several files, where JSON was asked for: that of each under ``files``."""
+        if self.json:
+            _write_json({"schema": SCHEMA, "files": found})
 
     # --- stderr
 
@@ -72,11 +82,16 @@ class Console:
         if shown and not self.json:
             sys.stderr.write(printable(render_all(shown, color=self._color())))
 
-    def fail(self, error: DmlcError) -> int:
-        """Show an error; its exit code."""
+    def wrong_usage(self, text: str) -> None:
+        """Print what argparse could not see; ``-q`` does not silence it."""
+        sys.stderr.write(printable(f"dmlc {self.verb}: {text}\n"))
+
+    def fail(self, error: DmlcError, source: str | None = None) -> int:
+        """Show an error; its exit code. ``source`` names the file in a document of several."""
         if self.json:
             found = [to_json(d) for d in (*error.diagnostics, *self._warnings)]
-            self.document({"diagnostics": found, "exit_code": error.exit_code}, ok=False)
+            named = {} if source is None else {"source": source}
+            self.document({**named, "diagnostics": found, "exit_code": error.exit_code}, ok=False)
         else:
             sys.stderr.write(printable(render_all(error.diagnostics, color=self._color())))
         if self.verbose and error.exit_code == _BUG:
@@ -113,13 +128,19 @@ class Console:
         return Progress(label, shown=not self.quiet and is_terminal(sys.stderr))
 
     def _color(self) -> bool:
-        return is_terminal(sys.stderr) and "NO_COLOR" not in os.environ
+        if os.environ.get("NO_COLOR"):  # an empty one counts as unset: no-color.org
+            return False
+        return bool(os.environ.get("FORCE_COLOR")) or is_terminal(sys.stderr)
 
 
 def printable(text: str) -> str:
     """The text with control characters as escapes, but for newlines, tabs and colors: names in a model may hold any,
     and a terminal would obey them."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _write_json(body: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(_plain(body), indent=2, allow_nan=False) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -147,11 +168,3 @@ def human_bytes(number: int, *, short: bool = False) -> str:
     digits = 0 if units[0] == "B" or abs(size) >= 99.95 else 1 if abs(size) >= 9.995 else 2
     text = f"{size:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if digits and short else text} {units[0]}"
-
-
-def table(rows: Iterable[Iterable[str]], indent: str = "") -> str:
-    """Columns, aligned, two spaces apart."""
-    cells = [list(row) for row in rows]
-    widths = [max(len(row[i]) for row in cells if i < len(row)) for i in range(max(map(len, cells), default=0))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) for row in cells]
-    return "".join(f"{indent}{line.rstrip()}\n" for line in lines)

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from dmlc import __version__
-from dmlc.cli.console import Console, count, table
+from dmlc.cli.console import Console, count
+from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics.libraries import LIBRARIES, library_error, one_line, package_to_install
 from dmlc.runtime.directml_device import DirectMLDevice, directml_device

@@ -31,6 +31,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     changed: list[str] = []
     fields: dict[str, str] = {}
     diffs: list[str] = []
+    rows: list[dict[str, str | bool | int]] = []
     broken = 0
     for name in args.sources:
         try:
@@ -39,7 +40,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         except DmlcError as error:  # the other files are formatted all the same
             broken = max(broken, error.exit_code)
             console.warn(error.diagnostics)
+            rows.append({"source": name, "exit_code": error.exit_code})
             continue
+        rows.append({"source": name, "changed": before != after})
         if name == STDIN and not looks_only:
             console.result(after, verbatim=True)
             fields["text"] = after
@@ -61,7 +64,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         fields["diff"] = "".join(diffs)
         console.result(fields["diff"], verbatim=True)
     code = max(broken, int(bool(args.check and changed)))
-    console.document({**fields, "checked": len(args.sources), "changed": changed}, ok=code == 0)
+    console.document({**fields, "checked": len(args.sources), "changed": changed, "files": rows}, ok=code == 0)
     return code
 
 

@@ -10,10 +10,12 @@ from collections import Counter
 from pathlib import Path
 
 from dmlc import api
-from dmlc.cli.console import Console, table
+from dmlc.cli.console import Console
 from dmlc.cli.counts import as_written, nodes_after, nodes_before, operations
+from dmlc.cli.layout import table
 from dmlc.cli.library_page import show_library
-from dmlc.cli.options import add_compile_options, add_report_options, add_source, limits_of
+from dmlc.cli.many import run_each
+from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.signatures import signature_json, signature_text
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics.limits import Limits
@@ -22,12 +24,16 @@ from dmlc.text import LibraryError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_source(parser)
+    add_sources(parser)
     add_compile_options(parser)
     add_report_options(parser)
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    return run_each(args, console, _inspect)
+
+
+def _inspect(args: argparse.Namespace, console: Console) -> int:
     if Path(args.source).suffix.lower() == ".onnx":
         from dmlc.cli.onnx_page import onnx_facts, onnx_page
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlc.cli.console import UsageError, table
+from dmlc.cli.console import UsageError
+from dmlc.cli.layout import table
 from dmlc.diagnostics import did_you_mean
 from dmlc.records import dataclass
 from dmlc.targets import Target, kernel_table, operators_of

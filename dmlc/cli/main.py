@@ -41,7 +41,7 @@ dmlc {__version__}: a graph compiler and a small language that fuses reductions 
 verbs:
 {"".join(f"  {verb:<8} {summary}{chr(10)}" for verb, summary in VERBS.items())}
 options:
-  -h, --help   show this; `dmlc VERB --help` shows the options of a verb
+  -h, --help   show this; `dmlc help VERB` shows the options of a verb
   --version    show the version
 
 exit codes: 0 fine; 1 the answer is no (an error in the program, data that does not match, unsupported on the
@@ -82,6 +82,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
+    if argv[:1] == ["help"] and len(argv) > 1:
+        return _run(argv[1], ["--help"]) if argv[1] in VERBS else _no_such_verb(argv[1:])
     if argv[:1] in (["-h"], ["--help"], ["help"]):
         print(HELP, end="")  # noqa: T201
         return FINE
@@ -96,26 +98,27 @@ def _dispatch(argv: list[str]) -> int:
 def _no_such_verb(argv: list[str]) -> int:
     import difflib
 
+    text = "a verb is needed; dmlc --help lists them"
     if argv:
-        near = difflib.get_close_matches(argv[0], VERBS, n=1)
-        guess = f'; did you mean "{near[0]}"?' if near else ""
-        print(f"dmlc: there is no verb {argv[0]}{guess}", file=sys.stderr)  # noqa: T201
-    print(f"usage: dmlc {{{','.join(VERBS)}}} ...   (dmlc --help says more)", file=sys.stderr)  # noqa: T201
+        near = difflib.get_close_matches(argv[0], [*VERBS, "--help", "--version"], n=1)
+        kind = "option" if argv[0].startswith("-") else "verb"
+        guess = f"did you mean {near[0]}?" if near else f"dmlc --help lists the {kind}s"
+        text = f"there is no {kind} {argv[0]}; {guess}"
+    print(f"dmlc: {text}", file=sys.stderr)  # noqa: T201
     return WRONG_USAGE
 
 
 def _run(verb: str, argv: list[str]) -> int:
-    import argparse
-
     from dmlc.cli.console import Console, UsageError
     from dmlc.cli.options import report_options
+    from dmlc.cli.parser import Parser
     from dmlc.diagnostics import DmlcError, fail, on_command_line
 
     try:
         module = importlib.import_module(f"dmlc.cli.{verb}")
     except (Exception, SystemExit) as error:  # a library is missing; only the options of every verb are known
         return Console(verb, report_options(argv)).unexpected(error)
-    parser = argparse.ArgumentParser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False)
+    parser = Parser(prog=f"dmlc {verb}", description=module.__doc__, allow_abbrev=False)
     module.add_arguments(parser)
     args = parser.parse_args(argv)
     console = Console(verb, args)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dmlc import api
-from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.console import Console, UsageError
+from dmlc.cli.layout import table
 from dmlc.cli.options import limits_of
 from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import ledger_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from dmlc.cli.console import table
+from dmlc.cli.layout import table
 from dmlc.codegen.onnx.metadata import model_facts, other_entries
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import BAD_MODEL_FILE

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.console import Console, UsageError
+from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
 from dmlc.ir import Operation

@@ -12,9 +12,16 @@ _DIGITS = 100
 TARGETS = "directml, cpu, onnx or numpy"
 
 
+_SOURCE = "a .dml program or an .onnx model; - reads a program from stdin"
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add one or more SRC, for ``run_each``."""
+    parser.add_argument("sources", metavar="SRC", nargs="+", help=_SOURCE)
+
+
 def add_source(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
-    help = "a .dml program or an .onnx model; - reads a program from stdin"
-    parser.add_argument("source", metavar="SRC", nargs="?" if optional else None, help=help)
+    parser.add_argument("source", metavar="SRC", nargs="?" if optional else None, help=_SOURCE)
 
 
 def add_report_options(parser: argparse.ArgumentParser, formats: tuple[str, ...] = ("text", "json")) -> None:

@@ -1,11 +1,15 @@
-"""A placement report as a table and as plain data."""
+"""A placement report as text and as plain data."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
-from dmlc.cli.console import count, human_bytes, table
+from dmlc.cli.console import count, human_bytes
+from dmlc.cli.layout import wrapped
 from dmlc.ir import Dim, DimExpr
+from dmlc.placement.costs import total
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.obstacles import obstacles
 from dmlc.placement.report import Placement
@@ -13,14 +17,15 @@ from dmlc.placement.transfers import Transfer
 
 #: The text names so many obstacles and transfers, the JSON document all.
 _MOST_OBSTACLES = _MOST_TRANSFERS = 3
+#: Of a verdict with more nodes the text has the number by operator.
+_MOST_MEMBERS = 6
+_SIZES, _OPERAND = re.compile(r"open sizes: .*"), re.compile(r"operand \d+ \([^()]*\)")
 #: The text names so many nodes that depend on one thing.
 _MOST_NAMES = 2
 
 
-def placement_text(report: Placement) -> str:
-    """One line a node, then the sums."""
-    rows = [["node", "operator", "DirectML", "where", "dispatches", "bytes", "level", "verdict"]]
-    rows += [_row(node) for node in report.nodes if node.where != "folded"]
+def placement_text(report: Placement, *, verbose: bool = False) -> str:
+    """Nodes by verdict, the worst first, then the sums; ``verbose`` has one line for each node."""
     sums = [
         f"opset {report.opset}, feature level {report.feature_level}",
         f"{report.partitions} fused graph{'' if report.partitions == 1 else 's'}",
@@ -39,12 +44,61 @@ def placement_text(report: Placement) -> str:
         sums.append(f"open sizes without a name: {options} fixes them")
     found = obstacles(report)
     more = f"; {len(found) - _MOST_OBSTACLES} more with --format json" if len(found) > _MOST_OBSTACLES else ""
-    text = f"  not one fused graph: {'; '.join(found[:_MOST_OBSTACLES])}{more}\n" if found else ""
+    text = wrapped(f"not one fused graph: {'; '.join(found[:_MOST_OBSTACLES])}{more}", "  ") if found else ""
     text += _dependence_text(report)
-    text += "".join(f"  transfer: {_transfer_line(copy)}\n" for copy in report.transfers[:_MOST_TRANSFERS])
+    text += "".join(wrapped(f"transfer: {_transfer_line(copy)}", "  ") for copy in report.transfers[:_MOST_TRANSFERS])
     if len(report.transfers) > _MOST_TRANSFERS:
         text += f"  {len(report.transfers) - _MOST_TRANSFERS} more transfers with --format json\n"
-    return table(rows, "  ") + f"  {'; '.join(sums)}\n{text}"
+    return _groups_text(report, verbose) + wrapped("; ".join(sums), "  ") + text
+
+
+def _groups_text(report: Placement, verbose: bool) -> str:
+    """Each verdict with the number of its nodes, their cost and their names, the worst first."""
+    groups: dict[tuple[str, str], list[NodePlacement]] = {}
+    for node in report.nodes:
+        if node.where != "folded":
+            groups.setdefault((_WHERE.get(node.where, ""), _kind(node.verdict)), []).append(node)
+    out = ""
+    for (where, verdict), nodes in sorted(groups.items(), key=lambda item: _rank(item[1][0])):
+        costs = [text for text in (_dispatches(nodes), _fixed_bytes(nodes)) if text]
+        said = f"{count(len(nodes), 'node')} {where}, {verdict}" if where else f"{count(len(nodes), 'node')}: {verdict}"
+        out += wrapped(f"{said} ({', '.join(costs)})" if costs else said, "  ", "    ")
+        lines = [_line(node) for node in nodes] if verbose else [_members(nodes)]
+        out += "".join(wrapped(line, "      ", "  " if verbose else "") for line in lines)
+    return out
+
+
+def _kind(verdict: str) -> str:
+    """The verdict without the sizes and operands of one node, so that it is that of many."""
+    return _OPERAND.sub("an operand", _SIZES.sub("open sizes", verdict))
+
+
+#: The words for places; where the verdict says it there are none.
+_WHERE = {"provider": "on DirectML", "cpu": "on the CPU", "unknown": ""}
+
+
+def _rank(node: NodePlacement) -> int:
+    """The order of the groups: what fails, what is wrong, the CPU, the unknown, alone, in a fused graph."""
+    effects = {finding.effect for finding in node.findings}
+    states = ["fails" in effects, "wrong" in effects, node.where == "cpu", node.where == "unknown", bool(node.alone)]
+    return states.index(True) if any(states) else len(states)
+
+
+def _dispatches(nodes: list[NodePlacement]) -> str:
+    number = total([node.dispatches for node in nodes])
+    return f"{number:,} dispatch{'' if number == 1 else 'es'}" if isinstance(number, int) else ""
+
+
+def _fixed_bytes(nodes: list[NodePlacement]) -> str:
+    number = total([node.bytes for node in nodes])
+    return human_bytes(number) if isinstance(number, int) else ""
+
+
+def _members(nodes: list[NodePlacement]) -> str:
+    """Operators with the names of their nodes; where there are many, the number of nodes by operator."""
+    if len(nodes) <= _MOST_MEMBERS:
+        return ", ".join(f"{node.op} {node.name}" for node in nodes)
+    return ", ".join(f"{number} {op}" for op, number in Counter(node.op for node in nodes).most_common())
 
 
 def _dependence_text(report: Placement) -> str:
@@ -57,7 +111,7 @@ def _dependence_text(report: Placement) -> str:
     for dependence, names in named.items():
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         parts.append(f"{dependence} ({', '.join(names[:_MOST_NAMES])}{more})")
-    return f"  hangs on: {'; '.join(parts)}\n" if parts else ""
+    return wrapped(f"hangs on: {'; '.join(parts)}", "  ") if parts else ""
 
 
 def _transfer_sum(report: Placement) -> str:
@@ -77,14 +131,23 @@ def _transfer_line(copy: Transfer) -> str:
     return f"{copy.value} ({size}), {sides}, {copy.maker} to {readers}" + (f"; {copy.cure}" if copy.cure else "")
 
 
-def _row(node: NodePlacement) -> list[str]:
-    where = {"provider": "DirectML", "cpu": "CPU"}.get(node.where, node.where)
-    if node.partition is not None:
-        where += f" #{node.partition + 1}"
-    operators = " + ".join(node.directml) or "-"
+def _line(node: NodePlacement) -> str:
+    """One node: its operators, its fused graph, what it costs, the feature level, and its verdict."""
     refused = any(finding.effect == "fails" for finding in node.findings)
-    level = node.level or ("none" if refused else "not in the tables" if node.where == "provider" else "-")
-    return [node.name, node.op, operators, where, _amount(node.dispatches), _bytes(node.bytes), level, node.verdict]
+    level = node.level or ("none" if refused else "not in the tables" if node.where == "provider" else "")
+    parts = [
+        f"{node.op} {node.name}{f' -> {_joined(node)}' if node.directml else ''}",
+        f"fused graph {node.partition + 1}" if node.partition is not None else "",
+        f"dispatches {_amount(node.dispatches)}",
+        _bytes(node.bytes),
+        f"level {level}" if level else "",
+    ]
+    verdict = node.verdict if _kind(node.verdict) != node.verdict else ""
+    return "; ".join(filter(None, [", ".join(filter(None, parts)), verdict]))
+
+
+def _joined(node: NodePlacement) -> str:
+    return " + ".join(node.directml)
 
 
 def _amount(value: Dim | None) -> str:

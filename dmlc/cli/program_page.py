@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Iterable, Sequence
 
 from dmlc import api
-from dmlc.cli.console import Console, count, table
+from dmlc.cli.console import Console, count
 from dmlc.cli.counts import as_written, nodes_after, nodes_before
+from dmlc.cli.layout import table
 from dmlc.cli.library_page import show_library
 from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import ledger_rows
@@ -31,7 +32,7 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
         after = nodes_after(program)
     console.warn(program.diagnostics)
     totals = (None if before is None else before.total(), after.total())
-    console.result(missed_page(program) if args.missed else program_page(program, *totals))
+    console.result(missed_page(program) if args.missed else program_page(program, *totals, verbose=console.verbose))
     console.document(
         {
             "source": args.source,
@@ -52,14 +53,15 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def program_page(program: api.Program, before: int | None, after: int) -> str:
-    """Passes, what was rewritten, what was not and why; with the source lines. ``before`` and ``after`` are counts of
-    nodes."""
+def program_page(program: api.Program, before: int | None, after: int, *, verbose: bool = False) -> str:
+    """Passes that changed something, or all if ``verbose``, what was rewritten, what was not and why; with the source
+    lines. ``before`` and ``after`` are counts of nodes."""
     noun = "operation" if program.target.code == "numpy" else "node"
     counted = f"{count(after, noun)}" if before is None else f"{count(before, noun)} as written, {after} after"
     out = f"{program.signature.name} for {program.target.name}: {counted}\n"
-    rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in program.timings]
-    out += "\npasses\n" + table(rows, "  ")
+    timings = [row for row in program.timings if verbose or row[2]]
+    rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in timings]
+    out += "\npasses\n" + table(rows, "  ") if rows else "\nno pass changed anything\n"
     out += "\nrewritten\n" if program.ledger else "\nnothing was rewritten\n"
     for entry in program.ledger:
         out += f"  {entry.rule} ({entry.rewrite_class}): {entry.text}\n{_change(entry)}{_lines(entry.spans)}"

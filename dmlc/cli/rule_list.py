@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dmlc.cli.console import Console, table
+from dmlc.cli.console import Console
+from dmlc.cli.layout import table
 from dmlc.passes.inventory import RuleFacts, all_rules
 
 

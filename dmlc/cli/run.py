@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dmlc import api
-from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.console import Console, UsageError
 from dmlc.cli.inputs import add_inputs, feeds_of, given_inputs
+from dmlc.cli.layout import table
 from dmlc.cli.options import add_compile_options, add_report_options, add_source
 from dmlc.cli.source import compile_source
 from dmlc.ir import Array, TensorType, as_dtype

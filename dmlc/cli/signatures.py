@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlc.cli.console import table
+from dmlc.cli.layout import table
 from dmlc.codegen.artifact import Signature
 from dmlc.ir import TensorType
 from dmlc.runtime.feeds import bounds_text

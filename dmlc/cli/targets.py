@@ -7,7 +7,8 @@ import dataclasses
 from typing import Any
 
 from dmlc.cli import kernel_view
-from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.console import Console, UsageError
+from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
 from dmlc.targets import Target, load_target, target_names

@@ -53,7 +53,8 @@ def test_a_program(run: Run) -> None:
     code, out, err = run("check", "m.dml")
     assert code == 0
     assert out.startswith("m.dml: m is fine for directml: 2 inputs, 2 outputs, ")
-    assert "ARGMAX" in out
+    assert "ArgMax" in out
+    assert "-> ARGMAX" in run("check", "m.dml", "-v")[1]
     assert "open sizes N: --bind fixes them" in out
     assert "warning[W0601]" in err
     assert "m.dml:3:" in err

@@ -76,6 +76,14 @@ def _is_binding(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(n, str) and _is_number(v) for n, v in value.items())
 
 
+def _are_ranges(value: Any) -> bool:
+    ranges = value.values() if isinstance(value, dict) else [None]
+    numbers = (int, float, type(None))
+    return all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, numbers) for n in pair) for pair in ranges
+    )
+
+
 def _are_shapes(value: Any) -> bool:
     shapes = value.values() if isinstance(value, dict) else [None]
     return all(isinstance(shape, list) and all(n is None or _is_number(n) for n in shape) for shape in shapes)
@@ -84,6 +92,7 @@ def _are_shapes(value: Any) -> bool:
 _OPTIONS = {
     "bind": _is_binding,
     "shapes": _are_shapes,
+    "ranges": _are_ranges,
     "exact": lambda value: isinstance(value, bool),
     "allow": _texts,
     "lower_hardmax": lambda value: isinstance(value, bool),
@@ -116,7 +125,7 @@ def _checked(document: Any) -> Mapping[str, Any]:
         raise _no_ledger(f"a ledger is an object with schema {SCHEMA}")
     found = _fields(document, _FIELDS, "")
     found["options"] = _fields(
-        {"shapes": {}, "fuse": [], **found["options"]}, _OPTIONS, "options."
+        {"shapes": {}, "ranges": {}, "fuse": [], **found["options"]}, _OPTIONS, "options."
     )  # earlier ledgers have none
     rows = enumerate(found["rewrites"])
     found["rewrites"] = [_fields(row, _REWRITE, f"rewrites[{number}].") for number, row in rows]

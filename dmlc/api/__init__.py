@@ -16,6 +16,7 @@ from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.ir.collector import collector_paused
 from dmlc.ir.fixed_shapes import checked_shapes
+from dmlc.ops.ranges import checked_ranges
 from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.options import Options, chosen_classes, chosen_fusions, chosen_numbers, chosen_opset
 from dmlc.runtime.binding import checked_binding
@@ -31,6 +32,7 @@ def compile(
     bind: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     profiles: Mapping[str, int | Sequence[int]] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
     model: str | None = None,
     include: Sequence[str | os.PathLike[str]] = (),
     exact: bool = False,
@@ -50,31 +52,30 @@ def compile(
     """Compile a ``.dml`` or ``.onnx`` file, a builder's graph or an ONNX model for a target.
 
     ``bind`` fixes dims by name, ``shapes={"x": (1, 3, None)}`` the sizes of inputs, named or not, or their ranks where
-    they are open; None leaves a size as it is. A dim with a name has one size everywhere. ``profiles={"batch": (1, 8),
-    "seq": 128}`` also compiles one program for each combination of these sizes: ``program.run`` uses the one for the
-    sizes that are fed, and ``program.save("head.onnx")`` writes ``head.batch1_seq128.onnx`` ... and an index,
-    ``head.profiles.json``. ``model`` picks one of several in a file; ``include`` are
-    folders in which ``use`` and ``load`` look after the program's own; ``exact`` allows only rewrites that keep every
-    bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes warnings of the
-    target and the numbers (a node that lands on the CPU) errors, and raises these and what ``require_sound`` finds;
-    advice about the source stays advice. ``lower_hardmax`` lowers hardmax over one axis too. Rules named in
-    ``skip_rules`` do not fire; where ``only_rules`` is given, only those do, and what the target cannot do without.
-    ``progress`` is called with the name of each pass before it runs. ``f64="f32"`` computes in f32 what is f64, inputs
-    and outputs keep their types; ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16 before a sum
-    or a mean. ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``).
-    ``limits={"nodes": 3_000_000}`` changes how much is read before it is refused; see ``docs/limits.md``. Where
-    rewrites are ``expected``, others are an error: see ``replay``. The source is not changed. Raises ``DmlcError``.
+    they are open; None leaves a size as it is. A dim with a name has one size everywhere. ``ranges={"x": (0, 1)}``
+    promises that every element fed to x lies within these bounds and is not NaN, which rewrites may rely on.
+    ``profiles={"batch": (1, 8), "seq": 128}`` also compiles one program for each combination of these sizes:
+    ``program.run`` uses the one for the sizes that are fed, and ``program.save("head.onnx")`` writes
+    ``head.batch1_seq128.onnx`` ... and an index, ``head.profiles.json``. ``model`` picks one of several in a file;
+    ``include`` are folders in which ``use`` and ``load`` look after the program's own; ``exact`` allows only rewrites
+    that keep every bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes
+    warnings of the target and the numbers errors, and raises these and what ``require_sound`` finds; advice about the
+    source stays advice. ``lower_hardmax`` lowers hardmax over one axis too. Rules named in ``skip_rules`` do not fire;
+    where ``only_rules`` is given, only those do, and what the target cannot do without. ``progress`` is called with the
+    name of each pass before it runs. ``f64="f32"`` computes in f32 what is f64, inputs and outputs keep their types;
+    ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16 before a sum or a mean.
+    ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``). ``limits={"nodes":
+    3_000_000}`` changes how much is read before it is refused; see ``docs/limits.md``. Where rewrites are ``expected``,
+    others are an error: see ``replay``. The source is not changed. Raises ``DmlcError``.
     """
     within = Limits.of(limits)
     goal = chosen_target(target, feature_level)
     chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
-    numbers = chosen_numbers(f64, accumulate, classes)
-    skipped, only = chosen_rules(skip_rules, only_rules)
+    numbers, (skipped, only) = chosen_numbers(f64, accumulate, classes), chosen_rules(skip_rules, only_rules)
     options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=within)
-    options = replace(options, fuse_attention=chosen_fusions(fuse, goal))
+    options = replace(options, fuse_attention=chosen_fusions(fuse, goal), ranges=checked_ranges(ranges))
     options = replace(options, binding=checked_binding(bind), shapes=checked_shapes(shapes), expected=expected)
-    choice = choice_of(model, include)
-    sets = checked_profiles(profiles, options.binding)
+    choice, sets = choice_of(model, include), checked_profiles(profiles, options.binding)
     with naming(name_of(source)):
         program = _program(source, choice, options, asked=opset is not None)
         program.profiles = _profiles(source, choice, program, sets, options, asked=opset is not None)

@@ -17,6 +17,7 @@ from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
 from dmlc.ir import DType, Graph
 from dmlc.ir.fixed_shapes import shape_text
+from dmlc.ops.ranges import promise
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.opset_candidates import other_opsets
 from dmlc.passes.options import Options
@@ -41,6 +42,7 @@ def written(source: ProgramSource, choice: Choice, options: Options, *, asked: b
             _require_joined(graph, opset, options)
         graph = bound(graph, options.binding, options.shapes)
         graph.notes += notes
+        promise(graph, options.ranges)
         return Program(graph, replace(options, opset=opset))
 
     opset, notes = _joined_opset(loaded[options.opset], options, asked=asked)
@@ -102,6 +104,7 @@ def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, a
             graph = read(runs=False)  # raises what is wrong whatever the sizes are
         graph.reader = None if opaque else importers.read_again
         graph.notes += [] if opaque else notes
+        promise(graph, options.ranges)
         return graph
 
     program = _imported(model, graph_of, options, asked=asked)

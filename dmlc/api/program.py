@@ -25,6 +25,7 @@ from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
 from dmlc.records import dataclass
 from dmlc.runtime import files
+from dmlc.runtime.feeds import FeedChecker
 from dmlc.targets import Target, load_target
 
 if TYPE_CHECKING:
@@ -344,17 +345,22 @@ class Program:
 
     # --- running
 
-    def run(self, feeds: Mapping[str, Any], backend: str | None = None) -> dict[str, Array]:
+    def run(
+        self, feeds: Mapping[str, Any], backend: str | None = None, *, check_ranges: bool = False
+    ) -> dict[str, Array]:
         """Run on arrays by input name; gives arrays by output name.
 
         Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider; for target
         ``numpy`` as NumPy code. Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0553
         where the backend is missing, E0554 where ONNX Runtime fails, E0558 where memory does not suffice.
+        ``check_ranges`` holds the data against the ranges that inputs promise first: E0445.
         With ``profiles`` the program for the sizes that are fed runs; this one, if there is none for them.
         """
         profile = self._profile_of(feeds)
         if profile is not None:
-            return profile.run(feeds, backend)
+            return profile.run(feeds, backend, check_ranges=check_ranges)
+        if check_ranges and self.signature.ranges and isinstance(feeds, Mapping):
+            FeedChecker(self.signature).check_ranges(feeds)
         runner = self._runners.get(backend or "")
         if runner is None:
             runner = self._runners[backend or ""] = self._runner(backend or self.default_backend())

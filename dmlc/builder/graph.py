@@ -16,6 +16,7 @@ from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
 from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Dim, DimExpr, DType, OpError, TensorType, as_dtype, dim_names, symbol
+from dmlc.ops.ranges import Range, range_of
 from dmlc.ops.size_of import size_of
 
 #: NumPy holds no more axes.
@@ -59,14 +60,25 @@ class Graph:
         self.graph.declare_dim(name, (min, math.inf if max is None else max))
         return symbol(name)
 
-    def input(self, name: str, dtype: DTypeLike, shape: Sequence[Size] | Size) -> Tensor:
+    def input(
+        self,
+        name: str,
+        dtype: DTypeLike,
+        shape: Sequence[Size] | Size,
+        *,
+        range: tuple[float, float] | None = None,
+    ) -> Tensor:
         """Declare an input. A text in the shape is a dim, unbounded unless ``dim`` declares it.
 
-        Raises ``DmlcError``: E0204 for a name that is taken, E0211 for a dtype, E0332 for a shape that is none,
-        E0336 for one of more axes than NumPy has.
+        ``range`` promises that every element that is fed lies within the two numbers and is not NaN.
+
+        Raises ``DmlcError``: E0342 or E0311 for a wrong range, E0204 for a name that is taken, E0211 for a dtype, E0332
+        for a shape that is none, E0336 for one of more axes than NumPy has.
         """
         self._check_free("input", name)
         type_ = TensorType(self._dtype(dtype), self._shape(shape))
+        if range is not None:
+            self.graph.ranges[name] = self._range(type_.dtype, range)
         place = self._places["input", name] = caller()
         return Tensor(self._home, self.graph.add_input(name, type_, place))
 
@@ -114,6 +126,15 @@ class Graph:
                 at="dtype",
                 help=near or "it has f16 f32 f64, i8 to i64, u8 to u64 and bool",
             ) from None
+
+    def _range(self, dtype: DType, range: tuple[float, float]) -> Range:
+        message, help = f"a range is a pair of numbers, not {range!r}", "write range=(0.0, 1.0)"
+        if not isinstance(range, (list, tuple)) or len(range) != 2:
+            raise self._mistake(shapes.WRONG_RANGE, message, at="range", help=help)
+        try:
+            return range_of(dtype, *range)
+        except OpError as error:
+            raise self._mistake(error.code, error.message, at="range", help=help) from None
 
     def _shape(self, shape: Sequence[Size] | Size) -> tuple[Dim, ...]:
         sizes: Any = (shape,) if isinstance(shape, (int, str, DimExpr)) else shape

@@ -28,6 +28,7 @@ from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir.fixed_shapes import shape_text
+from dmlc.ops.ranges import range_text
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement, placement
@@ -205,6 +206,8 @@ def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> st
         words += ["--bind", f"{name}={size}"]
     for name, shape in shapes_of(args).items():
         words += ["--shape", shape_text(name, shape)]
+    for name, ends in args.range:
+        words += ["--range", f"{name}={range_text(ends)}"]
     return shlex.join(words)
 
 

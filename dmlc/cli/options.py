@@ -49,6 +49,8 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     )
     help = "fix the sizes of an input, or its rank where that is open; _ leaves a size open; may be repeated"
     group.add_argument("--shape", type=_shape, action="append", default=[], metavar="x=1,3,_", help=help)
+    help = "promise that what is fed lies within these bounds, which rewrites may rely on; may be repeated"
+    group.add_argument("--range", type=_range, action="append", default=[], metavar="x=0.0..1.0", help=help)
     group.add_argument("--model", metavar="NAME", help="which model, where the file holds several")
     add_include(group)
     classes = group.add_mutually_exclusive_group()
@@ -130,6 +132,23 @@ def _shape(text: str) -> tuple[str, FixedShape]:
     if name and sign and all(part == "_" or (part.isascii() and part.isdigit()) for part in parts):
         return name.strip(), tuple([None if part == "_" else _size(part) for part in parts])
     raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE,SIZE,...; write _ for a size that stays open")
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    """The input and the two numbers in ``x=0.0..1.0``."""
+    name, sign, ends = text.rpartition("=")
+    low, dots, high = ends.partition("..")
+    try:
+        if name and sign and dots:
+            return name.strip(), (_bound(low), _bound(high))
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not NAME=LOW..HIGH, such as x=0.0..1.0 or x=0.0..inf")
+
+
+def _bound(text: str) -> float:
+    text = text.strip()
+    return int(text) if text.removeprefix("-").isdigit() and len(text) <= _DIGITS else float(text)
 
 
 def _size(text: str) -> int:

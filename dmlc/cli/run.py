@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
     parser.add_argument("--backend", choices=api.BACKENDS, help="where to run (default: dml where present, else cpu)")
     parser.add_argument("-o", "--output", metavar="OUT.npz", help="write the outputs, by name")
+    help = "do not check that what is fed keeps the ranges that its inputs promise"
+    parser.add_argument("--trust-ranges", action="store_true", help=help)
     add_compile_options(parser)
     add_report_options(parser)
 
@@ -44,9 +46,10 @@ def run(args: argparse.Namespace, console: Console) -> int:
         program = compile_source(args, for_numpy=args.backend in ("numpy", "reference"), progress=progress)
     console.warn(program.diagnostics)
     feeds = feeds_of(args, given, program)
+    checked = program.signature.ranges and not args.trust_ranges
     backend = args.backend or program.default_backend()
     start = time.perf_counter()
-    outputs = program.run(feeds, backend=backend)
+    outputs = program.run(feeds, backend=backend, check_ranges=bool(checked))
     console.detail(f"first run on {backend}, with loading: {(time.perf_counter() - start) * 1e3:.1f} ms")
     if args.output is not None:
         files.write_bytes(Path(args.output), files.npz_bytes(outputs))

@@ -67,6 +67,7 @@ def compile_source(
         opset=args.opset,
         bind=_bindings(args.bind),
         shapes=shapes_of(args),
+        ranges=_each_once("--range", args.range),
         profiles=None if as_written else profiles_of(args),
         model=args.model,
         include=args.include,

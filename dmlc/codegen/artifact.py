@@ -17,7 +17,8 @@ from dmlc.records import dataclass
 class Signature:
     """A model's interface: named, typed inputs and outputs, the bounds of dims, the relations to check.
 
-    ``optional`` are the inputs that have a default. What sizes an imported model wants its runtime checks.
+    ``optional`` are the inputs that have a default, ``ranges`` the promised bounds of inputs. What sizes an
+    imported model wants its runtime checks.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Signature:
     bounds: dict[str, Interval] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     optional: frozenset[str] = frozenset()
+    ranges: dict[str, tuple[int | float, int | float]] = field(default_factory=dict)
 
 
 def signature_of(graph: Graph, *, checked: bool = False) -> Signature:
@@ -43,6 +45,7 @@ def signature_of(graph: Graph, *, checked: bool = False) -> Signature:
         bounds=dict.fromkeys(sorted(names), (0, inf)) if imported else dict(graph.dims.bounds),
         conditions=() if imported and not checked else tuple(_checkable(graph, names)),
         optional=frozenset(v.name or "" for v in graph.defaults),
+        ranges=dict(graph.ranges),
     )
 
 

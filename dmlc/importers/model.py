@@ -31,6 +31,7 @@ from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, Held, OpaqueAttributes
+from dmlc.ops.ranges import Range, promise, promised_in
 
 
 def read_model(path: Path, data: bytes, limits: Limits = DEFAULTS) -> ModelProto:
@@ -154,6 +155,7 @@ class _Importer:
         self._nodes(scope, source)
         for info in source.output:
             graph.add_output(info.name, self._output(scope, info.name))
+        promise(graph, self._promised(graph))
         record_providers(graph)
         self.claims.graph(scope, source)
         graph.advice += self.claims.advice()
@@ -176,6 +178,12 @@ class _Importer:
             self._check_rank(info.name, type.rank)
             scope.define(info.name, scope.graph.add_input(info.name, type))
         return overridable
+
+    def _promised(self, graph: Graph) -> dict[str, Range]:
+        """The ranges that a compiled model promises of the inputs that it still has."""
+        found = promised_in({entry.key: entry.value for entry in self.model.metadata_props})
+        names = {value.name for value in graph.inputs}
+        return {name: range for name, range in found.items() if name in names}
 
     def _weights(self, scope: GraphScope, source: GraphProto, overridable: set[str]) -> None:
         for tensor in source.initializer:

@@ -196,9 +196,9 @@ class Graph:
 
     ``dims`` holds the declared bounds, ``conditions`` the relations between sizes that run time must check
     (with the span of the call that asked), ``opset`` the ONNX opset at which carried operators are typed.
-    ``metadata`` is free text that code generators pass on. ``defaults`` are the data of inputs that need not be fed,
-    ``origin`` is what an imported model says beside its nodes, ``joined`` what the models bring that a program
-    calls, ``notes`` are sentences for the artifact's report.
+    ``metadata`` is free text that code generators pass on, ``ranges`` the promised bounds of inputs, by name.
+    ``defaults`` are the data of inputs that need not be fed, ``origin`` is what an imported model says beside its
+    nodes, ``joined`` what the models bring that a program calls, ``notes`` are sentences for the artifact's report.
     ``advice`` are diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
     regions. ``provides`` are the dims that only one value tells, by that value, each with its axis
     (``dmlc.ir.providers``). ``reader`` reads an opaque node of an imported model again; ``retyped`` are the nodes of
@@ -214,6 +214,7 @@ class Graph:
         self.conditions: dict[Condition, Span | None] = {}
         self.metadata: dict[str, str] = {}
         self.defaults: dict[Value, Tensor] = {}
+        self.ranges: dict[str, tuple[int | float, int | float]] = {}
         self.origin: Any = None
         self.joined: Any = None
         self.notes: list[str] = []
@@ -474,6 +475,7 @@ class Graph:
         out = Graph(self.name, opset=self.opset)
         out.dims = dims
         out.metadata = dict(self.metadata)
+        out.ranges = dict(self.ranges)
         out.origin, out.joined = self.origin, self.joined
         out.notes = list(self.notes)
         out.advice = list(self.advice)

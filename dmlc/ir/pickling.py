@@ -32,6 +32,7 @@ def _flat(graph: Graph) -> Iterator[Any]:
         "dims": graph.dims,
         "conditions": graph.conditions,
         "metadata": graph.metadata,
+        "ranges": graph.ranges,
         "origin": graph.origin,
         "joined": graph.joined,
         "notes": graph.notes,

@@ -86,7 +86,9 @@ class _Printer:
             yield ""
         yield f"model {quoted(graph.name)}("
         for value in graph.inputs:
-            yield f"    {quoted(self.names[value])}: {_typed(value.type)},"
+            promised = graph.ranges.get(value.name or "")
+            kept = "" if promised is None else f" in {number_text(promised[0])}..{number_text(promised[1])}"
+            yield f"    {quoted(self.names[value])}: {_typed(value.type)}{kept},"
         yield ") -> ("
         for output, value in graph.outputs:
             yield f"    {quoted(output)}: {_typed(value.type)},"

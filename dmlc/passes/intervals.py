@@ -49,8 +49,10 @@ _UNITS = 8
 class Intervals:
     """The intervals of a graph's values, worked out when they are asked for, and kept."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, trusts: bool = True) -> None:
+        """``trusts`` the ranges that inputs promise."""
         self.graph = graph
+        self.ranges = graph.ranges if trusts else {}
         self._known: dict[Value, Interval] = {}
 
     def of(self, value: Value) -> Interval:
@@ -63,6 +65,10 @@ class Intervals:
                 pending.pop()
                 continue
             rule = None if node is None else _indices if _is_index(top) else _RULES.get(node.op)
+            if node is None and top.name in self.ranges:
+                low, high = self.ranges[top.name or ""]
+                self._known[top] = (float(low), float(high))
+                continue
             if node is None or rule is None:
                 self._known[top] = of_dtype(top.type.dtype)
                 continue
@@ -73,6 +79,23 @@ class Intervals:
                 continue
             self._known[top] = fitted(rule(self, node, [self._known[v] for v in operands]), top.type.dtype)
         return self._known[value]
+
+    def promised_of(self, value: Value) -> Interval | None:
+        """The interval of a value that promised ranges decide; None where it is computed from no promised input."""
+        return self.of(value) if self.promised(value) else None
+
+    def promised(self, value: Value) -> tuple[str, ...]:
+        """The inputs with a promised range that the value is computed from, in the order of the model."""
+        if not self.ranges:
+            return ()
+        seen, pending = {value}, [value]
+        while pending:
+            node = pending.pop().producer
+            for operand in node.operands if node is not None else ():
+                if operand is not None and operand not in seen:
+                    seen.add(operand)
+                    pending.append(operand)
+        return tuple([v.name or "" for v in self.graph.inputs if v in seen and v.name in self.ranges])
 
     def most(self, node: Node) -> float:
         """The most elements that a reduction takes together; infinite where the sizes have no bound."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -29,8 +30,8 @@ class Options:
 
     ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16;
     ``fuse_attention`` makes attention one operator where the provider has it. ``binding`` fixed
-    dims of the source, ``shapes`` its inputs; ``profile`` are those of ``binding`` that a profile gives. If rewrites
-    are ``expected``, as a ledger writes them, no others may be applied.
+    dims of the source, ``shapes`` its inputs; ``ranges`` promise the bounds of what is fed; ``profile`` are those of
+    ``binding`` that a profile gives. If rewrites are ``expected``, as a ledger writes them, no others may be applied.
     """
 
     target: Target
@@ -47,6 +48,7 @@ class Options:
     binding: Mapping[str, int] = field(default_factory=dict)
     expected: Sequence[Mapping[str, Any]] | None = None
     shapes: Mapping[str, FixedShape] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     profile: Mapping[str, int] = field(default_factory=dict)
 
     def asked(self) -> dict[str, Any]:
@@ -55,6 +57,7 @@ class Options:
         return {
             "bind": dict(self.binding),
             "shapes": {name: list(shape) for name, shape in self.shapes.items()},
+            "ranges": {name: [_finite(end) for end in ends] for name, ends in self.ranges.items()},
             "exact": REASSOCIATES not in self.allowed,
             "allow": [RANGE] if RANGE in self.allowed else [],
             "lower_hardmax": self.lower_hardmax,
@@ -117,6 +120,11 @@ class Options:
 
         NarrowF64().run(out, self.context(self.target))
         return out
+
+
+def _finite(end: Any) -> Any:
+    """A bound as plain data; None for an infinite one."""
+    return None if isinstance(end, float) and math.isinf(end) else end
 
 
 def chosen_opset(target: Target, opset: int | None) -> int:

@@ -21,7 +21,8 @@ from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
-from dmlc.passes.manager import EXACT, Pass, PassContext
+from dmlc.ops.ranges import range_text
+from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, Pass, PassContext
 from dmlc.records import dataclass
 
 #: A node keeps at most so many places it came from; long chains would otherwise cost their square.
@@ -155,6 +156,11 @@ def merge_spans(nodes: Iterable[Node]) -> tuple[Span, ...]:
     return tuple(dict.fromkeys([span for node in nodes for span in node.spans]))[:MAX_SPANS]
 
 
+def _promises(graph: Graph, names: Sequence[str]) -> str:
+    """Name the promised ranges that a rewrite relies on, for the ledger."""
+    return "; promised: " + ", ".join([f"{name} in {range_text(graph.ranges[name])}" for name in names])
+
+
 class Rule(ABC, Generic[M]):
     """One rewrite, made for one context: its target's capabilities, and what the user allows and asks for.
 
@@ -187,6 +193,11 @@ class Rule(ABC, Generic[M]):
     def class_of(self, match: M, graph: Graph, context: PassContext) -> str:
         """The class of this application, where it depends on dtypes or the target."""
         return self.rewrite_class
+
+    def relies_on(self, match: M, graph: Graph) -> tuple[str, ...]:
+        """The inputs whose promised ranges give the precondition of an application of class ``range``; none if they do
+        not. Such an application is ``reassociates``, and the ledger names the promises."""
+        return ()
 
     def describe(self, match: M) -> str:
         """Describe the rewrite in a few words for the ledger."""
@@ -316,20 +327,25 @@ class _Driver:
             miss = rule.check(match, self.graph)
             if miss is None:
                 rewrite_class = rule.class_of(match, self.graph, self.context)
+                promise = ""
+                if rewrite_class == RANGE and self.graph.ranges:
+                    names = rule.relies_on(match, self.graph)
+                    if names:
+                        rewrite_class, promise = REASSOCIATES, _promises(self.graph, names)
                 if rewrite_class in self.context.allowed:
-                    self._apply(rule, match, rewrite_class)
+                    self._apply(rule, match, rewrite_class, promise)
                     return
                 miss = Miss(_PERMIT[rewrite_class])
             self.misses[node, rule] = miss
             self.missed.add(node)
 
-    def _apply(self, rule: Rule[Any], match: Match, rewrite_class: str) -> None:
+    def _apply(self, rule: Rule[Any], match: Match, rewrite_class: str, promise: str = "") -> None:
         graph, root = self.graph, match.root
         self.fuel -= 1
         if self.fuel < 0:
             raise fail(INTERNAL, f"rule {rule.name} does not come to an end at a {root.op.name}", exit_code=3)
         self.changed = True
-        text = rule.describe(match)
+        text = rule.describe(match) + promise
         before = tuple([node_name(node) for node in (root, *match.consumed)])
         rewriter = Rewriter(graph, rule.name, match, rewrite_class, self.constants)
         values = rule.build(match, rewriter)

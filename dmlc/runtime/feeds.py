@@ -13,6 +13,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, option
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, Dim, ForeignType, TensorType, as_dtype, evaluate
 from dmlc.ir.dim import DimExpr, Interval
+from dmlc.ops.ranges import broken_by, range_text
 
 
 class FeedChecker:
@@ -23,6 +24,19 @@ class FeedChecker:
         self._dtypes = [(name, type_.dtype.numpy) for name, type_ in signature.inputs]
         self._shapes: tuple[tuple[int, ...], ...] | None = None
         self._binding: dict[str, int] = {}
+
+    def check_ranges(self, feeds: Mapping[str, Any]) -> None:
+        """Hold each array against the range that its input promises. Raises ``DmlcError`` E0428 for each that breaks
+        it; what else is wrong ``check`` finds."""
+        problems = []
+        for name, promised in self.signature.ranges.items():
+            array = feeds.get(name)
+            found = broken_by(np.asarray(array), promised) if array is not None else ""
+            if found:
+                message = f"input {name} holds {found}, and it promises {range_text(promised)}"
+                problems.append(Diagnostic(codes.BROKEN_RANGE, message, help="feed what keeps the range, or widen it"))
+        if problems:
+            raise DmlcError(problems)
 
     def check(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
         """The arrays by input name, in the order of the signature.

@@ -12,6 +12,7 @@ from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, Dim, ForeignType, TensorType, dim_names, evaluate, symbol
 from dmlc.ir.dim import Interval
+from dmlc.ops.ranges import into_range
 from dmlc.runtime.feeds import broken_conditions
 
 _ATTEMPTS = 400
@@ -34,6 +35,9 @@ def random_feeds(signature: Signature, seed: int, limits: Mapping[str, Dim] | No
         limit = (limits or {}).get(name)
         shape = tuple([evaluate(size, binding) for size in type_.shape])
         out[name] = _data(type_, shape, None if limit is None else evaluate(limit, binding), rng)
+        promised = signature.ranges.get(name)
+        if promised is not None:
+            out[name] = into_range(out[name], promised)
     return out
 
 

@@ -231,6 +231,10 @@ def _narrowed(interface: Interface, right: Side) -> Interface:
         others = {spec.name: spec for spec in right.interfaces()[0].inputs}
     except NoInputs:
         return interface
+    promised = {name: spec.range for name, spec in others.items() if spec.range is not None}
+    if promised:
+        ranged = [replace(spec, range=promised.get(spec.name, spec.range)) for spec in interface.inputs]
+        interface = replace(interface, inputs=tuple(ranged))
     fixed: dict[str, Dim] = {}
     ranked = {name: spec.shape for name, spec in others.items() if not spec.rank_is_open}
     opened = [replace(s, shape=ranked.get(s.name, s.shape)) if s.rank_is_open else s for s in interface.inputs]

@@ -62,7 +62,8 @@ class GraphSide:
             if isinstance(value.type, ForeignType):
                 raise NoInputs(f"input {value.name} is not a tensor of a dtype that numbers are made up for")
             kind, name = value.type.dtype.long_name, value.name or ""
-            uses = {"nonzero": value in divisors, "wraps": value in wrapping}
+            uses: dict[str, Any] = {"nonzero": value in divisors, "wraps": value in wrapping}
+            uses["range"] = graph.ranges.get(name)
             specs.append(InputSpec(name, kind, value.shape, limits.get(value), **uses))
         divides = any(node.op in _DIVISIONS and node.operand(0).type.dtype.is_integer for node in graph)
         widest = WIDEST if divides else None

@@ -11,6 +11,7 @@ import numpy as np
 
 from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
 from dmlc.ir.dim import Interval
+from dmlc.ops.ranges import Range, into_range
 from dmlc.records import dataclass
 from dmlc.verify.patterns import FROM_THE_END, PATTERNS, Pattern, fill
 from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
@@ -31,7 +32,8 @@ class InputSpec:
     """One input: ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``; ``limit`` is set for an index into
     something of that size, from the end too where it ``wraps``; a ``length`` asks for a list of that many tensors. What
     divides has no zeros where it is ``nonzero``; ``value`` is the only integer that works. An ``optional`` input has a
-    default and is fed from time to time. The shape is one of many where the ``rank_is_open``."""
+    default and is fed from time to time. The shape is one of many where the ``rank_is_open``. Every element
+    lies in the ``range``."""
 
     name: str
     kind: str
@@ -43,6 +45,7 @@ class InputSpec:
     optional: bool = False
     wraps: bool = False
     rank_is_open: bool = False
+    range: Range | None = None
 
     @property
     def is_integer(self) -> bool:
@@ -119,7 +122,9 @@ def interface_of(signature: Any, limits: Mapping[str, Dim] | None = None) -> Int
             continue
         if isinstance(type_, ForeignType):
             raise NoInputs(f"input {name} is not a tensor of a dtype that numbers are made up for")
-        specs.append(InputSpec(name, type_.dtype.long_name, tuple(type_.shape), (limits or {}).get(name)))
+        promised = getattr(signature, "ranges", {}).get(name)
+        limit = (limits or {}).get(name)
+        specs.append(InputSpec(name, type_.dtype.long_name, tuple(type_.shape), limit, range=promised))
     bounds = dict(getattr(signature, "bounds", {}))
     return Interface(tuple(specs), bounds, tuple(getattr(signature, "conditions", ())))
 
@@ -166,6 +171,8 @@ def feeds_of(interface: Interface, bindings: Sequence[Binding], number: int, see
         pattern = PATTERNS[0] if has_nan and not chosen[place].has_nan else chosen[place]
         rng = np.random.default_rng([seed, number, place, draw])
         arrays = [_array(spec, pattern, binding, rng, interface.widest) for _ in range(spec.length or 1)]
+        if spec.range is not None:
+            arrays = [into_range(array, spec.range) for array in arrays]
         out[spec.name] = arrays[0] if spec.length is None else arrays
     return out
 

@@ -14,6 +14,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, load, numpy_helper
 
 from dmlc.ir import Array
+from dmlc.ops.ranges import promised_in
 from dmlc.verify.inputs import Default, Feeds, Interface
 from dmlc.verify.onnx_defaults import defaults, optional_specs
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
@@ -74,7 +75,11 @@ class OnnxSide:
 
     def interfaces(self) -> list[Interface]:
         extra = optional_specs(self._model)
-        return [replace(found, inputs=(*found.inputs, *extra)) for found in interfaces(self._model)]
+        promised = promised_in({entry.key: entry.value for entry in self._model.metadata_props})
+        found = [replace(found, inputs=(*found.inputs, *extra)) for found in interfaces(self._model)]
+        if not promised:
+            return found
+        return [replace(f, inputs=tuple([replace(s, range=promised.get(s.name)) for s in f.inputs])) for f in found]
 
     def defaults(self) -> list[Default]:
         return defaults(self._model, self._folder)

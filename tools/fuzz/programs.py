@@ -19,6 +19,7 @@ from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.elementwise import UNARY, UnaryOperation
 from dmlc.ops.indexing import SliceItem, index_tensor
+from dmlc.ops.ranges import range_of
 
 DTYPE_WEIGHTS: dict[DType, int] = dict.fromkeys(DTYPES, 2) | {f32: 12, f16: 6, i32: 5, i64: 4, bool_: 3}
 INDEX_DTYPES = (i32, i64, u32, u64)
@@ -148,7 +149,13 @@ class Generator:
         shape = [dim for dim in shape if isinstance(dim, int) or dim in alone]
         type_ = TensorType(dtype, tuple(shape))
         self.values[name] = self.graph.add_input(name, type_)
-        self.inputs.append((name, str(type_)))
+        promised = ""
+        if dtype is not bool_ and self.rng.random() < 0.15:
+            low, high = self.rng.choice(((0, 1), (0, 4), (1, 3), (-2, 2), (-3, -1) if dtype.kind != "uint" else (2, 2)))
+            if low >= 0 or dtype.kind != "uint":
+                self.graph.ranges[name] = range_of(dtype, low, high)
+                promised = f" in {low}..{high}"
+        self.inputs.append((name, f"{type_}{promised}"))
 
     def _const(self) -> None:
         name, dtype = f"c{len(self.consts)}", self._any().type.dtype

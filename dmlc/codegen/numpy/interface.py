@@ -11,6 +11,8 @@ from dmlc.codegen.numpy.layout import INDENT, definition, fits, statement
 from dmlc.codegen.numpy.literals import dtype_expr
 from dmlc.ir import Condition, TensorType, Value, dim_names, symbol
 from dmlc.ir.dim import Interval
+from dmlc.ir.printer import number_text
+from dmlc.ops.ranges import declared_range, range_text
 
 _MOST_RETURNS = 4
 
@@ -31,7 +33,14 @@ def signature_lines(body: FunctionBody) -> list[str]:
     arrays = ", ".join([array] * count) if 0 < count <= _MOST_RETURNS else f"{array}, ..."
     result = array if count == 1 else f"tuple[{arrays}]"
     items = [f"{parameter}: {array}" for parameter in body.parameters.values()]
+    if body.graph.ranges:
+        items += ["*", f"{_range_flag(body)}: bool = False"]
     return definition(body.function, items, f" -> {result}", 0)
+
+
+def _range_flag(body: FunctionBody) -> str:
+    """The name of the parameter that asks for the check of promised ranges."""
+    return "check_ranges_" if "check_ranges" in body.parameters.values() else "check_ranges"
 
 
 # --- the docstring
@@ -60,7 +69,8 @@ def docstring_lines(body: FunctionBody) -> list[str]:
     if graph.outputs:
         lines += ["", "Returns", "-------"]
     lines += [f"{clean(output)} : {_type_text(value.type)}" for output, value in graph.outputs]
-    notes = [_bound_text(d, graph.dims.interval(symbol(d))) for d in body.dims]
+    notes = [clean(f"{name} in {range_text(promised)}") for name, promised in graph.ranges.items()]
+    notes += [_bound_text(d, graph.dims.interval(symbol(d))) for d in body.dims]
     notes += [clean(str(condition)) for condition in graph.conditions]
     if notes:
         lines += ["", "Notes", "-----", *notes]
@@ -93,7 +103,19 @@ class Checks:
         out: list[str] = []
         for check, value, new in self._blocks:
             out += check + self._binding(value, new)
-        return out + self._later
+        return out + self._later + self._ranges()
+
+    def _ranges(self) -> list[str]:
+        """The check of the promised ranges, where it is asked for."""
+        body, lines = self.body, []
+        for value in body.graph.inputs:
+            promised = declared_range(body.graph, value)
+            if promised is not None:
+                ends = [name(text.replace("inf", f"{body.numpy}.inf")) for text in map(number_text, promised)]
+                parameter = body.parameters[value]
+                check = call(body.support(support._check_range), parameter, name(parameter), *ends)
+                lines += statement("", check, 2 * INDENT)
+        return [f"{' ' * INDENT}if {_range_flag(body)}:", *lines] if lines else []
 
     def _input(self, value: Value) -> list[int]:
         """The check of one argument; the axes whose sizes can be told only when all dims are bound."""

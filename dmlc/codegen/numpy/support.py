@@ -25,6 +25,12 @@ def _check(name: str, array: np.ndarray, dtype: type, shape: tuple[int | str, ..
         raise ValueError(f"{name} must have shape [{wanted}], not {list(array.shape)}")
 
 
+def _check_range(name: str, array: np.ndarray, low: float, high: float) -> None:
+    """Raise ValueError if an element does not lie within the promised bounds, or is NaN."""
+    if not np.all((array >= low) & (array <= high)):
+        raise ValueError(f"{name} must lie in {low}..{high}")
+
+
 def _require(holds: bool, message: str) -> None:
     if not holds:
         raise ValueError(message)

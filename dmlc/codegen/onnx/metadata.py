@@ -32,8 +32,8 @@ def model_facts(model: ModelProto | Mapping[str, str]) -> list[dict[str, str]]:
 
     ``model`` is a model, or its metadata as ``session.get_modelmeta().custom_metadata_map`` of ONNX Runtime gives it.
     Facts are texts: ``version``, ``target`` and ``ledger`` (the rewrites), for targets with a provider ``session``,
-    for a profile ``profile`` (its sizes), and where a program has them ``dims`` (their bounds) and ``conditions``
-    (relations to check). All but the first two are JSON.
+    for a profile ``profile`` (its sizes), and where a program has them ``dims`` (their bounds), ``conditions``
+    (relations to check) and ``ranges`` (the promised bounds of inputs). All but the first two are JSON.
     """
     entries = model if isinstance(model, Mapping) else {entry.key: entry.value for entry in model.metadata_props}
     found: dict[str, dict[str, str]] = {}

@@ -24,6 +24,7 @@ from dmlc.diagnostics import Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Graph, Node
+from dmlc.ir.printer import number_text
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
@@ -157,6 +158,9 @@ def _facts(model: ModelProto, emitter: Emitter) -> dict[str, str]:
         facts["conditions"] = json.dumps([str(c) for c in conditions])
     if graph.origin is None and graph.dims.bounds:
         facts["dims"] = json.dumps({name: _interval(*bounds) for name, bounds in sorted(graph.dims.bounds.items())})
+    if graph.ranges:
+        promised = {name: [number_text(low), number_text(high)] for name, (low, high) in sorted(graph.ranges.items())}
+        facts["ranges"] = json.dumps(promised)
     facts |= sorted(graph.metadata.items())
     if target.provider is not None:
         facts["session"] = session_advice(open_dims(model.graph.input), _ends(graph))

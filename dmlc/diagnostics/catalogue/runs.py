@@ -376,3 +376,18 @@ $ dmlc compile head.dml
 """,
     program=False,
 )
+
+BROKEN_RANGE = declare(
+    "E0445",
+    "fed data breaks a promised range",
+    """The program, or `--range`, promises that every element of an input lies within a range and is not NaN, and
+    rewrites may rely on it. The data that is fed does not keep the promise. `--trust-ranges` skips the check.""",
+    example="""
+$ dmlc run head.dml --input score=score.npy       # model head(score: f32[N] in 0.0..1.0) ...
+error[E0445]: input score holds 1.5 at [3], and it promises 0.0..1.0
+""",
+    fixed="""
+$ dmlc run head.dml --input score=clipped.npy
+""",
+    program=False,
+)

@@ -549,3 +549,23 @@ model m(x: f32[4, 3]) -> (y) {
 }
 """,
 )
+
+WRONG_RANGE = declare(
+    "E0342",
+    "a wrong range of an input",
+    """A range promises that every element of an input lies within two bounds, both inclusive. Bounds are numbers known
+    while compiling, of the dtype of the input, and the lower one comes first. Only inputs of a model have ranges, and
+    those of bool have none.""",
+    example="""
+model m(score: f32[N] in 1.0..0.0) -> (y) {
+    y = sqrt(score)
+    return y
+}
+""",
+    fixed="""
+model m(score: f32[N] in 0.0..1.0) -> (y) {
+    y = sqrt(score)
+    return y
+}
+""",
+)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from dmlc.ir import Graph, Node, Operation, Value
+import numpy as np
+
+from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ops.binary import ADD, DIV, MAX, MUL, SUB
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import EXP, LOG, NEG
@@ -15,10 +18,14 @@ from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDU
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.emitted import no_gain
 from dmlc.passes.fuse_softmax.views import MatchedReduction, log_sum_exp_of, placed, placed_log_of_sum
+from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
+
+#: No axis is longer.
+_MOST_COUNTED = 2.0**40
 
 
 @dataclass(slots=True, eq=False)
@@ -58,8 +65,24 @@ class WrittenOut(Rule[_SoftmaxMatch]):
     def class_of(self, match: _SoftmaxMatch, graph: Graph, context: PassContext) -> str:
         return REASSOCIATES if match.shifted else RANGE
 
+    def relies_on(self, match: _SoftmaxMatch, graph: Graph) -> tuple[str, ...]:
+        return () if match.x is None else _finite_powers(match.x, match.axes, graph)
+
     def build(self, match: _SoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [rewriter.add(_becomes(match.root), [match.x], SoftmaxAttributes(axes=match.axes))]
+
+
+def _finite_powers(x: Value, axes: Sequence[int], graph: Graph) -> tuple[str, ...]:
+    """The inputs whose promised ranges show that no power of ``x``, and no sum of them, overflows or becomes 0."""
+    known = Intervals(graph)
+    promised = known.promised_of(x)
+    if promised is None:
+        return ()
+    count = float(graph.dims.interval(product([x.shape[axis] for axis in axes]))[1])
+    limits = np.finfo(x.type.dtype.numpy)
+    most, least = float(np.log(float(limits.max))), float(np.log(float(limits.tiny)))
+    total = promised[1] + math.log(min(max(count, 1.0), _MOST_COUNTED))
+    return known.promised(x) if total < most - 1 and promised[0] > least + 1 else ()
 
 
 def _becomes(root: Node) -> Operation:
@@ -193,6 +216,9 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
 
     def class_of(self, match: _LogSoftmaxMatch, graph: Graph, context: PassContext) -> str:
         return REASSOCIATES if match.shifted else RANGE
+
+    def relies_on(self, match: _LogSoftmaxMatch, graph: Graph) -> tuple[str, ...]:
+        return () if match.x is None else _finite_powers(match.x, match.axes, graph)
 
     def build(self, match: _LogSoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [rewriter.add(LOG_SOFTMAX, [match.x], SoftmaxAttributes(axes=match.axes))]

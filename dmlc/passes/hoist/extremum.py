@@ -30,6 +30,7 @@ from dmlc.passes.hoist.split import (
     split_two,
     why_not_hoisted,
 )
+from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.rewrite import Miss, Rewriter, Rule
@@ -82,7 +83,8 @@ class RisingAfterExtreme(Rule[Split]):
         if op in (ADD, SUB, MUL, DIV) and not x.type.dtype.is_float:
             return Miss("{0} of integers may wrap", (op.name,))
         if op is MUL or op is DIV:
-            return _why_no_factor(match)
+            match.sign = _promised_sign(match, graph)
+            return None if match.sign else _why_no_factor(match)
         return None
 
     def _why_not_cast(self, op: Operation, source: DType, to: DType) -> Miss | None:
@@ -97,7 +99,17 @@ class RisingAfterExtreme(Rule[Split]):
     def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
         if match.node.op in _OF_POSITIVE and not _is_never_negative(match.operand):
             return RANGE
+        if match.sign:
+            return RANGE
         return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
+
+    def relies_on(self, match: Split, graph: Graph) -> tuple[str, ...]:
+        known = Intervals(graph)
+        if match.sign:
+            assert match.fixed is not None
+            return known.promised(match.fixed)
+        promised = known.promised_of(match.operand)
+        return known.promised(match.operand) if promised is not None and promised[0] >= 0 else ()
 
     def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
         record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
@@ -112,8 +124,28 @@ def _is_never_negative(value: Value) -> bool:
     return node.op in _POSITIVE or (node.op is MUL and node.operand(0) is node.operand(1))
 
 
+def _promised_sign(match: Split, graph: Graph) -> int:
+    """The sign of a factor or divisor that promised ranges give; 0 where they give none.
+
+    A factor may be 0: what is not finite beside it gives a NaN, of which the maximum is unspecified. A divisor of 0
+    may have either sign.
+    """
+    fixed, op = match.fixed, match.node.op
+    if not graph.ranges or fixed is None or match.number is not None or (op is DIV and not match.first):
+        return 0
+    promised = Intervals(graph).promised_of(fixed)
+    if promised is None:
+        return 0
+    low, high = promised
+    if low > 0 or (low == 0 and op is MUL):
+        return 1
+    return -1 if high < 0 or (high == 0 and op is MUL) else 0
+
+
 def _falls(match: Split) -> bool:
     op = match.node.op
+    if match.sign:
+        return match.sign < 0
     if op is MUL or op is DIV:
         numbers = match.number
         return numbers is not None and bool((numbers < 0).any())

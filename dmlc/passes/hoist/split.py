@@ -115,7 +115,7 @@ class Split(Match):
     """The elementwise node, what it is of, and of two operands the one that is the same for all that is reduced.
 
     ``varies`` is a reduced axis along which ``fixed`` is not the same: then nothing can be hoisted. ``first`` says that
-    ``x`` is the first operand.
+    ``x`` is the first operand. ``sign`` is that of ``fixed`` where a promised range says it, else 0.
     """
 
     inner: Node | None = None
@@ -123,6 +123,7 @@ class Split(Match):
     fixed: Value | None = None
     first: bool = True
     varies: int | None = None
+    sign: int = 0
 
     @property
     def node(self) -> Node:

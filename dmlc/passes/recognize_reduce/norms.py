@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import ClassVar
 
+import numpy as np
+
 from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ops.binary import ADD, DIV, MAX, MUL, POW
 from dmlc.ops.choose import CLIP
@@ -24,6 +26,7 @@ from dmlc.ops.reduce import (
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.canonicalize_reduce.kinds import magnitude
 from dmlc.passes.emitted import emitted_nodes, no_gain
+from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import (
     Seen,
@@ -281,6 +284,15 @@ class NormalizeByNorm(Rule[Match]):
         if norm.result.shape != reduced_shape(x.shape, axes, True):
             return Miss("the norm over axis {0} does not keep it", axes)
         return used_outside(match.consumed, match.root) or no_gain(self.context, match, LP_NORM, x, axes, graph)
+
+    def relies_on(self, match: Match, graph: Graph) -> tuple[str, ...]:
+        x, known = match.consumed[0].operand(0), Intervals(graph)
+        promised = known.promised_of(x)
+        if promised is None:
+            return ()
+        nearest = promised[0] if promised[0] > 0 else -promised[1]
+        tiny = float(np.finfo(x.type.dtype.numpy).tiny)
+        return known.promised(x) if nearest > 0 and nearest * nearest > tiny else ()  # nor is a square of it 0
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         norm = match.consumed[0]

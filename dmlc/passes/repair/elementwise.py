@@ -103,7 +103,7 @@ class RemainderByDivision(Rule[Match]):
         if value.producer is not None and value.producer.op in _COUNTS:
             return True
         if self._intervals is None or self._intervals.graph is not graph:
-            self._intervals = Intervals(graph)
+            self._intervals = Intervals(graph, trusts=False)
         return self._intervals.of(value)[0] >= 0
 
 

@@ -9,10 +9,12 @@ from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, fail
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM
-from dmlc.ir import Condition, Dim, DimExpr, TensorType, Value, dim_names
+from dmlc.ir import Condition, Dim, DimExpr, OpError, TensorType, Value, dim_names
+from dmlc.ops.call import CallSite
+from dmlc.ops.ranges import range_of
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.declarations import type_of
-from dmlc.text.elaborate.evaluate import at
+from dmlc.text.elaborate.evaluate import Asked, at
 from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Unit, plural
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
@@ -64,6 +66,24 @@ class ModelReader:
                 value = self.unit.graph.add_input(item.name.text, type, item.type.span)
             Block(self.unit, self.frame).bind(item.name, POISON if self.unit.names_only else value)
         self.dims(types)
+        for item, type in types:
+            self.range(item, type)
+
+    def range(self, item: tree.Input, type: TensorType) -> None:
+        """The range that an input promises. Notes E0342 and E0311."""
+        if item.range is None:
+            return
+        block = Block(self.unit, Frame())
+        try:
+            bounds = [run(block.evaluate(expr, Asked.KNOWN)) for expr in item.range]
+            if not any(bound is POISON for bound in bounds):
+                self.unit.graph.ranges[item.name.text] = range_of(type.dtype, *bounds)
+        except OpError as error:
+            spans = [expr.span for expr in item.range]
+            site = CallSite(spans[0].to(spans[1]), spans)
+            self.unit.problems.add(block.located(error, site))
+        except DmlcError as error:
+            self.unit.problems.add(error)
 
     def dims(self, types: Sequence[tuple[tree.Input, TensorType]]) -> None:
         """The dims that an input tells; E0208 for the others, unless an input's type is wrong itself."""

@@ -118,7 +118,9 @@ class Builder:
         return p[1:-1]
 
     def input(self, p: Pieces) -> tree.Input:
-        return tree.Input(name(p[0]), p[2])
+        if len(p) == 3:
+            return tree.Input(name(p[0]), p[2])
+        return tree.Input(name(p[0]), p[2], (finish(p[4], self._limits), finish(p[6], self._limits)))
 
     def result(self, p: Pieces) -> tree.Result:
         return tree.Result(name(p[0]), p[2] if len(p) > 1 else None)

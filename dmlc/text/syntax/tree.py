@@ -258,8 +258,11 @@ class Def:
 @unguarded
 @dataclass(frozen=True, slots=True)
 class Input:
+    """``range`` are the bounds of its elements, where it promises any."""
+
     name: Name
     type: Type
+    range: tuple[Expr, Expr] | None = None
 
 
 @unguarded

@@ -27,11 +27,14 @@ from dmlc.builder.operations import floor as floor
 from dmlc.builder.operations import full as full
 from dmlc.builder.operations import gather as gather
 from dmlc.builder.operations import gather_elements as gather_elements
+from dmlc.builder.operations import gelu as gelu
+from dmlc.builder.operations import hard_sigmoid as hard_sigmoid
 from dmlc.builder.operations import hardmax as hardmax
 from dmlc.builder.operations import iota as iota
 from dmlc.builder.operations import is_inf as is_inf
 from dmlc.builder.operations import is_nan as is_nan
 from dmlc.builder.operations import layer_norm as layer_norm
+from dmlc.builder.operations import leaky_relu as leaky_relu
 from dmlc.builder.operations import log as log
 from dmlc.builder.operations import log_softmax as log_softmax
 from dmlc.builder.operations import lp_norm as lp_norm
@@ -62,6 +65,7 @@ from dmlc.builder.operations import round as round
 from dmlc.builder.operations import scatter_elements as scatter_elements
 from dmlc.builder.operations import sigmoid as sigmoid
 from dmlc.builder.operations import sign as sign
+from dmlc.builder.operations import silu as silu
 from dmlc.builder.operations import sin as sin
 from dmlc.builder.operations import slice as slice
 from dmlc.builder.operations import softmax as softmax
@@ -129,6 +133,8 @@ __all__ = [
     "full",
     "gather",
     "gather_elements",
+    "gelu",
+    "hard_sigmoid",
     "hardmax",
     "i8",
     "i16",
@@ -138,6 +144,7 @@ __all__ = [
     "is_inf",
     "is_nan",
     "layer_norm",
+    "leaky_relu",
     "log",
     "log_softmax",
     "lp_norm",
@@ -167,6 +174,7 @@ __all__ = [
     "scatter_elements",
     "sigmoid",
     "sign",
+    "silu",
     "sin",
     "size",
     "softmax",

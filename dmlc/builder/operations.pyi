@@ -298,6 +298,33 @@ def elu(
 ) -> Tensor:
     """x where it is positive, else alpha * (exp(x) - 1)."""
 
+def leaky_relu(
+    x: Tensor | Array,
+    *,
+    alpha: float = 0.01,
+) -> Tensor:
+    """x where it is 0 or more, else alpha * x."""
+
+def hard_sigmoid(
+    x: Tensor | Array,
+    *,
+    alpha: float = 0.2,
+    beta: float = 0.5,
+) -> Tensor:
+    """alpha * x + beta, but not below 0 and not above 1."""
+
+def silu(
+    x: Tensor | Array,
+) -> Tensor:
+    """x * sigmoid(x)."""
+
+def gelu(
+    x: Tensor | Array,
+    *,
+    approximate: Literal["none", "tanh"] = "none",
+) -> Tensor:
+    """x * (1 + erf(x / sqrt(2))) / 2, or its approximation by tanh."""
+
 def is_nan(
     x: Tensor | Array,
 ) -> Tensor:
@@ -501,11 +528,14 @@ __all__ = [
     "full",
     "gather",
     "gather_elements",
+    "gelu",
+    "hard_sigmoid",
     "hardmax",
     "iota",
     "is_inf",
     "is_nan",
     "layer_norm",
+    "leaky_relu",
     "log",
     "log_softmax",
     "lp_norm",
@@ -536,6 +566,7 @@ __all__ = [
     "scatter_elements",
     "sigmoid",
     "sign",
+    "silu",
     "sin",
     "slice",
     "softmax",

@@ -218,6 +218,7 @@ class WordKind(Kind):
         self.hint = "Literal[" + ", ".join(f'"{w}"' for w in words) + "]"
 
     def convert(self, raw: Any, at: Binding) -> str:
+        raw = "none" if raw is None and "none" in self.words else raw  # the language's literal of that name
         if isinstance(raw, str) and raw in self.words:
             return raw
         near = did_you_mean(raw, self.words) if isinstance(raw, str) else ""

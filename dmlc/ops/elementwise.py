@@ -15,7 +15,7 @@ import numpy as np
 
 from dmlc.ir import FLOATS, INTEGERS, NUMERIC, Array, Attributes, DType, Inference, Operand, Operation, TensorType
 from dmlc.ir.dtype import bool_, i8, i16, i32, i64
-from dmlc.ops.attributes import RealKind, attribute
+from dmlc.ops.attributes import RealKind, WordKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import same_type
 from dmlc.records import dataclass
@@ -144,6 +144,22 @@ def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
     return np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(np.minimum(x, 0)))
 
 
+def _leaky_relu(x: np.ndarray, alpha: float) -> np.ndarray:
+    """x where it is 0 or more, else alpha * x."""
+    return np.where(x < 0, x.dtype.type(alpha) * x, x)
+
+
+def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
+    """alpha * x + beta, but not below 0 and not above 1."""
+    line = x.dtype.type(alpha) * x + x.dtype.type(beta)
+    return np.clip(line, x.dtype.type(0), x.dtype.type(1))
+
+
+def _silu(x: np.ndarray) -> np.ndarray:
+    """x / (1 + exp(-x))."""
+    return x / (x.dtype.type(1) + np.exp(-x))
+
+
 _ERF = np.frompyfunc(math.erf, 1, 1)
 
 
@@ -151,9 +167,16 @@ def _erf(x: Array) -> Any:
     return np.asarray(_ERF(x.astype(np.float64)), dtype=np.float64)
 
 
+def _gelu(x: Array, approximate: str) -> Any:
+    if approximate == "none":
+        return x * (1 + _erf(x * math.sqrt(0.5))) / 2
+    return x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+
+
 _NAN = {"nan": "NaN gives NaN"}
 _WRAPS = {**_NAN, "overflow": "of the type's lowest value it wraps to itself"}
 _NOT_OF_INFINITY = {**_NAN, "domain": "of an infinity it is NaN"}
+_NOT_OF_MINUS_INFINITY = {**_NAN, "domain": "of -inf it is NaN"}
 
 ABS = _unary(
     "abs", NUMERIC, np.abs, "The absolute value.", onnx="Abs", directml="",
@@ -248,6 +271,64 @@ ELU = _unary(
         "+", o("relu", x), o("*", o("-", o("exp", o("min", x, 0)), 1), alpha)
     ),
     attributes=EluAttributes, notes=_NAN,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeakyReluAttributes(Attributes):
+    alpha: float = attribute(RealKind(), "factor of the negative part", default=0.01)
+
+
+LEAKY_RELU = _unary(
+    "leaky_relu", FLOATS, _leaky_relu, "x where it is 0 or more, else alpha * x.",
+    onnx="LeakyRelu", directml="ACTIVATION_LEAKY_RELU",
+    composed=lambda o, x, alpha: o("+", o("max", x, 0), o("*", o("min", x, 0), alpha)),
+    attributes=LeakyReluAttributes, notes=_NAN,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardSigmoidAttributes(Attributes):
+    alpha: float = attribute(RealKind(), "slope of the line", default=0.2)
+    beta: float = attribute(RealKind(), "value of the line at 0", default=0.5)
+
+
+HARD_SIGMOID = _unary(
+    "hard_sigmoid", FLOATS, _hard_sigmoid, "alpha * x + beta, but not below 0 and not above 1.",
+    onnx="HardSigmoid", directml="ACTIVATION_HARD_SIGMOID",
+    composed=lambda o, x, alpha, beta: o("max", o("min", o("+", o("*", x, alpha), beta), 1), 0),
+    attributes=HardSigmoidAttributes, bounds=(0, 1), notes={"nan": "NaN gives NaN in the reference"},
+)  # fmt: skip
+SILU = _unary(
+    "silu", FLOATS, _silu, "x * sigmoid(x).", onnx="", directml="",
+    source="DML_ACTIVATION_SWISH_OPERATOR_DESC; ONNX Swish-24",
+    composed=lambda o, x: o("*", x, o("sigmoid", x)),
+    bounds=(-0.2785, math.inf), notes=_NOT_OF_MINUS_INFINITY,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeluAttributes(Attributes):
+    approximate: str = attribute(
+        WordKind("none", "tanh"),
+        "tanh: x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x ** 3)) instead of the error function",
+        default="none",
+    )
+
+
+def _gelu_composed(o: Callable[..., Any], x: Any, approximate: str) -> Any:
+    """The tanh form by sigmoid, as (1 + tanh(u)) / 2 is sigmoid(2 * u): no pass of ONNX Runtime takes that spelling."""
+    if approximate == "none":
+        return o("*", o("*", x, 0.5), o("+", o("erf", o("*", x, math.sqrt(0.5))), 1))
+    linear = 2 * math.sqrt(2 / math.pi)
+    factor = o("+", o("*", o("*", x, x), linear * 0.044715), linear)
+    return o("*", x, o("sigmoid", o("*", factor, x)))
+
+
+GELU = _unary(
+    "gelu", FLOATS, _gelu, "x * (1 + erf(x / sqrt(2))) / 2, or its approximation by tanh.", onnx="Gelu", directml="",
+    source="DML_ACTIVATION_GELU_OPERATOR_DESC; ONNX Gelu-20", composed=_gelu_composed,
+    attributes=GeluAttributes, bounds=(-0.1701, math.inf), notes=_NOT_OF_MINUS_INFINITY,
 )  # fmt: skip
 IS_NAN = _test(
     "is_nan", np.isnan, "True where x is NaN.", onnx="IsNaN", directml="ELEMENT_WISE_IS_NAN", numpy="isnan"

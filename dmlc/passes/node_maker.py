@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import Attributes, Dim, DType, Node, Operation, Tensor, Value, product
+from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.elementwise import UnaryOperation, attributes_of
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.passes.rewrite import Rewriter
 
@@ -52,6 +54,20 @@ class Maker:
 def dtype_of(node: Node) -> DType:
     """The dtype of the first operand."""
     return node.operand(0).type.dtype
+
+
+def composed_of(make: Maker, op: UnaryOperation, x: Value, attributes: Attributes) -> Value:
+    """The operation's declared form in other operations, in the dtype of ``x``."""
+    assert op.composed is not None
+
+    def call(inner: str, *operands: Value | float) -> Value:
+        return make(
+            INFIX.get(inner) or OPERATIONS[inner],
+            *[v if isinstance(v, Value) else make.constant(v, x.type.dtype) for v in operands],
+        )
+
+    composed: Value = op.composed(call, x, **attributes_of(op, attributes))
+    return composed
 
 
 def groups(axes: Sequence[int]) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
+from dmlc.passes.compose import Compose
 from dmlc.passes.cse import Cse
 from dmlc.passes.dce import Dce
 from dmlc.passes.empty_advice import EmptyAdvice
@@ -42,6 +43,8 @@ def default_pipeline(
     where one has no kernel.
     """
     passes: list[Pass] = [*fusions(narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
+    if target.kernels is not None:
+        passes.append(Compose())
     if target.code != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
         passes.append(LowerHardmax())
     if target.costs is not None:

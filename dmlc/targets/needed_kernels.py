@@ -129,6 +129,7 @@ NEEDS: dict[Operation, Need] = {
 UNCHECKED: dict[Operation, str] = {
     choose.CAST: "Cast takes every pair of types from opset 11 on",
     elementwise.NOT: "Not and BitwiseNot take every type that is declared; below opset 18 a rule rewrites integers",
+    elementwise.SILU: "`compose` writes it in others: no opset here has an operator",
     binary.AND: "And and BitwiseAnd take every type that is declared; below opset 18 a rule rewrites integers",
     binary.OR: "Or and BitwiseOr take every type that is declared; below opset 18 a rule rewrites integers",
     binary.XOR: "Xor and BitwiseXor take every type that is declared; below opset 18 a rule rewrites integers",

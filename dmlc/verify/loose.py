@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.ir import Array, Operation
-from dmlc.ops.elementwise import ELU, SIGMOID, SOFTPLUS, UNARY
+from dmlc.ops.elementwise import ELU, GELU, HARD_SIGMOID, SIGMOID, SILU, SOFTPLUS, UNARY
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 
 #: Functions that every kernel approximates in its own way.
 _APPROXIMATED = frozenset((*(op for op in UNARY if op.rounding == "approximate"), SOFTMAX, LOG_SOFTMAX))
 #: Bits of a number times this are as good as random in the upper places (D. Knuth, TAOCP 3, 6.4: the golden ratio).
 _GOLDEN = {4: np.uint32(0x9E3779B1), 8: np.uint64(0x9E3779B97F4A7C15)}
+#: Functions whose kernels add numbers of the size of 1 or of the operand.
+_CANCELLING = (ELU, GELU, HARD_SIGMOID, SILU, SOFTPLUS)
 _UNITS = 2
 
 
@@ -32,8 +34,7 @@ def loose_result(op: Operation, x: Array, operands: Sequence[Array | None]) -> A
     if op is SIGMOID:
         x = np.maximum(x - (1 + np.abs(units)) * unit, 0)
     else:
-        # kernels subtract 1 from an exponential, or add 1 to it before the logarithm
-        size = np.maximum(np.abs(x), 1) if op in (ELU, SOFTPLUS) else x
+        size = np.maximum(np.abs(x), np.clip(np.abs(loose(operands[0])), 1, 32)) if op in _CANCELLING else x
         x = x + units * unit * size
     return np.asarray(np.where(np.abs(x) < np.finfo(x.dtype).tiny, 0, x).astype(x.dtype))
 

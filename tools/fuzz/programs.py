@@ -14,7 +14,7 @@ from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, OpError, Tensor, TensorT
 from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u32, u64
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
-from dmlc.ops.attributes import attribute_specs
+from dmlc.ops.attributes import WordKind, attribute_specs
 from dmlc.ops.call import CallSite, apply
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.elementwise import UNARY, UnaryOperation
@@ -299,10 +299,13 @@ Made = tuple[list[Any], dict[str, Any]]
 
 
 def _unary(op: UnaryOperation) -> Callable[[Generator], Made]:
-    """A call on a tensor of any dtype that the operation takes; attributes are small factors or left out."""
+    """A call on a tensor of any dtype that the operation takes; attributes are small factors, words, or left out."""
     kinds = "".join(sorted({dtype.kind[0] for dtype in op.operands[0].dtypes}))
-    names = [spec.name for spec in attribute_specs(op.attributes)]
-    return lambda g: ([g.tensor(kinds)], {n: g.rng.choice((0.25, 0.5, 1.0, 1.5)) for n in names if g.flag()})
+    choices = {
+        spec.name: spec.kind.words if isinstance(spec.kind, WordKind) else (0.25, 0.5, 1.0, 1.5)
+        for spec in attribute_specs(op.attributes)
+    }
+    return lambda g: ([g.tensor(kinds)], {n: g.rng.choice(some) for n, some in choices.items() if g.flag()})
 
 
 def _binary(kinds: str) -> Callable[[Generator], Made]:

@@ -10,7 +10,7 @@ import numpy as np
 from dmlc.ir import Array, DimExpr, Graph, Node, evaluate
 from dmlc.ops.binary import MAX, MIN, POW
 from dmlc.ops.choose import CAST, CastAttributes
-from dmlc.ops.elementwise import SIGN, UNARY
+from dmlc.ops.elementwise import GELU, HARD_SIGMOID, SIGN, SILU, UNARY
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, MEAN_VARIANCE_NORM
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_PROD, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
@@ -27,7 +27,10 @@ _DROPS = 8
 _PARTS = 64
 _SELECTIONS = (ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MAX, MIN)
 #: What kernels compute by approximations whose error is one of the largest result, not of each.
-_ABSOLUTE = (*(op for op in UNARY if op.rises and op.rounding == "approximate" and op.bounds[1] < np.inf), LOG_SOFTMAX)
+_ABSOLUTE = (
+    *(op for op in UNARY if op.rises and op.rounding == "approximate" and op.bounds[1] < np.inf),
+    *(LOG_SOFTMAX, GELU, HARD_SIGMOID, SILU),
+)
 #: What takes elements in any order.
 _IN_ANY_ORDER = (REDUCE_PROD, REDUCE_SUM, REDUCE_MEAN)
 #: What subtracts a mean: the rounding of that is one of the operand.

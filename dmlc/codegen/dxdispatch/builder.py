@@ -109,6 +109,10 @@ class DispatchBuilder:
         help = f"feature level {found.first_level} has it" if found.first_level else "cast it to a type that it takes"
         raise self.refuse(codes.REFUSED, found.limit, help)
 
+    def offers(self, operator: str) -> bool:
+        """Return whether DirectML has the operator at the feature level."""
+        return rows()[operator].at(self.level) is not None
+
     def unary(self, operator: str, x: BufferView, dtype: DType | None = None, **fields: Field) -> BufferView:
         """An operator on each element. Copies that strides of 0 make are made after it."""
         small = x.squashed()

@@ -124,6 +124,18 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return np.clip(z * np.polynomial.chebyshev.chebval(z * z / 18 - 1, series), -1, 1)
 
 
+def _gelu(x: np.ndarray) -> np.ndarray:
+    """x * (1 + erf(x / sqrt(2))) / 2 in float64."""
+    return x * (1 + _erf(x * np.sqrt(0.5))) / 2
+
+
+def _tanh_gelu(x: np.ndarray) -> np.ndarray:
+    """GELU by its tanh approximation in float64: (1 + tanh(u)) / 2 is 1 / (1 + exp(-2 * u))."""
+    x = x.astype(np.float64)
+    u = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    return x / (1 + np.exp(-2 * u))
+
+
 def _softmax(x: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
     """exp(x) over its sum, over the axes together; the maximum is taken out first."""
     powers = np.exp(x - np.max(x, axis=axes, keepdims=True, initial=-np.inf))

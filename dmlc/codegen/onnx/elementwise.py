@@ -55,6 +55,12 @@ for _op, _names in _LOGICAL.items():
     lowers(_op)(_logical(*_names))
 
 
+@lowers(e.SILU)
+def silu(emitter: Emitter, node: Node) -> str:
+    x = emitter.operand(node, 0)
+    return emitter.op("Mul", [x, emitter.op("Sigmoid", [x])])
+
+
 @lowers(b.NOT_EQUAL)
 def not_equal(emitter: Emitter, node: Node) -> str:
     return emitter.op("Not", [emitter.op("Equal", [emitter.of(v) for v in node.operands])])

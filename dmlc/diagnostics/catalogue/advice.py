@@ -152,3 +152,31 @@ $ dmlc compile norm.dml --accumulate f32
     program=False,
     advice=True,
 )
+
+HIDES_OPERATION = declare(
+    "W0612",
+    "a def or a parameter has the name of an operation",
+    """The operation came into the language after programs were written that use its name. In this file the name means
+    the def. Choose another name to call the operation too. This is advice: it never changes the exit code.""",
+    example="""
+def silu(x) {
+    return x * sigmoid(1.702 * x)
+}
+
+model m(x: f32[4]) -> (y) {
+    y = silu(x)
+    return y
+}
+""",
+    fixed="""
+def quick_gelu(x) {
+    return x * sigmoid(1.702 * x)
+}
+
+model m(x: f32[4]) -> (y) {
+    y = quick_gelu(x)
+    return y
+}
+""",
+    advice=True,
+)

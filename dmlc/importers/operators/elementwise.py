@@ -11,7 +11,7 @@ from dmlc.importers.types import DTYPE_OF
 from dmlc.ir import FOREIGN, Operation, Tensor, Value
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
-from dmlc.ops.attributes import attribute_specs
+from dmlc.ops.attributes import WordKind, attribute_specs
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 from dmlc.ops.constant import constant_of
 
@@ -29,9 +29,16 @@ _VARIADIC: dict[str, Operation] = {"Sum": b.ADD, "Min": b.MIN, "Max": b.MAX}
 
 @reads(*_UNARY)
 def unary(r: Reading) -> Found:
-    """Attributes are floats with the name and default that ONNX gives them."""
+    """Attributes are floats and words with the name and default that ONNX gives them."""
     op = _UNARY[r.op_type]
-    given = {spec.name: r.real(spec.name, spec.default) for spec in attribute_specs(op.attributes)}
+    given: dict[str, float | str] = {}
+    for spec in attribute_specs(op.attributes):
+        if isinstance(spec.kind, WordKind):
+            given[spec.name] = word = r.word(spec.name, spec.default)
+            if word not in spec.kind.words:
+                return None
+        else:
+            given[spec.name] = r.real(spec.name, spec.default)
     return Made(op, [r.x], op.attributes(**given) if given else None)
 
 

@@ -11,8 +11,6 @@ from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Attributes, DType, Graph, Node, Value
 from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
-from dmlc.ops import INFIX, OPERATIONS
-from dmlc.ops.elementwise import UNARY, UnaryOperation, attributes_of
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
 from dmlc.ops.move import PadAttributes
 from dmlc.passes.node_maker import Maker
@@ -111,39 +109,6 @@ def _adapted(attributes: Attributes, dtype: DType) -> Attributes:
     return attributes
 
 
-class ComposeUnary(LegalRule):
-    """An elementwise function whose dtype has no kernel, nor a wider one, is written in others that have.
-
-    The language fixes no rounding of such functions. A node of a model stays as it is at the model's own opset, where
-    ONNX Runtime may run it by ONNX's definition.
-    """
-
-    name = "compose-unary"
-    roots = tuple([op for op in UNARY if op.composed is not None])
-
-    def match(self, node: Node, graph: Graph) -> Match | None:
-        if node.origin is not None and graph.opset == node.origin.version:
-            return None
-        return Match(node) if self.wants(node, graph) else None
-
-    def wants(self, node: Node, graph: Graph) -> bool:
-        return self.capabilities.compute_dtype(node.op, node.operand(0).type.dtype) is None
-
-    def make(self, node: Node, make: Maker) -> Value:
-        op, dtype = node.op, node.operand(0).type.dtype
-        assert isinstance(op, UnaryOperation)
-        assert op.composed is not None
-
-        def call(inner: str, *operands: Value | float) -> Value:
-            return make(
-                INFIX.get(inner) or OPERATIONS[inner],
-                *[v if isinstance(v, Value) else make.constant(v, dtype) for v in operands],
-            )
-
-        composed: Value = op.composed(call, node.operand(0), **attributes_of(op, node.attributes))
-        return composed
-
-
 class SignedIndices(LegalRule):
     """Unsigned indices are cast to i64: ONNX takes i32 and i64."""
 
@@ -160,4 +125,4 @@ class SignedIndices(LegalRule):
 
 #: Integer types whose sums i64 holds, and f64 too unless there are millions of the largest.
 NARROW: tuple[DType, ...] = (i8, i16, i32, u8, u16, u32)
-RULES: tuple[type[LegalRule], ...] = (SignedIndices, ComposeUnary)
+RULES: tuple[type[LegalRule], ...] = (SignedIndices,)

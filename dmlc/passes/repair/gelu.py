@@ -14,10 +14,11 @@ from typing import TypeAlias
 from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
-from dmlc.ops.elementwise import ERF, NEG, SIGMOID, TANH
+from dmlc.ops.elementwise import ERF, GELU, NEG, TANH, GeluAttributes
+from dmlc.ops.node_name import title_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.passes.manager import REASSOCIATES
-from dmlc.passes.node_maker import Maker
+from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
+from dmlc.passes.node_maker import Maker, composed_of
 from dmlc.passes.patterns import scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
@@ -193,29 +194,39 @@ class GeluOperator(Rule[Match]):
     """ONNX's Gelu becomes com.microsoft.Gelu; its tanh form, and FastGelu, become x * sigmoid(2 u)."""
 
     name = "gelu-operator"
-    roots = (OPAQUE,)
+    roots = (GELU, OPAQUE)
     repairs = ("gelu", "fast-gelu")
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "Gelu") and not is_opaque(node, "FastGelu", MICROSOFT):
+        if node.op is not GELU and not is_opaque(node, "Gelu") and not is_opaque(node, "FastGelu", MICROSOFT):
             return None
         x = node.operands[0]
         if x is None or x.type.dtype is FOREIGN or self.capabilities.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
             return None
         return Match(node)
 
+    def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
+        """A program of the language does not ask for one operator: the rule chooses it."""
+        return EXACT if match.root.op is GELU and match.root.origin is None else self.rewrite_class
+
     def describe(self, match: Match) -> str:
-        return match.root.attributes_as(OpaqueAttributes).op_type
+        return title_of(match.root)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, make = match.root, Maker(rewriter)
         x = root.operand(0)
-        if is_opaque(root, "Gelu") and attribute_of(root, "approximate", "none") == "none":
+        if _is_erf_form(root):
             return [own_gelu(rewriter, x)]
         if len(root.operands) > 1 and root.operands[1] is not None:
             x = make(ADD, x, root.operands[1])
         return [tanh_gelu(make, x)]
+
+
+def _is_erf_form(node: Node) -> bool:
+    if node.op is GELU:
+        return node.attributes_as(GeluAttributes).approximate == "none"
+    return is_opaque(node, "Gelu") and bool(attribute_of(node, "approximate", "none") == "none")
 
 
 def own_gelu(rewriter: Rewriter, x: Value) -> Value:
@@ -224,8 +235,5 @@ def own_gelu(rewriter: Rewriter, x: Value) -> Value:
 
 
 def tanh_gelu(make: Maker, x: Value) -> Value:
-    """GELU's tanh form: (1 + tanh(u)) / 2 is sigmoid(2 u). No pass of ONNX Runtime takes this spelling."""
-    dtype = x.type.dtype
-    cube, linear = make.constant(2 * _FACTOR * _CUBE, dtype), make.constant(2 * _FACTOR, dtype)
-    factor = make(ADD, make(MUL, make(MUL, x, x), cube), linear)
-    return make(MUL, x, make(SIGMOID, make(MUL, factor, x)))
+    """GELU's tanh form as the declaration of ``gelu`` writes it."""
+    return composed_of(make, GELU, x, GeluAttributes(approximate="tanh"))

@@ -8,8 +8,9 @@ from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, naming
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import names as codes
+from dmlc.diagnostics.catalogue.advice import HIDES_OPERATION
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Tensor
 from dmlc.ops.model_call import CallableModel
@@ -17,7 +18,17 @@ from dmlc.records import dataclass
 from dmlc.text.elaborate.cycles import find_cycles
 from dmlc.text.elaborate.declarations import read_const
 from dmlc.text.elaborate.folders import Folders, LoadError, read_file
-from dmlc.text.elaborate.scope import LITERALS, RESERVED, ConstData, Definition, FileNames, Problems, Unfolding, Unit
+from dmlc.text.elaborate.scope import (
+    HIDEABLE,
+    LITERALS,
+    RESERVED,
+    ConstData,
+    Definition,
+    FileNames,
+    Problems,
+    Unfolding,
+    Unit,
+)
 from dmlc.text.standard_library import std_blocks, std_path
 from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import decode, parse
@@ -106,10 +117,18 @@ class NameReader:
     def _check_name(self, what: str, name: tree.Name) -> bool:
         """Check that a name is free for such a thing; E0205 is noted where it is not."""
         reserved = RESERVED if what == "def" else {*LITERALS, "_"}
+        if what == "def":
+            self._look_for_hidden(name, what)
         if name.text not in reserved or (what != "def" and name.quoted):
             return True
         self._reserved(name, what)
         return False
+
+    def _look_for_hidden(self, name: tree.Name, what: str) -> None:
+        if name.text in HIDEABLE:
+            message = f"{what} {name.text} has the name of an operation, and hides it"
+            advice = Diagnostic(HIDES_OPERATION, message, (Label(name.span),), "choose another name")
+            self.problems.advice.append(advice)
 
     def _reserved(self, name: tree.Name, what: str) -> None:
         message = f"{name.text} cannot name a {what}: it means something already"
@@ -120,6 +139,7 @@ class NameReader:
         for name in (*definition.parameters, *(k.name for k in definition.keywords)):
             if name.text in RESERVED:
                 self._reserved(name, "parameter")
+            self._look_for_hidden(name, "parameter")
             if name.text in seen:
                 labels = (Label(name.span, "again"), Label(seen[name.text], "first here"))
                 message = f"two parameters of {definition.name.text} are named {name.text}"

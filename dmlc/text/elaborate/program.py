@@ -98,6 +98,7 @@ class _File:
                 self.look_at(definition)
         if self.problems.found:
             raise together(self.problems.found)
+        graph.advice += self.problems.advice
         if len(graph) > self.limits.nodes:
             raise self.limits.passed("nodes", f"model {graph.name} has", len(graph))
         if graph.joined is not None:

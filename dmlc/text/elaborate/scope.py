@@ -74,9 +74,10 @@ class FileNames:
 
 @dataclass(slots=True)
 class Problems:
-    """The mistakes of a program."""
+    """The mistakes of a program, and advice about it."""
 
     found: list[Diagnostic] = field(default_factory=list)
+    advice: list[Diagnostic] = field(default_factory=list)
 
     def add(self, error: DmlcError) -> None:
         self.found.extend(error.diagnostics)
@@ -164,8 +165,15 @@ def _words() -> frozenset[str]:
 
 #: The words that attributes take, and the names that are numbers.
 WORDS: Final[frozenset[str]] = _words()
+#: Operations that are newer than the first programs: a def or a parameter of that name hides them, with advice.
+HIDEABLE: Final[frozenset[str]] = frozenset(
+    (
+        *("gelu", "silu", "softplus", "softsign", "elu", "leaky_relu", "hard_sigmoid", "sort", "argsort"),
+        *("reduce_any", "reduce_all", "stack", "tile", "flip"),
+    )
+)
 #: What a def or its parameters cannot be named.
-RESERVED: Final[frozenset[str]] = WORDS | set(OPERATIONS) | set(DTYPE_BY_NAME) | {"load", "onnx", "_"}
+RESERVED: Final[frozenset[str]] = (WORDS | set(OPERATIONS) | set(DTYPE_BY_NAME) | {"load", "onnx", "_"}) - HIDEABLE
 
 
 class Poison:

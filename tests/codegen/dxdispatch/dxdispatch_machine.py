@@ -593,5 +593,7 @@ OPERATORS: dict[str, Operator] = {
     "ACTIVATION_HARD_SIGMOID": activation(lambda x, a, b: np.clip(a * x + b, 0, 1), "Alpha", "Beta"),
     "ACTIVATION_LEAKY_RELU": activation(lambda x, alpha: np.where(x >= 0, x, alpha * x), "Alpha"),
     "ACTIVATION_SOFTPLUS": activation(lambda x, steepness: np.log(1 + np.exp(x * steepness)) / steepness, "Steepness"),
+    "ACTIVATION_GELU": activation(lambda x: x * (1 + erf(x * np.sqrt(0.5))) / 2),
+    "ACTIVATION_SWISH": activation(lambda x, scale: x / (1 + np.exp(-scale * x)), "SigmoidInputScale"),
     "ACTIVATION_SOFTSIGN": activation(lambda x: x / (1 + np.abs(x))),
 }  # fmt: skip

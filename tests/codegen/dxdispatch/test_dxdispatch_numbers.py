@@ -176,6 +176,25 @@ def test_unary_floats(op: elementwise.UnaryOperation) -> None:
             check(one(f"{op.name}(x)", dtype, "3, 4"), {"x": -data})
 
 
+_MUL = "ELEMENT_WISE_MULTIPLY"
+
+
+@pytest.mark.parametrize(
+    ("call", "level", "expected"),
+    [
+        ("gelu(x)", "5.1", ["ACTIVATION_GELU"]),
+        ("gelu(x)", "5.0", [*[_MUL] * 2, "ELEMENT_WISE_ERF", "ELEMENT_WISE_ADD", _MUL]),
+        ("gelu(x, approximate=tanh)", "6.4", [*[_MUL] * 2, "ELEMENT_WISE_ADD", _MUL, "ACTIVATION_SIGMOID", _MUL]),
+        ("silu(x)", "6.2", ["ACTIVATION_SWISH"]),
+        ("silu(x)", "6.1", ["ACTIVATION_SIGMOID", _MUL]),
+        ("leaky_relu(x, alpha=0.5)", "5.0", ["ACTIVATION_LEAKY_RELU"]),
+        ("hard_sigmoid(x, alpha=0.5, beta=0.125)", "5.0", ["ACTIVATION_HARD_SIGMOID"]),
+    ],
+)  # fmt: skip
+def test_activations_by_feature_level(call: str, level: str, expected: list[str]) -> None:
+    assert check(one(call), feature_level=level) == expected
+
+
 SIGNED = [d for d in NUMBERS if not d.startswith("u")]
 
 

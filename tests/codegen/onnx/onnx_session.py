@@ -13,6 +13,7 @@ from dmlc.codegen.artifact import Artifact
 from dmlc.codegen.onnx import emit
 from dmlc.ir import Graph
 from dmlc.passes import Legalize, PassContext
+from dmlc.passes.compose import Compose
 from dmlc.passes.repair import Repair
 from dmlc.targets import load_target
 
@@ -27,7 +28,7 @@ OWN = ("SimplifiedLayerNormalization",)
 def lower(graph: Graph, target: str, opset: int) -> Artifact:
     """Repaired and legalized in place, and emitted."""
     goal = load_target(target)
-    for step in (Repair(), Legalize()):
+    for step in (Compose(), Repair(), Legalize()):
         step.run(graph, PassContext(goal, opset))
     return emit(graph, goal, opset)
 

@@ -65,7 +65,9 @@ def test_the_table_names_kernels_that_exist() -> None:
 
 @pytest.mark.parametrize("op", [*NEEDS])
 def test_f32_stays_as_it_is(op: Operation) -> None:
-    """f32 has every kernel; a table that says otherwise has a wrong name in it."""
+    """f32 has every kernel, or the operation is written in others; else the table has a wrong name in it."""
+    if getattr(op, "composed", None) is not None:
+        return
     table = kernel_table(load_target("cpu"))
     assert table is not None
     if f32 in (op.operands[0].dtypes if op.name != "where" else DTYPES):

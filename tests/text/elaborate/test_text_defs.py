@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from text_helpers import body_of, codes, diagnostics, errors, in_model, types_of
+from text_helpers import body_of, codes, diagnostics, errors, in_model, source, types_of
 
+import dmlc
 from dmlc.diagnostics import render
+from dmlc.text.elaborate.scope import HIDEABLE
 
 
 def test_a_def_is_unfolded_where_it_is_called() -> None:
@@ -182,3 +185,16 @@ def test_names_in_a_def_that_nothing_calls_are_looked_at() -> None:
 def test_a_number_may_be_an_operand_and_a_result() -> None:
     program = "def f(a, b) {\n    return a * b, 2\n}\n" + in_model("p, q = f(x, 3)", "return p * q")
     assert body_of(program) == ["p = x * 3.0", "y = p * 2.0", "return y"]
+
+
+@pytest.mark.parametrize("name", sorted(HIDEABLE))
+def test_newer_operations_are_hidden_with_advice(name: str) -> None:
+    """Programs that were written before the operation existed keep their meaning."""
+    hidden = f"def {name}(a) {{\n    return a + 1\n}}\n" + in_model(f"return {name}(x)")
+    made = dmlc.compile(source(hidden))
+    np.testing.assert_array_equal(made.run({"x": np.zeros(4, np.float32)}, backend="reference")["y"], np.ones(4))
+    assert [(d.code.id, d.labels[0].span.line) for d in made.diagnostics] == [("W0612", 1)]
+    parameters = f"def f({name}, *, k=1) {{\n    return {name} * k\n}}\n" + in_model("return f(x)")
+    assert [d.code.id for d in dmlc.compile(source(parameters)).diagnostics] == ["W0612"]
+    plain = "def f(a) {\n    return a + 1\n}\n" + in_model(f"{name} = f(x)", f"return {name}")
+    assert not dmlc.compile(source(plain)).diagnostics

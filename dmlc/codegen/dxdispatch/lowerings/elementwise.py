@@ -10,7 +10,7 @@ from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
 from dmlc.codegen.dxdispatch.view import BufferView
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_
-from dmlc.ops import binary, choose, elementwise
+from dmlc.ops import INFIX, binary, choose, elementwise
 from dmlc.ops.constant import constant_of
 from dmlc.ops.literals import attribute_array
 
@@ -57,6 +57,33 @@ def _relu(c: DispatchCall) -> BufferView:
     if x.dtype.is_float:
         return c.build.unary("ACTIVATION_RELU", x)
     return c.build.binary("ELEMENT_WISE_MAX", x, c.build.scalar(0, x.dtype))
+
+
+@lowers(elementwise.SILU)
+def _silu(c: DispatchCall) -> BufferView:
+    x = c.view()
+    if c.build.offers("ACTIVATION_SWISH"):
+        return c.build.unary("ACTIVATION_SWISH", x, SigmoidInputScale=1.0)
+    return c.build.binary("ELEMENT_WISE_MULTIPLY", x, c.build.unary("ACTIVATION_SIGMOID", x))
+
+
+@lowers(elementwise.GELU)
+def _gelu(c: DispatchCall) -> BufferView:
+    """DirectML has the error function's form only."""
+    x, build = c.view(), c.build
+    if c.attributes.approximate == "none" and build.offers("ACTIVATION_GELU"):
+        return build.unary("ACTIVATION_GELU", x)
+
+    def call(inner: str, *operands: BufferView | float) -> BufferView:
+        views = [v if isinstance(v, BufferView) else build.scalar(v, x.dtype) for v in operands]
+        if inner in ("erf", "sigmoid"):
+            return build.unary("ELEMENT_WISE_ERF" if inner == "erf" else "ACTIVATION_SIGMOID", views[0])
+        return build.binary(_BINARY[INFIX[inner]], views[0], views[1])
+
+    op = elementwise.GELU
+    assert op.composed is not None
+    composed: BufferView = op.composed(call, x, **elementwise.attributes_of(op, c.attributes))
+    return composed
 
 
 @lowers(elementwise.NOT)

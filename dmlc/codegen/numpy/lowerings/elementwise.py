@@ -22,7 +22,7 @@ def _unary(op: ops.UnaryOperation) -> Lower:
 
 
 for _op in ops.UNARY:
-    if _op not in (ops.NEG, ops.NOT, ops.RELU, ops.ERF):
+    if _op not in (ops.NEG, ops.NOT, ops.RELU, ops.ERF, ops.GELU):
         lowers(_op, quiet=_op in (ops.IS_NAN, ops.IS_INF))(_unary(_op))
 
 
@@ -45,3 +45,9 @@ def _relu(call: NumpyCall) -> Expr:
 @lowers(ops.ERF)
 def _erf(call: NumpyCall) -> Expr:
     return call.cast(call.support(support._erf, call.operand()), call.dtype_of())
+
+
+@lowers(ops.GELU)
+def _gelu(call: NumpyCall) -> Expr:
+    is_erf = call.attributes.approximate == "none"
+    return call.cast(call.support(support._gelu if is_erf else support._tanh_gelu, call.operand()), call.dtype_of())

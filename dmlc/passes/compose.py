@@ -1,0 +1,53 @@
+"""``compose``: operations that the target has no operator for are computed by others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from dmlc.ir import Graph, Node, Value
+from dmlc.ir.dtype import f16, f32
+from dmlc.ops.elementwise import UNARY, UnaryOperation
+from dmlc.passes.legalize.widen import LegalRule
+from dmlc.passes.manager import PassContext
+from dmlc.passes.node_maker import Maker, composed_of, dtype_of
+from dmlc.passes.rewrite import Match, RewritePass, Rule
+from dmlc.records import dataclass
+from dmlc.targets.needed_kernels import UNCHECKED
+
+
+class ComposeUnary(LegalRule):
+    """An elementwise function without an operator at the opset, or a kernel for its dtype, is written in others.
+
+    The language fixes no rounding of such functions. A node of a model stays as it is at the model's own opset, where
+    ONNX Runtime may run it by ONNX's definition.
+    """
+
+    name = "compose-unary"
+    roots = tuple([op for op in UNARY if op.composed is not None])
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.origin is not None and (graph.origin is None or graph.opset == graph.origin.versions.get("", 1)):
+            return None
+        return Match(node) if self.wants(node, graph) else None
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return node.op in UNCHECKED or self.capabilities.compute_dtype(node.op, dtype_of(node)) is None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        own = dtype_of(node)
+        is_widened = own is f16 and not self.capabilities.target.native_f16
+        dtype = f32 if is_widened else own  # so it is rounded once
+        assert isinstance(node.op, UnaryOperation)
+        return make.cast(composed_of(make, node.op, make.cast(node.operand(0), dtype), node.attributes), own)
+
+
+@dataclass(frozen=True)
+class Compose(RewritePass):
+    """Runs before the repairs, so that they see the nodes that the program will have."""
+
+    name: ClassVar[str] = "compose"
+    summary: ClassVar[str] = "Write operations that the target has no operator for in others."
+
+    def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
+        return [] if context.capabilities.table is None else [ComposeUnary]

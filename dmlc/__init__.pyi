@@ -12,6 +12,7 @@ from dmlc.builder import size as size
 from dmlc.builder.operations import abs as abs
 from dmlc.builder.operations import argmax as argmax
 from dmlc.builder.operations import argmin as argmin
+from dmlc.builder.operations import argsort as argsort
 from dmlc.builder.operations import cast as cast
 from dmlc.builder.operations import ceil as ceil
 from dmlc.builder.operations import clip as clip
@@ -23,6 +24,7 @@ from dmlc.builder.operations import elu as elu
 from dmlc.builder.operations import erf as erf
 from dmlc.builder.operations import exp as exp
 from dmlc.builder.operations import expand as expand
+from dmlc.builder.operations import flip as flip
 from dmlc.builder.operations import floor as floor
 from dmlc.builder.operations import full as full
 from dmlc.builder.operations import gather as gather
@@ -48,6 +50,8 @@ from dmlc.builder.operations import one_hot as one_hot
 from dmlc.builder.operations import pad as pad
 from dmlc.builder.operations import pow as pow
 from dmlc.builder.operations import reciprocal as reciprocal
+from dmlc.builder.operations import reduce_all as reduce_all
+from dmlc.builder.operations import reduce_any as reduce_any
 from dmlc.builder.operations import reduce_l1 as reduce_l1
 from dmlc.builder.operations import reduce_l2 as reduce_l2
 from dmlc.builder.operations import reduce_log_sum as reduce_log_sum
@@ -71,10 +75,13 @@ from dmlc.builder.operations import slice as slice
 from dmlc.builder.operations import softmax as softmax
 from dmlc.builder.operations import softplus as softplus
 from dmlc.builder.operations import softsign as softsign
+from dmlc.builder.operations import sort as sort
 from dmlc.builder.operations import split as split
 from dmlc.builder.operations import sqrt as sqrt
 from dmlc.builder.operations import squeeze as squeeze
+from dmlc.builder.operations import stack as stack
 from dmlc.builder.operations import tanh as tanh
+from dmlc.builder.operations import tile as tile
 from dmlc.builder.operations import top_k as top_k
 from dmlc.builder.operations import transpose as transpose
 from dmlc.builder.operations import unsqueeze as unsqueeze
@@ -112,6 +119,7 @@ __all__ = [
     "Tensor",
     "argmax",
     "argmin",
+    "argsort",
     "bool_",
     "cast",
     "ceil",
@@ -129,6 +137,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "flip",
     "floor",
     "full",
     "gather",
@@ -157,6 +166,8 @@ __all__ = [
     "onnx",
     "pad",
     "reciprocal",
+    "reduce_all",
+    "reduce_any",
     "reduce_l1",
     "reduce_l2",
     "reduce_log_sum",
@@ -180,10 +191,13 @@ __all__ = [
     "softmax",
     "softplus",
     "softsign",
+    "sort",
     "split",
     "sqrt",
     "squeeze",
+    "stack",
     "tanh",
+    "tile",
     "top_k",
     "transpose",
     "u8",

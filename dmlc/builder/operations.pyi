@@ -53,6 +53,24 @@ def hardmax(
 ) -> Tensor:
     """1 at the first maximum over the axes together, 0 elsewhere."""
 
+def sort(
+    x: Tensor | Array,
+    *,
+    axis: int = -1,
+    descending: bool = False,
+) -> Tensor:
+    """The elements along an axis in order: the values of top_k with k = the length."""
+
+def argsort(
+    x: Tensor | Array,
+    *,
+    axis: int = -1,
+    descending: bool = False,
+    dtype: DTypeLike = ...,
+    like: Tensor = ...,
+) -> Tensor:
+    """The indices that sort x along an axis: the indices of top_k with k = the length."""
+
 def reduce_sum(
     x: Tensor | Array,
     *,
@@ -132,6 +150,22 @@ def reduce_log_sum_exp(
     keepdims: bool = True,
 ) -> Tensor:
     """The logarithm of the sum of exponentials, shifted by the maximum."""
+
+def reduce_any(
+    x: Tensor | Array,
+    *,
+    axes: int | Sequence[int] = ...,
+    keepdims: bool = True,
+) -> Tensor:
+    """True where an element is true: reduce_max of bool."""
+
+def reduce_all(
+    x: Tensor | Array,
+    *,
+    axes: int | Sequence[int] = ...,
+    keepdims: bool = True,
+) -> Tensor:
+    """True where all elements are true: reduce_min of bool."""
 
 def softmax(
     x: Tensor | Array,
@@ -449,6 +483,26 @@ def pad(
 ) -> Tensor:
     """x with a value around it; pads are the counts before each axis, then those after each axis."""
 
+def tile(
+    x: Tensor | Array,
+    *,
+    repeats: int | str | DimExpr | Sequence[int | str | DimExpr],
+) -> Tensor:
+    """x repeated along each axis, as a whole."""
+
+def stack(
+    *x: Tensor | Array,
+    axis: int = 0,
+) -> Tensor:
+    """The operands, of one shape, one after another along a new axis."""
+
+def flip(
+    x: Tensor | Array,
+    *,
+    axes: int | Sequence[int],
+) -> Tensor:
+    """The elements in reverse order along each named axis."""
+
 def gather(
     x: TensorLike,
     i: TensorLike,
@@ -513,6 +567,7 @@ __all__ = [
     "abs",
     "argmax",
     "argmin",
+    "argsort",
     "cast",
     "ceil",
     "clip",
@@ -524,6 +579,7 @@ __all__ = [
     "erf",
     "exp",
     "expand",
+    "flip",
     "floor",
     "full",
     "gather",
@@ -549,6 +605,8 @@ __all__ = [
     "pad",
     "pow",
     "reciprocal",
+    "reduce_all",
+    "reduce_any",
     "reduce_l1",
     "reduce_l2",
     "reduce_log_sum",
@@ -572,10 +630,13 @@ __all__ = [
     "softmax",
     "softplus",
     "softsign",
+    "sort",
     "split",
     "sqrt",
     "squeeze",
+    "stack",
     "tanh",
+    "tile",
     "top_k",
     "transpose",
     "unsqueeze",

@@ -24,7 +24,7 @@ from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Array, Dim, DType, Operation, OpError, as_dtype
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
-from dmlc.ops.call import LIKE, Argument, CallSite, apply, diagnose
+from dmlc.ops.call import LIKE, Argument, CallSite, call_results, diagnose
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.indexing import SliceItem, index_tensor, place_of
 
@@ -312,7 +312,7 @@ def _call(
     home = home_of(operands)
     arguments = arguments_in(home, operands, span)
     try:
-        node = apply(home.graph, op, arguments, keywords, CallSite(span))
+        made = call_results(home.graph, op, arguments, keywords, CallSite(span))
     except DmlcError:
         # The call is made again, to fail again, now with the places of its parts: they are read from the source
         # file, which would be too slow for every call that is right.
@@ -321,14 +321,14 @@ def _call(
                 raise not_a_tensor(operand, i) from None
         site = call_site(span, parameters, method=method, sign=op.symbol)
         try:
-            node = apply(home.graph, op, arguments, keywords, site)
+            made = call_results(home.graph, op, arguments, keywords, site)
         except DmlcError as error:
             raise DmlcError([_in_python(d) for d in error.diagnostics]) from None
-    for value in node.results:
+    for value in made:
         if len(value.type.shape) > DEFAULTS.rank:
             message = f"the result has {len(value.type.shape)} axes, the limit is {DEFAULTS.rank}"
             raise fail(RANK, message, *([Label(span)] if span else []))
-    return tuple([Tensor(home, value) for value in node.results])
+    return tuple([Tensor(home, value) for value in made])
 
 
 _CONSTANT = r'write dmlc.constant(\1, dtype="\2")'

@@ -10,11 +10,11 @@ from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
 from dmlc.ir import Operation
-from dmlc.ops import ALL_OPERATIONS, INFIX, PREFIX
+from dmlc.ops import FAMILIES, INFIX, PREFIX
 from dmlc.ops.pages import OperationPage, describe
 from dmlc.text.standard_library import std_blocks, std_page, std_path
 
-_OPERATIONS: dict[str, Operation] = {op.name: op for op in ALL_OPERATIONS if op.name != "constant"}
+_OPERATIONS: dict[str, Operation] = {op.name: op for family in FAMILIES.values() for op in family}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from dmlc.ir import (
     DimExpr,
     DType,
     Graph,
+    Inference,
     Node,
     Operand,
     Operation,
@@ -32,6 +33,7 @@ from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, at
 from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CAST, CLIP, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.derived import DerivedOperation
 from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.literals import Literal, fraction_help, literal_array
 from dmlc.ops.move import EXPAND
@@ -64,6 +66,10 @@ class CallSite:
     names: Sequence[str | None] = ()
     outer: Sequence[Span] = ()
 
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return (self.span,) if self.span else ()
+
     def place(self, at: Place, keyword: str | None = None) -> Span | None:
         """The span of a part of the call, or of the whole call."""
         if isinstance(at, int):
@@ -83,7 +89,8 @@ class CallSite:
 def apply(
     graph: Graph, op: Operation, arguments: Sequence[Argument], keywords: Mapping[str, Any], site: CallSite
 ) -> Node:
-    """Check the call and add its node. Raises ``DmlcError`` with the place of the mistake."""
+    """Check the call of an operation that graphs hold, and add its node. Raises ``DmlcError`` with the place of the
+    mistake."""
     written: dict[str, str] = {}
     try:
         keywords = _with_like(op, keywords, written) if LIKE in keywords else keywords
@@ -94,8 +101,31 @@ def apply(
         attributes = bind_attributes(op, operands, keywords, site, written)
         if op.check is not None:
             op.check([constant_of(v) for v in operands])
-        spans = (site.span,) if site.span else ()
-        return graph.add(op, operands, attributes, spans=spans)
+        return graph.add(op, operands, attributes, spans=site.spans)
+    except OpError as error:
+        raise DmlcError(diagnose(error, site, arguments, written)) from None
+
+
+def call_results(
+    graph: Graph, op: Operation, arguments: Sequence[Argument], keywords: Mapping[str, Any], site: CallSite
+) -> Sequence[Value]:
+    """Check the call of any operation, add its node or those that it stands for, and return its results.
+
+    Raises ``DmlcError`` with the place of the mistake.
+    """
+    if not isinstance(op, DerivedOperation):
+        return apply(graph, op, arguments, keywords, site).results
+    written: dict[str, str] = {}
+
+    def add(inner: Operation, values: Sequence[Value], attributes: Attributes) -> Sequence[Value]:
+        return graph.add(inner, values, attributes, spans=site.spans).results
+
+    try:
+        keywords = _with_like(op, keywords, written) if LIKE in keywords else keywords
+        operands = [v for v in bind_operands(graph, op, arguments, site) if v is not None]
+        attributes = bind_attributes(op, operands, keywords, site, written)
+        op.infer(Inference(attributes, [v.type for v in operands], graph.dims))
+        return op.expand(add, operands, attributes)
     except OpError as error:
         raise DmlcError(diagnose(error, site, arguments, written)) from None
 

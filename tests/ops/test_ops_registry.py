@@ -11,6 +11,7 @@ from dmlc.ir import Operation
 from dmlc.ops import ALL_OPERATIONS, FAMILIES, INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.constant import CONSTANT
+from dmlc.ops.derived import DerivedOperation
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "language.md"
 
@@ -34,9 +35,11 @@ def test_signs() -> None:
 
 
 def test_all_operations_hold_each_once() -> None:
-    assert set(ALL_OPERATIONS) == {CONSTANT, *OPERATIONS.values(), *INFIX.values(), *PREFIX.values()}
+    derived = {op for op in OPERATIONS.values() if isinstance(op, DerivedOperation)}
+    assert {*ALL_OPERATIONS, *derived} == {CONSTANT, *OPERATIONS.values(), *INFIX.values(), *PREFIX.values()}
+    assert derived.isdisjoint(ALL_OPERATIONS)
     assert len(set(ALL_OPERATIONS)) == len(ALL_OPERATIONS) == len({op.name for op in ALL_OPERATIONS})
-    assert sum(map(len, FAMILIES.values())) == len(ALL_OPERATIONS) - 1
+    assert sum(map(len, FAMILIES.values())) == len(ALL_OPERATIONS) - 1 + len(derived)
 
 
 @pytest.mark.parametrize("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)

@@ -30,7 +30,7 @@ OPERATORS = [
     "Max", "Min", "Mod", "Mul", "Not", "OneHot", "Or", "Pad", "Pow", "Range", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
     "Reshape", "ScatterElements", "Shape", "SimplifiedLayerNormalization", "Slice", "Softmax", "Split", "Squeeze",
-    "Sub", "TopK", "Transpose", "Unsqueeze", "Where", "Xor",
+    "Sub", "Tile", "TopK", "Transpose", "Unsqueeze", "Where", "Xor",
 ]  # fmt: skip
 
 

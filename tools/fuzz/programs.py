@@ -15,7 +15,7 @@ from dmlc.ir.dtype import bool_, f16, f32, i32, i64, u32, u64
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import WordKind, attribute_specs
-from dmlc.ops.call import CallSite, apply
+from dmlc.ops.call import CallSite, call_results
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.elementwise import UNARY, UnaryOperation
 from dmlc.ops.indexing import SliceItem, index_tensor
@@ -189,14 +189,14 @@ class Generator:
             self._add_index(operands[0], keywords["items"])
             return
         op = PREFIX[name] if name in PREFIX and len(operands) == 1 else INFIX.get(name) or OPERATIONS[name]
-        node = apply(self.graph, op, operands, keywords, CallSite())
-        if any(value.type.rank > 6 or _is_large(value.type) for value in node.results):
+        made = call_results(self.graph, op, operands, keywords, CallSite())
+        if any(value.type.rank > 6 or _is_large(value.type) for value in made):
             return
-        results = tuple(f"v{len(self.values) + i}" for i in range(len(node.results)))
+        results = tuple(f"v{len(self.values) + i}" for i in range(len(made)))
         texts = tuple(self._name(o) if isinstance(o, Value) else _operand(o) for o in operands)
         words = tuple((k, self._name(v) if isinstance(v, Value) else _word(v)) for k, v in keywords.items())
         self.lines.append(Line(results, name, texts, words))
-        self.values.update(zip(results, node.results, strict=True))
+        self.values.update(zip(results, made, strict=True))
 
     def _add_index(self, x: Value, items: Sequence[Any]) -> None:
         value = index_tensor(self.graph, x, items, CallSite())
@@ -557,7 +557,37 @@ def _index(g: Generator) -> Made:
     return [x], {"items": items}
 
 
-RECIPES += [("scatter_elements", _scatter, 1), ("[]", _index, 4)]
+def _sort(*more: str) -> Callable[[Generator], Made]:
+    def made(g: Generator) -> Made:
+        x = g.tensor("fiu", 1)
+        keywords: dict[str, Any] = {"axis": g.axis(x)} if g.flag() else {}
+        keywords |= {"dtype": g.rng.choice(INDEX_DTYPES)} if more and g.flag() else {}
+        return [x], keywords | ({"descending": g.flag()} if g.flag() else {})
+
+    return made
+
+
+def _stack(g: Generator) -> Made:
+    x = g.tensor()
+    others = [g._any(lambda v: v.type == x.type) for _ in range(g.rng.choice((0, 1, 2)))]
+    return [x, *others], {"axis": g.rng.randrange(-x.type.rank - 1, x.type.rank + 1)} if g.flag() else {}
+
+
+def _tile(g: Generator) -> Made:
+    x = g.tensor(rank=1)
+    return [x], {"repeats": [g.rng.choice((1, 1, 2, 3)) for _ in range(x.type.rank)]}
+
+
+def _flip(g: Generator) -> Made:
+    x = g.tensor(rank=1)
+    return [x], {"axes": g.axes(x)}
+
+
+RECIPES += [
+    ("scatter_elements", _scatter, 1), ("[]", _index, 4), ("sort", _sort(), 2), ("argsort", _sort("dtype"), 2),
+    ("reduce_any", _reduce("b"), 2), ("reduce_all", _reduce("b"), 2), ("stack", _stack, 2), ("tile", _tile, 2),
+    ("flip", _flip, 2),
+]  # fmt: skip
 
 
 def generate(seed: int) -> FuzzProgram:

@@ -16,6 +16,7 @@ from dmlc.ops.move import (
     SLICE,
     SPLIT,
     SQUEEZE,
+    TILE,
     TRANSPOSE,
     UNSQUEEZE,
     AxesAttributes,
@@ -24,6 +25,7 @@ from dmlc.ops.move import (
     PadAttributes,
     SliceAttributes,
     SplitAttributes,
+    TileAttributes,
     TransposeAttributes,
 )
 
@@ -123,3 +125,9 @@ def pad(emitter: Emitter, node: Node) -> str:
         return emitter.operand(node, 0)
     value = emitter.array(attribute_array(a.value, dtype, "value"), dtype)
     return emitter.op("Pad", [emitter.operand(node, 0), emitter.sizes(a.pads), value])
+
+
+@lowers(TILE)
+def tile(emitter: Emitter, node: Node) -> str:
+    a = node.attributes_as(TileAttributes)
+    return emitter.op("Tile", [emitter.operand(node, 0), emitter.sizes(a.repeats)])

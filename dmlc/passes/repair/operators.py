@@ -9,7 +9,16 @@ from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
 from dmlc.ops.binary import MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import SIGMOID
-from dmlc.ops.move import EXPAND, SLICE, SPLIT, ExpandAttributes, SliceAttributes, SplitAttributes
+from dmlc.ops.move import (
+    EXPAND,
+    SLICE,
+    SPLIT,
+    TILE,
+    ExpandAttributes,
+    SliceAttributes,
+    SplitAttributes,
+    TileAttributes,
+)
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -136,14 +145,14 @@ class TileByExpand(Rule[Match]):
 
     name = "tile-by-expand"
     optional = False
-    roots = (OPAQUE,)
+    roots = (TILE, OPAQUE)
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not is_opaque(node, "Tile") or len(node.operands) != 2 or self.capabilities.kernel("Tile") is None:
+        if self.capabilities.kernel("Tile") is None or not node.operands:
             return None
-        x, repeats = node.operands
-        if x is None or repeats is None or x.type.dtype is FOREIGN or constant_of(repeats) is None:
+        x = node.operands[0]
+        if (node.op is not TILE and not is_opaque(node, "Tile")) or x is None or x.type.dtype is FOREIGN:
             return None
         level = self.capabilities.target.feature_level
         row = operator_rows().get("TILE")
@@ -170,13 +179,16 @@ class TileByExpand(Rule[Match]):
         return [x]
 
 
-def _counts(node: Node) -> list[int] | None:
-    """Return the repetitions of each axis, each at least one; None if they are unknown or zero."""
-    data = constant_of(node.operand(1))
-    if data is None or data.array.shape != (node.operand(0).type.rank,):
-        return None
-    counts = [int(count) for count in data.array]
-    return counts if all(count > 0 for count in counts) else None
+def _counts(node: Node) -> Sequence[Dim] | None:
+    """Return the repetitions of each axis, those that are numbers at least one; None if they are unknown or zero."""
+    if node.op is TILE:
+        counts: Sequence[Dim] = node.attributes_as(TileAttributes).repeats
+    else:
+        data = constant_of(node.operands[1]) if len(node.operands) == 2 else None
+        if data is None or data.array.shape != (node.operand(0).type.rank,):
+            return None
+        counts = [int(count) for count in data.array]
+    return counts if all(not isinstance(count, int) or count > 0 for count in counts) else None
 
 
 _MICROSOFT = "com.microsoft"

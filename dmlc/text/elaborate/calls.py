@@ -12,7 +12,7 @@ from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
-from dmlc.ops.call import LIKE, AttributeSite, CallSite, apply, like_attribute
+from dmlc.ops.call import LIKE, AttributeSite, CallSite, call_results, like_attribute
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
@@ -90,14 +90,14 @@ class Caller(Evaluator):
         if op is not None:
             known = [(n, kinds.get(n), v) for n, v in keywords.items()]
             attributes = {n: v if isinstance(v, Value) else self.attribute(k, v, n, op, site) for n, k, v in known}
-            node = apply(self.unit.graph, op, operands, attributes, site)
+            made = call_results(self.unit.graph, op, operands, attributes, site)
         else:
-            node = self.carried(expr, operands, keywords, results, site)
-        for result in node.results:
+            made = self.carried(expr, operands, keywords, results, site).results
+        for result in made:
             if len(result.type.shape) > self.unit.limits.rank:
                 rank, labels = len(result.type.shape), self.frame.labels(expr.span)
                 raise self.unit.limits.passed("rank", "the result has", rank, *labels)
-        return node.result if len(node.results) == 1 else Several(name, node.results)
+        return made[0] if len(made) == 1 else Several(name, tuple(made))
 
     def call_model(self, model: CallableModel, expr: tree.Call, piped: tuple[Any, Place] | None) -> Asking:
         """The results of an ONNX model that a ``use`` line brought."""

@@ -445,6 +445,12 @@ def slice1(a: dict[str, Any], outputs: list[Any]) -> Array:
     return x[np.ix_(*places)]
 
 
+def tile(a: dict[str, Any], _: Any) -> Array:
+    x = a["InputTensor"]
+    need(a["RepeatsCount"] == len(a["Repeats"]) == x.ndim and min(a["Repeats"]) > 0, "Repeats")
+    return np.tile(x, a["Repeats"])
+
+
 def padding1(a: dict[str, Any], _: Any) -> Array:
     x = a["InputTensor"]
     need(a["PaddingMode"] == "DML_PADDING_MODE_CONSTANT" and a["DimensionCount"] == x.ndim, "PADDING1")
@@ -534,6 +540,7 @@ OPERATORS: dict[str, Operator] = {
     "GATHER_ELEMENTS": Operator(gather_elements, "InputTensor IndicesTensor", "Axis", types=MOVED, same=False),
     "SCATTER": Operator(scatter, "InputTensor IndicesTensor UpdatesTensor", "Axis", types=MOVED, same=False),
     "ONE_HOT": Operator(one_hot, "IndicesTensor ValuesTensor", "Axis", types=INT32S, same=False),
+    "TILE": Operator(tile, "InputTensor", "RepeatsCount Repeats", types=MOVED),
     "JOIN": Operator(join, "InputTensors", "InputCount Axis", types=MOVED),
     "SPLIT": Operator(split, ONE, "OutputCount Axis", outputs="OutputTensors", types=MOVED),
     "SLICE1": Operator(

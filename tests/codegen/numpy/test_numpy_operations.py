@@ -76,6 +76,7 @@ CASES: list[Case] = [
     case(move.CONCAT, (3,), axis=0),
     case(move.SLICE, (5, 6), starts=[1], ends=[4], axes=[1]),
     case(move.SLICE, (5, 6), starts=[-1, 0], ends=[-(2**31), 2**31 - 1], axes=[1, 0], steps=[-2, 2]),
+    case(move.TILE, S, repeats=[2, 1, 3]),
     case(move.PAD, S, pads=[1, 0, 2, 0, 1, 0], value=1),
     case(index.GATHER, S, (2, 2), axis=1),
     case(index.GATHER, S, (), axis=2),

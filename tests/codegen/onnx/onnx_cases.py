@@ -183,6 +183,7 @@ def _moving(b: Bench, op: Operation, d: DType) -> None:
             {"starts": [1, 3], "ends": [2, 0], "axes": [0, 2], "steps": [1, -2]},
             {"starts": [-2], "ends": [9]},
         ],
+        move.TILE: [{"repeats": [1, 1, 1]}, {"repeats": [2, 1, 3]}],
         move.PAD: [{"pads": [0, 1, 2, 1, 0, 0]}, {"pads": [1, 0, 0, 0, 0, 0], "value": d.kind == "bool" or 3}],
     }
     for attributes in calls.get(op, []):

@@ -190,11 +190,11 @@ def test_a_number_may_be_an_operand_and_a_result() -> None:
 @pytest.mark.parametrize("name", sorted(HIDEABLE))
 def test_newer_operations_are_hidden_with_advice(name: str) -> None:
     """Programs that were written before the operation existed keep their meaning."""
-    hidden = f"def {name}(a) {{\n    return a + 1\n}}\n" + in_model(f"return {name}(x)")
+    hidden = f"def {name}(a) {{\n    return a + 1\n}}\n" + in_model(f"return {name}(x)", inputs="x: f32[4]")
     made = dmlc.compile(source(hidden))
     np.testing.assert_array_equal(made.run({"x": np.zeros(4, np.float32)}, backend="reference")["y"], np.ones(4))
     assert [(d.code.id, d.labels[0].span.line) for d in made.diagnostics] == [("W0612", 1)]
-    parameters = f"def f({name}, *, k=1) {{\n    return {name} * k\n}}\n" + in_model("return f(x)")
+    parameters = f"def f({name}, *, k=1) {{\n    return {name} * k\n}}\n" + in_model("return f(x)", inputs="x: f32[4]")
     assert [d.code.id for d in dmlc.compile(source(parameters)).diagnostics] == ["W0612"]
-    plain = "def f(a) {\n    return a + 1\n}\n" + in_model(f"{name} = f(x)", f"return {name}")
+    plain = "def f(a) {\n    return a + 1\n}\n" + in_model(f"{name} = f(x)", f"return {name}", inputs="x: f32[4]")
     assert not dmlc.compile(source(plain)).diagnostics

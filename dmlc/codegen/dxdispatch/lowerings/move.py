@@ -108,3 +108,14 @@ def _pad(c: DispatchCall) -> BufferView:
         EndPadding=pads[x.rank :],
     )
     return out
+
+
+@lowers(move.TILE)
+def _tile(c: DispatchCall) -> BufferView:
+    x = c.view()
+    repeats = [evaluate(count, {}) for count in c.attributes.repeats]
+    if all(count == 1 for count in repeats):
+        return x
+    out = c.build.new(x.dtype, c.sizes)
+    c.build.call("TILE", InputTensor=x, OutputTensor=out, RepeatsCount=len(repeats), Repeats=repeats)
+    return out

@@ -63,15 +63,12 @@ def _slice(call: NumpyCall) -> Expr:
     return subscript(call.operand(), ", ".join(pieces))
 
 
-#: NumPy needs no end where one as far as this was written.
-_FAR = 2**31 - 1
-
-
 def _range(call: NumpyCall, start: Dim, end: Dim, step: int) -> str:
     """``start:end:step`` without what NumPy does anyway."""
     forward = step > 0
-    first = None if start == 0 and forward else call.dim(start)
-    last = None if isinstance(end, int) and (end >= _FAR if forward else end <= -_FAR) else call.dim(end)
+    is_first = start == 0 if forward else isinstance(start, int) and start >= ops.FAR
+    first = None if is_first else call.dim(start)
+    last = None if isinstance(end, int) and (end >= ops.FAR if forward else end <= -ops.FAR) else call.dim(end)
     # The formatter puts spaces around the colons beside anything but names and numbers.
     space = "" if all(place is None or place.is_name for place in (first, last)) else " "
     text = f"{first.text + space if first else ''}:{space + last.text if last else ''}"
@@ -86,3 +83,8 @@ def _pad(call: NumpyCall) -> Expr:
     pads = sequence([sequence(pair) for pair in zip(ends[:rank], ends[rank:], strict=True)])
     value = call.number(attribute_array(a.value, call.dtype_of(), None)[()])
     return call.np("pad", call.operand(), pads, constant_values=value) if rank else call.operand()
+
+
+@lowers(ops.TILE, quiet=True)
+def _tile(call: NumpyCall) -> Expr:
+    return call.np("tile", call.operand(), sequence(call.dims(call.attributes.repeats)))

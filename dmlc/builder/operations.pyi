@@ -507,9 +507,10 @@ def gather(
     x: TensorLike,
     i: TensorLike,
     *,
-    axis: int = 0,
+    axis: int = ...,
+    batch_axes: int = 0,
 ) -> Tensor:
-    """The slices of x at the indices: the axis is replaced by the axes of i."""
+    """The slices of x at the indices: the axis is replaced by the axes of i, but for the batch axes."""
 
 def gather_elements(
     x: TensorLike,

@@ -198,6 +198,7 @@ def _call(node: Node) -> tuple[str, list[str]]:
     keywords = []
     for name, default, extra in _defaults(type(node.attributes)):
         value = getattr(attributes, name)
+        default = getattr(attributes, getattr(default, "text", ""), default)  # one that is another attribute's value
         if not _is_default(value, default, rank + extra):
             keywords.append(f"{name}={_text(value)}")
     return node.op.name, keywords

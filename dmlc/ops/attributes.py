@@ -34,6 +34,10 @@ REQUIRED = _Sentinel("required")
 ALL = _Sentinel("all")
 
 
+class ValueOf(_Sentinel):
+    """A default that is the value of another attribute of the call, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
     """Context of an attribute's conversion: its name and the operand types."""

@@ -29,7 +29,7 @@ from dmlc.ir import (
     Value,
 )
 from dmlc.ir.size_number import Arithmetic
-from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, attribute_specs, show
+from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, ValueOf, attribute_specs, show
 from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CAST, CLIP, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -385,8 +385,11 @@ def bind_attributes(
             _translate(spec, keyword, value, Binding(keyword, op.name, types, names)) if is_synonym else value
         )
     values: dict[str, Any] = {}
-    for spec in attribute_specs(op.attributes):
+    specs = attribute_specs(op.attributes)
+    for spec in sorted(specs, key=lambda spec: isinstance(spec.default, ValueOf)):
         value = raw.get(spec.name, spec.default)
+        if isinstance(value, ValueOf):
+            value = values[value.text]
         if value is REQUIRED:
             raise OpError(
                 codes.MISSING_ATTRIBUTE,

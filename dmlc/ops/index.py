@@ -25,7 +25,17 @@ from dmlc.ir import (
     TensorType,
 )
 from dmlc.ir.dtype import f32
-from dmlc.ops.attributes import AxisKind, Binding, DimKind, DimsKind, DTypeKind, NumberKind, attribute
+from dmlc.ops.attributes import (
+    AxisKind,
+    Binding,
+    DimKind,
+    DimsKind,
+    DTypeKind,
+    IntKind,
+    NumberKind,
+    ValueOf,
+    attribute,
+)
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import bound, check_size
 from dmlc.records import dataclass
@@ -55,26 +65,49 @@ def _wrapped(i: Array, size: int) -> Array:
     return np.clip(np.where(i < 0, i + size, i), 0, max(size - 1, 0))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherAttributes(IndexAttributes):
+    axis: int = attribute(
+        AxisKind(), "the axis of x that the indices count along, not below batch_axes", default=ValueOf("batch_axes")
+    )
+    batch_axes: int = attribute(IntKind(), "how many first axes of x and i run together", default=0)
+
+
 def _infer_gather(call: Inference) -> Sequence[TensorType]:
-    x, i, axis = call.type(0), call.type(1), call.attributes.axis
-    return [x.with_shape((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]))]
+    a: GatherAttributes = call.attributes
+    x, i, batch = call.type(0), call.type(1), a.batch_axes
+    if not 0 <= batch <= i.rank:
+        message = f"batch_axes is {batch}, the indices have {i.rank} {'axis' if i.rank == 1 else 'axes'}"
+        raise OpError(codes.WRONG_ATTRIBUTE, message, at="batch_axes", about=1)
+    if a.axis < batch:
+        message = f"axis {a.axis} is one of the first {batch}, which run together"
+        raise OpError(codes.WRONG_ATTRIBUTE, message, at="axis", about=0, help=f"write axis={batch} or a later one")
+    for axis in range(batch):
+        message = f"axis {axis} runs together, and has {x.shape[axis]} elements in x, {i.shape[axis]} in the indices"
+        error = OpError(codes.WRONG_SHAPE, message, at=1, about=0)
+        call.require(x.shape[axis], "==", i.shape[axis], error)
+    return [x.with_shape((*x.shape[: a.axis], *i.shape[batch:], *x.shape[a.axis + 1 :]))]
 
 
-def _gather_reference(a: IndexAttributes, x: Array, i: Array) -> Array:
+def _gather_reference(a: GatherAttributes, x: Array, i: Array) -> Array:
+    shape = (*x.shape[: a.axis], *i.shape[a.batch_axes :], *x.shape[a.axis + 1 :])
     if x.shape[a.axis] == 0:  # every index is out of range
-        return np.zeros((*x.shape[: a.axis], *i.shape, *x.shape[a.axis + 1 :]), dtype=x.dtype)
-    return np.asarray(np.take(x, _wrapped(i, x.shape[a.axis]), axis=a.axis))
+        return np.zeros(shape, dtype=x.dtype)
+    out = np.empty(shape, dtype=x.dtype)
+    for at in np.ndindex(x.shape[: a.batch_axes]):
+        out[at] = np.take(x[at], _wrapped(i[at], x.shape[a.axis]), axis=a.axis - a.batch_axes)
+    return out
 
 
 GATHER = Operation(
     name="gather",
     operands=(Operand("x", DTYPES), Operand("i", INDEX, group="I")),
-    attributes=IndexAttributes,
+    attributes=GatherAttributes,
     infer=_infer_gather,
     reference=_gather_reference,
-    summary="The slices of x at the indices: the axis is replaced by the axes of i.",
-    source="DML_GATHER_OPERATOR_DESC; ONNX Gather; numpy.take",
-    notes=_INDEX_NOTES,
+    summary="The slices of x at the indices: the axis is replaced by the axes of i, but for the batch axes.",
+    source="DML_GATHER_OPERATOR_DESC, DML_GATHER_ND1_OPERATOR_DESC; ONNX Gather, GatherND-12; numpy.take",
+    notes={**_INDEX_NOTES, "batch_axes": "the result is x.shape[:axis] + i.shape[batch_axes:] + x.shape[axis + 1:]"},
 )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dmlc.ir import Graph, Node, Value
+from dmlc.ir import Graph, Node, Value, product
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.elementwise import UNARY, UnaryOperation
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, GatherAttributes, IndexAttributes
+from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
 from dmlc.passes.node_maker import Maker, composed_of, dtype_of
@@ -42,6 +44,37 @@ class ComposeUnary(LegalRule):
         return make.cast(composed_of(make, node.op, make.cast(node.operand(0), dtype), node.attributes), own)
 
 
+class GatherByElements(LegalRule):
+    """A gather with batch axes before other axes becomes one of elements, at indices that are repeated.
+
+    ONNX's GatherND, from opset 12 on, gathers along the first axis behind the batch axes.
+    """
+
+    name = "gather-by-elements"
+    roots = (GATHER,)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        a = node.attributes_as(GatherAttributes)
+        return a.batch_axes > 0 and (a.axis > a.batch_axes or self.capabilities.opset < _GATHER_ND)
+
+    def make(self, node: Node, make: Maker) -> Value:
+        a = node.attributes_as(GatherAttributes)
+        x, i = node.operand(0), node.operand(1)
+        between, behind = a.axis - a.batch_axes, x.type.rank - a.axis - 1
+        count = product(i.shape[a.batch_axes :])
+        row = make.reshape(i, (*i.shape[: a.batch_axes], *[1] * between, count, *[1] * behind))
+        shape = (*x.shape[: a.axis], count, *x.shape[a.axis + 1 :])
+        if row.shape != shape:
+            row = make(EXPAND, row, attributes=ExpandAttributes(shape=shape))
+        found = make(GATHER_ELEMENTS, x, row, attributes=IndexAttributes(axis=a.axis))
+        return make.reshape(found, node.result.shape)
+
+
+#: The first opset whose GatherND has batch_dims.
+_GATHER_ND = 12
+_RULES: Sequence[type[LegalRule]] = (ComposeUnary, GatherByElements)
+
+
 @dataclass(frozen=True)
 class Compose(RewritePass):
     """Runs before the repairs, so that they see the nodes that the program will have."""
@@ -50,4 +83,4 @@ class Compose(RewritePass):
     summary: ClassVar[str] = "Write operations that the target has no operator for in others."
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [] if context.capabilities.table is None else [ComposeUnary]
+        return [] if context.capabilities.table is None else _RULES

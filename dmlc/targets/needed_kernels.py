@@ -101,7 +101,7 @@ NEEDS: dict[Operation, Need] = {
     move.SLICE: _need("Slice", wider=MODULAR),
     move.PAD: _need("Pad", wider=MODULAR),
     move.TILE: _need("Tile", wider=MODULAR),
-    index.GATHER: _need("Gather", wider=MODULAR, operands=(0,)),
+    index.GATHER: _need("Gather", "GatherND", wider=MODULAR, operands=(0,)),
     index.GATHER_ELEMENTS: _need("GatherElements", wider=MODULAR, operands=(0,)),
     index.SCATTER_ELEMENTS: _need("ScatterElements", wider=MODULAR, operands=(0, 2)),
     select.ARGMAX: _need("ArgMax", wider=VALUE_FLOAT_FIRST, results=()),

@@ -557,16 +557,6 @@ def _index(g: Generator) -> Made:
     return [x], {"items": items}
 
 
-def _sort(*more: str) -> Callable[[Generator], Made]:
-    def made(g: Generator) -> Made:
-        x = g.tensor("fiu", 1)
-        keywords: dict[str, Any] = {"axis": g.axis(x)} if g.flag() else {}
-        keywords |= {"dtype": g.rng.choice(INDEX_DTYPES)} if more and g.flag() else {}
-        return [x], keywords | ({"descending": g.flag()} if g.flag() else {})
-
-    return made
-
-
 def _stack(g: Generator) -> Made:
     x = g.tensor()
     others = [g._any(lambda v: v.type == x.type) for _ in range(g.rng.choice((0, 1, 2)))]
@@ -583,8 +573,22 @@ def _flip(g: Generator) -> Made:
     return [x], {"axes": g.axes(x)}
 
 
+def _gather_batch(g: Generator) -> Made:
+    """The indices share the first axis, or the first two, with x."""
+    x = g.tensor(rank=2)
+    batch = g.rng.choice((1, 1, 2)) if x.type.rank > 2 else 1
+    shared = x.type.shape[:batch]
+    index = g._any(
+        lambda v: v.type.dtype in INDEX_DTYPES and v.producer is None and v.type.shape[: len(shared)] == shared
+    )
+    axis = g.rng.randrange(batch, x.type.rank)
+    return [x, index], {"batch_axes": batch} | ({"axis": axis} if axis > batch or g.flag() else {})
+
+
 RECIPES += [
-    ("scatter_elements", _scatter, 1), ("[]", _index, 4), ("sort", _sort(), 2), ("argsort", _sort("dtype"), 2),
+    ("gather", _gather_batch, 2),
+    ("scatter_elements", _scatter, 1), ("[]", _index, 4), ("sort", _along("fiu", descending=(True, False)), 2),
+    ("argsort", _along("fiu", descending=(True, False), dtype=INDEX_DTYPES), 2),
     ("reduce_any", _reduce("b"), 2), ("reduce_all", _reduce("b"), 2), ("stack", _stack, 2), ("tile", _tile, 2),
     ("flip", _flip, 2),
 ]  # fmt: skip

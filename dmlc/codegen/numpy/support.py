@@ -214,6 +214,17 @@ def _gather(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     return np.take(x, _within(indices, x.shape[axis]), axis=axis)
 
 
+def _gather_batch(x: np.ndarray, indices: np.ndarray, axis: int, batch_axes: int) -> np.ndarray:
+    """The slices of x at the indices along the axis, where the first axes of both run together."""
+    inner = indices.shape[batch_axes:]
+    shape = x.shape[:axis] + inner + x.shape[axis + 1 :]
+    if x.shape[axis] == 0:
+        return np.zeros(shape, x.dtype)
+    rows = [1] * (axis - batch_axes) + [int(np.prod(inner))] + [1] * (x.ndim - axis - 1)
+    places = _within(indices, x.shape[axis]).reshape([*indices.shape[:batch_axes], *rows])
+    return np.take_along_axis(x, places, axis).reshape(shape)
+
+
 def _beside(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     """The part of x that indices of this shape reach along the axis."""
     return x[tuple([slice(None if i == axis else n) for i, n in enumerate(indices.shape)])]

@@ -13,7 +13,6 @@ from dmlc.ops import index as i
 from dmlc.ops.literals import attribute_array
 
 _NAMES: dict[Operation, str] = {
-    i.GATHER: "Gather",
     i.GATHER_ELEMENTS: "GatherElements",
     i.SCATTER_ELEMENTS: "ScatterElements",
 }
@@ -29,6 +28,18 @@ def _indexed(op_type: str) -> Lowering:
 
 for _op, _name in _NAMES.items():
     lowers(_op)(_indexed(_name))
+
+
+@lowers(i.GATHER)
+def gather(emitter: Emitter, node: Node) -> str:
+    """Gather, or GatherND of one coordinate where batch axes run together; `compose` leaves only those that it is."""
+    a = node.attributes_as(i.GatherAttributes)
+    x, indices = node.operand(0), node.operand(1)
+    if a.batch_axes == 0:
+        return emitter.op("Gather", [emitter.of(x), emitter.of(indices)], axis=a.axis)
+    one = (*indices.shape, 1)
+    places = emitter.squeeze("Unsqueeze", emitter.of(indices), [indices.type.rank], indices.shape, one)
+    return emitter.op("GatherND", [emitter.of(x), places], batch_dims=a.batch_axes)
 
 
 @lowers(i.ONE_HOT)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dmlc.importers.registry import Found, Made, Reading, reads
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, IndexAttributes
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttributes, IndexAttributes
 
 
 @reads("Gather", "GatherElements", "ScatterElements", "Scatter")
@@ -16,5 +16,7 @@ def indexed(r: Reading) -> Found:
     size = r.x.type.shape[axis]
     if r.op_type == "Gather" and isinstance(size, int) and not all(-size <= i < size for i in r.ints(1) or ()):
         return None
-    op = {"Gather": GATHER, "GatherElements": GATHER_ELEMENTS}.get(r.op_type, SCATTER_ELEMENTS)
+    if r.op_type == "Gather":
+        return Made(GATHER, operands, GatherAttributes(axis=axis, batch_axes=0))
+    op = GATHER_ELEMENTS if r.op_type == "GatherElements" else SCATTER_ELEMENTS
     return Made(op, operands, IndexAttributes(axis=axis))

@@ -13,7 +13,7 @@ from typing import ClassVar
 from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import i32
 from dmlc.ops.binary import ADD
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, IndexAttributes
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, GatherAttributes, IndexAttributes
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, EXTREME_OF
@@ -248,7 +248,7 @@ def _place(make: Maker, blocks: Blocks, block: Value, behind: int) -> Value:
 def _rows(make: Maker, x: Value, blocks: Blocks, block: Value) -> Value:
     """The chosen blocks, gathered as rows: ``block`` has the kept segments as its shape."""
     flat = make.reshape(x, (product(blocks.view.sizes[:-1]), blocks.view.sizes[-1]))
-    return make(GATHER, flat, _place(make, blocks, block, 0), attributes=IndexAttributes(axis=0))
+    return make(GATHER, flat, _place(make, blocks, block, 0), attributes=GatherAttributes(axis=0, batch_axes=0))
 
 
 def _column_shape(blocks: Blocks) -> tuple[Dim, ...]:

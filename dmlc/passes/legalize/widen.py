@@ -11,7 +11,7 @@ from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import Attributes, DType, Graph, Node, Value
 from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
-from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS
+from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttributes
 from dmlc.ops.move import PadAttributes
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Rewriter, Rule
@@ -110,13 +110,15 @@ def _adapted(attributes: Attributes, dtype: DType) -> Attributes:
 
 
 class SignedIndices(LegalRule):
-    """Unsigned indices are cast to i64: ONNX takes i32 and i64."""
+    """Unsigned indices are cast to i64: ONNX takes i32 and i64, and GatherND i64 only."""
 
     name = "signed-indices"
     roots = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return node.operand(1).type.dtype in (u32, u64)
+        dtype = node.operand(1).type.dtype
+        is_nd = node.op is GATHER and node.attributes_as(GatherAttributes).batch_axes > 0
+        return dtype in (u32, u64) or (is_nd and dtype is not i64)
 
     def make(self, node: Node, make: Maker) -> Value:
         operands = [make.cast(v, i64) if i == 1 else v for i, v in enumerate(node.operands) if v is not None]

@@ -169,7 +169,7 @@ WORDS: Final[frozenset[str]] = _words()
 HIDEABLE: Final[frozenset[str]] = frozenset(
     (
         *("gelu", "silu", "softplus", "softsign", "elu", "leaky_relu", "hard_sigmoid", "sort", "argsort"),
-        *("reduce_any", "reduce_all", "stack", "tile", "flip"),
+        *("reduce_any", "reduce_all", "stack", "tile", "flip", "size"),
     )
 )
 #: What a def or its parameters cannot be named.

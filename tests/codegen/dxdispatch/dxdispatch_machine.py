@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from dxdispatch_lookups import gather, gather_elements, gather_nd1, kept, need, one_hot, scatter
 
 Array = np.ndarray
 TYPES = {
@@ -26,15 +27,6 @@ ANY = FLOAT | INTS
 MOVED = ANY | {"FLOAT64"}
 SIGNED = FLOAT | {"INT8", "INT16", "INT32", "INT64"}
 TRUTH = {"UINT8", "UINT32"}
-
-
-class Invalid(AssertionError):
-    """The file says something that DxDispatch or DirectML refuses, or that their pages leave open."""
-
-
-def need(holds: bool, what: str) -> None:
-    if not holds:
-        raise Invalid(what)
 
 
 class Machine:
@@ -274,10 +266,6 @@ def groups(x: Array, axes: list[int]) -> tuple[Array, list[int]]:
     return moved.reshape(*moved.shape[: x.ndim - len(axes)], -1), order
 
 
-def kept(sizes: tuple[int, ...], axes: list[int]) -> list[int]:
-    return [1 if i in axes else n for i, n in enumerate(sizes)]
-
-
 def extreme(best: Callable[..., Any]) -> Callable[[dict[str, Any], Any], Array]:
     def compute(a: dict[str, Any], outputs: list[Any]) -> Array:
         need(outputs[0]["DataType"] in INT32S, "the type of an index")
@@ -375,50 +363,6 @@ def running(ufunc: Any, flag: str, start: int) -> Callable[[dict[str, Any], Any]
         return np.moveaxis(out[::-1] if back else out, 0, a["Axis"]).astype(own)
 
     return compute
-
-
-def indices_of(i: Array, size: int) -> Array:
-    wide_index = i.astype(object)
-    index = np.where(wide_index < 0, wide_index + size, wide_index).astype(np.int64)
-    need(bool(np.all((index >= 0) & (index < size))), "an index is out of range")
-    return index
-
-
-def gather(a: dict[str, Any], outputs: list[Any]) -> Array:
-    x, axis = a["InputTensor"], a["Axis"]
-    i = a["IndicesTensor"]
-    used = i.shape[i.ndim - a["IndexDimensions"] :]
-    need(i.size == math.prod(used), "leading sizes are 1")
-    index = indices_of(i.reshape(used), x.shape[axis])
-    return np.take(x, index, axis).reshape(outputs[0]["Sizes"])
-
-
-def gather_elements(a: dict[str, Any], _: Any) -> Array:
-    x, i, axis = a["InputTensor"], a["IndicesTensor"], a["Axis"]
-    need(
-        all(m == n or d == axis for d, (m, n) in enumerate(zip(i.shape, x.shape, strict=True))), "sizes of the indices"
-    )
-    return np.take_along_axis(x, indices_of(i, x.shape[axis]), axis)
-
-
-def scatter(a: dict[str, Any], _: Any) -> Array:
-    x, i, axis = a["InputTensor"].copy(), a["IndicesTensor"], a["Axis"]
-    need(i.shape == a["UpdatesTensor"].shape, "sizes of the updates")
-    need(
-        all(m == n or d == axis for d, (m, n) in enumerate(zip(i.shape, x.shape, strict=True))), "sizes of the indices"
-    )
-    np.put_along_axis(x, indices_of(i, x.shape[axis]), a["UpdatesTensor"], axis)
-    return x
-
-
-def one_hot(a: dict[str, Any], outputs: list[Any]) -> Array:
-    i, axis, sizes = a["IndicesTensor"], a["Axis"], outputs[0]["Sizes"]
-    off, on = a["ValuesTensor"].reshape(-1)[:2]
-    need(i.shape[axis] == 1 and kept(tuple(sizes), [axis]) == list(i.shape), "sizes of the indices")
-    number = i.astype(object)
-    number = np.where(number < 0, number + sizes[axis], number)
-    line = np.arange(sizes[axis]).reshape([-1 if d == axis else 1 for d in range(i.ndim)])
-    return np.where(number == line, on, off)
 
 
 def join(a: dict[str, Any], _: Any) -> Array:
@@ -537,6 +481,10 @@ OPERATORS: dict[str, Operator] = {
     "CAST": Operator(cast, ONE, types=MOVED, same=False),
     "ELEMENT_WISE_IDENTITY": unary(lambda x: x, MOVED),
     "GATHER": Operator(gather, "InputTensor IndicesTensor", "Axis IndexDimensions", types=MOVED, same=False),
+    "GATHER_ND1": Operator(
+        gather_nd1, "InputTensor IndicesTensor", "InputDimensionCount IndicesDimensionCount BatchDimensionCount",
+        types=MOVED, same=False,
+    ),
     "GATHER_ELEMENTS": Operator(gather_elements, "InputTensor IndicesTensor", "Axis", types=MOVED, same=False),
     "SCATTER": Operator(scatter, "InputTensor IndicesTensor UpdatesTensor", "Axis", types=MOVED, same=False),
     "ONE_HOT": Operator(one_hot, "IndicesTensor ValuesTensor", "Axis", types=INT32S, same=False),

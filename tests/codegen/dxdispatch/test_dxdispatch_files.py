@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 import pytest
 from dxdispatch_check import check, feeds_of, operators, program_of
-from dxdispatch_machine import Invalid, Machine
+from dxdispatch_lookups import Invalid
+from dxdispatch_machine import Machine
 
 import dmlc
 from dmlc.cli.main import main

@@ -195,6 +195,30 @@ def test_activations_by_feature_level(call: str, level: str, expected: list[str]
     assert check(one(call), feature_level=level) == expected
 
 
+@pytest.mark.parametrize(
+    ("x", "i", "axis", "batch"),
+    [
+        ((3, 5), (3, 4), 1, 1),
+        ((2, 3, 5), (2,), 2, 1),
+        ((2, 3, 5, 2), (2, 3, 4, 2), 2, 2),
+        ((2, 3, 5, 2), (2, 4, 2), 2, 1),
+        ((2, 3, 5, 2), (2, 4, 2), 3, 1),
+    ],
+)
+@pytest.mark.parametrize("index", ["i32", "i64", "u32", "u64"])
+def test_gather_of_batches(x: tuple[int, ...], i: tuple[int, ...], axis: int, batch: int, index: str) -> None:
+    rng = np.random.default_rng(0)
+    low = -x[axis] if index[0] == "i" else 0
+    feeds = {
+        "x": rng.random(x).astype(np.float32),
+        "i": rng.integers(low, x[axis], i).astype(index.replace("i", "int").replace("u", "uint")),
+    }
+    sizes = [", ".join(map(str, shape)) for shape in (x, i)]
+    call = f"y = gather(x, i, axis={axis}, batch_axes={batch})"
+    text = f"model m(x: f32[{sizes[0]}], i: {index}[{sizes[1]}]) -> (y) {{\n    {call}\n    return y\n}}\n"
+    assert [name for name in check(text, feeds) if name != "ELEMENT_WISE_IDENTITY"] == ["GATHER_ND1"]
+
+
 SIGNED = [d for d in NUMBERS if not d.startswith("u")]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers
@@ -16,10 +18,37 @@ from dmlc.ops.literals import attribute_array
 def _gather(c: DispatchCall) -> BufferView:
     """The indices as one axis, whatever their shape: the result is regrouped."""
     x, i, axis = c.view(0), c.view(1), c.attributes.axis
+    if c.attributes.batch_axes:
+        return _gather_batch(c, x, i)
     line = c.build.regroup(i, (i.count,)).padded(x.rank)
     out = c.build.new(x.dtype, (*x.sizes[:axis], i.count, *x.sizes[axis + 1 :]))
     c.build.call("GATHER", InputTensor=x, IndicesTensor=line, OutputTensor=out, Axis=axis, IndexDimensions=1)
     return c.build.regroup(out, c.sizes)
+
+
+def _gather_batch(c: DispatchCall, x: BufferView, i: BufferView) -> BufferView:
+    """GATHER_ND1 of [batch, length, rest]: the axis moves next to the batch axes, which become one, and back."""
+    axis, batch = c.attributes.axis, c.attributes.batch_axes
+    order = [*range(batch), axis, *range(batch, axis), *range(axis + 1, x.rank)]
+    moved = x.transposed(order)
+    rows, count = math.prod(x.sizes[:batch]), math.prod(i.sizes[batch:])
+    rest = moved.sizes[batch + 1 :]
+    source = c.build.regroup(moved, (rows, x.sizes[axis], math.prod(rest)))
+    out = c.build.new(x.dtype, (rows, count, math.prod(rest)))
+    c.build.call(
+        "GATHER_ND1",
+        InputTensor=source,
+        IndicesTensor=c.build.regroup(i, (rows, count, 1)),
+        OutputTensor=out,
+        InputDimensionCount=3,
+        IndicesDimensionCount=3,
+        BatchDimensionCount=1,
+    )
+    inner = i.rank - batch
+    found = c.build.regroup(out, (*x.sizes[:batch], *i.sizes[batch:], *rest))
+    between = range(batch + inner, inner + axis)
+    back = [*range(batch), *between, *range(batch, batch + inner), *range(inner + axis, found.rank)]
+    return found.transposed(back)
 
 
 def _reached(c: DispatchCall, x: BufferView, i: BufferView) -> BufferView:

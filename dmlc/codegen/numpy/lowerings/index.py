@@ -15,7 +15,11 @@ from dmlc.ops.literals import attribute_array
 
 @lowers(ops.GATHER, quiet=True)
 def _gather(call: NumpyCall) -> Expr:
-    return call.support(support._gather, call.operand(0), call.operand(1), axis=call.attributes.axis)
+    a: ops.GatherAttributes = call.attributes
+    if a.batch_axes:
+        operands = call.operand(0), call.operand(1)
+        return call.support(support._gather_batch, *operands, axis=a.axis, batch_axes=a.batch_axes)
+    return call.support(support._gather, call.operand(0), call.operand(1), axis=a.axis)
 
 
 @lowers(ops.GATHER_ELEMENTS, quiet=True)

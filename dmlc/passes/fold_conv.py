@@ -97,10 +97,10 @@ def wide(tensors: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
     return [t.array.astype(np.float64) for t in tensors]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _BatchNormMatch(Match):
-    conv: Conv | None = None
-    statistics: tuple[Tensor, ...] = ()
+    conv: Conv
+    statistics: tuple[Tensor, ...]
 
 
 class FoldBatchNorm(Rule[_BatchNormMatch]):
@@ -124,10 +124,9 @@ class FoldBatchNorm(Rule[_BatchNormMatch]):
         statistics = tuple([t for t in found if t is not None])
         if len(statistics) != 4 or any(isinstance(t, StoredTensor) and t.is_apart for t in statistics):
             return None
-        return _BatchNormMatch(node, (conv.node,), conv, statistics)
+        return _BatchNormMatch(node, (conv.node,), conv=conv, statistics=statistics)
 
     def check(self, match: _BatchNormMatch, graph: Graph) -> Miss | None:
-        assert match.conv is not None
         if any(t.type.shape != (match.conv.channels,) for t in match.statistics):
             return Miss("its statistics are not one for each of the {0} channels", (match.conv.channels,))
         if len({t.dtype for t in (match.conv.weight, *match.statistics)}) > 1:
@@ -136,7 +135,6 @@ class FoldBatchNorm(Rule[_BatchNormMatch]):
 
     def build(self, match: _BatchNormMatch, rewriter: Rewriter) -> Sequence[Value]:
         conv = match.conv
-        assert conv is not None
         gamma, beta, mean, variance = wide(match.statistics)
         with np.errstate(all="ignore"):
             scale = gamma / np.sqrt(variance + attribute_of(match.root, "epsilon", 1e-5))
@@ -148,10 +146,10 @@ class FoldBatchNorm(Rule[_BatchNormMatch]):
         return [made, *match.root.results[1:]]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _BiasMatch(Match):
-    conv: Conv | None = None
-    bias: Tensor | None = None
+    conv: Conv
+    bias: Tensor
 
 
 class FoldBias(Rule[_BiasMatch]):
@@ -170,30 +168,26 @@ class FoldBias(Rule[_BiasMatch]):
             conv = conv_of(value)
             bias = constant_of(other)
             if conv is not None and bias is not None and not (isinstance(bias, StoredTensor) and bias.is_apart):
-                return _BiasMatch(node, (conv.node,), conv, bias)
+                return _BiasMatch(node, (conv.node,), conv=conv, bias=bias)
         return None
 
     def check(self, match: _BiasMatch, graph: Graph) -> Miss | None:
-        assert match.conv is not None
-        assert match.bias is not None
         if channel_values(match.bias, match.conv) is None:
             return Miss("{0} does not vary by channel alone", (match.bias.type,))
         return used_elsewhere(match.conv.node.result)
 
     def build(self, match: _BiasMatch, rewriter: Rewriter) -> Sequence[Value]:
         conv = match.conv
-        assert conv is not None
-        assert match.bias is not None
         values = channel_values(match.bias, conv)
         assert values is not None
         old = np.zeros(()) if conv.bias is None else wide([conv.bias])[0]
         return [rebuilt(rewriter, conv, None, old + values.astype(np.float64))]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ScaleMatch(Match):
-    conv: Conv | None = None
-    scale: Tensor | None = None
+    conv: Conv
+    scale: Tensor
 
 
 class FoldScale(Rule[_ScaleMatch]):
@@ -214,13 +208,11 @@ class FoldScale(Rule[_ScaleMatch]):
             conv = conv_of(value)
             scale = constant_of(other)
             if conv is not None and scale is not None and not (isinstance(scale, StoredTensor) and scale.is_apart):
-                return _ScaleMatch(node, (conv.node,), conv, scale)
+                return _ScaleMatch(node, (conv.node,), conv=conv, scale=scale)
         return None
 
     def check(self, match: _ScaleMatch, graph: Graph) -> Miss | None:
         conv, scale = match.conv, match.scale
-        assert conv is not None
-        assert scale is not None
         if channel_values(scale, conv) is None:
             return Miss("{0} does not vary by channel alone", (scale.type,))
         for data in (conv.weight, *([] if conv.bias is None else [conv.bias])):
@@ -230,15 +222,12 @@ class FoldScale(Rule[_ScaleMatch]):
 
     def build(self, match: _ScaleMatch, rewriter: Rewriter) -> Sequence[Value]:
         conv = match.conv
-        assert conv is not None
         bias = None if conv.bias is None else _scaled(match, conv.bias)
         return [rebuilt(rewriter, conv, _scaled(match, conv.weight), bias)]
 
 
 def _scaled(match: _ScaleMatch, data: Tensor) -> Array:
     """The data, of which the first axis is the channel, times the scale: computed in f64, rounded to its own dtype."""
-    assert match.conv is not None
-    assert match.scale is not None
     values = channel_values(match.scale, match.conv)
     assert values is not None
     (wanted,) = wide([data])

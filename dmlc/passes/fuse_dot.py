@@ -125,9 +125,9 @@ def _constant(rewriter: Rewriter, array: Array, like: Value) -> Value:
     return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, like.type.dtype)))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _EinsumMatch(Match):
-    shapes: tuple[str, str] = ("", "")
+    shapes: tuple[str, str]
 
 
 class EinsumFromSum(Rule[_EinsumMatch]):
@@ -147,7 +147,7 @@ class EinsumFromSum(Rule[_EinsumMatch]):
         product = summed_product(graph, node)
         if product is None or node.result.type.dtype is not f32:
             return None
-        return _EinsumMatch(node, (product.node,), product.text)
+        return _EinsumMatch(node, (product.node,), shapes=product.text)
 
     def check(self, match: _EinsumMatch, graph: Graph) -> Miss | None:
         product = match.consumed[0]
@@ -168,15 +168,16 @@ class EinsumFromSum(Rule[_EinsumMatch]):
         return [rewriter.add(OPAQUE, product.operands, record)]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _SummedProductMatch(Match):
     """``left`` is the factor that has the rows, of the axes of the product ``rows`` and ``columns`` are those that
     only it and only the other has."""
 
-    product: SummedProduct | None = None
-    left: int = 0
-    rows: int = 0
-    columns: int = 0
+    product: SummedProduct
+    left: int
+    rows: int
+    columns: int
+    inner: int
 
 
 class MatmulFromSum(Rule[_SummedProductMatch]):
@@ -191,39 +192,41 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
     fed_by = (MUL,)
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _SummedProductMatch | None:
+    def match(self, node: Node, graph: Graph) -> _SummedProductMatch | Miss | None:
         product = summed_product(graph, node)
         if product is None:
             return None
-        found = _SummedProductMatch(node, (product.node,), product)
-        if product.only[0] and product.only[1]:
-            # Further axes of one factor are a batch, along which the other is broadcast. The factor whose axis comes
-            # first has the rows, so that the result needs no transpose.
-            last = (product.only[0][-1], product.only[1][-1])
-            found.left = int(last[1] < last[0])
-            found.rows, found.columns = last[found.left], last[1 - found.left]
-        return found
-
-    def check(self, match: _SummedProductMatch, graph: Graph) -> Miss | None:
-        product = match.product
-        assert product is not None
         if product.inner is None:
             return Miss("it sums over axes {0}, not over one that both factors have", (list(product.axes),))
         if not product.only[0] or not product.only[1]:
             return Miss("the product is not larger than its factors, {0} and {1}", product.text)
-        return used_elsewhere(product.node.result)
+        # Further axes of one factor are a batch, along which the other is broadcast. The factor whose axis comes first
+        # has the rows, so that the result needs no transpose.
+        last = (product.only[0][-1], product.only[1][-1])
+        left = int(last[1] < last[0])
+        return _SummedProductMatch(
+            node,
+            (product.node,),
+            product=product,
+            left=left,
+            rows=last[left],
+            columns=last[1 - left],
+            inner=product.inner,
+        )
+
+    def check(self, match: _SummedProductMatch, graph: Graph) -> Miss | None:
+        return used_elsewhere(match.product.node.result)
 
     def build(self, match: _SummedProductMatch, rewriter: Rewriter) -> Sequence[Value]:
-        product = match.product
-        assert product is not None and product.inner is not None
+        product, inner = match.product, match.inner
         rank = product.node.result.type.rank
-        matrix = (match.rows, match.columns, product.inner)
+        matrix = (match.rows, match.columns, inner)
         varying = [a for a in range(rank) if product.shapes[0][a] != 1 or product.shapes[1][a] != 1]
         batch = [a for a in varying if a not in matrix]
         right = 1 - match.left
         factors = [
             arranged(rewriter, product.factor(match.left), product.shapes[match.left], [*batch, *matrix[::2]]),
-            arranged(rewriter, product.factor(right), product.shapes[right], [*batch, product.inner, match.columns]),
+            arranged(rewriter, product.factor(right), product.shapes[right], [*batch, inner, match.columns]),
         ]
         made = rewriter.add(MATMUL, factors)
         order = [*batch, match.rows, match.columns]
@@ -233,14 +236,14 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
         return [reshape_ones(rewriter, made, match.root.result.shape)]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _WeightedSumMatch(Match):
     """``weights`` is the factor that does not vary along ``columns``, the last axis of the product."""
 
-    product: SummedProduct | None = None
-    weights: int = 0
-    columns: int = 0
-    inner: int = 0
+    product: SummedProduct
+    weights: int
+    columns: int
+    inner: int
 
 
 class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
@@ -265,11 +268,12 @@ class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
         varying = [a for a, size in enumerate(shape) if size != 1]
         if varying[-2:-1] != [product.inner] or varying[-1] not in product.only[1 - weights]:
             return None
-        return _WeightedSumMatch(node, (product.node,), product, weights, varying[-1], product.inner)
+        return _WeightedSumMatch(
+            node, (product.node,), product=product, weights=weights, columns=varying[-1], inner=product.inner
+        )
 
     def check(self, match: _WeightedSumMatch, graph: Graph) -> Miss | None:
         product = match.product
-        assert product is not None
         for size in product.shapes[1 - match.weights]:
             if graph.dims.least == 0 and graph.dims.interval(size)[0] < 1:
                 return Miss("size {0} may be 0: a matrix product needs pads then, which cost more nodes", (size,))
@@ -280,7 +284,6 @@ class MatmulFromWeightedSum(Rule[_WeightedSumMatch]):
 
     def build(self, match: _WeightedSumMatch, rewriter: Rewriter) -> Sequence[Value]:
         product = match.product
-        assert product is not None
         small, large = product.shapes[match.weights], product.shapes[1 - match.weights]
         batch = [a for a, size in enumerate(large) if size != 1 and a not in (match.inner, match.columns)]
         x = arranged(rewriter, product.factor(1 - match.weights), large, [*batch, match.inner, match.columns])

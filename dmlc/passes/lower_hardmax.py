@@ -38,31 +38,31 @@ class LowerHardmax(RewritePass):
         return [_Lower, _MergeSoftmaxAxes, *MOVE_RULES]
 
 
-@dataclass(slots=True, eq=False)
-class _Hardmax(Match):
+@dataclass(slots=True, eq=False, kw_only=True)
+class _HardmaxMatch(Match):
     """``axes`` without those of size 1, if any other is left."""
 
-    axes: tuple[int, ...] = ()
+    axes: tuple[int, ...]
 
 
-class _Lower(Rule[_Hardmax]):
+class _Lower(Rule[_HardmaxMatch]):
     """``hardmax`` over several axes becomes ``argmax`` and ``one_hot``, with transposes where axes stand apart."""
 
     name = "lower-hardmax"
     optional = False
     roots = (HARDMAX,)
 
-    def match(self, node: Node, graph: Graph) -> _Hardmax | None:
+    def match(self, node: Node, graph: Graph) -> _HardmaxMatch | None:
         if node.origin is not None and graph.opset < 13:
             return None  # up to opset 12 ONNX's own takes all axes from one on together
-        return _Hardmax(node, axes=_counting(graph, node.operand(0), node.attributes_as(HardmaxAttributes).axes))
+        return _HardmaxMatch(node, axes=_counting(graph, node.operand(0), node.attributes_as(HardmaxAttributes).axes))
 
-    def check(self, match: _Hardmax, graph: Graph) -> Miss | None:
+    def check(self, match: _HardmaxMatch, graph: Graph) -> Miss | None:
         if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.context.lower_hardmax:
             return None
         return Miss("over one axis the target's own Hardmax stays (--lower-hardmax lowers it too)")
 
-    def build(self, match: _Hardmax, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _HardmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
         x, axes = match.root.operand(0), match.axes
         if len(axes) == 1 and not self.context.lower_hardmax:
             return [rewriter.add(HARDMAX, [x], HardmaxAttributes(axes=axes))]

@@ -183,8 +183,11 @@ class Rule(ABC, Generic[M]):
         self.capabilities = context.capabilities
 
     @abstractmethod
-    def match(self, node: Node, graph: Graph) -> M | None:
-        """The pattern at this root, or None where it is not there. Cheap: it runs on every root."""
+    def match(self, node: Node, graph: Graph) -> M | Miss | None:
+        """The pattern at this root, None where it is not there, and a reason where a part of it is another.
+
+        Cheap: it runs on every root.
+        """
 
     def check(self, match: M, graph: Graph) -> Miss | None:
         """Return the reason why the rule does not apply here; None if it applies."""
@@ -324,8 +327,11 @@ class _Driver:
                 if self.misses:
                     self.misses.pop((node, rule), None)
                 continue
-            miss = rule.check(match, self.graph)
-            if miss is None:
+            if isinstance(match, Miss):
+                miss = match
+            elif (found := rule.check(match, self.graph)) is not None:
+                miss = found
+            else:
                 rewrite_class = rule.class_of(match, self.graph, self.context)
                 promise = ""
                 if rewrite_class == RANGE and self.graph.ranges:

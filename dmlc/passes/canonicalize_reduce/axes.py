@@ -32,11 +32,11 @@ from dmlc.records import dataclass
 OVER_AXES = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class AxesMatch(Match):
     """The axes that the operation shall have."""
 
-    axes: tuple[int, ...] = ()
+    axes: tuple[int, ...]
 
 
 def with_axes(match: AxesMatch, rewriter: Rewriter) -> Sequence[Value]:
@@ -128,18 +128,18 @@ _SIZE_ONE_MOVES = frozenset((SQUEEZE, UNSQUEEZE, RESHAPE))
 _MOST_MOVES = 4
 
 
-@dataclass(slots=True, eq=False)
-class Nested(Match):
+@dataclass(slots=True, eq=False, kw_only=True)
+class NestedMatch(Match):
     """``consumed`` ends with the inner reduction; before it stand the moves between, outermost first."""
 
-    axes: tuple[int, ...] = ()
+    axes: tuple[int, ...]
 
     @property
     def inner(self) -> Node:
         return self.consumed[-1]
 
 
-class MergeNested(Rule[Nested]):
+class MergeNested(Rule[NestedMatch]):
     """``reduce_sum(reduce_sum(x, axes=[2]), axes=[1])`` becomes ``reduce_sum(x, axes=[1, 2])``, and so on for its kind.
 
     Moves between the two that only add or take out axes of size 1 are looked through. Max and min are ``exact``, so are
@@ -152,7 +152,7 @@ class MergeNested(Rule[Nested]):
     roots = REDUCTIONS
     fed_by = (*REDUCTIONS, UNSQUEEZE, SQUEEZE, RESHAPE)
 
-    def match(self, node: Node, graph: Graph) -> Nested | None:
+    def match(self, node: Node, graph: Graph) -> NestedMatch | None:
         between: list[Node] = []
         below = node.operand(0).producer
         while below is not None and below.op in _SIZE_ONE_MOVES and len(between) < _MOST_MOVES:
@@ -161,9 +161,9 @@ class MergeNested(Rule[Nested]):
         if below is None or below.op not in _KINDS:
             return None
         axes = _merged_axes(graph, node, between, below)
-        return None if axes is None else Nested(node, (*between, below), axes)
+        return None if axes is None else NestedMatch(node, (*between, below), axes=axes)
 
-    def check(self, match: Nested, graph: Graph) -> Miss | None:
+    def check(self, match: NestedMatch, graph: Graph) -> Miss | None:
         outer, inner = match.root.op, match.inner.op
         for node in match.consumed:
             miss = used_elsewhere(node.result)
@@ -175,10 +175,10 @@ class MergeNested(Rule[Nested]):
             return Miss("integer means truncate, so the mean of means may differ from the mean")
         return None
 
-    def class_of(self, match: Nested, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: NestedMatch, graph: Graph, context: PassContext) -> str:
         return merge_class(match.root.op, match.inner, match.axes, graph, context.target)
 
-    def build(self, match: Nested, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: NestedMatch, rewriter: Rewriter) -> Sequence[Value]:
         op = MERGES[match.root.op, match.inner.op]
         x, target = match.inner.operand(0), match.root.result.shape
         return [reduce_to(rewriter, op, x, ReduceAttributes(axes=match.axes, keepdims=False), target)]
@@ -210,16 +210,16 @@ def _merged_axes(graph: Graph, outer: Node, between: list[Node], inner: Node) ->
     return tuple(sorted(axes))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class MergedAxesMatch(Match):
     """``runs`` are the neighbouring axes that become one axis each, ``axes`` the new numbers of the treated ones.
 
     ``limit`` is the most axes that the target takes.
     """
 
-    runs: tuple[tuple[int, ...], ...] = ()
-    axes: tuple[int, ...] = ()
-    limit: int = 0
+    runs: tuple[tuple[int, ...], ...]
+    axes: tuple[int, ...]
+    limit: int
 
 
 class LowerRank(Rule[MergedAxesMatch]):
@@ -297,19 +297,19 @@ def _axes(node: Node) -> tuple[int, ...]:
 _KEEPING = frozenset((*REDUCTIONS, ARGMAX, ARGMIN))
 
 
-@dataclass(slots=True, eq=False)
-class Absorbed(Match):
-    axes: tuple[int, ...] = ()
-    keepdims: bool = True
+@dataclass(slots=True, eq=False, kw_only=True)
+class AbsorbedMatch(Match):
+    axes: tuple[int, ...]
+    keepdims: bool
 
 
-class AbsorbMove(Rule[Absorbed]):
+class AbsorbMove(Rule[AbsorbedMatch]):
     """A squeeze, unsqueeze or reshape after a reduction that ``keepdims`` can say becomes that flag."""
 
     name = "absorb-move-into-keepdims"
     roots = (SQUEEZE, UNSQUEEZE, RESHAPE)
 
-    def match(self, node: Node, graph: Graph) -> Absorbed | None:
+    def match(self, node: Node, graph: Graph) -> AbsorbedMatch | None:
         inner = node.operand(0).producer
         if inner is None or inner.op not in _KEEPING:
             return None
@@ -317,16 +317,16 @@ class AbsorbMove(Rule[Absorbed]):
         axes: tuple[int, ...] = attributes.axes
         shape, target = inner.operand(0).shape, node.result.shape
         if reduced_shape(shape, axes, not attributes.keepdims) == target:
-            return Absorbed(node, (inner,), axes, not attributes.keepdims)
+            return AbsorbedMatch(node, (inner,), axes=axes, keepdims=not attributes.keepdims)
         if node.op is SQUEEZE:
             wider = _with_squeezed(graph, inner, axes, attributes.keepdims, node.attributes_as(AxesAttributes).axes)
-            return None if wider is None else Absorbed(node, (inner,), wider, False)
+            return None if wider is None else AbsorbedMatch(node, (inner,), axes=wider, keepdims=False)
         return None
 
-    def check(self, match: Absorbed, graph: Graph) -> Miss | None:
+    def check(self, match: AbsorbedMatch, graph: Graph) -> Miss | None:
         return used_elsewhere(match.consumed[0].result)
 
-    def build(self, match: Absorbed, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: AbsorbedMatch, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
         attributes: Any = inner.attributes
         record = dataclasses.replace(attributes, axes=match.axes, keepdims=match.keepdims)

@@ -34,12 +34,12 @@ from dmlc.records import dataclass
 _SELECTIONS = (ARGMAX, ARGMIN)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ReducedTransposeMatch(Match):
     """``axes`` of the transpose's operand in the order of the reduction, ``kept`` the others in the result's order."""
 
-    axes: tuple[int, ...] = ()
-    kept: tuple[int, ...] = ()
+    axes: tuple[int, ...]
+    kept: tuple[int, ...]
 
 
 class DropTranspose(Rule[_ReducedTransposeMatch]):
@@ -63,7 +63,7 @@ class DropTranspose(Rule[_ReducedTransposeMatch]):
             return None
         axes = tuple([perm[a] for a in attributes.axes])
         kept = tuple([p for i, p in enumerate(perm) if i not in attributes.axes])
-        return _ReducedTransposeMatch(node, (inner,), axes, kept)
+        return _ReducedTransposeMatch(node, (inner,), axes=axes, kept=kept)
 
     def check(self, match: _ReducedTransposeMatch, graph: Graph) -> Miss | None:
         shape = match.consumed[0].operand(0).shape
@@ -128,12 +128,12 @@ class SinkTranspose(Rule[Match]):
 _MOVES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ReducedReshapeMatch(Match):
     """``axes`` of what was reshaped; ``same_order`` where nothing but axes of size 1 was added or dropped."""
 
-    axes: tuple[int, ...] | None = None
-    same_order: bool = False
+    axes: tuple[int, ...]
+    same_order: bool
 
 
 class DropFlatten(Rule[_ReducedReshapeMatch]):
@@ -146,7 +146,7 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
     roots = REDUCTIONS
     fed_by = (UNSQUEEZE, RESHAPE, SQUEEZE)
 
-    def match(self, node: Node, graph: Graph) -> _ReducedReshapeMatch | None:
+    def match(self, node: Node, graph: Graph) -> _ReducedReshapeMatch | Miss | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes
         if inner is None or inner.op not in _MOVES:
@@ -157,16 +157,15 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
         if all(is_unit(graph, new[a]) for a in axes):
             return None  # which is not a reduction
         found = segments(graph, old, new)
-        if found is None:
-            return _ReducedReshapeMatch(node, (inner,))
+        before = None if found is None else _before(found, axes)
+        if found is None or before is None:
+            types = (inner.operand(0).type, inner.result.type)
+            return Miss("the reshape from {0} to {1} does more than regroup axes that are reduced", types)
         same_order = all(len(before) == len(after) == 1 for before, after in found)
-        return _ReducedReshapeMatch(node, (inner,), _before(found, axes), same_order)
+        return _ReducedReshapeMatch(node, (inner,), axes=before, same_order=same_order)
 
     def check(self, match: _ReducedReshapeMatch, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
-        if match.axes is None:
-            types = (inner.operand(0).type, inner.result.type)
-            return Miss("the reshape from {0} to {1} does more than regroup axes that are reduced", types)
         x = inner.operand(0)
         means = match.root.op is REDUCE_MEAN and x.type.dtype.is_integer  # which are refused over nothing
         if means and any(graph.dims.promises_empty(x.shape[a]) for a in match.axes):
@@ -177,7 +176,6 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
         return EXACT if match.same_order else order_class(match.root)
 
     def build(self, match: _ReducedReshapeMatch, rewriter: Rewriter) -> Sequence[Value]:
-        assert match.axes is not None
         root, x = match.root, match.consumed[0].operand(0)
         return [reduce_to(rewriter, root.op, x, ReduceAttributes(axes=match.axes, keepdims=False), root.result.shape)]
 
@@ -248,16 +246,16 @@ def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
 _ADDING = tuple([op for op, total in GOES_ON.items() if total is REDUCE_SUM])
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ReducedExpandMatch(Match):
     """``axes`` of the expand's operand that are reduced, ``broadcast`` the sizes that its equal elements had.
 
     ``kept`` is a broadcast axis that is not reduced.
     """
 
-    axes: tuple[int, ...] = ()
-    broadcast: Shape = ()
-    kept: int | None = None
+    axes: tuple[int, ...]
+    broadcast: Shape
+    kept: int | None
 
 
 class DropExpanded(Rule[_ReducedExpandMatch]):
@@ -278,17 +276,18 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
             return None
         old, new = inner.operand(0).shape, inner.result.shape
         offset = len(new) - len(old)
-        found = _ReducedExpandMatch(node, (inner,), tuple([a - offset for a in axes if a >= offset]))
-        broadcast = []
+        broadcast, kept = [], None
         for axis, size in enumerate(new):
             if axis >= offset and old[axis - offset] == size:
                 continue
             if axis in axes:
                 broadcast.append(size)
             elif not is_unit(graph, size):
-                found.kept = axis
-        found.broadcast = tuple(broadcast)
-        return found if broadcast else None
+                kept = axis
+        if not broadcast:
+            return None
+        before = tuple([a - offset for a in axes if a >= offset])
+        return _ReducedExpandMatch(node, (inner,), axes=before, broadcast=tuple(broadcast), kept=kept)
 
     def check(self, match: _ReducedExpandMatch, graph: Graph) -> Miss | None:
         root = match.root
@@ -328,12 +327,7 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
         return [rewriter.add(MUL, [value, rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(count)))])]
 
 
-@dataclass(slots=True, eq=False)
-class _CastReductionMatch(Match):
-    """``consumed`` are the reduction and the cast before it."""
-
-
-class DropCasts(Rule[_CastReductionMatch]):
+class DropCasts(Rule[Match]):
     """cast(reduce_max(cast(x, to=f32)), to=f16) of an f16 tensor becomes reduce_max(x), and so on for wider floats.
 
     ``exact``: widening keeps every value and the order, and the narrower dtype holds the element that is chosen.
@@ -342,7 +336,7 @@ class DropCasts(Rule[_CastReductionMatch]):
     name = "casts-around-maximum"
     roots = (CAST,)
 
-    def match(self, node: Node, graph: Graph) -> _CastReductionMatch | None:
+    def match(self, node: Node, graph: Graph) -> Match | None:
         reduction = node.operand(0).producer
         if reduction is None or (reduction.op is not REDUCE_MAX and reduction.op is not REDUCE_MIN):
             return None
@@ -351,12 +345,12 @@ class DropCasts(Rule[_CastReductionMatch]):
             return None
         source, wide, to = first.operand(0).type.dtype, first.result.type.dtype, node.result.type.dtype
         widens = source.is_float and wide.is_float and wide.bits > source.bits
-        return _CastReductionMatch(node, (reduction, first)) if widens and to is source else None
+        return Match(node, (reduction, first)) if widens and to is source else None
 
-    def check(self, match: _CastReductionMatch, graph: Graph) -> Miss | None:
+    def check(self, match: Match, graph: Graph) -> Miss | None:
         reduction, first = match.consumed
         return used_elsewhere(reduction.result) or used_elsewhere(first.result)
 
-    def build(self, match: _CastReductionMatch, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         reduction, first = match.consumed
         return rewriter.add_node(reduction.op, [first.operand(0)], reduction.attributes).results

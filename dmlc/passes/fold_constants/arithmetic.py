@@ -28,19 +28,18 @@ from dmlc.records import dataclass
 _MOST_ELEMENTS = 4096
 
 
-@dataclass(slots=True, eq=False)
-class Replaced(Match):
+@dataclass(slots=True, eq=False, kw_only=True)
+class ReplacedMatch(Match):
     """The value that stands for the root's result already."""
 
-    value: Value | None = None
+    value: Value
 
 
-class _Replace(Rule[Replaced]):
-    def describe(self, match: Replaced) -> str:
+class _Replace(Rule[ReplacedMatch]):
+    def describe(self, match: ReplacedMatch) -> str:
         return f"{match.root.op.name} that changes nothing"
 
-    def build(self, match: Replaced, rewriter: Rewriter) -> Sequence[Value]:
-        assert match.value is not None
+    def build(self, match: ReplacedMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [match.value]
 
 
@@ -54,15 +53,15 @@ class NeutralOperand(_Replace):
     roots = (MUL, DIV, POW, ADD, SUB)
     fed_by = (CONSTANT,)
 
-    def match(self, node: Node, graph: Graph) -> Replaced | None:
+    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         left, right = node.operand(0), node.operand(1)
         if _is_neutral(node.op, right) and left.type == node.result.type:
-            return Replaced(node, value=left)
+            return ReplacedMatch(node, value=left)
         if node.op in _COMMUTATIVE and _is_neutral(node.op, left) and right.type == node.result.type:
-            return Replaced(node, value=right)
+            return ReplacedMatch(node, value=right)
         return None
 
-    def class_of(self, match: Replaced, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: ReplacedMatch, graph: Graph, context: PassContext) -> str:
         op, value = match.root.op, match.value
         if op not in (ADD, SUB) or not match.root.result.type.dtype.is_float:
             return EXACT
@@ -135,9 +134,9 @@ class SameCast(_Replace):
     name = "cast-to-same"
     roots = (CAST,)
 
-    def match(self, node: Node, graph: Graph) -> Replaced | None:
+    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         x = node.operand(0)
-        return Replaced(node, value=x) if x.type.dtype is node.attributes_as(CastAttributes).to else None
+        return ReplacedMatch(node, value=x) if x.type.dtype is node.attributes_as(CastAttributes).to else None
 
 
 class Inverse(_Replace):
@@ -147,9 +146,9 @@ class Inverse(_Replace):
     roots = (NEG, NOT)
     fed_by = (NEG, NOT)
 
-    def match(self, node: Node, graph: Graph) -> Replaced | None:
+    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         inner = node.operand(0).producer
-        return Replaced(node, value=inner.operand(0)) if inner is not None and inner.op is node.op else None
+        return ReplacedMatch(node, value=inner.operand(0)) if inner is not None and inner.op is node.op else None
 
 
 class Idempotent(_Replace):
@@ -159,9 +158,9 @@ class Idempotent(_Replace):
     roots = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
     fed_by = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
 
-    def match(self, node: Node, graph: Graph) -> Replaced | None:
+    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
         inner = node.operand(0).producer
-        return Replaced(node, value=inner.result) if inner is not None and inner.op is node.op else None
+        return ReplacedMatch(node, value=inner.result) if inner is not None and inner.op is node.op else None
 
 
 class CastChain(Rule[Match]):
@@ -197,14 +196,14 @@ _MOST_FACTORS = 1 << 22
 _MOST_USERS = 64
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _SignMatch(Match):
     """A product of a concat with negated parts and a factor. ``signs`` are those along axis ``axis`` of the factor."""
 
-    concat: Value | None = None
-    factor: Value | None = None
-    signs: tuple[int, ...] = ()
-    axis: int = 0
+    concat: Value
+    factor: Value
+    signs: tuple[int, ...]
+    axis: int
 
 
 class SignIntoFactor(Rule[_SignMatch]):
@@ -222,7 +221,6 @@ class SignIntoFactor(Rule[_SignMatch]):
         return _match(node)
 
     def check(self, match: _SignMatch, graph: Graph) -> Miss | None:
-        assert match.concat is not None and match.factor is not None
         for node in match.consumed:
             if (miss := used_elsewhere(node.result)) is not None:
                 return miss
@@ -240,7 +238,7 @@ class SignIntoFactor(Rule[_SignMatch]):
 
     def build(self, match: _SignMatch, rewriter: Rewriter) -> Sequence[Value]:
         concat, factor = match.concat, match.factor
-        assert concat is not None and factor is not None and concat.producer is not None
+        assert concat.producer is not None
         parts = [part.operand(0) if (part := made_by(v, NEG)) else v for v in concat.producer.operands]
         joined = rewriter.add(CONCAT, parts, concat.producer.attributes_as(ConcatAttributes))
         tensor, signs = constant_of(factor), _signs(match, factor)
@@ -266,7 +264,9 @@ def _match(node: Node) -> _SignMatch | None:
             continue
         signs = _signs_of(concat)
         if signs is not None:
-            return _SignMatch(node, (concat, *dict.fromkeys(negated)), value, factor, signs, axis)
+            return _SignMatch(
+                node, (concat, *dict.fromkeys(negated)), concat=value, factor=factor, signs=signs, axis=axis
+            )
     return None
 
 
@@ -301,7 +301,6 @@ def _shares(user: Node, match: _SignMatch) -> bool:
     if other is not None:
         alike = other.factor is match.factor and other.signs == match.signs and other.axis == match.axis
         return alike and all(node.result.is_used_once for node in other.consumed)
-    assert match.factor is not None
     return any(
         value is match.factor and (tensor := constant_of(signs)) is not None and _is_same(tensor, _signs(match, value))
         for value, signs in both_ways(user)

@@ -92,32 +92,32 @@ def _empty(value: Value, rewriter: Rewriter) -> Value:
 _RESHAPES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 
 
-@dataclass(slots=True, eq=False)
-class Chain(Match):
+@dataclass(slots=True, eq=False, kw_only=True)
+class ChainMatch(Match):
     """``back`` is set where the last shape is that of the first value."""
 
-    back: bool = False
+    back: bool
 
 
-class ReshapeChain(Rule[Chain]):
+class ReshapeChain(Rule[ChainMatch]):
     """A reshape, squeeze or unsqueeze of one becomes a single one, or nothing at all."""
 
     name = "reshape-chain"
     roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
-    def match(self, node: Node, graph: Graph) -> Chain | None:
+    def match(self, node: Node, graph: Graph) -> ChainMatch | None:
         inner = node.operand(0).producer
         if inner is None or inner.op not in _RESHAPES:
             return None
         if inner.operand(0).type == node.result.type:
-            return Chain(node, (inner,), back=True)
+            return ChainMatch(node, (inner,), back=True)
         if inner.op is node.op is SQUEEZE or RESHAPE in (inner.op, node.op):
-            return Chain(node, (inner,))
+            return ChainMatch(node, (inner,), back=False)
         # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one of their own.
         ones = ones_between(graph, inner.operand(0).shape, node.result.shape)
-        return None if ones is None or all(ones) else Chain(node, (inner,))
+        return None if ones is None or all(ones) else ChainMatch(node, (inner,), back=False)
 
-    def build(self, match: Chain, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: ChainMatch, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
         x, root = inner.operand(0), match.root
         if match.back:
@@ -223,9 +223,9 @@ def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
     return list(rows.values())
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ExpandMatch(Match):
-    index: int = 0
+    index: int
 
 
 class DropExpand(Rule[_ExpandMatch]):
@@ -242,7 +242,7 @@ class DropExpand(Rule[_ExpandMatch]):
         for index, value in enumerate(node.operands):
             producer = None if value is None else value.producer
             if producer is not None and producer.op is EXPAND and _stands_without(node, index, producer, graph):
-                return _ExpandMatch(node, (producer,), index)
+                return _ExpandMatch(node, (producer,), index=index)
         return None
 
     def build(self, match: _ExpandMatch, rewriter: Rewriter) -> Sequence[Value]:
@@ -271,12 +271,12 @@ _OPAQUE_ELEMENTWISE = frozenset(
 _MOST_NODES = 24
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ElementwiseRegionMatch(Match):
     """``inner`` are the elementwise nodes, operands first; ``leaves`` the layout operations that feed them."""
 
-    inner: tuple[Node, ...] = ()
-    leaves: tuple[Node, ...] = ()
+    inner: tuple[Node, ...]
+    leaves: tuple[Node, ...]
 
 
 class AroundElementwise(Rule[_ElementwiseRegionMatch]):
@@ -300,7 +300,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
         ordered = tuple(reversed(inner))
         if any(user not in inner for n in ordered if n is not first for user in n.result.users):
             return None
-        return _ElementwiseRegionMatch(node, (*ordered, *leaves), ordered, tuple(leaves))
+        return _ElementwiseRegionMatch(node, (*ordered, *leaves), inner=ordered, leaves=tuple(leaves))
 
     def describe(self, match: _ElementwiseRegionMatch) -> str:
         return f"{match.root.op.name} after {len(match.inner)} elementwise operations, and its inverse"

@@ -107,12 +107,12 @@ class InlineBranch(Rule[Match]):
         return rewriter.inline(region.graph, around)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class ReadMatch(Match):
     """``inner`` computes the results of the root from ``operands``."""
 
-    inner: Graph | None = None
-    operands: Sequence[Value] = ()
+    inner: Graph
+    operands: Sequence[Value]
 
 
 class ReadAgain(Rule[ReadMatch]):
@@ -139,7 +139,6 @@ class ReadAgain(Rule[ReadMatch]):
         return f"{match.root.attributes_as(OpaqueAttributes).full_name} with operands that are known by now"
 
     def build(self, match: ReadMatch, rewriter: Rewriter) -> Sequence[Value]:
-        assert match.inner is not None
         mapping = dict(zip(match.inner.inputs, match.operands, strict=True))
         made = dict(zip([n for n, _ in match.inner.outputs], rewriter.inline(match.inner, mapping), strict=True))
         results = [made.get(f"out_{i}", old) for i, old in enumerate(match.root.results)]

@@ -54,11 +54,11 @@ class Attention:
         return self.query.scale != 1 or self.key.scale != 1
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class AttentionMatch(Match):
-    """A product of weights and values. ``found`` is the attention around it, or the reason why there is none."""
+    """A product of weights and values, and the attention around it."""
 
-    found: Attention | Miss | None = None
+    found: Attention
 
 
 class MultiHeadAttention(Rule[AttentionMatch]):
@@ -77,7 +77,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     fed_by = (SOFTMAX, WHERE)
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> AttentionMatch | None:
+    def match(self, node: Node, graph: Graph) -> AttentionMatch | Miss | None:
         if node.op is OPAQUE and not is_open_product(node):
             return None
         weights = weights_of(node.operand(0))
@@ -85,18 +85,14 @@ class MultiHeadAttention(Rule[AttentionMatch]):
             return None
         if node.op is OPAQUE:
             miss = sizes_that_are_open(node, graph)
-            return None if miss is None else AttentionMatch(node, found=self._no_kernel(node) or miss)
+            return None if miss is None else self._no_kernel(node) or miss
         found = self._no_kernel(node) or self._attention(node, weights)
-        if isinstance(found, Miss) and found.value is not None:
-            found = sizes_that_are_open(found.value.producer, graph) or found
-        consumed = found.nodes if isinstance(found, Attention) else ()
-        return AttentionMatch(node, consumed, found)
+        if isinstance(found, Attention):
+            return AttentionMatch(node, found.nodes, found=found)
+        return found if found.value is None else sizes_that_are_open(found.value.producer, graph) or found
 
     def check(self, match: AttentionMatch, graph: Graph) -> Miss | None:
-        found = match.found
-        if not isinstance(found, Attention):
-            return found
-        saved = _saved(match.root, found)
+        saved = _saved(match.root, match.found)
         if saved < 1:
             return Miss("as one operator it would take {0} more for its layouts and bias than it saves", (1 - saved,))
         if not self.context.fuse_attention:
@@ -105,17 +101,14 @@ class MultiHeadAttention(Rule[AttentionMatch]):
 
     def class_of(self, match: AttentionMatch, graph: Graph, context: PassContext) -> str:
         found = match.found
-        assert isinstance(found, Attention)
         moves_half = found.is_half and (found.moves_scale or found.bias.mask is not None)
         return RANGE if moves_half or found.bias.is_range else REASSOCIATES
 
     def describe(self, match: AttentionMatch) -> str:
-        assert isinstance(match.found, Attention)
         return f"attention of {match.found.sizes[1]} heads"
 
     def build(self, match: AttentionMatch, rewriter: Rewriter) -> Sequence[Value]:
         found = match.found
-        assert isinstance(found, Attention)
         batch, heads, length, total, size, value_size = found.sizes
         query = found.query.build(rewriter, (batch, length, heads * size))
         key = found.key.build(rewriter, (batch, total, heads * size))

@@ -14,7 +14,15 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, is_opaque
 from dmlc.passes.fuse_layer_norm.affine import SplitLayerNorm
-from dmlc.passes.fuse_layer_norm.core import BY_DEVIATION, Norm, NormRule, WrittenLayerNorm
+from dmlc.passes.fuse_layer_norm.core import (
+    BY_DEVIATION,
+    NormMatch,
+    NormRule,
+    WrittenLayerNorm,
+    why_no_mean,
+    why_no_statistics,
+)
+from dmlc.passes.fuse_layer_norm.statistics import Deviation
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -100,15 +108,12 @@ def carry(
 class _InstanceNorm(NormRule):
     """Rule with the matches of ``fuse-layer-norm``, which builds an InstanceNormalization instead."""
 
-    def check(self, match: Norm, graph: Graph) -> Miss | None:
-        deviation = match.deviation
-        assert deviation is not None
-        average = deviation.spread.average
-        miss = deviation.why_not or average.why_no_mean() or match.why_not
+    def check(self, match: NormMatch, graph: Graph) -> Miss | None:
+        miss = why_no_statistics(match)
         if miss is not None:
             return miss
-        if not average.stands_in_place or match.x is None:
-            return Miss("the mean broadcasts along another axis, or what is divided is something else", (), average.x)
+        if not match.deviation.spread.average.stands_in_place:
+            return _something_else(match.deviation)
         axis = _channel_axis(match)
         if axis is None:
             text = "it is over axes {0} of {1}, not over all but the first and that of the channels"
@@ -121,9 +126,12 @@ class _InstanceNorm(NormRule):
             return Miss("the product has another shape than what is normalized", (), match.x)
         return used_outside(match.consumed, match.root)
 
-    def build(self, match: Norm, rewriter: Rewriter) -> Sequence[Value]:
+    def near_miss(self, deviation: Deviation) -> Miss:
+        return why_no_mean(deviation) or _something_else(deviation)
+
+    def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
         x, dtype, deviation, axis = match.x, match.dtype, match.deviation, _channel_axis(match)
-        assert x is not None and dtype is not None and deviation is not None and axis is not None
+        assert axis is not None
         rank = x.type.rank
         count = channels(x, axis)
         assert count is not None
@@ -141,6 +149,11 @@ class _InstanceNorm(NormRule):
         for value in match.below:
             out = rewriter.add(DIV, [out, value])
         return [out if match.plus is None else rewriter.add(ADD, [out, match.plus])]
+
+
+def _something_else(deviation: Deviation) -> Miss:
+    text = "the mean broadcasts along another axis, or what is divided is something else"
+    return Miss(text, (), deviation.spread.average.x)
 
 
 class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
@@ -167,9 +180,8 @@ class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):
     fed_by = (MUL, DIV)
 
 
-def _channel_axis(match: Norm) -> int | None:
+def _channel_axis(match: NormMatch) -> int | None:
     """The axis that is neither the first nor normalized: the second, or the last."""
-    assert match.x is not None
     rank = match.x.type.rank
     if match.perm is not None:
         return None
@@ -178,18 +190,13 @@ def _channel_axis(match: Norm) -> int | None:
     return rank - 1 if match.axes == tuple(range(1, rank - 1)) else None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ChannelAffineMatch(Match):
     """``norm`` is what is scaled, perhaps transposed by ``moved``; ``other`` is the root's other operand."""
 
-    norm: Node | None = None
-    moved: Node | None = None
-    other: Value | None = None
-
-    @property
-    def parts(self) -> tuple[Node, Value]:
-        assert self.norm is not None and self.other is not None
-        return self.norm, self.other
+    norm: Node
+    moved: Node | None
+    other: Value
 
     @property
     def axis(self) -> int:
@@ -206,11 +213,13 @@ class _AbsorbChannelAffine(Rule[_ChannelAffineMatch]):
             moved = made_by(value, TRANSPOSE)
             norm = norm_of(value if moved is None else moved.operand(0))
             if norm is not None and constant_of(other) is not None:
-                return _ChannelAffineMatch(node, (norm,) if moved is None else (moved, norm), norm, moved, other)
+                return _ChannelAffineMatch(
+                    node, (norm,) if moved is None else (moved, norm), norm=norm, moved=moved, other=other
+                )
         return None
 
     def check(self, match: _ChannelAffineMatch, graph: Graph) -> Miss | None:
-        norm, other = match.parts
+        norm, other = match.norm, match.other
         if _numbers(match) is None:
             return Miss("{0} is not one number for each channel of {1}", (other.type, norm.operand(0).type))
         if match.root.op is DIV and not np.all(_numbers(match)):
@@ -222,8 +231,7 @@ class _AbsorbChannelAffine(Rule[_ChannelAffineMatch]):
         return next((miss for node in match.consumed if (miss := used_elsewhere(node.result))), None)
 
     def build(self, match: _ChannelAffineMatch, rewriter: Rewriter) -> Sequence[Value]:
-        norm, _ = match.parts
-        numbers = _numbers(match)
+        norm, numbers = match.norm, _numbers(match)
         assert numbers is not None
         scale, bias = affine_of(norm)
         op = match.root.op
@@ -258,7 +266,7 @@ class AbsorbChannelBias(_AbsorbChannelAffine):
 
 def _numbers(match: _ChannelAffineMatch) -> Array | None:
     """The numbers by channel; None where they vary along another axis."""
-    norm, other = match.parts
+    norm, other = match.norm, match.other
     if norm.operand(1).shape != (channels(norm.operand(0)),):
         return None  # a scale for each group
     return along(match.consumed[0].result, match.axis, other)

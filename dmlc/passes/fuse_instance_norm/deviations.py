@@ -127,18 +127,13 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
     return _Statistic(node, tuple(steps), x or node.operand(0), square, counted, total, largest, shared)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _StatisticMatch(Match):
     """``op`` of ``x`` times ``factor`` is what is made; ``op`` is None where the reduction stays as it is."""
 
-    statistic: _Statistic | None = None
-    op: Operation | None = None
-    factor: float = 1.0
-
-    @property
-    def found(self) -> _Statistic:
-        assert self.statistic is not None
-        return self.statistic
+    found: _Statistic
+    op: Operation | None
+    factor: float
 
 
 def _is_one(factor: float, dtype: DType) -> bool:
@@ -195,7 +190,8 @@ class ScaledStatistic(_StatisticRule):
         if plan is None:
             return None
         inside = tuple([n for n in found.nodes if n is not node])
-        return _StatisticMatch(node, inside, found, *plan)
+        op, factor = plan
+        return _StatisticMatch(node, inside, found=found, op=op, factor=factor)
 
     def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
         found, dtype = match.found, match.root.result.type.dtype
@@ -260,7 +256,7 @@ class RootOfStatistic(_StatisticRule):
         # Of a sum of squares as it is, root-of-squares says it.
         if not found.steps and (found.reduction.op is REDUCE_SUM_SQUARE or _is_one(factor, node.result.type.dtype)):
             return None
-        return _StatisticMatch(node, found.nodes, found, REDUCE_L2, factor)
+        return _StatisticMatch(node, found.nodes, found=found, op=REDUCE_L2, factor=factor)
 
     def check(self, match: _StatisticMatch, graph: Graph) -> Miss | None:
         found, dtype = match.found, match.root.result.type.dtype

@@ -121,13 +121,13 @@ class GroupsOfOne(Rule[Match]):
         return [carry(rewriter, INSTANCE, [x, *norm.operands[1:]], x.type, attributes)]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _GroupAffineMatch(Match):
     """``x`` times ``scale`` plus ``bias``, one number for each channel."""
 
-    x: Value | None = None
-    scale: Array | None = None
-    bias: Array | None = None
+    x: Value
+    scale: Array
+    bias: Array
 
 
 class GroupAffine(Rule[_GroupAffineMatch]):
@@ -152,19 +152,19 @@ class GroupAffine(Rule[_GroupAffineMatch]):
                     return None
                 factors, terms = along(x, 1, scale), along(x, 1, bias)
                 return (
-                    None if factors is None or terms is None else _GroupAffineMatch(node, (scaled,), x, factors, terms)
+                    None
+                    if factors is None or terms is None
+                    else _GroupAffineMatch(node, (scaled,), x=x, scale=factors, bias=terms)
                 )
         return None
 
     def check(self, match: _GroupAffineMatch, graph: Graph) -> Miss | None:
-        assert match.x is not None and match.scale is not None and match.bias is not None
         if not (np.isfinite(match.scale).all() and np.isfinite(match.bias).all()):
             return Miss("its scale or bias is not finite", (), match.x)
         return used_elsewhere(match.consumed[0].result)
 
     def build(self, match: _GroupAffineMatch, rewriter: Rewriter) -> Sequence[Value]:
         x, scale, bias = match.x, match.scale, match.bias
-        assert x is not None and scale is not None and bias is not None
         numbers = [number(rewriter, a, f32) for a in (scale, bias, np.zeros(scale.shape), np.ones(scale.shape))]
         return [carry(rewriter, BATCH, [x, *numbers], x.type, {"epsilon": 0.0})]
 

@@ -16,7 +16,15 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
-from dmlc.passes.fuse_layer_norm.core import Factors, Norm, NormRule, factors_of, find_deviation, why_no_norm, without
+from dmlc.passes.fuse_layer_norm.core import (
+    Factors,
+    NormMatch,
+    NormRule,
+    factors_of,
+    find_deviation,
+    why_no_norm,
+    without,
+)
 from dmlc.passes.fuse_layer_norm.statistics import Deviation, average_of, bare, centred_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, both_ways, made_by
@@ -24,19 +32,14 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class AffineMatch(Match):
     """``path`` are the moves and casts that lead from ``norm`` to the root, ``other`` is the root's other operand."""
 
-    norm: Node | None = None
-    path: tuple[Node, ...] = ()
-    other: Value | None = None
-    negated: bool = False
-
-    @property
-    def found(self) -> tuple[Node, Value]:
-        assert self.norm is not None and self.other is not None
-        return self.norm, self.other
+    norm: Node
+    path: tuple[Node, ...]
+    other: Value
+    negated: bool
 
 
 class _AbsorbAffine(Rule[AffineMatch]):
@@ -62,7 +65,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
                 continue
             if why_no_norm(self.capabilities, norm.op, norm.result.type.dtype) is not None:
                 return None
-            return AffineMatch(node, tuple(path), norm, tuple(moves), other, negated=node.op is SUB)
+            return AffineMatch(node, tuple(path), norm=norm, path=tuple(moves), other=other, negated=node.op is SUB)
         return None
 
     def _path(self, value: Value) -> list[Node] | None:
@@ -82,7 +85,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
         return None
 
     def check(self, match: AffineMatch, graph: Graph) -> Miss | None:
-        norm, other = match.found
+        norm, other = match.norm, match.other
         for node in match.consumed:
             miss = used_elsewhere(node.result)
             if miss is not None:
@@ -108,7 +111,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
         return tensor is not None and bool(np.all(tensor.array == 2 - self.place))
 
     def build(self, match: AffineMatch, rewriter: Rewriter) -> Sequence[Value]:
-        norm, other = match.found
+        norm, other = match.norm, match.other
         group = _group(norm)[1]
         dtype = norm.result.type.dtype
         operands = [*norm.operands, *[None] * (self.place + 1 - len(norm.operands))]
@@ -146,7 +149,7 @@ class AbsorbScale(_AbsorbAffine):
 
     def match(self, node: Node, graph: Graph) -> AffineMatch | None:
         match = super().match(node, graph)
-        if match is not None and len(match.found[0].operands) > 2 and match.found[0].operands[2] is not None:
+        if match is not None and len(match.norm.operands) > 2 and match.norm.operands[2] is not None:
             return None  # a bias is added in between
         return match
 
@@ -171,7 +174,7 @@ def _group(norm: Node) -> tuple[int, tuple[object, ...]]:
 
 def _aligned(match: AffineMatch, graph: Graph) -> Array | None:
     """The constant as it lies along the normalized axes; None where it varies along others."""
-    norm, other = match.found
+    norm, other = match.norm, match.other
     tensor = constant_of(other)
     assert tensor is not None
     axis, rank = norm.attributes_as(NormAttributes).axis, norm.result.type.rank
@@ -208,7 +211,7 @@ class SplitLayerNorm(NormRule):
     fed_by = (MUL, DIV)
     op = LAYER_NORM
 
-    def match(self, node: Node, graph: Graph) -> Norm | None:
+    def match(self, node: Node, graph: Graph) -> NormMatch | None:
         for parts in _differences(node):
             found = _match(node, parts)
             if found is not None:
@@ -232,7 +235,7 @@ def _differences(node: Node) -> Iterator[_MeanDifference]:
             yield _MeanDifference(a, b, less.operand(0), (less,))
 
 
-def _match(node: Node, parts: _MeanDifference) -> Norm | None:
+def _match(node: Node, parts: _MeanDifference) -> NormMatch | None:
     left, right = factors_of(parts.product), factors_of(parts.mean_product)
     if left is None or right is None or len(left.above) != len(right.above):
         return None
@@ -256,11 +259,12 @@ def _match(node: Node, parts: _MeanDifference) -> Norm | None:
         centred_of(spread.data, seen)
     if not average.axes == spread.centred.mean.axes == spread.average.axes:
         return None
-    return Norm(
+    return NormMatch(
         node,
         tuple(dict.fromkeys([n for n in seen if n is not node])),
         op=LAYER_NORM,
         x=x[0],
+        perm=None,
         axes=average.axes,
         dtype=spread.data.type.dtype,
         deviation=deviation,

@@ -104,28 +104,25 @@ def factors_of(root: Node) -> Factors | None:
 _MOST_ONES = 1 << 16
 
 
-@dataclass(slots=True, eq=False)
-class Norm(Match):
-    """``x`` (transposed by ``perm``) is normalized over ``axes``; None where the numerator is something else.
+@dataclass(slots=True, eq=False, kw_only=True)
+class NormMatch(Match):
+    """``x`` (transposed by ``perm``) is normalized over ``axes`` in ``dtype``.
 
-    ``above`` and ``below`` are further factors of the product, ``plus`` is what is added to it. ``why_not`` is a reason
-    that the match itself found.
+    ``above`` and ``below`` are further factors of the product, ``plus`` is what is added to it.
     """
 
-    op: Operation = LAYER_NORM
-    x: Value | None = None
-    perm: tuple[int, ...] | None = None
-    axes: tuple[int, ...] = ()
-    dtype: DType | None = None
-    deviation: Deviation | None = None
-    above: tuple[Value, ...] = ()
-    below: tuple[Value, ...] = ()
-    plus: Value | None = None
-    why_not: Miss | None = None
+    op: Operation
+    x: Value
+    perm: tuple[int, ...] | None
+    axes: tuple[int, ...]
+    dtype: DType
+    deviation: Deviation
+    above: tuple[Value, ...]
+    below: tuple[Value, ...]
+    plus: Value | None
 
     @property
     def shape(self) -> Shape:
-        assert self.x is not None
         return self.x.shape if self.perm is None else tuple([self.x.shape[a] for a in self.perm])
 
 
@@ -135,42 +132,59 @@ _CANCELS = (
 )
 
 
-class NormRule(Rule[Norm]):
+class NormRule(Rule[NormMatch]):
     """Base of the two rules."""
 
     op: ClassVar[Operation]
+    #: The numerator of the pattern, in words.
+    wanted: ClassVar[str]
     rewrite_class = REASSOCIATES
 
-    def class_of(self, match: Norm, graph: Graph, context: PassContext) -> str:
-        return RANGE if match.deviation is not None and match.deviation.spread.moments else REASSOCIATES
+    def class_of(self, match: NormMatch, graph: Graph, context: PassContext) -> str:
+        return RANGE if match.deviation.spread.moments else REASSOCIATES
 
-    def describe(self, match: Norm) -> str:
+    def describe(self, match: NormMatch) -> str:
         count = len(match.consumed) + 1
         return f"{match.op.name} over axes {list(match.axes)} written out in {count} nodes"
 
-    def check(self, match: Norm, graph: Graph) -> Miss | None:
-        deviation = match.deviation
-        assert deviation is not None
-        average = deviation.spread.average
-        miss = deviation.why_not or average.why_no_mean() or match.why_not
-        if miss is not None:
-            return miss
-        if not average.stands_in_place:
-            return Miss("keepdims=false: the deviation broadcasts along another axis than it was taken", (), average.x)
-        if match.x is None:
-            return Miss("what is divided by the deviation is not {0}", (self._wanted(deviation),), average.x)
-        assert match.dtype is not None
+    def check(self, match: NormMatch, graph: Graph) -> Miss | None:
         return (
-            why_no_norm(self.capabilities, match.op, match.dtype)
+            why_no_statistics(match)
+            or _why_not_in_place(match.deviation)
+            or why_no_norm(self.capabilities, match.op, match.dtype)
             or used_outside(match.consumed, match.root)
             or _geometry(match)
         )
 
-    @abstractmethod
-    def _wanted(self, deviation: Deviation) -> str: ...
+    def near_miss(self, deviation: Deviation) -> Miss:
+        """The reason where something else than what the deviation is of is divided by it."""
+        other = Miss("what is divided by the deviation is not {0}", (self.wanted,), deviation.spread.average.x)
+        return why_no_mean(deviation) or _why_not_in_place(deviation) or other
 
-    def build(self, match: Norm, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [_build(match, rewriter)]
+
+
+def why_no_statistics(match: NormMatch) -> Miss | None:
+    """The reason why mean and variance are not means, or not over the same axes."""
+    average = match.deviation.spread.average
+    miss = why_no_mean(match.deviation)
+    if miss is None and match.axes != average.axes:
+        text = "the mean is taken over axes {0}, the mean of squares over axes {1}"
+        return Miss(text, (list(match.axes), list(average.axes)), match.x)
+    return miss
+
+
+def why_no_mean(deviation: Deviation) -> Miss | None:
+    """The reason why the variance is not a mean."""
+    return deviation.why_not or deviation.spread.average.why_no_mean()
+
+
+def _why_not_in_place(deviation: Deviation) -> Miss | None:
+    average = deviation.spread.average
+    if average.stands_in_place:
+        return None
+    return Miss("keepdims=false: the deviation broadcasts along another axis than it was taken", (), average.x)
 
 
 def find_deviation(factors: Factors, seen: Seen) -> tuple[Deviation, Value] | None:
@@ -188,29 +202,48 @@ def _is_part_of_product(node: Node) -> bool:
     return len(users) == 1 and users[0].op in (MUL, DIV, RECIPROCAL)
 
 
+@dataclass(frozen=True, slots=True)
+class Numerator:
+    """The factor ``value`` is ``x``, transposed by ``perm``, less its mean over ``axes`` or as it is."""
+
+    value: Value
+    x: Value
+    perm: tuple[int, ...] | None
+    axes: tuple[int, ...]
+
+
 class _FuseProduct(NormRule):
-    def match(self, node: Node, graph: Graph) -> Norm | None:
+    def match(self, node: Node, graph: Graph) -> NormMatch | Miss | None:
         factors = factors_of(node)
         seen: Seen = []
         found = None if factors is None else find_deviation(factors, seen)
         if factors is None or found is None:
             return None
         deviation, factor = found
-        match = Norm(node, op=self.op, deviation=deviation)
-        data = self._data(match, factors, deviation, seen)
+        data = self._numerator(factors, deviation, seen)
         if data is None:
-            return None if _is_part_of_product(node) or not self._is_meant(deviation) else match
-        if not factors.meet_at_root(data, factor):
+            meant = not _is_part_of_product(node) and self._is_meant(deviation)
+            return self.near_miss(deviation) if meant else None
+        if not factors.meet_at_root(data.value, factor):
             return None  # the smaller product inside is, or would be, the root
-        above, below = without(factors.above, data), tuple(factors.below)
-        match.above = without(above, factor) if factor in above else above
-        match.below = without(below, factor) if factor in below else below
-        match.consumed = tuple(dict.fromkeys([n for n in (*factors.nodes, *seen) if n is not node]))
-        return match
+        above, below = without(factors.above, data.value), tuple(factors.below)
+        return NormMatch(
+            node,
+            tuple(dict.fromkeys([n for n in (*factors.nodes, *seen) if n is not node])),
+            op=self.op,
+            x=data.x,
+            perm=data.perm,
+            axes=data.axes,
+            dtype=deviation.spread.data.type.dtype,
+            deviation=deviation,
+            above=without(above, factor) if factor in above else above,
+            below=without(below, factor) if factor in below else below,
+            plus=None,
+        )
 
     @abstractmethod
-    def _data(self, match: Norm, factors: Factors, deviation: Deviation, seen: Seen) -> Value | None:
-        """The factor that is normalized, after what it says is in the match; None where none is of that kind."""
+    def _numerator(self, factors: Factors, deviation: Deviation, seen: Seen) -> Numerator | None:
+        """The factor that is normalized; None where none is of that kind."""
 
     @abstractmethod
     def _is_meant(self, deviation: Deviation) -> bool:
@@ -234,14 +267,12 @@ class WrittenLayerNorm(_FuseProduct):
     roots = (MUL, DIV)
     fed_by = BY_DEVIATION
     op = LAYER_NORM
-
-    def _wanted(self, deviation: Deviation) -> str:
-        return "the value less its mean, whose squares are under the root"
+    wanted = "the value less its mean, whose squares are under the root"
 
     def _is_meant(self, deviation: Deviation) -> bool:
         return deviation.spread.centred is not None
 
-    def _data(self, match: Norm, factors: Factors, deviation: Deviation, seen: Seen) -> Value | None:
+    def _numerator(self, factors: Factors, deviation: Deviation, seen: Seen) -> Numerator | None:
         spread = deviation.spread
         if spread.centred is None:
             return None
@@ -253,12 +284,7 @@ class WrittenLayerNorm(_FuseProduct):
             if not spread.moments:
                 centred_of(spread.data, mine)
             seen.extend(mine)
-            match.x, match.perm, match.axes = data.x, data.perm, data.axes
-            match.dtype = spread.data.type.dtype
-            if data.axes != spread.average.axes:
-                text = "the mean is taken over axes {0}, the mean of squares over axes {1}"
-                match.why_not = Miss(text, (list(data.axes), list(spread.average.axes)), data.x)
-            return value
+            return Numerator(value, data.x, data.perm, data.axes)
         return None
 
 
@@ -274,13 +300,11 @@ class WrittenRmsNorm(_FuseProduct):
     roots = (MUL, DIV)
     fed_by = BY_DEVIATION
     op = RMS_NORM
+    wanted = "what is squared under the root"
 
-    def _wanted(self, deviation: Deviation) -> str:
-        return "what is squared under the root"
-
-    def match(self, node: Node, graph: Graph) -> Norm | None:
+    def match(self, node: Node, graph: Graph) -> NormMatch | Miss | None:
         match = super().match(node, graph)
-        if match is None or match.deviation is None or match.deviation.spread.centred is None:
+        if not isinstance(match, NormMatch) or match.deviation.spread.centred is None:
             return match
         # A layer normalization that could not be fused as such, for a reason that its own rule gives.
         return match if self.check(match, graph) is None else None
@@ -288,21 +312,18 @@ class WrittenRmsNorm(_FuseProduct):
     def _is_meant(self, deviation: Deviation) -> bool:
         return deviation.spread.centred is None
 
-    def _data(self, match: Norm, factors: Factors, deviation: Deviation, seen: Seen) -> Value | None:
+    def _numerator(self, factors: Factors, deviation: Deviation, seen: Seen) -> Numerator | None:
         spread = deviation.spread
         for value in factors.above:
             if not spread.moments and bare(value) is bare(spread.data):
-                match.x, match.axes = spread.data, spread.average.axes
-                match.dtype = spread.data.type.dtype
-                return value
+                return Numerator(value, spread.data, None, spread.average.axes)
         return None
 
 
 # --- where it stands
 
 
-def _geometry(match: Norm) -> Miss | None:
-    assert match.x is not None and match.dtype is not None
+def _geometry(match: NormMatch) -> Miss | None:
     shape, axes = match.shape, list(match.axes)
     group = [shape[a] for a in axes]
     sizes = [d for d in group if isinstance(d, int)]
@@ -321,13 +342,13 @@ def _geometry(match: Norm) -> Miss | None:
     return _per_channel(match)
 
 
-def _is_trailing(match: Norm) -> bool:
+def _is_trailing(match: NormMatch) -> bool:
     """Return whether the axes are the last ones, ignoring axes of size 1 between and after them."""
     shape = match.shape
     return all(a in match.axes or shape[a] == 1 for a in range(match.axes[0], len(shape)))
 
 
-def _reaches(match: Norm) -> bool:
+def _reaches(match: NormMatch) -> bool:
     """Return whether the normalized value times the other factors has the shape of the root."""
     target = match.root.result.shape
     shapes = [match.shape, *[v.shape for v in (*match.above, *match.below)]]
@@ -339,14 +360,14 @@ def _reaches(match: Norm) -> bool:
     return all(d == 1 or any(s[i] == d for s in aligned) for i, d in enumerate(target))
 
 
-def _scale_follows(match: Norm, count: int) -> bool:
+def _scale_follows(match: NormMatch, count: int) -> bool:
     root = match.root.result
     users = root.users
     scales = [v for node in users if node.op is MUL for v in node.operands if v is not None and v is not root]
     return len(users) == 1 and any(product(v.shape) == count for v in (*scales, *match.above))
 
 
-def _per_channel(match: Norm) -> Miss | None:
+def _per_channel(match: NormMatch) -> Miss | None:
     """Over all axes but the first and that of the channels, with a scale or bias for each channel, it is an instance
     normalization."""
     shape, root = match.shape, match.root.result
@@ -354,7 +375,6 @@ def _per_channel(match: Norm) -> Miss | None:
     channel = 1 if match.axes == tuple(range(2, rank)) else rank - 1
     if sorted((0, channel, *match.axes)) != list(range(rank)) or not isinstance(shape[channel], int):
         return None
-    assert match.x is not None and match.deviation is not None
     centred = match.deviation.spread.centred
     others: list[Value] = [*match.above, *match.below]
     if len(root.users) == 1:
@@ -380,9 +400,8 @@ def _per_channel(match: Norm) -> Miss | None:
 # --- what takes its place
 
 
-def _build(match: Norm, rewriter: Rewriter) -> Value:
+def _build(match: NormMatch, rewriter: Rewriter) -> Value:
     x, dtype, deviation = match.x, match.dtype, match.deviation
-    assert x is not None and dtype is not None and deviation is not None
     root = match.root.result
     if match.op is LAYER_NORM and _CANCELS not in rewriter.graph.notes:
         rewriter.graph.notes.append(_CANCELS)

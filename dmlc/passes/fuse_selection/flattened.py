@@ -21,12 +21,12 @@ from dmlc.records import dataclass
 _MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _FlattenedArgMatch(Match):
     """``first`` to ``last`` are the axes that were merged."""
 
-    first: int = 0
-    last: int = 0
+    first: int
+    last: int
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
         others = [end - start for i, (start, end) in enumerate(groups) if i != axes[0]]
         if first == end or any(size != 1 for size in others):  # an axis that the reshape put in is made of none
             return None
-        return _FlattenedArgMatch(node, (inner,), first, end - 1)
+        return _FlattenedArgMatch(node, (inner,), first=first, last=end - 1)
 
     def check(self, match: _FlattenedArgMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
@@ -105,13 +105,13 @@ def _is_one_move(graph: Graph, x: Value, first: int, last: int) -> bool:
     return not unknown or graph.dims.interval(known)[0] >= 1
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _TopOneMatch(Match):
     """A top_k with k = 1, with its used results. ``extreme`` is true if a reduction computes the values."""
 
-    values: bool = False
-    indices: bool = False
-    extreme: bool = False
+    values: bool
+    indices: bool
+    extreme: bool
 
 
 class TopOne(Rule[_TopOneMatch]):

@@ -26,11 +26,11 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _GatheredArgMatch(Match):
     """``search`` is the argmax or argmin."""
 
-    search: Node | None = None
+    search: Node
 
 
 class GatherAtArg(Rule[_GatheredArgMatch]):
@@ -52,11 +52,10 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
             return None
         if node.op is GATHER and node.operand(0).type.rank != 1:
             return None
-        return _GatheredArgMatch(node, (*seen, search), search)
+        return _GatheredArgMatch(node, (*seen, search), search=search)
 
     def check(self, match: _GatheredArgMatch, graph: Graph) -> Miss | None:
         root, search = match.root, match.search
-        assert search is not None
         a, axis = search.attributes_as(ArgAttributes), root.attributes_as(IndexAttributes).axis
         x, other = search.operand(0), root.operand(0)
         if x is not other:
@@ -71,7 +70,6 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
 
     def build(self, match: _GatheredArgMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, search = match.root, match.search
-        assert search is not None
         a = search.attributes_as(ArgAttributes)
         record = ReduceAttributes(axes=a.axes, keepdims=a.keepdims)
         found = rewriter.add(EXTREME_OF[search.op], [search.operand(0)], record)
@@ -81,18 +79,18 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
 _MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE, TRANSPOSE)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _OneHotMatch(Match):
     """``search`` is the argmax, ``hot`` the one_hot, ``moves`` what stands between it and a cast, first to last.
 
     ``axis`` is where the searched axes begin, ``place`` where the hot axis stands without what keepdims left.
     """
 
-    search: Node | None = None
-    hot: Node | None = None
-    moves: tuple[Node, ...] = ()
-    axis: int = 0
-    place: int = 0
+    search: Node
+    hot: Node
+    moves: tuple[Node, ...]
+    axis: int
+    place: int
 
 
 class HotArgmax(Rule[_OneHotMatch]):
@@ -126,10 +124,17 @@ class HotArgmax(Rule[_OneHotMatch]):
         if a.keepdims and place > axis:
             place -= len(a.axes)
         inner = [] if hot is node else [hot]
-        return _OneHotMatch(node, (*reversed(moves), *inner, *between, search), search, hot, tuple(moves), axis, place)
+        return _OneHotMatch(
+            node,
+            (*reversed(moves), *inner, *between, search),
+            search=search,
+            hot=hot,
+            moves=tuple(moves),
+            axis=axis,
+            place=place,
+        )
 
     def check(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
-        assert match.search is not None and match.hot is not None
         for node in match.consumed:
             miss = used_elsewhere(node.result)
             if miss is not None:
@@ -138,7 +143,6 @@ class HotArgmax(Rule[_OneHotMatch]):
 
     def _why_other(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
         """Return the reason why the one_hot is not a hardmax."""
-        assert match.search is not None and match.hot is not None
         a, h = match.search.attributes_as(ArgAttributes), match.hot.attributes_as(OneHotAttributes)
         x = match.search.operand(0)
         if a.ties != "first":
@@ -164,7 +168,6 @@ class HotArgmax(Rule[_OneHotMatch]):
 
     def _why_no_gain(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
         """Return the reason why a hardmax costs more on the target than the nodes as they are."""
-        assert match.search is not None and match.hot is not None
         a, x = match.search.attributes_as(ArgAttributes), match.search.operand(0)
         if match.root is match.hot and not _is_taken_up(match):
             text = "the new axis stands at {0}, the searched one at {1}: a move would be needed"
@@ -187,7 +190,6 @@ class HotArgmax(Rule[_OneHotMatch]):
         return REASSOCIATES if self.capabilities.emits_nodes else EXACT
 
     def build(self, match: _OneHotMatch, rewriter: Rewriter) -> Sequence[Value]:
-        assert match.search is not None and match.hot is not None
         a, value = match.search.attributes_as(ArgAttributes), match.search.operand(0)
         axis, place = match.axis, match.place
         if len(a.axes) > 1:
@@ -220,7 +222,6 @@ def _is_cast_to(hot: Node, x: Value) -> bool:
 def _is_taken_up(match: _OneHotMatch) -> bool:
     """Return whether the hardmax replaces the one_hot as it is, or its only user absorbs the missing layout
     operation."""
-    assert match.search is not None
     moved, widened = match.place != match.axis, match.search.attributes_as(ArgAttributes).keepdims
     if not (moved or widened):
         return True

@@ -28,14 +28,14 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False)
-class Negated(Match):
+@dataclass(slots=True, eq=False, kw_only=True)
+class NegationMatch(Match):
     """``x`` is what was negated."""
 
-    x: Value | None = None
+    x: Value
 
 
-class ArgOfNegation(Rule[Negated]):
+class ArgOfNegation(Rule[NegationMatch]):
     """argmin(-x) becomes argmax(x), and argmax(-x) argmin(x).
 
     Exact for floats: negation turns their order around, and -0 equals +0. Of integers the lowest negates to itself.
@@ -44,21 +44,20 @@ class ArgOfNegation(Rule[Negated]):
     name = "arg-of-negation"
     roots = (ARGMAX, ARGMIN)
 
-    def match(self, node: Node, graph: Graph) -> Negated | None:
+    def match(self, node: Node, graph: Graph) -> NegationMatch | None:
         seen: list[Node] = []
         x = negation_of(node.operand(0), seen)
-        return None if x is None else Negated(node, tuple(seen), x)
+        return None if x is None else NegationMatch(node, tuple(seen), x=x)
 
-    def check(self, match: Negated, graph: Graph) -> Miss | None:
-        assert match.x is not None
+    def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
         return why_order_may_not_turn(match.x, graph) or why_kept_alive(match.root.operand(0))
 
-    def build(self, match: Negated, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: NegationMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         return [rewriter.add(OTHER_END[root.op], [match.x], root.attributes)]
 
 
-class TopKOfNegation(Rule[Negated]):
+class TopKOfNegation(Rule[NegationMatch]):
     """top_k(-x) becomes a top_k(x) of the other order, where its values are not used or negated back.
 
     Exact as argmax(-x) is: in both orders equal values are ordered by ascending index.
@@ -67,13 +66,12 @@ class TopKOfNegation(Rule[Negated]):
     name = "top-k-of-negation"
     roots = (TOP_K,)
 
-    def match(self, node: Node, graph: Graph) -> Negated | None:
+    def match(self, node: Node, graph: Graph) -> NegationMatch | None:
         seen: list[Node] = []
         x = negation_of(node.operand(0), seen)
-        return None if x is None else Negated(node, tuple(seen), x)
+        return None if x is None else NegationMatch(node, tuple(seen), x=x)
 
-    def check(self, match: Negated, graph: Graph) -> Miss | None:
-        assert match.x is not None
+    def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
         values = match.root.results[0]
         if any(user.op is not NEG for user in values.users):
             return Miss("the values are used as they are: they would have to be negated instead", (), values)
@@ -82,7 +80,7 @@ class TopKOfNegation(Rule[Negated]):
             miss = why_kept_alive(match.root.operand(0))
         return miss
 
-    def build(self, match: Negated, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: NegationMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         a = root.attributes_as(TopKAttributes)
         turned = rewriter.add_node(TOP_K, [match.x], dataclasses.replace(a, order=OTHER_ORDER[a.order]))
@@ -90,7 +88,7 @@ class TopKOfNegation(Rule[Negated]):
         return [rewriter.add(NEG, [values]) if root.results[0].uses else values, indices]
 
 
-class NegatedExtremeOfNegation(Rule[Negated]):
+class NegatedExtremeOfNegation(Rule[NegationMatch]):
     """-reduce_max(-x) becomes reduce_min(x), and -reduce_min(-x) reduce_max(x).
 
     Exact as argmax(-x) is; the sign of a zero that is the max or min is unspecified.
@@ -100,7 +98,7 @@ class NegatedExtremeOfNegation(Rule[Negated]):
     roots = (NEG, SUB, MUL, DIV)
     fed_by = (REDUCE_MAX, REDUCE_MIN)
 
-    def match(self, node: Node, graph: Graph) -> Negated | None:
+    def match(self, node: Node, graph: Graph) -> NegationMatch | None:
         outside: list[Node] = []
         negated = negation_of(node.result, outside)
         extreme = made_by(negated, REDUCE_MAX, REDUCE_MIN)
@@ -108,16 +106,15 @@ class NegatedExtremeOfNegation(Rule[Negated]):
             return None
         inside: list[Node] = []
         x = negation_of(extreme.operand(0), inside)
-        return None if x is None else Negated(node, (extreme, *inside), x)
+        return None if x is None else NegationMatch(node, (extreme, *inside), x=x)
 
-    def check(self, match: Negated, graph: Graph) -> Miss | None:
-        assert match.x is not None
+    def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
         miss = why_order_may_not_turn(match.x, graph)
         for node in match.consumed:
             miss = miss or used_elsewhere(node.result)
         return miss
 
-    def build(self, match: Negated, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: NegationMatch, rewriter: Rewriter) -> Sequence[Value]:
         extreme = match.consumed[0]
         return [rewriter.add(DUALS[extreme.op], [match.x], extreme.attributes)]
 
@@ -127,11 +124,11 @@ _GROUPED = (SOFTMAX, LOG_SOFTMAX)
 _RISING = tuple([op for op in UNARY if op.rises and op.rounding != "exact"])
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _MonotoneMatch(Match):
     """``inner`` is the node before the search."""
 
-    inner: Node | None = None
+    inner: Node
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -145,7 +142,6 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 def _search_anew(match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
     """The search in what its operand was made from. Of a top_k only the indices are used."""
-    assert match.inner is not None
     root = match.root
     made = rewriter.add_node(root.op, [match.inner.operand(0)], root.attributes)
     return [root.results[0], made.results[1]] if root.op is TOP_K else made.results
@@ -164,11 +160,10 @@ class SearchOfRising(Rule[_MonotoneMatch]):
 
     def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
         inner = made_by(node.operand(0), *_GROUPED, *_RISING)
-        return None if inner is None or not is_search(node) else _MonotoneMatch(node, (inner,), inner)
+        return None if inner is None or not is_search(node) else _MonotoneMatch(node, (inner,), inner=inner)
 
     def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.inner
-        assert inner is not None
         if root.op is TOP_K and root.attributes_as(TopKAttributes).order == "smallest":
             return Miss("{0} may round its smallest operands to one number", (inner.op.name,))
         if inner.op in _GROUPED and not set(_axes(root)) <= set(_axes(inner)):
@@ -196,10 +191,9 @@ class SearchOfWider(Rule[_MonotoneMatch]):
             return None
         narrow = inner.operand(0).type.dtype
         keeps_order = narrow.kind != "bool" and inner.result.type.dtype.holds(narrow)
-        return _MonotoneMatch(node, (inner,), inner) if keeps_order else None
+        return _MonotoneMatch(node, (inner,), inner=inner) if keeps_order else None
 
     def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
-        assert match.inner is not None
         dtype, wide = match.inner.operand(0).type.dtype, match.inner.result.type.dtype
         op_type, name = title_of(match.root), self.capabilities.target.name
         if not self.capabilities.takes(op_type, dtype):

@@ -28,14 +28,13 @@ from dmlc.records import dataclass
 _MOST_COUNTED = 2.0**40
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _SoftmaxMatch(Match):
-    """``x`` is what softmax is taken of; ``why_not`` says what is wrong with the rest of the pattern."""
+    """``x`` is what softmax is taken of. ``shifted`` is true if the maximum was taken out."""
 
-    x: Value | None = None
-    axes: tuple[int, ...] = ()
-    shifted: bool = False
-    why_not: str = ""
+    x: Value
+    axes: tuple[int, ...]
+    shifted: bool
 
 
 class WrittenOut(Rule[_SoftmaxMatch]):
@@ -50,13 +49,10 @@ class WrittenOut(Rule[_SoftmaxMatch]):
     fed_by = (EXP, NEG, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
-    def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | None:
+    def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | Miss | None:
         return _log_softmax(node) if node.op in (SUB, ADD) else _softmax(node)
 
     def check(self, match: _SoftmaxMatch, graph: Graph) -> Miss | None:
-        if match.why_not:
-            return Miss(match.why_not)
-        assert match.x is not None
         if match.x.shape != match.root.result.shape:
             return Miss("{0} is broadcast", (match.x.type,), match.x)
         op = _becomes(match.root)
@@ -89,7 +85,7 @@ def _becomes(root: Node) -> Operation:
     return LOG_SOFTMAX if root.op in (SUB, ADD) else SOFTMAX
 
 
-def _softmax(node: Node) -> _SoftmaxMatch | None:
+def _softmax(node: Node) -> _SoftmaxMatch | Miss | None:
     seen: Seen = []
     parts = quotient_of(node.result, seen)
     powers = made_by(parts[0], EXP) if parts is not None else None
@@ -100,11 +96,11 @@ def _softmax(node: Node) -> _SoftmaxMatch | None:
         return None
     seen.extend((*below.nodes, powers))
     if below.x is not parts[0]:
-        return _SoftmaxMatch(node, _inside(seen, node), why_not="numerator and denominator are not the same powers")
+        return Miss("numerator and denominator are not the same powers")
     return _shifted(node, powers.operand(0), below, seen)
 
 
-def _log_softmax(node: Node) -> _SoftmaxMatch | None:
+def _log_softmax(node: Node) -> _SoftmaxMatch | Miss | None:
     seen: Seen = []
     parts = difference_of(node.result, seen)
     total = placed_log_of_sum(parts[1]) if parts is not None else None
@@ -115,18 +111,17 @@ def _log_softmax(node: Node) -> _SoftmaxMatch | None:
     return _shifted(node, parts[0], total, seen)
 
 
-def _shifted(root: Node, inner: Value, total: MatchedReduction, seen: Seen) -> _SoftmaxMatch:
+def _shifted(root: Node, inner: Value, total: MatchedReduction, seen: Seen) -> _SoftmaxMatch | Miss:
     """The rest of the pattern: what the powers are taken of."""
     mine: Seen = []
     parts = difference_of(inner, mine)
     peak = None if parts is None else placed(parts[1], REDUCE_MAX)
     if parts is None or peak is None or peak.x is not parts[0]:
-        return _SoftmaxMatch(root, _inside(seen, root), inner, total.axes, False)
+        return _SoftmaxMatch(root, _inside(seen, root), x=inner, axes=total.axes, shifted=False)
     seen.extend((*mine, *peak.nodes))
-    why_not = ""
     if peak.axes != total.axes:
-        why_not = f"the maximum is over axes {list(peak.axes)}, the sum over {list(total.axes)}"
-    return _SoftmaxMatch(root, _inside(seen, root), parts[0], total.axes, True, why_not)
+        return Miss("the maximum is over axes {0}, the sum over {1}", (list(peak.axes), list(total.axes)))
+    return _SoftmaxMatch(root, _inside(seen, root), x=parts[0], axes=total.axes, shifted=True)
 
 
 def _inside(seen: Seen, root: Node) -> tuple[Node, ...]:
@@ -177,11 +172,11 @@ class PowerOfLogSoftmax(_OfSoftmax):
         return None if inner is None else Match(node, (inner,))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _LogSoftmaxMatch(Match):
-    x: Value | None = None
-    axes: tuple[int, ...] = ()
-    shifted: bool = True
+    x: Value
+    axes: tuple[int, ...]
+    shifted: bool
 
 
 class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
@@ -203,10 +198,9 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
         if parts is None or found is None or found.x is not parts[0]:
             return None
         inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
-        return _LogSoftmaxMatch(node, inside, found.x, found.axes, found.shifted)
+        return _LogSoftmaxMatch(node, inside, x=found.x, axes=found.axes, shifted=found.shifted)
 
     def check(self, match: _LogSoftmaxMatch, graph: Graph) -> Miss | None:
-        assert match.x is not None
         parts = difference_of(match.root.result, [])
         assert parts is not None
         if parts[1].shape != reduced_shape(match.x.shape, match.axes, True):
@@ -224,12 +218,12 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
         return [rewriter.add(LOG_SOFTMAX, [match.x], SoftmaxAttributes(axes=match.axes))]
 
 
-@dataclass(slots=True, eq=False)
-class _Shifted(Match):
-    x: Value | None = None
+@dataclass(slots=True, eq=False, kw_only=True)
+class _ShiftedMatch(Match):
+    x: Value
 
 
-class ShiftBeforeSoftmax(Rule[_Shifted]):
+class ShiftBeforeSoftmax(Rule[_ShiftedMatch]):
     """softmax(x - m) becomes softmax(x), and log_softmax alike, where m is the maximum over its axes.
 
     ``reassociates``: softmax takes the maximum out by itself, and in f16 need not round the difference.
@@ -239,22 +233,21 @@ class ShiftBeforeSoftmax(Rule[_Shifted]):
     roots = (SOFTMAX, LOG_SOFTMAX)
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> _Shifted | None:
+    def match(self, node: Node, graph: Graph) -> _ShiftedMatch | None:
         seen: Seen = []
         parts = difference_of(node.operand(0), seen)
         peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
         axes: Any = node.attributes_as(SoftmaxAttributes).axes
         if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:
             return None
-        return _Shifted(node, (*seen, *peak.nodes), parts[0])
+        return _ShiftedMatch(node, (*seen, *peak.nodes), x=parts[0])
 
-    def check(self, match: _Shifted, graph: Graph) -> Miss | None:
-        assert match.x is not None
+    def check(self, match: _ShiftedMatch, graph: Graph) -> Miss | None:
         if match.x.shape != match.root.result.shape:
             return Miss("{0} is broadcast", (match.x.type,), match.x)
         axes = match.root.attributes_as(SoftmaxAttributes).axes
         outside = used_outside(match.consumed, match.root)
         return outside or no_gain(self.context, match, match.root.op, match.x, axes, graph)
 
-    def build(self, match: _Shifted, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _ShiftedMatch, rewriter: Rewriter) -> Sequence[Value]:
         return [rewriter.add(match.root.op, [match.x], match.root.attributes)]

@@ -20,36 +20,33 @@ from dmlc.records import dataclass
 _GROUPED = (SOFTMAX, LOG_SOFTMAX, HARDMAX)
 
 
-@dataclass(slots=True, eq=False)
-class _Between(Match):
-    """``axes`` are those of the middle operation in terms of the first move's operand; None where it has no such."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class _BetweenMatch(Match):
+    """``axes`` are those of the middle operation in terms of the first move's operand."""
 
-    axes: tuple[int, ...] | None = None
+    axes: tuple[int, ...]
 
 
-class _BetweenMoves(Rule[_Between]):
+class _BetweenMoves(Rule[_BetweenMatch]):
     """A softmax or hardmax between two moves; ``consumed`` are the middle one and the first move."""
 
     rewrite_class = EXACT
 
-    def moves_on(self, match: _Between) -> bool:
+    def moves_on(self, match: _BetweenMatch) -> bool:
         """Return whether a layout operation remains."""
         raise NotImplementedError
 
-    def check(self, match: _Between, graph: Graph) -> Miss | None:
+    def check(self, match: _BetweenMatch, graph: Graph) -> Miss | None:
         middle, first = match.consumed
-        if match.axes is None:
-            return Miss("the groups of {0} are not axes of {1}", (middle.op.name, first.operand(0).type))
         if middle.op is HARDMAX and list(match.axes) != sorted(match.axes):
             return Miss("the first maximum is looked for in the order {0} of the axes", (list(match.axes),))
         axes, more = tuple(sorted(match.axes)), int(self.moves_on(match))
         outside = used_outside(match.consumed, match.root)
         return outside or no_gain(self.context, match, middle.op, first.operand(0), axes, graph, more=more)
 
-    def grouped(self, match: _Between, rewriter: Rewriter) -> Value:
+    def grouped(self, match: _BetweenMatch, rewriter: Rewriter) -> Value:
         """The middle operation, of what the first move moves."""
         middle, first = match.consumed
-        assert match.axes is not None
         attributes: Any = middle.attributes
         record = dataclasses.replace(attributes, axes=tuple(sorted(match.axes)))
         return rewriter.add(middle.op, [first.operand(0)], record)
@@ -64,26 +61,26 @@ class SoftmaxOfTranspose(_BetweenMoves):
     name = "softmax-of-transpose"
     roots = (TRANSPOSE,)
 
-    def match(self, node: Node, graph: Graph) -> _Between | None:
+    def match(self, node: Node, graph: Graph) -> _BetweenMatch | None:
         middle = made_by(node.operand(0), *_GROUPED)
         first = made_by(middle.operand(0), TRANSPOSE) if middle is not None else None
         if middle is None or first is None:
             return None
         attributes: Any = middle.attributes
         perm = first.attributes_as(TransposeAttributes).perm
-        return _Between(node, (middle, first), tuple([perm[a] for a in attributes.axes]))
+        return _BetweenMatch(node, (middle, first), axes=tuple([perm[a] for a in attributes.axes]))
 
-    def moves_on(self, match: _Between) -> bool:
+    def moves_on(self, match: _BetweenMatch) -> bool:
         return _both(match) != tuple(range(match.root.result.type.rank))
 
-    def build(self, match: _Between, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _BetweenMatch, rewriter: Rewriter) -> Sequence[Value]:
         out = self.grouped(match, rewriter)
         return (
             [rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=_both(match)))] if self.moves_on(match) else [out]
         )
 
 
-def _both(match: _Between) -> tuple[int, ...]:
+def _both(match: _BetweenMatch) -> tuple[int, ...]:
     """The two transposes as one."""
     perm = match.consumed[1].attributes_as(TransposeAttributes).perm
     return tuple([perm[b] for b in match.root.attributes_as(TransposeAttributes).perm])
@@ -98,20 +95,21 @@ class SoftmaxOfReshape(_BetweenMoves):
     name = "softmax-of-reshape"
     roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
-    def match(self, node: Node, graph: Graph) -> _Between | None:
+    def match(self, node: Node, graph: Graph) -> _BetweenMatch | Miss | None:
         middle = made_by(node.operand(0), *_GROUPED)
         first = made_by(middle.operand(0), *RESHAPES) if middle is not None else None
         if middle is None or first is None:
             return None
         attributes: Any = middle.attributes
-        return _Between(
-            node, (middle, first), _same_groups(middle.result.shape, attributes.axes, first.operand(0).shape)
-        )
+        axes = _same_groups(middle.result.shape, attributes.axes, first.operand(0).shape)
+        if axes is None:
+            return Miss("the groups of {0} are not axes of {1}", (middle.op.name, first.operand(0).type))
+        return _BetweenMatch(node, (middle, first), axes=axes)
 
-    def moves_on(self, match: _Between) -> bool:
+    def moves_on(self, match: _BetweenMatch) -> bool:
         return match.root.result.shape != match.consumed[1].operand(0).shape
 
-    def build(self, match: _Between, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: _BetweenMatch, rewriter: Rewriter) -> Sequence[Value]:
         out = self.grouped(match, rewriter)
         shape = match.root.result.shape
         return [rewriter.add(RESHAPE, [out], ReshapeAttributes(shape=shape))] if self.moves_on(match) else [out]

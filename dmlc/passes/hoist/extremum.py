@@ -21,7 +21,7 @@ from dmlc.ops.reduce import (
 from dmlc.passes.fuse_selection.selections import name_of, why_no_extreme, why_order_may_not_turn
 from dmlc.passes.hoist.split import (
     PAIRS,
-    Split,
+    SplitMatch,
     again,
     forms,
     record_costs,
@@ -48,7 +48,7 @@ _POSITIVE = frozenset((
 ))  # fmt: skip
 
 
-class RisingAfterExtreme(Rule[Split]):
+class RisingAfterExtreme(Rule[SplitMatch]):
     """reduce_max(relu(x)) becomes relu(reduce_max(x)), and so on for what never falls or never rises.
 
     ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, min and max with a number, and
@@ -61,7 +61,7 @@ class RisingAfterExtreme(Rule[Split]):
     name = "rising-after-extreme"
     roots = EXTREMES
 
-    def match(self, node: Node, graph: Graph) -> Split | None:
+    def match(self, node: Node, graph: Graph) -> SplitMatch | None:
         inner = node.operand(0).producer
         if inner is None:
             return None
@@ -69,12 +69,12 @@ class RisingAfterExtreme(Rule[Split]):
             return split_two(node, inner, graph)
         return split_one(node, inner) if inner.op in _RISING or inner.op in _APPROXIMATED or inner.op is NEG else None
 
-    def check(self, match: Split, graph: Graph) -> Miss | None:
+    def check(self, match: SplitMatch, graph: Graph) -> Miss | None:
         if may_be_empty(graph, match.root.operand(0), match.root.attributes_as(ReduceAttributes).axes):
             return Miss("the extreme of no elements is not a {0} of anything", (match.node.op.name,))
         return self._why_not_ordered(match, graph) or why_not_hoisted(match)
 
-    def _why_not_ordered(self, match: Split, graph: Graph) -> Miss | None:
+    def _why_not_ordered(self, match: SplitMatch, graph: Graph) -> Miss | None:
         op, x = match.node.op, match.operand
         if op is CAST:
             return self._why_not_cast(match.root.op, x.type.dtype, match.node.result.type.dtype)
@@ -96,14 +96,14 @@ class RisingAfterExtreme(Rule[Split]):
             return Miss("NumPy compares f16 one by one, slower than it casts them")
         return why_no_extreme(self.capabilities, op, source)
 
-    def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: SplitMatch, graph: Graph, context: PassContext) -> str:
         if match.node.op in _OF_POSITIVE and not _is_never_negative(match.operand):
             return RANGE
         if match.sign:
             return RANGE
         return REASSOCIATES if match.node.op in _APPROXIMATED else EXACT
 
-    def relies_on(self, match: Split, graph: Graph) -> tuple[str, ...]:
+    def relies_on(self, match: SplitMatch, graph: Graph) -> tuple[str, ...]:
         known = Intervals(graph)
         if match.sign:
             assert match.fixed is not None
@@ -111,7 +111,7 @@ class RisingAfterExtreme(Rule[Split]):
         promised = known.promised_of(match.operand)
         return known.promised(match.operand) if promised is not None and promised[0] >= 0 else ()
 
-    def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: SplitMatch, rewriter: Rewriter) -> Sequence[Value]:
         record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         op = match.root.op
         return [again(match, rewriter, reduced(match, rewriter, DUALS[op] if _falls(match) else op))]
@@ -124,7 +124,7 @@ def _is_never_negative(value: Value) -> bool:
     return node.op in _POSITIVE or (node.op is MUL and node.operand(0) is node.operand(1))
 
 
-def _promised_sign(match: Split, graph: Graph) -> int:
+def _promised_sign(match: SplitMatch, graph: Graph) -> int:
     """The sign of a factor or divisor that promised ranges give; 0 where they give none.
 
     A factor may be 0: what is not finite beside it gives a NaN, of which the maximum is unspecified. A divisor of 0
@@ -142,7 +142,7 @@ def _promised_sign(match: Split, graph: Graph) -> int:
     return -1 if high < 0 or (high == 0 and op is MUL) else 0
 
 
-def _falls(match: Split) -> bool:
+def _falls(match: SplitMatch) -> bool:
     op = match.node.op
     if match.sign:
         return match.sign < 0
@@ -152,7 +152,7 @@ def _falls(match: Split) -> bool:
     return op is NEG or (op is SUB and not match.first)
 
 
-def _why_no_factor(match: Split) -> Miss | None:
+def _why_no_factor(match: SplitMatch) -> Miss | None:
     """The reason why multiplying with ``fixed``, or dividing by it, may neither keep nor turn the order."""
     assert match.fixed is not None
     numbers, name = match.number, name_of(match.fixed)

@@ -41,11 +41,11 @@ _EACH: dict[Operation, Reduction] = {
 WORTH = 16384
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ConcatMatch(Match):
     """A reduction of a concat. ``along`` is true if the parts lie along a reduced axis."""
 
-    along: bool = False
+    along: bool
 
 
 class ReductionOfConcat(Rule[_ConcatMatch]):
@@ -64,7 +64,7 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
         if inner is None or inner.op is not CONCAT:
             return None
         axis = inner.attributes_as(ConcatAttributes).axis
-        return _ConcatMatch(node, (inner,), axis in node.attributes_as(ReduceAttributes).axes)
+        return _ConcatMatch(node, (inner,), along=axis in node.attributes_as(ReduceAttributes).axes)
 
     def check(self, match: _ConcatMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
@@ -200,11 +200,11 @@ class ReductionOfPad(Rule[Match]):
         return [rewriter.add(root.op, [inner.operand(0)], root.attributes)]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _BroadcastMatch(Match):
     """``shape`` is what the operand is broadcast to before: only the reduced axes."""
 
-    shape: Shape = ()
+    shape: Shape
 
 
 class ReductionBeforeExpand(Rule[_BroadcastMatch]):
@@ -225,7 +225,7 @@ class ReductionBeforeExpand(Rule[_BroadcastMatch]):
         old, new = inner.operand(0).shape, inner.result.shape
         before = (*[1] * (len(new) - len(old)), *old)
         shape = tuple([size if axis in axes else before[axis] for axis, size in enumerate(new)])
-        return None if shape == new else _BroadcastMatch(node, (inner,), shape)
+        return None if shape == new else _BroadcastMatch(node, (inner,), shape=shape)
 
     def check(self, match: _BroadcastMatch, graph: Graph) -> Miss | None:
         inner, axes = match.consumed[0], match.root.attributes_as(ReduceAttributes).axes

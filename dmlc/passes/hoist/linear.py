@@ -22,7 +22,7 @@ from dmlc.ops.reduce import (
 from dmlc.passes.choose_lowering.plan import Sizes, Work
 from dmlc.passes.fuse_selection.selections import name_of
 from dmlc.passes.hoist.split import (
-    Split,
+    SplitMatch,
     Steps,
     again,
     forms,
@@ -44,7 +44,7 @@ _Numbers = np.ndarray[Any, Any]
 _TOTALS = tuple([op for op in REDUCTIONS if op.base is REDUCE_SUM and op.after != "log"])
 
 
-class ScaleAfterSum(Rule[Split]):
+class ScaleAfterSum(Rule[SplitMatch]):
     """reduce_sum(x * c) becomes reduce_sum(x) * c, and so on for means, norms, quotients and negations.
 
     ``c`` is the same for all elements of a group; of norms and sums of squares it is a constant, which becomes its
@@ -56,7 +56,7 @@ class ScaleAfterSum(Rule[Split]):
     name = "scale-after-sum"
     roots = (*_TOTALS, REDUCE_MEAN)
 
-    def match(self, node: Node, graph: Graph) -> Split | None:
+    def match(self, node: Node, graph: Graph) -> SplitMatch | None:
         inner = node.operand(0).producer
         if inner is None or not node.result.type.dtype.is_float:
             return None
@@ -64,13 +64,13 @@ class ScaleAfterSum(Rule[Split]):
             return split_one(node, inner)
         return split_two(node, inner, graph) if inner.op is MUL or inner.op is DIV else None
 
-    def check(self, match: Split, graph: Graph) -> Miss | None:
+    def check(self, match: SplitMatch, graph: Graph) -> Miss | None:
         return why_not_hoisted(match) or (_why_no_scale(match) if match.fixed is not None else None)
 
-    def class_of(self, match: Split, graph: Graph, context: PassContext) -> str:
+    def class_of(self, match: SplitMatch, graph: Graph, context: PassContext) -> str:
         return EXACT if match.node.op is NEG else REASSOCIATES
 
-    def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: SplitMatch, rewriter: Rewriter) -> Sequence[Value]:
         record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         numbers = match.number
@@ -94,7 +94,7 @@ _POWER: dict[Operation, Callable[[_Numbers], _Numbers]] = {
 }
 
 
-def _why_no_scale(match: Split) -> Miss | None:
+def _why_no_scale(match: SplitMatch) -> Miss | None:
     assert match.fixed is not None
     numbers, name = match.number, name_of(match.fixed)
     if match.node.op is DIV and not match.first:
@@ -117,7 +117,7 @@ def _why_no_scale(match: Split) -> Miss | None:
     return None
 
 
-class ShiftAfterMean(Rule[Split]):
+class ShiftAfterMean(Rule[SplitMatch]):
     """reduce_mean(x + c) becomes reduce_mean(x) + c, a sum adds c times the number of elements, a log-sum-exp c.
 
     ``reassociates``. ``c`` is a constant that is the same for all elements of a group; floats only, and no sums of
@@ -128,17 +128,17 @@ class ShiftAfterMean(Rule[Split]):
     roots = (REDUCE_MEAN, REDUCE_SUM, REDUCE_LOG_SUM_EXP)
     rewrite_class = REASSOCIATES
 
-    def match(self, node: Node, graph: Graph) -> Split | None:
+    def match(self, node: Node, graph: Graph) -> SplitMatch | None:
         inner = node.operand(0).producer
         if inner is None or (inner.op is not ADD and inner.op is not SUB) or not node.result.type.dtype.is_float:
             return None
         match = split_two(node, inner, graph)
         return None if match is None or match.number is None else match
 
-    def check(self, match: Split, graph: Graph) -> Miss | None:
+    def check(self, match: SplitMatch, graph: Graph) -> Miss | None:
         return why_not_hoisted(match) or _why_no_shift(match)
 
-    def build(self, match: Split, rewriter: Rewriter) -> Sequence[Value]:
+    def build(self, match: SplitMatch, rewriter: Rewriter) -> Sequence[Value]:
         record_costs(self.context, self.name, match, rewriter.graph, *forms(match))
         total = reduced(match, rewriter, match.root.op)
         if match.root.op is not REDUCE_SUM:
@@ -146,7 +146,7 @@ class ShiftAfterMean(Rule[Split]):
         return [with_fixed(match, rewriter, total, _shift(match))]
 
 
-def _why_no_shift(match: Split) -> Miss | None:
+def _why_no_shift(match: SplitMatch) -> Miss | None:
     root = match.root
     if root.op is REDUCE_LOG_SUM_EXP and match.node.op is SUB and not match.first:
         return Miss("the exponentials of what is subtracted do not add up")
@@ -158,7 +158,7 @@ def _why_no_shift(match: Split) -> Miss | None:
     return None if np.isfinite(numbers).all() else Miss("what is added in all is not finite")
 
 
-def _shift(match: Split) -> _Numbers | None:
+def _shift(match: SplitMatch) -> _Numbers | None:
     """Return the term to add after the reduction; None if it depends on unknown sizes."""
     numbers = match.number
     assert numbers is not None

@@ -110,30 +110,20 @@ _ABSORBED = frozenset((RELU, CLIP, SIGMOID, TANH, ADD))
 _ABSORBING = frozenset(("Conv", "ConvTranspose", "Gemm", "BatchNormalization", "InstanceNormalization"))
 
 
-@dataclass(slots=True, eq=False)
-class Split(Match):
+@dataclass(slots=True, eq=False, kw_only=True)
+class SplitMatch(Match):
     """The elementwise node, what it is of, and of two operands the one that is the same for all that is reduced.
 
-    ``varies`` is a reduced axis along which ``fixed`` is not the same: then nothing can be hoisted. ``first`` says that
-    ``x`` is the first operand. ``sign`` is that of ``fixed`` where a promised range says it, else 0.
+    ``varies`` is a reduced axis along which ``fixed`` is not the same: then nothing can be hoisted. ``first`` is true
+    if ``operand`` is the first operand. ``sign`` is that of ``fixed`` where a promised range says it, else 0.
     """
 
-    inner: Node | None = None
-    x: Value | None = None
-    fixed: Value | None = None
-    first: bool = True
-    varies: int | None = None
-    sign: int = 0
-
-    @property
-    def node(self) -> Node:
-        assert self.inner is not None
-        return self.inner
-
-    @property
-    def operand(self) -> Value:
-        assert self.x is not None
-        return self.x
+    node: Node
+    operand: Value
+    fixed: Value | None
+    first: bool
+    varies: int | None
+    sign: int
 
     @property
     def number(self) -> np.ndarray[Any, Any] | None:
@@ -142,12 +132,12 @@ class Split(Match):
         return None if tensor is None else tensor.array
 
 
-def split_one(root: Node, inner: Node) -> Split:
+def split_one(root: Node, inner: Node) -> SplitMatch:
     """An operation of one operand."""
-    return Split(root, (inner,), inner, inner.operand(0))
+    return SplitMatch(root, (inner,), node=inner, operand=inner.operand(0), fixed=None, first=True, varies=None, sign=0)
 
 
-def split_two(root: Node, inner: Node, graph: Graph) -> Split | None:
+def split_two(root: Node, inner: Node, graph: Graph) -> SplitMatch | None:
     """An operation of two operands, one of which is the same along all reduced axes, or at least a constant."""
     axes = root.attributes_as(ReduceAttributes).axes
     rank = inner.result.type.rank
@@ -158,7 +148,9 @@ def split_two(root: Node, inner: Node, graph: Graph) -> Split | None:
         if _varies(x, axes, rank, graph, everywhere=True) is None:
             varies = _varies(fixed, axes, rank, graph)
             if varies is None or (constant_of(fixed) is not None and constant_of(x) is None):
-                return Split(root, (inner,), inner, x, fixed, x is a, varies)
+                return SplitMatch(
+                    root, (inner,), node=inner, operand=x, fixed=fixed, first=x is a, varies=varies, sign=0
+                )
     return None
 
 
@@ -172,7 +164,7 @@ def _varies(value: Value, axes: Sequence[int], rank: int, graph: Graph, *, every
     return None
 
 
-def why_not_hoisted(match: Split) -> Miss | None:
+def why_not_hoisted(match: SplitMatch) -> Miss | None:
     """The reasons that all rules share."""
     node = match.node
     if match.varies is not None:
@@ -202,7 +194,7 @@ def _title(node: Node) -> str:
     return node.attributes_as(OpaqueAttributes).op_type if node.op is OPAQUE else node.op.name
 
 
-def _dropped(match: Split) -> tuple[int, ...]:
+def _dropped(match: SplitMatch) -> tuple[int, ...]:
     """The axes of ``fixed`` that the reduction takes out."""
     record = match.root.attributes_as(ReduceAttributes)
     if match.fixed is None or record.keepdims:
@@ -211,7 +203,7 @@ def _dropped(match: Split) -> tuple[int, ...]:
     return tuple([a - offset for a in record.axes if a >= offset])
 
 
-def forms(match: Split) -> tuple[Steps, Steps]:
+def forms(match: SplitMatch) -> tuple[Steps, Steps]:
     """The elementwise node before the reduction, and after it."""
     root, op, x = match.root, match.node.op, match.operand
     whole, dtype, axes = match.node.result, x.type.dtype, root.attributes_as(ReduceAttributes).axes
@@ -231,7 +223,7 @@ def forms(match: Split) -> tuple[Steps, Steps]:
     return before, after
 
 
-def reduced(match: Split, rewriter: Rewriter, op: Operation) -> Value:
+def reduced(match: SplitMatch, rewriter: Rewriter, op: Operation) -> Value:
     """``op`` over the same axes, of what was before the elementwise operation."""
     record = match.root.attributes_as(ReduceAttributes)
     offset = match.node.result.type.rank - match.operand.type.rank
@@ -239,12 +231,12 @@ def reduced(match: Split, rewriter: Rewriter, op: Operation) -> Value:
     return rewriter.add(op, [match.operand], replace(record, axes=axes))
 
 
-def again(match: Split, rewriter: Rewriter, value: Value) -> Value:
+def again(match: SplitMatch, rewriter: Rewriter, value: Value) -> Value:
     """The elementwise operation, of the reduced value."""
     return with_fixed(match, rewriter, value, match.number if _dropped(match) else None)
 
 
-def with_fixed(match: Split, rewriter: Rewriter, value: Value, numbers: np.ndarray[Any, Any] | None) -> Value:
+def with_fixed(match: SplitMatch, rewriter: Rewriter, value: Value, numbers: np.ndarray[Any, Any] | None) -> Value:
     """The same with these numbers, of the constant's shape, in the place of the constant."""
     node, fixed = match.node, match.fixed
     if fixed is None:

@@ -19,12 +19,12 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _LogSumExpMatch(Match):
     """``x`` is what the logarithm of the sum of powers is taken of, over ``axes``."""
 
-    x: Value | None = None
-    axes: tuple[int, ...] = ()
+    x: Value
+    axes: tuple[int, ...]
 
 
 class _LogSumExpRule(Rule[_LogSumExpMatch]):
@@ -36,20 +36,18 @@ class _LogSumExpRule(Rule[_LogSumExpMatch]):
         if found is None or not self.wants(found.x):
             return None
         inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
-        return _LogSumExpMatch(node, inside, found.x, found.axes)
+        return _LogSumExpMatch(node, inside, x=found.x, axes=found.axes)
 
     def wants(self, x: Value) -> bool:
         """Return whether this rule rewrites the pattern of this ``x``."""
         return True
 
     def check(self, match: _LogSumExpMatch, graph: Graph) -> Miss | None:
-        assert match.x is not None
         more = int(fit(graph, match.x.shape, match.axes, match.root.result.shape) is None)
         outside = used_outside(match.consumed, match.root)
         return outside or no_gain(self.context, match, REDUCE_LOG_SUM_EXP, match.x, match.axes, graph, more=more)
 
     def build(self, match: _LogSumExpMatch, rewriter: Rewriter) -> Sequence[Value]:
-        assert match.x is not None
         record = ReduceAttributes(axes=match.axes, keepdims=False)
         return [reduce_to(rewriter, REDUCE_LOG_SUM_EXP, match.x, record, match.root.result.shape)]
 

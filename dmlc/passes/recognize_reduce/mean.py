@@ -18,12 +18,12 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _ScaledReductionMatch(Match):
     """``number`` is the constant: a divisor, a factor near one over a count, or the factor of a mean."""
 
-    number: float = 0.0
-    scale: Node | None = None
+    number: float
+    scale: Node
 
 
 class _Scaled(Rule[_ScaledReductionMatch]):
@@ -47,7 +47,6 @@ class _Scaled(Rule[_ScaledReductionMatch]):
 
     def _other_number(self, match: _ScaledReductionMatch, count: Dim, graph: Graph) -> Miss | None:
         """The reason why the constant does not stand for the number of elements; None where it does."""
-        assert match.scale is not None
         dtype, number = match.scale.result.type.dtype, match.number
         by_inverse = self.becomes is REDUCE_MEAN and match.scale.op is not DIV
         told = str(dtype.numpy.type(number)).removesuffix(".0")  # the shortest text of this number and no other
@@ -81,7 +80,11 @@ class MeanFromSum(_Scaled):
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         scaled = _scaled(node)
         inner = made_by(scaled[0], REDUCE_SUM) if scaled is not None else None
-        return None if scaled is None or inner is None else _ScaledReductionMatch(node, (inner,), scaled[1], node)
+        return (
+            None
+            if scaled is None or inner is None
+            else _ScaledReductionMatch(node, (inner,), number=scaled[1], scale=node)
+        )
 
 
 class MeanOfParts(_Scaled):
@@ -97,7 +100,11 @@ class MeanOfParts(_Scaled):
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
         inner = made_by(node.operand(0), DIV, MUL)
         scaled = _scaled(inner) if inner is not None else None
-        return None if inner is None or scaled is None else _ScaledReductionMatch(node, (inner,), scaled[1], inner)
+        return (
+            None
+            if inner is None or scaled is None
+            else _ScaledReductionMatch(node, (inner,), number=scaled[1], scale=inner)
+        )
 
     def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
         scaled = _scaled(match.consumed[0])
@@ -122,7 +129,7 @@ class SumFromMean(_Scaled):
         for value, other in both_ways(node):
             inner, number = made_by(value, REDUCE_MEAN), scalar_of(other)
             if inner is not None and number is not None and not broadcasts(other, value):
-                return _ScaledReductionMatch(node, (inner,), float(number), node)
+                return _ScaledReductionMatch(node, (inner,), number=float(number), scale=node)
         return None
 
 

@@ -188,13 +188,13 @@ class LogOfSum(_AfterReduction):
 _MOST_STEPS = 4
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _NormDivisionMatch(Match):
     """``a`` is divided by ``below``, or by the root of the sum of squares that is ``squares``."""
 
-    a: Value | None = None
-    below: Value | None = None
-    squares: Node | None = None
+    a: Value
+    below: Value | None
+    squares: Node | None
 
 
 class DivideByNorm(Rule[_NormDivisionMatch]):
@@ -215,15 +215,14 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
             seen: Seen = []
             squares = made_by(inverse_root_of(b, seen), REDUCE_SUM_SQUARE)
             if squares is not None:
-                return _NormDivisionMatch(node, (*seen, squares), a, None, squares)
+                return _NormDivisionMatch(node, (*seen, squares), a=a, below=None, squares=squares)
             seen = []
             below = reciprocal_of(b, seen)
             if below is not None and _is_of_reduction(below):
-                return _NormDivisionMatch(node, tuple(seen), a, below)
+                return _NormDivisionMatch(node, tuple(seen), a=a, below=below, squares=None)
         return None
 
     def check(self, match: _NormDivisionMatch, graph: Graph) -> Miss | None:
-        assert match.a is not None
         outside = used_outside(match.consumed, match.root)
         if outside is not None:
             return outside

@@ -20,12 +20,12 @@ from dmlc.records import dataclass
 _DOTS = "..."
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _EllipsisMatch(Match):
     """``terms`` are those of the operands, ``result`` is that of the result, which may be missing."""
 
-    terms: tuple[str, ...] = ()
-    result: str | None = None
+    terms: tuple[str, ...]
+    result: str | None
 
 
 class SpellEllipsis(Rule[_EllipsisMatch]):
@@ -92,9 +92,9 @@ def _implied(terms: Sequence[str]) -> str:
     return _DOTS + "".join(sorted(letter for letter, count in counts.items() if count == 1))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _LetterMatch(Match):
-    equation: Equation | None = None
+    equation: Equation
 
 
 class MatMulOfLetters(Rule[_LetterMatch]):
@@ -122,7 +122,6 @@ class MatMulOfLetters(Rule[_LetterMatch]):
 
     def check(self, match: _LetterMatch, graph: Graph) -> Miss | None:
         root, equation = match.root, match.equation
-        assert equation is not None
         if any(v is None or v.type.dtype is FOREIGN for v in (*root.operands, root.result)):
             return Miss("the axes of an operand are not known")
         if self.capabilities.leaves("MatMul", root.result.type.dtype):
@@ -140,7 +139,6 @@ class MatMulOfLetters(Rule[_LetterMatch]):
 
     def build(self, match: _LetterMatch, rewriter: Rewriter) -> Sequence[Value]:
         make, root, equation = Maker(rewriter), match.root, match.equation
-        assert equation is not None
         operands = [root.operand(0), root.operand(1)]
         sizes = {
             n: s for term, v in zip(equation.terms, operands, strict=True) for n, s in zip(term, v.shape, strict=True)

@@ -40,13 +40,13 @@ _MOST_STEPS, _MOST_VALUES, _MOST_POWER = 8, 24, 3
 _TOLERANCE, _HALF_TOLERANCE = 1e-5, 2e-3
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class GeluMatch(Match):
     """A product that is the GELU of ``x``, made with ``inner``: erf or tanh."""
 
-    x: Value | None = None
-    inner: Operation = ERF
-    shared: Miss | None = None
+    x: Value
+    inner: Operation
+    shared: Miss | None
 
 
 def find_gelu(inner: Node) -> GeluMatch | None:
@@ -174,7 +174,6 @@ class ErfGelu(GeluRule):
     repairs = ("gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
-        assert match.x is not None
         return [own_gelu(rewriter, match.x)]
 
 
@@ -186,7 +185,6 @@ class TanhGelu(GeluRule):
     repairs = ("fast-gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
-        assert match.x is not None
         return [tanh_gelu(Maker(rewriter), match.x)]
 
 

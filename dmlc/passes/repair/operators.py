@@ -51,9 +51,9 @@ _ROWS = (
 )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _IdleAttributeMatch(Match):
-    row: _Idle = _ROWS[0]
+    row: _Idle
 
 
 class DropIdleAttribute(Rule[_IdleAttributeMatch]):

@@ -15,12 +15,12 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _NegativePadsMatch(Match):
     """``pads`` are the counts before each of ``axes``, then those after each: all axes where the rank is known."""
 
-    pads: tuple[int, ...] = ()
-    axes: tuple[int, ...] = ()
+    pads: tuple[int, ...]
+    axes: tuple[int, ...]
 
 
 class SliceNegativePads(Rule[_NegativePadsMatch]):

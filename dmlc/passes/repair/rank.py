@@ -35,11 +35,11 @@ from dmlc.records import dataclass
 _RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _MergedResultMatch(Match):
     """``runs`` are the neighbouring axes of the result that become one axis each."""
 
-    runs: tuple[tuple[int, ...], ...] = ()
+    runs: tuple[tuple[int, ...], ...]
 
 
 class MergeAxes(Rule[_MergedResultMatch]):

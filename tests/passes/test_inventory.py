@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir.history import CLASSES
 from dmlc.passes.inventory import all_rules, chosen_rules, pass_names
 from dmlc.passes.manager import Pass
-from dmlc.passes.rewrite import RewritePass, Rule
+from dmlc.passes.rewrite import Match, RewritePass, Rule
 
 RULES = {rule.name: rule for rule in all_rules()}
 
@@ -65,6 +66,25 @@ def test_every_rule_class_is_in_a_pass() -> None:
 def test_a_rule_states_its_facts_itself(rule: type[Rule[Any]]) -> None:
     assert "name" in vars(rule)
     assert len(rule.roots) == len(set(rule.roots)) > 0
+
+
+@pytest.mark.parametrize("rule", sorted(rule_classes(), key=lambda cls: cls.name), ids=lambda cls: cls.name)
+def test_rules_are_made_with_their_context_alone(rule: type[Rule[Any]]) -> None:
+    assert rule.__init__ is Rule.__init__
+
+
+def test_fields_of_matches_have_no_defaults() -> None:
+    """A near miss is a reason that the rule returns, not a match with fields left out."""
+    rule_classes()  # loads all of them
+    waiting, found = [Match], []
+    while waiting:
+        more = waiting.pop().__subclasses__()
+        waiting += more
+        found += [cls for cls in more if cls.__module__.startswith("dmlc.")]
+    assert len(found) > 40
+    for cls in found:
+        own = [f for f in fields(cls) if f.name not in ("root", "consumed")]
+        assert all(f.kw_only and f.default is f.default_factory is MISSING for f in own), cls
 
 
 def test_a_pass_is_one_module_or_folder_of_its_name() -> None:

@@ -1,7 +1,8 @@
-"""Explain an error code; or show what the compiler did to a program or a model, and what it did not do and why.
+"""Explain a word: an error code, an operation, a rule, a target; or show what the compiler did to a program or a model,
+and what it did not do and why.
 
-Rewrites are shown with their rule, its class and the nodes before and after; near misses with the node where the
-pattern was found and the reason why it was left alone.
+A file of that name comes first. Rewrites are shown with their rule, its class and the nodes before and after; near
+misses with the node where the pattern was found and the reason why it was left alone.
 """
 
 from __future__ import annotations
@@ -9,18 +10,23 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
-from dmlc.cli.console import Console, UsageError
+from dmlc.cli.console import Console, UsageError, table
 from dmlc.cli.options import add_compile_options, add_report_options
-from dmlc.diagnostics import CODES, Code, catalogue
+from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 
 _CODE = re.compile(r"[A-Za-z]\d{4}")
 _WIDTH = 100
+_LISTS = ("codes", "rules", "operations", "targets")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SRC|CODE", help="a program, a model, or a code such as E0301")
+    text = "a program or a model, a code such as E0301, an operation, a rule, a target"
+    parser.add_argument("source", metavar="SRC|WORD", nargs="?", help=text)
+    kinds = (*_LISTS, "all")
+    parser.add_argument("--list", choices=kinds, nargs="?", const="all", help="list the words that have a page")
     parser.add_argument("--missed", action="store_true", help="show only what was not rewritten, and why")
     parser.add_argument("--node", metavar="NAME", help="show one node: its origin and what was done to it")
     add_compile_options(parser)
@@ -28,8 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    if _CODE.fullmatch(args.source) and not Path(args.source).exists():
-        return _explain_code(args.source.upper(), console)
+    if args.list is not None:
+        if args.source is not None:
+            raise UsageError("--list takes no program and no word beside it")
+        return _list(_LISTS if args.list == "all" else (args.list,), console)
+    if args.source is None:
+        raise UsageError("explain what? A program, a model, a code, an operation, a rule or a target; or --list")
+    word: str = args.source
+    page = None if Path(word).exists() or args.node is not None or args.missed else _page(word)
+    if page is not None:
+        return page(console)
     # both need the libraries that a code's page says how to install
     if args.node is not None:
         from dmlc.cli.node_page import explain_node
@@ -38,6 +52,55 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dmlc.cli.program_page import explain_program
 
     return explain_program(args, console)
+
+
+def _page(word: str) -> Callable[[Console], int] | None:
+    """The function that shows the page of a word; None for a file's name. Raises ``UsageError`` for other words."""
+    if _CODE.fullmatch(word):
+        return lambda console: _explain_code(word.upper(), console)
+    if word == "-" or Path(word).suffix or len(Path(word).parts) > 1:
+        return None
+    from dmlc.cli import ops, targets
+    from dmlc.passes.inventory import all_rules
+    from dmlc.targets import target_names
+
+    if ops.find(word) is not None:
+        return lambda console: ops.show(word, console)
+    rules = {rule.name: rule for rule in all_rules()}
+    if word in rules:
+        from dmlc.cli.rule_page import explain_rule
+
+        return lambda console: explain_rule(rules[word], console)
+    if word in target_names():
+        return lambda console: targets.show(word, console)
+    near = did_you_mean(word, [*ops.names(), *rules, *target_names()])
+    raise UsageError(f"{word} is not a file, and no page has that name; {near or 'dmlc explain --list lists them'}")
+
+
+def _list(kinds: tuple[str, ...], console: Console) -> int:
+    """List the words of these kinds, each with a line of what it is."""
+    found = {kind: _words(kind) for kind in kinds}
+    pages = [f"{kind}\n" + table([[word, what] for word, what in words.items()], "  ") for kind, words in found.items()]
+    console.result("\n".join(pages))
+    console.document(dict(found))
+    return 0
+
+
+def _words(kind: str) -> dict[str, str]:
+    if kind == "codes":
+        assert catalogue, "importing the catalogue declares the codes"
+        return {name: CODES[name].title for name in sorted(CODES)}
+    if kind == "rules":
+        from dmlc.passes.inventory import all_rules
+
+        return {rule.name: rule.summary for rule in all_rules()}
+    if kind == "operations":
+        from dmlc.cli import ops
+
+        return ops.names()
+    from dmlc.targets import load_target, target_names
+
+    return {name: load_target(name).summary for name in target_names()}
 
 
 def _explain_code(name: str, console: Console) -> int:

@@ -31,10 +31,26 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.result(_list(pages))
         console.document({"operations": [_plain(page) for page in pages]})
         return 0
-    op = _OPERATIONS.get(args.name) or INFIX.get(args.name) or PREFIX.get(args.name)
-    if op is None:
+    if find(args.name) is None:
         near = did_you_mean(args.name, _OPERATIONS)
         raise UsageError(f"there is no operation {args.name}; {near or 'dmlc ops lists them'}")
+    return show(args.name, console)
+
+
+def find(name: str) -> Operation | None:
+    """The operation of a name or a sign."""
+    return _OPERATIONS.get(name) or INFIX.get(name) or PREFIX.get(name)
+
+
+def names() -> dict[str, str]:
+    """Each operation with what it does in a line."""
+    return {name: op.summary for name, op in _OPERATIONS.items()}
+
+
+def show(name: str, console: Console) -> int:
+    """Show the page of an operation."""
+    op = find(name)
+    assert op is not None
     page = describe(op)
     console.result(_page(page))
     console.document({"operation": _plain(page)})

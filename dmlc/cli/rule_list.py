@@ -11,14 +11,15 @@ def list_rules(console: Console) -> int:
     """Print the rules. Always fine."""
     rules = all_rules()
     rows = [["rule", "class", "passes", "what it does"]]
-    rows += [[r.name, _class(r), ", ".join(r.passes), r.summary] for r in rules]
+    rows += [[r.name, class_text(r), ", ".join(r.passes), r.summary] for r in rules]
     needed = "\nclass: of an application; `by case` depends on dtypes or the target; * a target cannot do without it\n"
     console.result(table(rows) + needed)
     console.document({"rules": [_plain(rule) for rule in rules]})
     return 0
 
 
-def _class(rule: RuleFacts) -> str:
+def class_text(rule: RuleFacts) -> str:
+    """The class of a rule as the list and its page show it."""
     return ("by case" if rule.depends else rule.rewrite_class) + ("" if rule.optional else " *")
 
 

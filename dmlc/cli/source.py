@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dmlc import api, text
 from dmlc.cli.console import UsageError
@@ -17,6 +17,9 @@ from dmlc.diagnostics.catalogue.shapes import SHAPE_DOES_NOT_FIT
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir.fixed_shapes import FixedShape, shape_text
 from dmlc.runtime import files
+
+if TYPE_CHECKING:
+    import onnx
 
 STDIN = "-"
 _Value = TypeVar("_Value")
@@ -50,7 +53,7 @@ def open_source(args: argparse.Namespace) -> Source | str:
 def compile_source(
     args: argparse.Namespace,
     *,
-    source: Source | str | None = None,
+    source: Source | str | onnx.ModelProto | None = None,
     for_numpy: bool = False,
     as_written: bool = False,
     progress: Callable[[str], None] | None = None,

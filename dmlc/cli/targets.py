@@ -46,6 +46,15 @@ def run(args: argparse.Namespace, console: Console) -> int:
         target = dataclasses.replace(target, feature_level=args.feature_level)
     if args.op is not None:
         return _operator(args, console, target)
+    return _show(target, console)
+
+
+def show(name: str, console: Console) -> int:
+    """Show the page of a target."""
+    return _show(load_target(name), console)
+
+
+def _show(target: Target, console: Console) -> int:
     console.result(_page(target))
     console.document({"target": _facts(target)})
     return 0

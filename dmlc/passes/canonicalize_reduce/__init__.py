@@ -11,7 +11,6 @@ from dmlc.passes.canonicalize_reduce.axes import (
     DropUnitAxes,
     LowerRank,
     MergeNested,
-    SortAxes,
 )
 from dmlc.passes.canonicalize_reduce.layouts import DropCasts, DropExpanded, DropFlatten, DropTranspose, SinkTranspose
 from dmlc.passes.fold_constants import MOVE_RULES
@@ -24,7 +23,7 @@ from dmlc.records import dataclass
 class CanonicalizeReduce(RewritePass):
     """Rules about the axes, the rank and the nesting of reductions.
 
-    Afterwards axes are sorted, an axis of size 1 is reduced only where ``keepdims=false`` takes it out anyway,
+    Afterwards an axis of size 1 is reduced only where ``keepdims=false`` takes it out anyway,
     a reduction over nothing is its elementwise part, nested reductions of one kind are one, and ``keepdims`` says
     what a squeeze or unsqueeze said. Of class ``exact`` are the rules about axes and ``keepdims`` and the merging of
     max, min and wrapping integers; float sums reassociate; what may overflow in between is ``range``.
@@ -37,7 +36,6 @@ class CanonicalizeReduce(RewritePass):
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         return [
-            SortAxes,
             DropEmptyReduction,
             DropUnitAxes,
             MergeNested,

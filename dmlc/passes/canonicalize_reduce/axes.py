@@ -46,25 +46,6 @@ def with_axes(match: AxesMatch, rewriter: Rewriter) -> Sequence[Value]:
     return rewriter.add_node(match.root.op, match.root.operands, record).results
 
 
-class SortAxes(Rule[AxesMatch]):
-    """Axes become non-negative, sorted and unique (calls make them so; hand-made graphs may not)."""
-
-    name = "sort-axes"
-    roots = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)
-
-    def match(self, node: Node, graph: Graph) -> AxesMatch | None:
-        attributes: Any = node.attributes
-        axes: tuple[int, ...] = attributes.axes
-        rank = node.operand(0).type.rank
-        if len(axes) < 2 and (not axes or axes[0] >= 0):
-            return None
-        ordered = tuple(sorted({a + rank if a < 0 else a for a in axes}))
-        return None if ordered == axes else AxesMatch(node, axes=ordered)
-
-    def build(self, match: AxesMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return with_axes(match, rewriter)
-
-
 class DropUnitAxes(Rule[AxesMatch]):
     """Axes of size 1 leave the list, but never the last one.
 

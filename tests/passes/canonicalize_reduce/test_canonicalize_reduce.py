@@ -53,25 +53,6 @@ PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)
 
 
-# --- sort-axes
-
-
-def test_unsorted_repeated_and_negative_axes_become_canonical() -> None:
-    b = Building()
-    x = b.input("x", (2, 3, 4))
-    for axes in ((2, 0), (0, 2, 2), (-1, 0)):
-        graph = Building()
-        x = graph.input("x", (2, 3, 4))
-        node = graph.graph.add(REDUCE_SUM, [x], ReduceAttributes(axes=axes, keepdims=True))
-        graph.done(node.result)
-        # Such a graph breaks the verifier's rules, so it is run without its checks before.
-        ctx = context()
-        ctx.verify = False
-        assert PASS.run(graph.graph, ctx)
-        assert axes_of(graph.graph) == (0, 2)
-        assert ledger(ctx) == [("sort-axes", "exact")]
-
-
 # --- drop-unit-axes
 
 

@@ -1,0 +1,114 @@
+"""``explain`` as one look-up: files, codes, operations, rules, targets; each rule fires on its example."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dmlc.cli.main import main
+from dmlc.cli.rule_page import APPLIES, STAYS, example_files, example_of
+from dmlc.diagnostics import CODES
+from dmlc.passes.inventory import all_rules
+from dmlc.targets import target_names
+
+Run = Callable[..., tuple[int, str, str]]
+RULES = {rule.name: rule for rule in all_rules()}
+
+
+@pytest.fixture
+def explain(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs ``explain``; gives exit code, stdout, stderr."""
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        code = main(["explain", *argv])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_every_rule_has_an_example() -> None:
+    assert set(example_files()) == set(RULES)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_fires_on_its_example(name: str) -> None:
+    example = example_of(name)
+    assert example is not None
+    assert name in [entry.rule for entry in example.compiled(APPLIES).ledger]
+    if example.has_near_miss:
+        assert name not in [entry.rule for entry in example.compiled(STAYS).ledger]
+
+
+def test_near_misses_are_many() -> None:
+    """A rule without conditions has none."""
+    missed = [name for name in RULES if (example := example_of(name)) is not None and example.has_near_miss]
+    assert len(missed) > len(RULES) // 4
+
+
+def test_the_page_of_a_rule(explain: Run) -> None:
+    code, out, _ = explain("merge-nested-reductions")
+    assert code == 0
+    assert "reduce_sum(x, axes=[1, 2])" in out
+    assert "--skip-rule merge-nested-reductions" in out
+    assert "applies: y/ReduceSum, t0/ReduceSum -> y/ReduceSum" in out
+    assert "stays: integer means truncate, so the mean of means may differ from the mean" in out
+    document = json.loads(explain("merge-nested-reductions", "--format", "json")[1])
+    assert document["rule"] == "merge-nested-reductions"
+    assert document["by_case"] and document["optional"]
+    assert "Integer means truncate" in document["conditions"]
+    assert document["passes"] == ["canonicalize-reduce"]
+    assert "model stays" in document["example"]
+
+
+def test_a_rule_that_a_target_needs_and_one_of_onnx_models(explain: Run) -> None:
+    assert "a target cannot do without it" in explain("lower-rank")[1]
+    page = explain("inline-branch")[1]
+    assert "If (is_large)" in page
+    assert "applies:" in page
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("E0301", "E0301: "),
+        ("e0301", "E0301: "),
+        ("argmax", "argmax(x, *, axes"),
+        ("+", "a + b"),
+        ("directml", "DirectML execution provider"),
+    ],
+)
+def test_words(word: str, text: str, explain: Run) -> None:
+    code, out, _ = explain(word)
+    assert code == 0
+    assert text in out
+
+
+def test_a_file_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explain: Run) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("argmax").write_text("model m(x: f32[3, 4]) -> (y) {\n    y = relu(x)\n    return y\n}\n", "utf-8")
+    assert explain("argmax")[1].startswith("m for directml")
+
+
+def test_a_word_that_nothing_has(explain: Run) -> None:
+    code, _, err = explain("merge-nested")
+    assert code == 2
+    assert 'did you mean "merge-nested-reductions"?' in err
+    assert explain("nosuch")[0] == 2
+    assert explain()[0] == 2
+    assert "E0420" in explain("nosuch.dml")[2]
+
+
+def test_lists(explain: Run) -> None:
+    everything = explain("--list")[1]
+    assert all(word in everything for word in [*RULES, *target_names(), "reduce_sum", "E0301"])
+    document = json.loads(explain("--list", "--format", "json")[1])
+    assert {"schema", "codes", "rules", "operations", "targets"} <= set(document)
+    assert set(document["codes"]) == set(CODES)
+    assert set(document["rules"]) == set(RULES)
+    targets = json.loads(explain("--list", "targets", "--format", "json")[1])["targets"]
+    assert set(targets) == set(target_names())
+    assert explain("argmax", "--list")[0] == 2

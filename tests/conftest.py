@@ -1,5 +1,6 @@
 """Settings of the whole suite: hypothesis draws the same examples each time, and every emitted model is checked."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ from models.emitted_models import SAMPLE, recorded
 # ``python -m tools.fuzz`` looks for what nobody thought of.
 settings.register_profile("suite", derandomize=True)
 settings.load_profile("suite")
+
+# Workers of xdist are given a width, to which tables would be laid out.
+os.environ.pop("COLUMNS", None)
 
 RECORDER = recorded()
 

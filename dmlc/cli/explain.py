@@ -13,7 +13,8 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from dmlc.cli.console import Console, UsageError, table
+from dmlc.cli.console import Console, UsageError
+from dmlc.cli.layout import table
 from dmlc.cli.options import add_compile_options, add_report_options
 from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 

@@ -12,7 +12,6 @@ from dmlc.diagnostics import did_you_mean
 from dmlc.ir import Operation
 from dmlc.ops import FAMILIES, INFIX, PREFIX
 from dmlc.ops.pages import OperationPage, describe
-from dmlc.text.standard_library import std_blocks, std_page, std_path
 
 _OPERATIONS: dict[str, Operation] = {op.name: op for family in FAMILIES.values() for op in family}
 
@@ -59,6 +58,8 @@ def show(name: str, console: Console) -> int:
 
 def _show_blocks(name: str | None, console: Console) -> int:
     """List the blocks of the standard library, or show one with its program."""
+    from dmlc.text.standard_library import std_blocks, std_page, std_path  # it loads the parser
+
     if name is None:
         blocks = [std_page(each) for each in std_blocks()]
         console.result(table([[block.signature, block.summary] for block in blocks]))

@@ -12,7 +12,8 @@ from typing import Any
 
 import dmlc
 from dmlc import api
-from dmlc.cli.console import Console, table
+from dmlc.cli.console import Console
+from dmlc.cli.layout import table
 from dmlc.cli.options import add_compile_options
 from dmlc.cli.rule_list import class_text
 from dmlc.cli.source import compile_source

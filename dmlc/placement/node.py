@@ -150,7 +150,7 @@ def _kept_on_cpu(node: TypedNode) -> Looked:
     if not fed and scope.data_on_cpu.isdisjoint(proto.input):
         return out
     scope.data_on_cpu.update(proto.output)
-    sizes = told_names(names_of(node.values))
+    sizes = told_names(scope.sizes_behind([name for name in proto.input if name in scope.on_cpu]))
     bound = " ".join(f"--bind {name}=SIZE" for name in sizes) or "--bind"
     limit = (
         f"it reads {fed[0] if fed else 'data'} and a number computed from a shape, which ONNX Runtime keeps on the CPU"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, defs, helper
 
 from dmlc.inference.fact import NOTHING as NO_FACT
-from dmlc.inference.fact import Elements, Fact
+from dmlc.inference.fact import Elements, Fact, is_size
 from dmlc.inference.model_facts import GraphFacts
 from dmlc.inference.protos import is_made_up
 from dmlc.ir import Dim, Shape, dim_names, product
@@ -114,6 +114,25 @@ class ValueScope:
         found = self.kinds.get(key)
         if found is None:
             found = self.kinds[key] = _known(fact)
+        return found
+
+    def sizes_behind(self, names: Iterable[str]) -> set[str]:
+        """The names of the open sizes that values are computed from."""
+        waiting = list(names)
+        seen: set[str] = set()
+        found: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            node, elements = self.made_by.get(name), self.facts.get(name, NO_FACT).elements
+            if name in seen or node is None:
+                continue
+            seen.add(name)
+            if elements is not None and all(map(is_size, elements.ravel().tolist())):
+                found.update([n for size in elements.ravel().tolist() for n in dim_names(size)])
+            elif node.op_type in ("Shape", "Size"):
+                found.update(names_of([self.of(node.input[0])]))
+            else:
+                waiting += node.input
         return found
 
     def numbers(self, name: str) -> tuple[int, ...] | None:

@@ -96,3 +96,27 @@ def test_maximum_of_integers_over_open_sizes_stays_on_the_device() -> None:
     where = {node.op: node.where for node in program.placement().nodes}
     assert {op for op, place in where.items() if place == "cpu"} <= {"Concat", "Gather", "Mul", "Squeeze", "Unsqueeze"}
     assert not program.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("body", "bound"),
+    [
+        (
+            "(float[N,W] x, float[N,M] z) => (float[N,M] y) { s = Shape<start = 1>(x) n = Squeeze(s)"
+            " c = Cast<to = 1>(n) y = Div(z, c) }",
+            "--bind W=SIZE makes",
+        ),
+        (
+            "(float[N,W] x, float[N,M] z) => (float[N,M] y) { s = Shape(x) i = Constant<value = int64 {0}>()"
+            " n = Gather(s, i) c = Cast<to = 1>(n) r = Sqrt(c) y = Div(z, r) }",
+            "--bind N=SIZE makes",
+        ),
+        (
+            "(float[N,W] x, float[M] z) => (float[M] y) { n = Size(x) c = Cast<to = 1>(n) r = Sqrt(c) y = Div(z, r) }",
+            "--bind N=SIZE --bind W=SIZE makes",
+        ),
+    ],
+)
+def test_the_advice_names_the_sizes_that_the_number_is_computed_from(body: str, bound: str) -> None:
+    (finding,) = [f for node in report(body).nodes for f in node.findings if f.source == "GetCpuPreferredNodes"]
+    assert finding.repair.startswith(bound)

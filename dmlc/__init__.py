@@ -16,6 +16,7 @@ _HOMES = {
     "Diagnostic": "dmlc.diagnostics",
     "Program": "dmlc.api",
     "compile": "dmlc.api",
+    "function": "dmlc.api.functions",
     "ModelDiff": "dmlc.debugging",
     "diff": "dmlc.debugging",
     "model_facts": "dmlc.codegen.onnx.metadata",
@@ -26,7 +27,8 @@ _HOMES = {
 #: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
 _ROOMS = frozenset([
     "api", "builder", "cli", "codegen", "debugging", "diagnostics", "importers", "inference", "ir", "ledgers",
-    "onnx_schema", "ops", "passes", "placement", "records", "runtime", "targets", "text", "verify", "workers",
+    "onnx_schema", "ops", "passes", "placement", "records", "runtime", "std", "targets", "text", "verify",
+    "workers",
 ])  # fmt: skip
 
 
@@ -34,6 +36,8 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         # what `from dmlc import *` brings: nothing that would shadow Python's own min, max, compile and the like
         return [*_HOMES.keys() - {"compile"}, *importlib.import_module("dmlc.builder").PUBLIC]
+    if name == "std":
+        return importlib.import_module("dmlc.std")
     if name.startswith("_") or name in _ROOMS:
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}")
     if name == "bool":
@@ -45,4 +49,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *importlib.import_module("dmlc.builder").__all__})
+    return sorted({*globals(), *_HOMES, "std", *importlib.import_module("dmlc.builder").__all__})

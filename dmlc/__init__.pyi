@@ -2,8 +2,10 @@
 
 # ruff: noqa: A004
 
+from dmlc import std as std
 from dmlc.api import Program as Program
 from dmlc.api import compile as compile
+from dmlc.api.functions import function as function
 from dmlc.builder import Graph as Graph
 from dmlc.builder import Tensor as Tensor
 from dmlc.builder import constant as constant
@@ -140,6 +142,7 @@ __all__ = [
     "flip",
     "floor",
     "full",
+    "function",
     "gather",
     "gather_elements",
     "gelu",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +14,7 @@ from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
+from dmlc.ir.providers import record_providers
 from dmlc.ops.model_call import CallableModel
 from dmlc.records import dataclass
 from dmlc.runtime import files
@@ -95,7 +96,7 @@ def load(source: ProgramSource, choice: Choice, opset: int, limits: Limits) -> i
         path = Path(source)
         source = text.decode(str(path), files.read_bytes(path, limits), limits)
     folder = Path(source.name).parent
-    models = _UsedModels(folder, choice, limits).read
+    models = model_reader(folder, choice, limits)
     return text.load(
         source, folder=folder, model=choice.model, opset=opset, limits=limits, include=choice.include, models=models
     )
@@ -117,6 +118,11 @@ class _UsedModels:
         if where not in self.choice.models:
             self.choice.models[where] = used_model(Path(where), self.root, title, self.limits)
         return self.choice.models[where]
+
+
+def model_reader(folder: Path, choice: Choice, limits: Limits) -> Callable[[Path, str], CallableModel]:
+    """The reading of ONNX models that a program in ``folder`` uses."""
+    return _UsedModels(folder, choice, limits).read
 
 
 def used_model(path: Path, root: Path, title: str, limits: Limits) -> CallableModel:
@@ -141,4 +147,7 @@ def _built(source: builder.Graph, limits: Limits) -> ir.Graph:
     if open_dims:
         message = f"no input tells the size of {', '.join(open_dims)}"
         raise fail(name_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
-    return graph.clone()
+    copy = graph.clone()
+    if copy.joined is not None:
+        record_providers(copy)
+    return copy

@@ -214,4 +214,4 @@ def unsolved_dims(graph: ir.Graph) -> set[str]:
     alone = {size.name for size in sizes if isinstance(size, DimExpr) and size.name}
     for node in graph:
         sizes += node.attributes.dims()
-    return {name for size in sizes for name in dim_names(size)} - alone
+    return {name for size in sizes for name in dim_names(size)} - alone - graph.dims.provided

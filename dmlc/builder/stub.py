@@ -43,7 +43,9 @@ _DTYPES = ("bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16",
 def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
     imports = {
+        "dmlc": ["std"],
         "dmlc.api": ["Program", "compile"],
+        "dmlc.api.functions": ["function"],
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
         "dmlc.codegen.onnx.metadata": ["model_facts"],
@@ -54,7 +56,7 @@ def package_stub() -> str:
     lines = [f"from {home} import {name} as {name}\n" for home, names in imports.items() for name in names]
     lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
     lines.append("from dmlc.ledgers import replay as replay\n")
-    public = {"DType", "Diagnostic", "DmlcError", "ModelDiff", "Program", "diff", "model_facts", "replay"}
+    public = {"DType", "Diagnostic", "DmlcError", "ModelDiff", "Program", "diff", "function", "model_facts", "replay"}
     public |= {*_DTYPES, *PUBLIC}
     return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
 

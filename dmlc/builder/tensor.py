@@ -261,7 +261,7 @@ def _indexed(x: Tensor, items: tuple[object, ...]) -> Tensor:
             raise OpError(shapes.WRONG_INDEX, "an index is empty", help=help)
         return Tensor(x._home, index_tensor(x._home.graph, x._value, parts, CallSite(span)))
     except OpError as error:
-        raise DmlcError(_in_python(diagnose(error, CallSite(span)))) from None
+        raise DmlcError(in_python(diagnose(error, CallSite(span)))) from None
 
 
 def _index_item(item: object, position: int) -> object:
@@ -323,7 +323,7 @@ def _call(
         try:
             made = call_results(home.graph, op, arguments, keywords, site)
         except DmlcError as error:
-            raise DmlcError([_in_python(d) for d in error.diagnostics]) from None
+            raise DmlcError([in_python(d) for d in error.diagnostics]) from None
     for value in made:
         if len(value.type.shape) > DEFAULTS.rank:
             message = f"the result has {len(value.type.shape)} axes, the limit is {DEFAULTS.rank}"
@@ -334,7 +334,7 @@ def _call(
 _CONSTANT = r'write dmlc.constant(\1, dtype="\2")'
 
 
-def _in_python(diagnostic: Diagnostic) -> Diagnostic:
+def in_python(diagnostic: Diagnostic) -> Diagnostic:
     """The way out as Python spells it, where it is spelled as the language does."""
     made = r'write dmlc.cast(\1, to="\2")' if diagnostic.code is shapes.DIM_AS_TENSOR else _CONSTANT
     help = re.sub(r"^write (\S+|\(.*\)) as (\w+)$", made, diagnostic.help)

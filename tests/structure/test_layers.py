@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("text", "builder", "importers", "passes", "codegen", "placement"),
     ("runtime", "verify"),
     ("api",),
-    ("ledgers", "debugging"),
+    ("ledgers", "debugging", "std"),
     ("cli",),
 )
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
@@ -53,6 +53,7 @@ LIBRARIES: dict[str, set[str]] = {
     "api": {"numpy", "onnx"},
     "ledgers": set(),
     "debugging": {"numpy", "onnx"},
+    "std": set(),
     "cli": {"numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }
 

@@ -46,10 +46,11 @@ class Unfolded(NamedTuple):
     depth: int = 0
 
 
-def unfolded(model: tree.Model, names: FileNames) -> Unfolded:
+def unfolded(root: tree.Model | Definition, names: FileNames) -> Unfolded:
     """Counted without unfolding anything; what calls itself is nothing."""
     known: dict[Definition, Unfolded] = {}
-    waiting: list[tuple[tree.Model | Definition, list[Definition]]] = [(model, _callees(model, names))]
+    first = root.line if isinstance(root, Definition) else root
+    waiting: list[tuple[tree.Model | Definition, list[Definition]]] = [(root, _callees(first, names))]
     while True:
         made, callees = waiting[-1]
         missing = next((callee for callee in callees if callee not in known), None)
@@ -67,7 +68,7 @@ def unfolded(model: tree.Model, names: FileNames) -> Unfolded:
             max((i.depth for i in inner), default=0),
         )
         waiting.pop()
-        if not isinstance(made, Definition):
+        if not waiting or not isinstance(made, Definition):
             return found
         known[made] = Unfolded(found.statements + len(block.body) + 1, found.nodes, found.depth + 1)
 

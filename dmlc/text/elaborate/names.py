@@ -75,6 +75,16 @@ class NameReader:
             _ = data.home is names and data.tensor  # what is wrong with it is noted
         return names
 
+    def used(self, program: tree.Program, folder: Path | None, name: str) -> FileNames:
+        """The names of a file for a caller outside: its dims stay hidden, and its consts are read when they are
+        needed."""
+        names = FileNames(Path(name).name, hidden_dims=_dims(program))
+        where = os.path.realpath(folder / Path(name).name) if folder is not None else name
+        self._open[where] = Path(name).name
+        self._fill(names, program, folder)
+        del self._open[where]
+        return names
+
     # --- one file
 
     def _fill(self, names: FileNames, program: tree.Program, folder: Path | None) -> None:
@@ -195,7 +205,7 @@ class NameReader:
                 return self._read[where]
             self._read[where] = None
             data = read_file(path, name, self.limits.text_bytes + 1)
-            if self.models is not None and _is_model(data):
+            if self.models is not None and is_model(data):
                 found = self._read[where] = self.models(path, path.name)
                 return found
         except LoadError as error:
@@ -240,7 +250,7 @@ def _reader(unit: Unit, const: tree.Const, folders: Folders) -> Callable[[], Ten
     return lambda: read_const(unit, const, folders)
 
 
-def _is_model(data: bytes) -> bool:
+def is_model(data: bytes) -> bool:
     """Tell an ONNX model by its content: it has control characters, and a program has none."""
     return not data.startswith((b"\xff\xfe", b"\xfe\xff")) and _CONTROL.search(data[:4096]) is not None
 

@@ -111,7 +111,7 @@ class Unit:
     declared: set[str] = field(default_factory=set)
     unsolved: set[str] = field(default_factory=set)
     limits: Limits = DEFAULTS
-    model: tree.Model | None = None
+    model: tree.Model | Definition | None = None
     names_only: bool = False
     called_results: set[Value] = field(default_factory=set)
     _const_values: dict[ConstData, Value] = field(default_factory=dict)

@@ -1,0 +1,152 @@
+"""``dmlc.function``: an ONNX model, or a def of a file, as an operation of the builder."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dmlc.api.sources import Choice, choice_of, model_reader, used_model
+from dmlc.diagnostics import Source, Span
+from dmlc.diagnostics.limits import Limits
+from dmlc.ir import Graph
+from dmlc.ops.call import CallSite
+from dmlc.ops.model_call import CallableModel, call_model
+from dmlc.runtime import files
+
+if TYPE_CHECKING:
+    import onnx
+
+    from dmlc.builder import TensorLike
+    from dmlc.text.elaborate.function import DefFunction
+
+
+class Function:
+    """An ONNX model, or a def, that is called on tensors of the builder: one result, or a tuple of them."""
+
+    def __init__(self, name: str, signature: inspect.Signature, doc: str, *, loose: bool) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__signature__ = signature
+        self.__doc__ = doc
+        self._loose = loose
+
+    def __call__(self, *operands: TensorLike | None, **keywords: Any) -> Any:
+        """Add the nodes to the graph of the operands. Raises ``DmlcError`` that names the caller's Python line."""
+        from dmlc.builder.called import call_nodes
+
+        return call_nodes(self.__name__, self._add, operands, keywords, loose=self._loose)
+
+    def _add(
+        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
+    ) -> Sequence[Any]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<Function {self.__name__}{self.__signature__}>"
+
+
+class _ModelCall(Function):
+    def __init__(self, model: CallableModel, name: str) -> None:
+        self._model = model
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        inputs = [info for info in model.inputs if info.name.isidentifier()]
+        parameters = [inspect.Parameter(info.name, kind) for info in inputs if not info.has_default]
+        defaults = [info for info in inputs if info.has_default]
+        parameters += [inspect.Parameter(info.name, inspect.Parameter.KEYWORD_ONLY, default=None) for info in defaults]
+        doc = f"The ONNX model {model.title}; its results are {', '.join(model.outputs)}."
+        super().__init__(name, inspect.Signature(parameters), doc, loose=False)
+
+    def _add(
+        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
+    ) -> Sequence[Any]:
+        return call_model(graph, self._model, self.__name__, operands, keywords, CallSite(span))
+
+
+class _DefCall(Function):
+    def __init__(self, function: DefFunction) -> None:
+        self._function = function
+        line = function.definition.line
+        parameters = [inspect.Parameter(name.text, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in line.parameters]
+        for keyword in line.keywords:
+            default = inspect.Parameter.empty if keyword.default is None else _default(keyword.default.span)
+            parameters.append(inspect.Parameter(keyword.name.text, inspect.Parameter.KEYWORD_ONLY, default=default))
+        super().__init__(function.name, inspect.Signature(parameters), function.comment, loose=True)
+
+    def _add(
+        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
+    ) -> Sequence[Any]:
+        names = [name.text for name in self._function.definition.line.parameters]
+        others = dict(keywords)
+        found = list(operands)
+        for name in names[len(found) :]:
+            if name not in others:
+                break
+            found.append(others.pop(name))
+        return self._function.call(graph, found, others, span)
+
+
+def function(
+    source: str | os.PathLike[str] | onnx.ModelProto,
+    name: str | None = None,
+    *,
+    include: Sequence[str | os.PathLike[str]] = (),
+    limits: Mapping[str, int] | None = None,
+) -> Function:
+    """An ONNX model or a def of a ``.dml`` file as an operation: ``feat = dmlc.function("backbone.onnx")(image)``.
+
+    The content of a file decides what it is. ``name`` is the def's, which may be left out where the file has one; of a
+    model it is what the names of its nodes begin with, else the file's. Operands of a model stand in the order of its
+    inputs that have no default, or are given by input name. ``include`` are folders in which ``use`` and ``load`` look
+    after the file's own. Raises ``DmlcError``: E0420 where the file cannot be read, E0212 where it has no such def, and
+    what is wrong with the file.
+    """
+    within = Limits.of(limits)
+    if not isinstance(source, (str, os.PathLike)):
+        from dmlc import importers
+
+        model = type(source)()
+        model.CopyFrom(source)
+        label = name or model.graph.name or "model"
+        return _ModelCall(importers.ModelFunction(model, None, label, within), label)
+    from dmlc import text
+
+    path = Path(source)
+    data = files.read_bytes(path, within)
+    if text.is_model(data):
+        folder = Path(os.path.realpath(path)).parent
+        return _ModelCall(used_model(path, folder, path.name, within), name or path.stem)
+    choice = choice_of(None, include)
+    reader = model_reader(path.parent, choice, within)
+    program = text.decode(str(path), data, within)
+    return _DefCall(_def(program, name, path.parent, choice, reader, within))
+
+
+def _def(program: Source, name: str | None, folder: Path, choice: Choice, reader: Any, within: Limits) -> DefFunction:
+    from dmlc.text.elaborate.function import DefFunction
+
+    return DefFunction(program, name, folder=folder, include=choice.include, models=reader, limits=within)
+
+
+def _default(span: Span) -> Any:
+    """The value of a default as it is written, for the signature; ``...`` where it is not a number or a list."""
+    text = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+    words = {"true": True, "false": False, "none": None}
+    try:
+        return words[text] if text in words else ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return ...
+
+
+@cache
+def std_block(name: str) -> Function:
+    """A block of the standard library. Raises ``AttributeError`` where there is none of that name."""
+    from dmlc.text.elaborate.function import std_function
+    from dmlc.text.standard_library import std_blocks
+
+    if name not in std_blocks():
+        raise AttributeError(f"module 'dmlc.std' has no attribute {name!r}")
+    return _DefCall(std_function(name))

@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.external_data_helper import load_external_data_for_model
 
 import dmlc
+from dmlc.api.artifact_meaning import needs_reference
 from dmlc.importers.definitions import with_definitions, with_kernels
 
 #: Operators of ONNX Runtime that it registers in ONNX's domain: the checker does not know them.
@@ -55,12 +56,15 @@ def without_metadata(model: ModelProto) -> bytes:
 
 
 def defects(model: ModelProto, folder: Path | None = None) -> dict[str, str]:
-    """Describe what rejects the model: ``checker``, ``loading``, ``loading optimized``; empty for a valid model."""
+    """Describe what rejects the model: ``checker``, ``loading``, ``loading optimized``; empty for a valid model.
+
+    A model that need not run on ONNX Runtime's CPU provider need not load there.
+    """
     out = {}
     text = checker_complaint(model, folder)
     if text is not None:
         out["checker"] = text
-    for name, optimized in (("loading", False), ("loading optimized", True)):
+    for name, optimized in () if needs_reference(model) else (("loading", False), ("loading optimized", True)):
         try:
             session(model, folder, optimized=optimized)
         except Exception as error:  # ONNX Runtime's exceptions have no common base

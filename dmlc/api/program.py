@@ -350,8 +350,9 @@ class Program:
     ) -> dict[str, Array]:
         """Run on arrays by input name; gives arrays by output name.
 
-        Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider; for target
-        ``numpy`` as NumPy code. Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0553
+        Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider, or by the
+        reference for a target that makes no promise for that; for target ``numpy`` as NumPy code.
+        Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0553
         where the backend is missing, E0554 where ONNX Runtime fails, E0558 where memory does not suffice.
         ``check_ranges`` holds the data against the ranges that inputs promise first: E0445.
         With ``profiles`` the program for the sizes that are fed runs; this one, if there is none for them.
@@ -374,13 +375,19 @@ class Program:
         """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
 
         An imported model is run beside it on ONNX Runtime's CPU provider without optimizations; a program is computed
-        by the reference, one that calls models as the ONNX model that no rule touched. What may differ is what the
+        by the reference, one that calls models as the ONNX model that no rule touched. The emitted model is read back
+        and computed by the reference where the target makes no promise for that provider. What may differ is what the
         classes that were allowed say. See ``docs/verify.md``. Where f64 is computed in f32, so is what is compared
         with.
         """
         from dmlc.verify import verify_graph, verify_models
 
         model, source, original = self._emitted("onnx").payload, self.source_graph, self.source_model
+        result = model
+        if not self.target.runs_on_cpu:
+            from dmlc.api.artifact_meaning import meaning
+
+            result = meaning(model, self._emitted("onnx").folder)
         given: dict[str, Any] = {"inputs": inputs, "seed": seed, "allowed": sorted(self._options.allowed)}
         given["folder"] = self._emitted("onnx").folder
         if self._options.narrow_f64:
@@ -390,8 +397,8 @@ class Program:
             plain = replace(self._options, target=load_target("onnx"), narrow_f64=False, accumulate_f32=False)
             original = Program(source, replace(plain, only_rules=frozenset()))._emitted("onnx").payload
         if original is not None:
-            return verify_models(original, model, **given)
-        return verify_graph(source, model, **given)
+            return verify_models(original, result, **given)
+        return verify_graph(source, result, **given)
 
     def default_backend(self) -> str:
         """Return the default backend of ``run``."""
@@ -399,7 +406,7 @@ class Program:
             return "numpy"
         from dmlc.runtime.session import has_directml
 
-        return "dml" if has_directml() else "cpu"
+        return "dml" if has_directml() else "cpu" if self.target.runs_on_cpu else "reference"
 
     def random_feeds(self, seed: int) -> dict[str, Array]:
         """Inputs made up for the program, the same for the same seed. Raises ``DmlcError`` E0427, E0558."""

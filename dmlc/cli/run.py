@@ -24,6 +24,8 @@ from dmlc.runtime import files
 
 #: Outputs of up to this many elements are printed whole, in JSON of up to the other many.
 _FEW, _FEW_JSON = 16, 1000
+#: What a backend is called in a sentence.
+_PLACES = {"cpu": "ONNX Runtime's CPU provider", "numpy": "NumPy code", "reference": "the reference"}
 _NUMBERS: Any = {"float_kind": lambda number: f"{number:.6g}", "int_kind": str}
 
 
@@ -50,6 +52,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     backend = args.backend or program.default_backend()
     start = time.perf_counter()
     outputs = program.run(feeds, backend=backend, check_ranges=bool(checked))
+    if not program.target.runs_on_cpu and backend != "dml":
+        console.say(f"note: ran on {_PLACES[backend]}: {program.target.name} makes no promise for the CPU provider")
     console.detail(f"first run on {backend}, with loading: {(time.perf_counter() - start) * 1e3:.1f} ms")
     if args.output is not None:
         files.write_bytes(Path(args.output), files.npz_bytes(outputs))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dmlc.ir import DType, Operation
+from dmlc.ir import DTYPE_BY_NAME, DType, Operation
 from dmlc.ir.dtype import f16, f32, i64
 from dmlc.targets.cost import CostModel, cost_model
+from dmlc.targets.directml import OperatorRow, operator_rows
 from dmlc.targets.kernel_rows import KernelTable
 from dmlc.targets.kernels import kernel_table
 from dmlc.targets.needed_kernels import NEEDS
@@ -26,6 +27,7 @@ class Capabilities:
         self._kernels: dict[tuple[str, str], Kernel | None] = {}
         self._faults: dict[tuple[str, str], Failure | None] = {}
         self._dtypes: dict[tuple[Operation, DType], DType | None] = {}
+        self._accepted: dict[tuple[str, str], frozenset[str]] = {}
 
     # --- the execution provider
 
@@ -89,8 +91,46 @@ class Capabilities:
     def computes(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
         """True if the provider runs the operator on the dtype: a kernel takes it, and no session fails for the type."""
         return not self.leaves(op_type, dtype, parameter) and not any(
-            f.effect == "fails" and f.types is not None and dtype.name in f.types.get(parameter, ())
+            f.effect == "fails" and f.is_of_types and dtype.name in (f.types or {}).get(parameter, ())
             for f in self._faults_here(op_type)
+        )
+
+    def accepts(self, op_type: str, dtype: DType, parameter: str = "T") -> bool:
+        """True if the provider computes the operator on the dtype, ONNX has it, and DirectML's own operator takes it at
+        the feature level of the target."""
+        key = (op_type, parameter)
+        if key not in self._accepted:
+            self._accepted[key] = self._accepted_types(op_type, parameter)
+        return dtype.name in self._accepted[key]
+
+    def _accepted_types(self, op_type: str, parameter: str) -> frozenset[str]:
+        kernel, row = self.kernel(op_type), self.row(op_type)
+        if kernel is None or row is None:
+            return frozenset()
+        known = operator_rows().get(row.directml[0]) if row.directml else None
+        limits = [] if known is None or row.tensors is None else self._limits(known, row, parameter)
+        return frozenset(
+            name
+            for name in kernel.types.get(parameter, frozenset()) - kernel.not_onnx.get(parameter, frozenset())
+            if name in DTYPE_BY_NAME and self.computes(op_type, DTYPE_BY_NAME[name], parameter)
+            if all(("u8" if name == "bool" else name) in types for types in limits)  # truth values are bytes there
+        )
+
+    def _limits(self, known: OperatorRow, row: ProviderRow, parameter: str) -> list[frozenset[str]]:
+        """The types of the tensors of a DirectML operator that a type parameter stands for; one of none where the
+        operator does not exist yet."""
+        tensors = known.at(self.target.feature_level or "")
+        if tensors is None:
+            return [frozenset()]
+        slots = {f"i{index}" for index, name in enumerate(row.inputs) if name == parameter}
+        slots |= {f"o{index}" for index, name in enumerate(row.outputs) if name == parameter}
+        named = (row.tensors or {}).items()
+        return [tensors[tensor].types for tensor, slot in named if slot in slots and tensor in tensors]
+
+    def is_native(self, op: Operation, dtype: DType) -> bool:
+        """Return whether the provider computes the operation on the dtype, and no other has to run the artifact."""
+        return not self.target.runs_on_cpu and all(
+            self.accepts(name, dtype, parameter) for name, parameter in NEEDS[op].kernels
         )
 
     @property
@@ -117,7 +157,7 @@ class Capabilities:
         where the target computes f16 as f16.
         """
         table = self.table
-        if table is None:
+        if table is None or (not self.target.runs_on_cpu and self.accepts(op_type, dtype, parameter)):
             return True
         counted = self.target.native_f16 if inserted is None else inserted
         return dtype in table.dtypes(op_type, self.opset, parameter, inserted=counted)
@@ -138,7 +178,8 @@ class Capabilities:
         key = (op, dtype)
         if key not in self._dtypes:
             need = NEEDS[op]
-            candidates = [d for d in (dtype, *need.wider.get(dtype, ())) if d not in need.wrong]
+            wider = (dtype, *need.wider.get(dtype, ()))
+            candidates = [d for d in wider if d not in need.wrong or self.is_native(op, d)]
             fits = (d for d in candidates if all(self.takes(name, d, parameter) for name, parameter in need.kernels))
             self._dtypes[key] = next(fits, None)
         return self._dtypes[key]

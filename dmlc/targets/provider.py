@@ -46,6 +46,7 @@ _KERNEL: dict[str, Check] = {
     "constant": list_of(is_count),
     "graph_inputs": maybe(is_count),
     "query": is_text,
+    "not_onnx": map_of(is_text),
     **dict.fromkeys(("release", "types_release"), lambda value: value == "" or is_level(value)),
 }
 _FAILURE: dict[str, Check] = {
@@ -80,7 +81,8 @@ class Kernel:
     """A kernel: the types by type parameter; ``constant`` are the inputs that must be initializers for a fused graph.
 
     ``graph_inputs`` is the number of inputs that a node in a graph has, ``query`` the provider's own further check.
-    ``release`` is the first onnxruntime with the kernel, ``types_release`` with these types.
+    ``release`` is the first onnxruntime with the kernel, ``types_release`` with these types. ``not_onnx`` are those of
+    its types that ONNX does not have for the operator: no model has such a node.
     """
 
     since: int
@@ -90,6 +92,7 @@ class Kernel:
     query: str = ""
     release: str = ""
     types_release: str = ""
+    not_onnx: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,15 @@ class Failure:
     when: str = ""
     first_release: str = ""
     last_release: str = ""
+
+    @property
+    def is_of_types(self) -> bool:
+        """True if nothing but the types and the kernel decides whether a node has it."""
+        others = (self.ranks_over, self.ranks_under, self.results_over, self.operands_over, self.resized_over)
+        scalars = (self.letters_over, self.constant_scalar, self.attributes, self.attributes_not, self.contains)
+        given = (self.missing, self.given, self.results_given, self.shapes_differ, self.mixed, self.when, self.negative)
+        is_given = any(given) or self.empty or any(each is not None for each in (*others, *scalars))
+        return self.types is not None and not is_given
 
     def in_release(self, release: str | None) -> bool:
         """True if a release has it; None is the newest one."""
@@ -344,6 +356,7 @@ def _kernel(raw: dict[str, Any], file: str, op: str) -> Kernel:
         query=raw.get("query", ""),
         release=raw.get("release", ""),
         types_release=raw.get("types_release", ""),
+        not_onnx={name: types_of(text, file, f"{op} {name}") for name, text in raw.get("not_onnx", {}).items()},
     )
 
 

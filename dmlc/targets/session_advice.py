@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 #: The name of the fact in a model's metadata.
 FACT = "session"
+#: The name of the fact that a model need not load, or be right, on other providers than the one it names.
+RUNS_ON = "runs_on"
+PROVIDER = "DmlExecutionProvider"
 _SCHEMA = 1
 
 
@@ -22,7 +25,7 @@ def session_advice(dims: Iterable[str], sizes: Mapping[str, Sequence[int]]) -> s
     suggested = {name: list(sizes[name]) for name in names if name in sizes}
     advice = {
         "schema": _SCHEMA,
-        "provider": "DmlExecutionProvider",
+        "provider": PROVIDER,
         "free_dimensions": names,
         **({"suggested_sizes": suggested} if suggested else {}),
         "provider_options": {},

@@ -29,6 +29,8 @@ class Target:
     ``code`` is the kind of artifact that the target runs: ``onnx`` or ``numpy``. ``portable`` says that nothing is
     assumed of the runtime: a normalization or log-sum-exp that ONNX has an operator for stays that operator.
     ``wraps_integers`` says that integer sums and products of the runtime wrap modulo 2^n, as the language has it.
+    ``runs_on_cpu`` says that artifacts also load on ONNX Runtime's CPU provider, with the same numbers; where it is
+    false the kernels of ``provider`` count beside those of ``kernels``, whatever the CPU makes of them.
 
     Decisions ask these fields and the tables. ``name`` and ``family`` are for messages, look-up and caches: a pinned
     release differs from its family in data only.
@@ -53,6 +55,7 @@ class Target:
     code: str = "onnx"
     portable: bool = False
     wraps_integers: bool = False
+    runs_on_cpu: bool = True
     date: str = ""
     table: KernelTable | None = field(default=None, repr=False, compare=False)
 
@@ -67,7 +70,9 @@ _DATA = Path(__file__).with_name("data")
 _FIELDS = frozenset(each.name for each in fields(Target)) - {"table"}
 _KINDS: dict[str, Check] = {
     **dict.fromkeys(("opset", "min_opset", "max_opset", "ir_version", "order"), is_count),
-    **dict.fromkeys(("installed_kernels", "own_schemas", "native_f16", "portable", "wraps_integers"), is_flag),
+    **dict.fromkeys(
+        ("installed_kernels", "own_schemas", "native_f16", "portable", "wraps_integers", "runs_on_cpu"), is_flag
+    ),
     **dict.fromkeys(("summary", "source", "date"), is_text),
     **dict.fromkeys(("kernels", "provider", "costs"), maybe(is_name)),
     **dict.fromkeys(("release", "feature_level"), maybe(is_level)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from dmlc.records import dataclass
 from dmlc.verify.inputs import Default, Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.loose import loose, loose_result
 from dmlc.verify.onnx_interface import WIDEST
+from dmlc.verify.opaque_nodes import OpaqueNodes, runs_alone
 from dmlc.verify.trace import NotVerifiable, RunFailed, TraceStep, op_key
 
 _LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
@@ -28,7 +29,7 @@ _MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
 
 @dataclass(frozen=True)
 class _BoundNode:
-    """A node at known sizes: its attributes, and the shapes of its results."""
+    """A node at known sizes: its attributes, and the shapes of its results; none where they are not checked."""
 
     node: Node
     attributes: Attributes
@@ -36,10 +37,14 @@ class _BoundNode:
 
 
 class GraphSide:
-    """The meaning of a graph. Raises ``NotVerifiable`` where an operation has no reference."""
+    """The meaning of a graph. Raises ``NotVerifiable`` where an operation has no reference.
 
-    def __init__(self, graph: Graph) -> None:
+    With ``opaque``, nodes that only ONNX Runtime knows run there, each alone.
+    """
+
+    def __init__(self, graph: Graph, opaque: OpaqueNodes | None = None) -> None:
         self._graph = graph
+        self._opaque = opaque
         self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
         self.output_names = tuple(name for name, _ in graph.outputs)
         self.kinds: dict[str, str] = {name: kind for name, value in graph.outputs if (kind := _computed_in(value))}
@@ -48,7 +53,7 @@ class GraphSide:
         self.defines_empty = True
         self._plans: dict[tuple[tuple[str, int], ...], list[_BoundNode]] = {}
         for node in graph:
-            if node.op.reference is None:
+            if node.op.reference is None and (opaque is None or not runs_alone(node)):
                 name = getattr(node.attributes, "full_name", node.op.name)
                 raise NotVerifiable(f"{name} has no reference: only ONNX Runtime knows it")
 
@@ -123,9 +128,11 @@ class GraphSide:
             values = {v: loose(array) for v, array in values.items()}
         waiting = {value: len(value.uses) for value in values}
         with np.errstate(all="ignore"):
-            for bound in self._bound(binding):
+            for bound in self._bound(binding) if self._opaque is None else self._bound_later(binding):
                 node = bound.node
-                results = _results(bound, [None if v is None else values[v] for v in node.operands], loosely)
+                results = self._results(bound, [None if v is None else values[v] for v in node.operands], loosely)
+                if self._opaque is not None:
+                    binding.update(_told_sizes(node, results, binding))
                 for value, array in zip(node.results, results, strict=True):
                     values[value], waiting[value] = array, len(value.uses)
                 for operand in () if keep else node.operands:
@@ -134,6 +141,17 @@ class GraphSide:
                         if not waiting[operand]:
                             del values[operand]
         return values
+
+    def _results(self, bound: _BoundNode, operands: list[Array | None], loosely: bool) -> tuple[Array, ...]:
+        if self._opaque is not None and bound.node.op.reference is None:
+            return self._opaque.run(bound.node, operands)
+        return _results(bound, operands, loosely)
+
+    def _bound_later(self, binding: dict[str, int]) -> Iterator[_BoundNode]:
+        """The nodes at sizes that the results of nodes before them also tell."""
+        for node in self._graph:
+            attributes = node.attributes.substitute(binding) if node.attributes.dims() else node.attributes
+            yield _BoundNode(node, attributes, ())
 
     def _bound(self, binding: dict[str, int]) -> list[_BoundNode]:
         """The nodes at these sizes; kept, for the same sizes come again and again."""
@@ -160,6 +178,18 @@ def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
     return out
 
 
+def _told_sizes(node: Node, results: tuple[Array, ...], binding: Mapping[str, int]) -> dict[str, int]:
+    """The sizes by name that the results of a node are the first to tell."""
+    out: dict[str, int] = {}
+    for value, array in zip(node.results, results, strict=True):
+        if isinstance(value.type, ForeignType):
+            continue
+        for size, got in zip(value.shape, array.shape, strict=False):
+            if isinstance(size, DimExpr) and size.name is not None and size.name not in binding:
+                out[size.name] = got
+    return out
+
+
 def _results(bound: _BoundNode, operands: list[Array | None], loosely: bool) -> tuple[Array, ...]:
     node = bound.node
     assert node.op.reference is not None
@@ -170,7 +200,7 @@ def _results(bound: _BoundNode, operands: list[Array | None], loosely: bool) -> 
     results = found if isinstance(found, tuple) else (found,)
     if loosely:
         return tuple([loose_result(node.op, array, operands) for array in results])
-    for value, shape, array in zip(node.results, bound.shapes, results, strict=True):
+    for value, shape, array in zip(node.results, bound.shapes, results, strict=bool(bound.shapes)):
         if array.dtype != value.type.dtype.numpy or array.shape != shape:
             raise RunFailed(f"the reference of {node.op.name} gives {array.dtype}{list(array.shape)}, not {value.type}")
     return results

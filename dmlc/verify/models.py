@@ -14,6 +14,7 @@ from dmlc.ir import Array, Graph
 from dmlc.verify.check import verify_given, verify_sides
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
+from dmlc.verify.opaque_nodes import OpaqueNodes
 from dmlc.verify.patterns import PATTERNS
 from dmlc.verify.tolerance import EXACT, REASSOCIATES
 from dmlc.verify.trace import NoEvidence, RunFailed, Side, TraceStep
@@ -33,7 +34,7 @@ DEFAULT_CLASSES = (EXACT, REASSOCIATES)
 
 def verify_models(
     original: ModelSource,
-    result: ModelSource,
+    result: ModelSource | Graph,
     *,
     inputs: int = DEFAULT_INPUTS,
     seed: int = 0,
@@ -43,21 +44,22 @@ def verify_models(
 ) -> Verdict:
     """Verify that ``result`` computes the same as ``original``, on ONNX Runtime's CPU provider without optimizations.
 
-    Each is a model or its path. ``folder`` holds the external data of a source that is given as a model. ``allowed``
-    are the classes of rewrites that may have been applied. ``kinds`` names the compute dtype of outputs if it is
-    narrower than their own. Raises ``ValueError`` for an unknown class.
+    Each is a model or its path; a ``result`` that is a graph is computed by the references of its operations, and nodes
+    without one alone on that provider. ``folder`` holds the external data of a source that is given as a model.
+    ``allowed`` are the classes of rewrites that may have been applied. ``kinds`` names the compute dtype of outputs if
+    it is narrower than their own. Raises ``ValueError`` for an unknown class.
     """
     from dmlc.verify.onnx_side import OnnxSide
 
     def left() -> Side:
         return _computed_in(kinds, OnnxSide(original, folder))
 
-    return verify_sides(left, lambda: OnnxSide(result, folder), inputs=inputs, seed=seed, allowed=allowed)
+    return verify_sides(left, lambda: _result_side(result, folder), inputs=inputs, seed=seed, allowed=allowed)
 
 
 def verify_graph(
     graph: Graph,
-    result: ModelSource | Runner,
+    result: ModelSource | Graph | Runner,
     *,
     inputs: int = DEFAULT_INPUTS,
     seed: int = 0,
@@ -67,13 +69,13 @@ def verify_graph(
 ) -> Verdict:
     """Verify that ``result`` computes the same as ``graph`` does by the references of its operations.
 
-    ``result`` is an ONNX model, its path, or a function of arrays by name. Kernels and references round differently, so
-    floats are compared within the tolerance for any ``allowed``. ``kinds`` as for ``verify_models``.
+    ``result`` is an ONNX model, its path, a graph as for ``verify_models``, or a function of arrays by name. Kernels
+    and references round differently, so floats are compared within the tolerance for any ``allowed``. ``kinds`` as for
+    ``verify_models``.
     """
-    from dmlc.verify.onnx_side import OnnxSide
 
     def right() -> Side:
-        return _CodeSide(graph, result) if callable(result) else OnnxSide(result, folder)
+        return _CodeSide(graph, result) if callable(result) else _result_side(result, folder)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
     return verify_sides(lambda: _computed_in(kinds, GraphSide(graph)), right, inputs=inputs, seed=seed, allowed=chosen)
@@ -101,6 +103,12 @@ def verify_results(
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
     return verify_given(sides, feeds, data=data, allowed=chosen)
+
+
+def _result_side(result: ModelSource | Graph, folder: Path | None) -> Side:
+    from dmlc.verify.onnx_side import OnnxSide
+
+    return GraphSide(result, OpaqueNodes(result, folder)) if isinstance(result, Graph) else OnnxSide(result, folder)
 
 
 def _computed_in(kinds: Mapping[str, str] | None, side: Side) -> Side:

@@ -32,8 +32,9 @@ def model_facts(model: ModelProto | Mapping[str, str]) -> list[dict[str, str]]:
 
     ``model`` is a model, or its metadata as ``session.get_modelmeta().custom_metadata_map`` of ONNX Runtime gives it.
     Facts are texts: ``version``, ``target`` and ``ledger`` (the rewrites), for targets with a provider ``session``,
-    for a profile ``profile`` (its sizes), and where a program has them ``dims`` (their bounds), ``conditions``
-    (relations to check) and ``ranges`` (the promised bounds of inputs). All but the first two are JSON.
+    where only one provider need run the model ``runs_on`` (its name), for a profile ``profile`` (its sizes), and where
+    a program has them ``dims`` (their bounds), ``conditions`` (relations to check) and ``ranges`` (the promised bounds
+    of inputs). All but ``version``, ``target`` and ``runs_on`` are JSON.
     """
     entries = model if isinstance(model, Mapping) else {entry.key: entry.value for entry in model.metadata_props}
     found: dict[str, dict[str, str]] = {}

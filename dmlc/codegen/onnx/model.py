@@ -30,7 +30,7 @@ from dmlc.ops.constant import CONSTANT
 from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
 from dmlc.ops.node_name import node_name
 from dmlc.targets import Target
-from dmlc.targets.session_advice import session_advice
+from dmlc.targets.session_advice import PROVIDER, RUNS_ON, session_advice
 
 if TYPE_CHECKING:
     from dmlc.onnx_schema.origin import ModelOrigin
@@ -162,6 +162,8 @@ def _facts(model: ModelProto, emitter: Emitter) -> dict[str, str]:
         promised = {name: [number_text(low), number_text(high)] for name, (low, high) in sorted(graph.ranges.items())}
         facts["ranges"] = json.dumps(promised)
     facts |= sorted(graph.metadata.items())
+    if not target.runs_on_cpu:
+        facts[RUNS_ON] = PROVIDER
     if target.provider is not None:
         facts["session"] = session_advice(open_dims(model.graph.input), _ends(graph))
     return facts

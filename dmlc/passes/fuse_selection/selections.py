@@ -82,7 +82,7 @@ def why_no_extreme(capabilities: Capabilities, op: Operation, dtype: DType) -> M
     i64 (and what is computed in it) is compared wrongly by ONNX Runtime's CPU provider. An execution provider has
     it where a kernel takes the dtype and no session fails for it.
     """
-    if not capabilities.emits_nodes:
+    if not capabilities.emits_nodes or capabilities.is_native(op, dtype):
         return None
     if dtype in (i64, u32, u64):
         return Miss("ReduceMax and ReduceMin of {0} need detours: kernels compare large ones wrongly", (dtype,))

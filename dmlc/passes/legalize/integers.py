@@ -184,6 +184,10 @@ class IntegerPower(LegalRule):
     roots = (POW,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
+        data = constant_of(node.operand(1))
+        # The provider has another operator for a constant of one element, which takes no integers (``pow-int``).
+        if self.capabilities.is_native(POW, dtype_of(node)) and (data is None or data.array.size != 1):
+            return False
         return dtype_of(node).is_integer and (node.origin is None or graph.opset < 12)
 
     def make(self, node: Node, make: Maker) -> Value:

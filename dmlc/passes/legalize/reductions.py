@@ -39,6 +39,7 @@ class IntegerReduction(LegalRule):
     """A rule for reductions of integers."""
 
     keeps_promise = True
+    for_cpu = True
 
     def wants(self, node: Node, graph: Graph) -> bool:
         return dtype_of(node).is_integer
@@ -61,6 +62,7 @@ class WrappingSum(LegalRule):
 
     name = "wrapping-sum"
     keeps_promise = True
+    for_cpu = True
     roots = (REDUCE_SUM,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
@@ -146,6 +148,8 @@ class WrappingProduct(IntegerReduction):
             return node.operand(0)
         home = i32 if dtype.bits <= 32 else i64
         x = make.cast(node.operand(0), home)
+        if self.capabilities.is_native(REDUCE_PROD, home):
+            return make.cast(make(REDUCE_PROD, x, attributes=a), dtype)
         for axis in a.axes:
             size = x.shape[axis]
             if isinstance(size, int):
@@ -206,6 +210,7 @@ class ExtremeByIndex(LegalRule):
     """The largest or smallest i64, which kernels compare wrongly, becomes the element at its argmax or argmin."""
 
     name = "extreme-by-index"
+    for_cpu = True
     roots = (REDUCE_MAX, REDUCE_MIN)
 
     def wants(self, node: Node, graph: Graph) -> bool:
@@ -227,6 +232,7 @@ class ExtremeBiased(LegalRule):
     """The largest or smallest u32 becomes that of i32 in the same order: less 2^31."""
 
     name = "extreme-biased"
+    for_cpu = True
     roots = (REDUCE_MAX, REDUCE_MIN)
 
     def wants(self, node: Node, graph: Graph) -> bool:
@@ -301,6 +307,7 @@ class SelectBiased(LegalRule):
     """A selection over u64 becomes one over i64 in the same order: less 2^63."""
 
     name = "select-biased"
+    for_cpu = True
     roots = (ARGMAX, ARGMIN, TOP_K)
 
     def wants(self, node: Node, graph: Graph) -> bool:

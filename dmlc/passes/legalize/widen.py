@@ -13,7 +13,7 @@ from dmlc.ir import Attributes, DType, Graph, Node, Value
 from dmlc.ir.dtype import f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttributes
 from dmlc.ops.move import PadAttributes
-from dmlc.passes.node_maker import Maker
+from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.rewrite import Match, Rewriter, Rule
 from dmlc.targets.needed_kernels import NEEDS, Need
 
@@ -22,14 +22,18 @@ class LegalRule(Rule[Match]):
     """A rule whose root alone says whether it fires. A node as an imported model has it is what its user runs.
 
     ``keeps_promise`` rules see to what the language says and ONNX does not (integers that wrap): imported models have
-    what their runtime does.
+    what their runtime does. ``for_cpu`` rules replace what ONNX Runtime's CPU provider lacks or computes wrongly: a
+    node that the execution provider computes stays where the CPU need not run it.
     """
 
     optional = False
     keeps_promise: ClassVar[bool] = False
+    for_cpu: ClassVar[bool] = False
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         if (node.origin is not None and not _is_lowered(node, graph)) or (self.keeps_promise and graph.dims.least == 0):
+            return None
+        if self.for_cpu and self.capabilities.is_native(node.op, dtype_of(node)):
             return None
         return Match(node) if self.wants(node, graph) else None
 

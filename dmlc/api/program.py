@@ -302,7 +302,7 @@ class Program:
         """A copy of the program after the passes whose result is still a program of the language."""
         graph = self.source_graph.clone()
         options = self._options
-        target = replace(load_target("numpy"), max_rank=max_rank)
+        target = replace(load_target("numpy"), code="program", max_rank=max_rank)
         options.fusions().run(graph, options.context(target))
         return graph
 

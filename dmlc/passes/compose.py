@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ir.dtype import f16, f32
-from dmlc.ops.elementwise import UNARY, UnaryOperation
+from dmlc.ops.binary import ADD, SUB
+from dmlc.ops.choose import CLIP, ClipAttributes
+from dmlc.ops.elementwise import EXP, LOG, UNARY, UnaryOperation
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, GatherAttributes, IndexAttributes
 from dmlc.ops.move import EXPAND, ExpandAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.passes.layouts import reshape_ones
 from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
 from dmlc.passes.node_maker import Maker, composed_of, dtype_of
@@ -70,9 +76,52 @@ class GatherByElements(LegalRule):
         return make.reshape(found, node.result.shape)
 
 
+class LogSumExpBesideMax(LegalRule):
+    """A log-sum-exp beside the maximum over the same axes takes that maximum out.
+
+    Its lowering computes the maximum itself. An infinite one counts as the largest number, so that no infinity is
+    subtracted from itself.
+    """
+
+    name = "log-sum-exp-beside-max"
+    roots = (REDUCE_LOG_SUM_EXP,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        is_one_node = graph.dims.least == 0 and self.capabilities.target.portable
+        return None if is_one_node else super().match(node, graph)
+
+    def wants(self, node: Node, graph: Graph) -> bool:
+        return bool(node.attributes_as(ReduceAttributes).axes) and _maximum_beside(node) is not None
+
+    def make(self, node: Node, make: Maker) -> Value:
+        beside, axes, own = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes, dtype_of(node)
+        assert beside is not None
+        home = f32 if own is f16 else own
+        kept = tuple([1 if axis in axes else size for axis, size in enumerate(node.operand(0).shape)])
+        largest = float(np.finfo(home.numpy).max)
+        peak = make(REDUCE_MAX, node.operand(0), attributes=beside.attributes)
+        peak = make.cast(reshape_ones(make.rewriter, peak, kept), home)
+        peak = make(CLIP, peak, attributes=ClipAttributes(min=-largest, max=largest))
+        powers = make(EXP, make(SUB, make.cast(node.operand(0), home), peak))
+        record = ReduceAttributes(axes=axes, keepdims=True)
+        if self.capabilities.target.costs is None:
+            total = make(REDUCE_LOG_SUM, powers, attributes=record)
+        else:  # a kernel of its own is slower there
+            total = make(LOG, make(REDUCE_SUM, powers, attributes=record))
+        out = reshape_ones(make.rewriter, make(ADD, total, peak), node.result.shape)
+        return make.cast(out, own)
+
+
+def _maximum_beside(node: Node) -> Node | None:
+    """The maximum of the same value over the same axes."""
+    axes = node.attributes_as(ReduceAttributes).axes
+    beside = [user for user in node.operand(0).users if user.op is REDUCE_MAX]
+    return next((user for user in beside if user.attributes_as(ReduceAttributes).axes == axes), None)
+
+
 #: The first opset whose GatherND has batch_dims.
 _GATHER_ND = 12
-_RULES: Sequence[type[LegalRule]] = (ComposeUnary, GatherByElements)
+_RULES: Sequence[type[LegalRule]] = (ComposeUnary, GatherByElements, LogSumExpBesideMax)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def default_pipeline(
     """
     passes: list[Pass] = [*fusions(narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
     if target.kernels is not None:
-        passes.append(Compose())
+        passes += [Compose(), Cse()]
     if target.code != "numpy" or lower_hardmax:  # NumPy code says hardmax over any axes
         passes.append(LowerHardmax())
     if target.costs is not None:

@@ -26,7 +26,8 @@ class Target:
     ``feature_level`` what DirectML offers there. ``costs`` names the cost model that lowerings are chosen by (None:
     each node is lowered in one way).
 
-    ``code`` is the kind of artifact that the target runs: ``onnx`` or ``numpy``. ``portable`` says that nothing is
+    ``code`` is the kind of artifact that the target runs: ``onnx`` or ``numpy``; no file says ``program``, which is the
+    language itself, as text or for DirectML's operators. ``portable`` says that nothing is
     assumed of the runtime: a normalization or log-sum-exp that ONNX has an operator for stays that operator.
     ``wraps_integers`` says that integer sums and products of the runtime wrap modulo 2^n, as the language has it.
     ``runs_on_cpu`` says that artifacts also load on ONNX Runtime's CPU provider, with the same numbers; where it is

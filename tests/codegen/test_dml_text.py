@@ -167,3 +167,42 @@ def test_names_of_files_and_texts_are_quoted(tmp_path: Path) -> None:
     for name in ("a\\b.dml", "a\nb.dml"):
         with pytest.raises(dmlc.DmlcError, match="cannot be written in a program"):
             dmlc.compile(proto).save(tmp_path / name)
+
+
+NORMS = """<ir_version: 8, opset_import: ["": 17]>
+g (float[4, 6, 8] x) => (float[4, 6, 8] y, float[4, 6, 8] z, float[4, 6, 8] w)
+<float[8] s = {1, 2, 3, 4, 5, 6, 7, 8}, float[8] b = {8, 7, 6, 5, 4, 3, 2, 1}, float e = {0.001}> {
+    m = ReduceMean<axes=[-1]>(x) c = Sub(x, m) q = Mul(c, c) v = ReduceMean<axes=[-1]>(q)
+    f = Add(v, e) r = Sqrt(f) n = Div(c, r) t = Mul(n, s) y = Add(t, b)
+    q2 = Mul(x, x) v2 = ReduceMean<axes=[-1]>(q2) f2 = Add(v2, e) r2 = Sqrt(f2) n2 = Div(x, r2) z = Mul(n2, s)
+    m3 = ReduceMean<axes=[1]>(x) c3 = Sub(x, m3) q3 = Mul(c3, c3) v3 = ReduceMean<axes=[1]>(q3)
+    f3 = Add(v3, e) r3 = Sqrt(f3) w = Div(c3, r3)
+}"""
+
+
+def test_norms_are_fused_in_text_and_cost_the_same_when_it_is_compiled() -> None:
+    model = onnx.parser.parse_model(NORMS)
+    direct = dmlc.compile(model)
+    text = direct.artifact("dml").payload
+    epsilon = float(np.float32(0.001))
+    for line in (
+        f"y = layer_norm(x, s, b, epsilon={epsilon})",
+        f"z = rms_norm(x, s, epsilon={epsilon})",
+        f"w = mean_variance_norm(x, axes=[1], epsilon={epsilon})",
+    ):
+        assert line in text
+    for target in ("directml", "cpu", "onnx"):
+        wanted = dmlc.compile(model, target=target)
+        again = dmlc.compile(Source("g.dml", text), target=target)
+        operators = [sorted(node.op_type for node in made.to_onnx().graph.node) for made in (wanted, again)]
+        assert len(operators[1]) <= len(operators[0]), target
+    feeds = {"x": np.random.default_rng(0).normal(size=(4, 6, 8)).astype(np.float32)}
+    a, b = direct.run(feeds), dmlc.compile(Source("g.dml", text)).run(feeds)
+    for name in a:
+        np.testing.assert_allclose(a[name], b[name], rtol=1e-5, atol=1e-6)
+
+
+def test_norms_are_one_dispatch_of_directml() -> None:
+    text = dmlc.compile(onnx.parser.parse_model(NORMS)).artifact("dxdispatch").payload
+    assert text.count('"DML_OPERATOR_MEAN_VARIANCE_NORMALIZATION') == 3
+    assert "ELEMENT_WISE_SQRT" not in text

@@ -9,6 +9,7 @@ from dmlc.passes.fold_constants.layouts import TransposeChain
 from dmlc.passes.fuse_instance_norm.channels import (
     AbsorbChannelBias,
     AbsorbChannelScale,
+    MeanVarianceInstanceNorm,
     SplitInstanceNorm,
     WrittenInstanceNorm,
 )
@@ -37,10 +38,11 @@ class FuseInstanceNorm(RewritePass):
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
         statistics: list[type[Rule[Any]]] = [ScaledStatistic, RootOfStatistic]
-        if context.target.code == "numpy":
+        if not context.capabilities.emits_nodes:
             return statistics
         absorb: list[type[Rule[Any]]] = [AbsorbChannelScale, AbsorbChannelBias]
-        rules: list[type[Rule[Any]]] = [WrittenInstanceNorm, SplitInstanceNorm, *absorb, GroupsOfOne]
+        rules: list[type[Rule[Any]]] = [WrittenInstanceNorm, SplitInstanceNorm, MeanVarianceInstanceNorm]
+        rules += [*absorb, GroupsOfOne]
         if not context.target.portable:
             rules.append(LowerGroupNorm)
         if context.target.portable and context.opset >= _GROUP_NORM_OPSET:

@@ -22,6 +22,7 @@ from dmlc.passes.fuse_layer_norm.core import (
     why_no_mean,
     why_no_statistics,
 )
+from dmlc.passes.fuse_layer_norm.operations import MeanVarianceNorm
 from dmlc.passes.fuse_layer_norm.statistics import Deviation
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, used_outside
@@ -166,6 +167,12 @@ class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
     name = "fuse-instance-norm"
     roots = (MUL, DIV)
     fed_by = BY_DEVIATION
+
+
+class MeanVarianceInstanceNorm(_InstanceNorm, MeanVarianceNorm):
+    """``mean_variance_norm`` over the spatial axes becomes an InstanceNormalization, as its written form does."""
+
+    name = "instance-norm-of-operation"
 
 
 class SplitInstanceNorm(_InstanceNorm, SplitLayerNorm):

@@ -9,6 +9,7 @@ from dmlc.ir import Graph
 from dmlc.passes.fold_constants.layouts import TransposeChain
 from dmlc.passes.fuse_layer_norm.affine import AbsorbBias, AbsorbScale, SplitLayerNorm
 from dmlc.passes.fuse_layer_norm.core import WrittenLayerNorm, WrittenRmsNorm
+from dmlc.passes.fuse_layer_norm.operations import LayerNormByRms, MeanVarianceNorm
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.passes.unknown_ranks import note_normalizations
@@ -28,10 +29,13 @@ class FuseLayerNorm(RewritePass):
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [WrittenLayerNorm, WrittenRmsNorm, SplitLayerNorm, AbsorbScale, AbsorbBias, TransposeChain]
+        written = (WrittenLayerNorm, WrittenRmsNorm, SplitLayerNorm, AbsorbScale, AbsorbBias)
+        if not context.capabilities.emits_nodes:
+            return written
+        return [*written, MeanVarianceNorm, LayerNormByRms, TransposeChain]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
-        if context.target.kernels is None:
+        if context.target.code == "numpy":
             return False
         if graph.origin is not None:
             note_normalizations(graph, context)

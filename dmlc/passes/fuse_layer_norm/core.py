@@ -17,7 +17,7 @@ from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.move import EXPAND, RESHAPE, TRANSPOSE, TransposeAttributes
-from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
+from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM, RMS_NORM, MeanVarianceAttributes, NormAttributes
 from dmlc.passes.fuse_layer_norm.statistics import Deviation, bare, centred_of, deviation_of
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, broadcasts, made_by, scalar_of, used_outside
@@ -38,6 +38,8 @@ _OPERATOR = {LAYER_NORM: ("LayerNormalization", 17), RMS_NORM: ("RMSNormalizatio
 
 def why_no_norm(capabilities: Capabilities, op: Operation, dtype: DType) -> Miss | None:
     """The reason why a normalization is not one node on the target; the lowerings use the same conditions."""
+    if capabilities.target.code == "program":
+        return None
     if capabilities.table is None:
         return Miss("the target {0} has no such operator", (capabilities.target.name,))
     if dtype is f64:
@@ -162,7 +164,7 @@ class NormRule(Rule[NormMatch]):
         return why_no_mean(deviation) or _why_not_in_place(deviation) or other
 
     def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [_build(match, rewriter)]
+        return [build_norm(match, rewriter, in_language=not self.capabilities.emits_nodes)]
 
 
 def why_no_statistics(match: NormMatch) -> Miss | None:
@@ -400,27 +402,17 @@ def _per_channel(match: NormMatch) -> Miss | None:
 # --- what takes its place
 
 
-def _build(match: NormMatch, rewriter: Rewriter) -> Value:
-    x, dtype, deviation = match.x, match.dtype, match.deviation
+def build_norm(match: NormMatch, rewriter: Rewriter, *, in_language: bool = False) -> Value:
+    """The normalization and what is left of the product around it; ``in_language`` where the result is a program."""
+    x, dtype = match.x, match.dtype
     root = match.root.result
-    if match.op is LAYER_NORM and _CANCELS not in rewriter.graph.notes:
+    if match.op is LAYER_NORM and not in_language and _CANCELS not in rewriter.graph.notes:
         rewriter.graph.notes.append(_CANCELS)
     if x.type.dtype is not dtype:
         x = rewriter.add(CAST, [x], CastAttributes(to=dtype))
     if match.perm is not None:
         x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=match.perm))
-    axes, rank = match.axes, x.type.rank
-    back: tuple[int, ...] | None = None
-    if not _is_trailing(match):
-        perm = (*[a for a in range(rank) if a not in axes], *axes)
-        back = tuple([perm.index(a) for a in range(rank)])
-        x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
-        axes = tuple(range(rank - len(axes), rank))
-    ones = np.ones([d for d in x.shape[axes[0] :] if isinstance(d, int)], dtype=dtype.numpy)
-    scale = rewriter.constant(Tensor(ones))
-    out = rewriter.add(match.op, [x, scale], NormAttributes(axis=axes[0], epsilon=deviation.epsilon))
-    if back is not None:
-        out = rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=back))
+    out = _normalized(match, x, rewriter, in_language=in_language)
     if out.type.dtype is not root.type.dtype:
         out = rewriter.add(CAST, [out], CastAttributes(to=root.type.dtype))
     for value in match.above:
@@ -428,3 +420,25 @@ def _build(match: NormMatch, rewriter: Rewriter) -> Value:
     for value in match.below:
         out = rewriter.add(DIV, [out, value])
     return out if match.plus is None else rewriter.add(ADD, [out, match.plus])
+
+
+def _normalized(match: NormMatch, x: Value, rewriter: Rewriter, *, in_language: bool) -> Value:
+    """The fused operation with a scale of ones. A program that has no scale says it without one."""
+    axes, rank, epsilon = match.axes, x.type.rank, match.deviation.epsilon
+    is_trailing = _is_trailing(match)
+    if in_language and match.op is LAYER_NORM:
+        count = prod([d for d in [x.shape[a] for a in axes] if isinstance(d, int)])
+        if not is_trailing or not _scale_follows(match, count):
+            return rewriter.add(
+                MEAN_VARIANCE_NORM, [x], MeanVarianceAttributes(axes=axes, epsilon=epsilon, variance=True)
+            )
+    back: tuple[int, ...] | None = None
+    if not is_trailing:
+        perm = (*[a for a in range(rank) if a not in axes], *axes)
+        back = tuple([perm.index(a) for a in range(rank)])
+        x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
+        axes = tuple(range(rank - len(axes), rank))
+    ones = np.ones([d for d in x.shape[axes[0] :] if isinstance(d, int)], dtype=x.type.dtype.numpy)
+    scale = rewriter.constant(Tensor(ones))
+    out = rewriter.add(match.op, [x, scale], NormAttributes(axis=axes[0], epsilon=epsilon))
+    return out if back is None else rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=back))

@@ -36,13 +36,15 @@ from dmlc.passes.node_maker import Maker, dtype_of
 
 
 class ReluAsMax(LegalRule):
-    """Relu of integers becomes max with 0 where the kernel does not take them."""
+    """Relu becomes max with 0 where its kernel does not take the dtype, and max has one or nothing wider is exact."""
 
     name = "relu-as-max"
     roots = (RELU,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return self.capabilities.compute_dtype(RELU, dtype_of(node)) is None
+        dtype = dtype_of(node)
+        home = self.capabilities.compute_dtype(RELU, dtype)
+        return home is None or (home is not dtype and self.capabilities.has_kernel(MAX, dtype))
 
     def make(self, node: Node, make: Maker) -> Value:
         return make(MAX, node.operand(0), make.constant(0, dtype_of(node)))

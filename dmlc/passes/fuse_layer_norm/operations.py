@@ -1,0 +1,90 @@
+"""Normalizations of the language that become the operator that their written form becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dmlc.ir import Graph, Node, Value
+from dmlc.ops.binary import ADD, SUB
+from dmlc.ops.normalize import LAYER_NORM, MEAN_VARIANCE_NORM, RMS_NORM, MeanVarianceAttributes, NormAttributes
+from dmlc.ops.reduce import REDUCE_MEAN, ReduceAttributes
+from dmlc.passes.fuse_layer_norm.core import NormMatch, NormRule, build_norm, why_no_norm
+from dmlc.passes.fuse_layer_norm.statistics import Average, Centred, Deviation, Spread
+from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+
+
+def norm_of_operation(node: Node) -> NormMatch | None:
+    """The match of a mean-variance normalization; None if it takes out the mean alone."""
+    a, x = node.attributes_as(MeanVarianceAttributes), node.operand(0)
+    if not a.variance or not a.axes:
+        return None
+    mean = Average(x, a.axes, keepdims=True, excess=1.0)
+    spread = Spread(x, mean, Centred(x, mean, perm=None, flipped=False))
+    return NormMatch(
+        node,
+        op=LAYER_NORM,
+        x=x,
+        perm=None,
+        axes=a.axes,
+        dtype=x.type.dtype,
+        deviation=Deviation(spread, a.epsilon),
+        above=(),
+        below=(),
+        plus=None,
+    )
+
+
+class MeanVarianceNorm(NormRule):
+    """``mean_variance_norm`` becomes ``layer_norm`` with a scale of ones, as its written form does.
+
+    Where the target has no layer normalization at the opset, the mean is taken out and the rest becomes ``rms_norm``.
+    """
+
+    name = "fuse-mean-variance-norm"
+    roots = (MEAN_VARIANCE_NORM,)
+    op = LAYER_NORM
+    wanted = "the operand"
+
+    def match(self, node: Node, graph: Graph) -> NormMatch | None:
+        return norm_of_operation(node)
+
+    def check(self, match: NormMatch, graph: Graph) -> Miss | None:
+        miss = super().check(match, graph)
+        if miss is None:
+            return None
+        match.op = RMS_NORM
+        return None if super().check(match, graph) is None else miss
+
+    def build(self, match: NormMatch, rewriter: Rewriter) -> Sequence[Value]:
+        if match.op is RMS_NORM:
+            match.x = centred(rewriter, match.x, match.axes)
+        return [build_norm(match, rewriter)]
+
+
+class LayerNormByRms(Rule[Match]):
+    """``layer_norm``, where the target lacks it at the opset, becomes ``rms_norm`` of the value less its mean."""
+
+    name = "layer-norm-by-rms"
+    roots = (LAYER_NORM,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        x, scale = node.operand(0), node.operand(1)
+        dtype, axis = x.type.dtype, node.attributes_as(NormAttributes).axis
+        if node.origin is not None or why_no_norm(self.capabilities, LAYER_NORM, dtype) is None:
+            return None
+        is_whole = scale.shape == x.shape[axis:] and not any(graph.dims.promises_empty(d) for d in scale.shape)
+        return Match(node) if is_whole and why_no_norm(self.capabilities, RMS_NORM, dtype) is None else None
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        a, x, bias = root.attributes_as(NormAttributes), root.operand(0), root.operands[2:]
+        data = centred(rewriter, x, tuple(range(a.axis, x.type.rank)))
+        out = rewriter.add(RMS_NORM, [data, root.operand(1)], a)
+        return [rewriter.add(ADD, [out, bias[0]]) if bias and bias[0] is not None else out]
+
+
+def centred(rewriter: Rewriter, x: Value, axes: tuple[int, ...]) -> Value:
+    """The value less its mean over the axes."""
+    return rewriter.add(SUB, [x, rewriter.add(REDUCE_MEAN, [x], ReduceAttributes(axes=axes, keepdims=True))])

@@ -8,15 +8,7 @@ from typing import Any, ClassVar
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.recognize_reduce.log_sum_exp import LogSumExp, ShiftedLogSumExp
 from dmlc.passes.recognize_reduce.mean import MeanFromSum, MeanOfParts, SumFromMean
-from dmlc.passes.recognize_reduce.norms import (
-    DivideByNorm,
-    LogOfSum,
-    NormalizeByNorm,
-    NormOfMagnitude,
-    RootOfSquares,
-    SumOfMagnitudes,
-    SumOfSquares,
-)
+from dmlc.passes.recognize_reduce.norms import RULES, LogOfSum
 from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.records import dataclass
 
@@ -30,17 +22,4 @@ class RecognizeReduce(RewritePass):
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [
-            MeanFromSum,
-            MeanOfParts,
-            SumFromMean,
-            SumOfSquares,
-            SumOfMagnitudes,
-            NormOfMagnitude,
-            DivideByNorm,
-            RootOfSquares,
-            NormalizeByNorm,
-            ShiftedLogSumExp,
-            LogSumExp,
-            LogOfSum,
-        ]
+        return [MeanFromSum, MeanOfParts, SumFromMean, *RULES, ShiftedLogSumExp, LogSumExp, LogOfSum]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -298,3 +298,14 @@ class NormalizeByNorm(Rule[Match]):
         (axis,) = norm.attributes_as(ReduceAttributes).axes
         record = LpNormAttributes(axis=axis, p=2 if norm.op is REDUCE_L2 else 1)
         return [rewriter.add(LP_NORM, [norm.operand(0)], record)]
+
+
+#: The rules of this file but ``LogOfSum``, which must come after log-sum-exp.
+RULES: Sequence[type[Rule[Any]]] = (
+    SumOfSquares,
+    SumOfMagnitudes,
+    NormOfMagnitude,
+    DivideByNorm,
+    RootOfSquares,
+    NormalizeByNorm,
+)

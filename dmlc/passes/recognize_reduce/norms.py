@@ -161,6 +161,27 @@ class RootOfSquares(_AfterReduction):
         return None if inner is None else Match(node, (inner,))
 
 
+class SquareOfRoot(_AfterReduction):
+    """reduce_l2(x) ** 2, or times itself, becomes reduce_sum_square(x). ``reassociates``: no root is taken."""
+
+    name = "square-of-root"
+    roots = (POW, MUL)
+    fed_by = (REDUCE_L2,)
+    becomes = REDUCE_SUM_SQUARE
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        inner = made_by(square_of(node.result, []), REDUCE_L2)
+        return None if inner is None else Match(node, (inner,))
+
+    def check(self, match: Match, graph: Graph) -> Miss | None:
+        inner = match.consumed[0]
+        axes = inner.attributes_as(ReduceAttributes).axes
+        if not axes:
+            return Miss("it reduces over no axis")
+        gain = no_gain(self.context, match, self.becomes, inner.operand(0), axes, graph)
+        return used_outside(match.consumed, match.root) or gain
+
+
 class LogOfSum(_AfterReduction):
     """log(reduce_sum(x)) becomes reduce_log_sum(x).
 
@@ -307,5 +328,6 @@ RULES: Sequence[type[Rule[Any]]] = (
     NormOfMagnitude,
     DivideByNorm,
     RootOfSquares,
+    SquareOfRoot,
     NormalizeByNorm,
 )

@@ -396,3 +396,34 @@ def test_a_normalization_that_a_repair_would_write_out_stays_a_quotient(norm: st
     feeds = [np.array([[3, 4, 0, 0], [-1, 2, -2, 4], [1, 1, 1, 1]], np.float32)]
     program = check(model(nodes), [norm, "Div"], allow=["range"], feeds=feeds)
     assert "would be 4 nodes" in reasons(program, "normalize-by-norm")
+
+
+# --- the square of a root
+
+L2 = node("ReduceL2", ["x"], ["n"], axes=[1], keepdims=1)
+SQUARED = {"n ** 2": node("Pow", ["n", "two"], ["y"]), "n * n": node("Mul", ["n", "n"], ["y"])}
+
+
+@pytest.mark.parametrize("target", ["onnx", "directml", "cpu"])
+@pytest.mark.parametrize("spelling", SQUARED)
+def test_the_square_of_a_root_is_the_sum_of_squares(spelling: str, target: str) -> None:
+    weights: dict[str, Any] = {"two": np.float32(2)} if "**" in spelling else {}
+    program = check(model([L2, SQUARED[spelling]], opset=13, **weights), ["ReduceSumSquare"], target=target)
+    assert classes(program)["square-of-root"] == "reassociates"
+
+
+@pytest.mark.parametrize("spelling", SQUARED)
+def test_squares_of_roots_that_stay(spelling: str) -> None:
+    weights: dict[str, Any] = {"two": np.float32(2)} if "**" in spelling else {}
+    used = model([L2, SQUARED[spelling]], outputs=("n", "y"), opset=13, **weights)
+    operator = SQUARED[spelling].op_type
+    program = check(used, ["ReduceL2", operator])
+    assert "used outside" in reasons(program, "square-of-root")
+    kept = dmlc.compile(model([L2, SQUARED[spelling]], opset=13, **weights), exact=True)
+    assert operators(kept) == ["ReduceL2", operator]
+
+
+def test_other_powers_of_roots_stay() -> None:
+    check(model([L2, SQUARED["n ** 2"]], opset=13, two=np.float32(3)), ["ReduceL2", "Pow"])
+    product = node("Mul", ["n", "x"], ["y"])
+    check(model([L2, product], opset=13), ["ReduceL2", "Mul"])

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx.parser import parse_model
+from onnx.reference import ReferenceEvaluator
 
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
@@ -169,3 +171,39 @@ def test_the_builder_has_it() -> None:
     g.output("z", dmlc.gather(x, i, axis=-1, batch_axes=1))
     made = dmlc.compile(g)
     assert [str(type_) for _, type_ in made.signature.outputs] == ["f32[2, 5, 4]", "f32[2, 3, 5]"]
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize(
+    ("shapes", "batch", "text"),
+    [
+        ("float[3, 5, 2] x, int64[3, 4] i", 1, "gather(x, i, batch_axes=1)"),
+        ("float[N, 5] x, int64[N] i", 1, "gather(x, i, batch_axes=1)"),
+        ("float[3, 5, 2] x, int64[4] i", 0, "gather(x, i)"),
+        ("float[N, 5] x, int64[M] i", 1, "onnx.GatherND"),
+        ("float[3, 5, 2] x, int64[3, 2] i", -1, "onnx.GatherND"),
+    ],
+)
+def test_gather_nd_of_models(shapes: str, batch: int, text: str, target: str) -> None:
+    """Indices that are one coordinate, as an Unsqueeze says, are those of a gather; others are carried."""
+    nodes = "j = Unsqueeze(i, last) y = GatherND<batch_dims=BATCH>(x, j)" if batch >= 0 else "y = GatherND(x, i)"
+    rank = shapes.rpartition("int64[")[2].count(",") + 1
+    nodes = nodes.replace("BATCH", str(batch))
+    model = parse_model(
+        f"""<ir_version: 8, opset_import: ["": 13]>
+        m ({shapes}) => (float y) <int64[1] last = {{{rank}}}> {{ {nodes} }}"""
+    )
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    made = dmlc.compile(model, target=target)
+    assert text in made.artifact("dml").payload
+    kinds = [node.op_type for node in made.to_onnx().graph.node]
+    assert len(kinds) <= len(model.graph.node)
+    sizes = {"N": 3, "M": 3}
+    x_shape, i_shape = (
+        [sizes.get(d.dim_param, d.dim_value) for d in value.type.tensor_type.shape.dim] for value in model.graph.input
+    )
+    rng = np.random.default_rng(0)
+    feeds = {"x": rng.random(x_shape, np.float32), "i": rng.integers(0, 2, i_shape)}
+    want = ReferenceEvaluator(model).run(None, feeds)[0]
+    np.testing.assert_array_equal(made.run(feeds, backend="cpu")["y"], want)

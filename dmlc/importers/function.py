@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from onnx import ModelProto, ValueInfoProto
+from onnx import ModelProto, ValueInfoProto, numpy_helper
 
 from dmlc.diagnostics import DmlcError, naming
 from dmlc.diagnostics.catalogue import functions as codes
@@ -37,9 +37,13 @@ from dmlc.ir import (
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.values import type_proto
 from dmlc.ops.call import CallSite
+from dmlc.ops.constant import constant_of
 from dmlc.ops.model_call import ModelInput
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.ops.opaque import OpaqueAttributes
+
+#: Larger constants are operands like others: no operator takes so many sizes.
+_MOST_ELEMENTS = 1024
 
 
 class ModelFunction:
@@ -69,7 +73,8 @@ class ModelFunction:
         E0510 where the model cannot stand beside those that the graph has already.
         """
         span = (site.span,) if site.span else ()
-        fitted = _Operands(graph, self.title, self._infos, operands)
+        fixed = {info.name for info in self.inputs if info.has_default}
+        fitted = _Operands(graph, self.title, self._infos, operands, fixed)
         inner = self._imported(fitted)
         graph.joined, name = joined_parts(graph.joined, inner.origin, name)
         graph.reader = read_again
@@ -88,18 +93,21 @@ class ModelFunction:
 
     def _imported(self, operands: _Operands) -> Graph:
         """The model read with the types of the operands; the same for equal types. Raises ``OpError``."""
-        key = tuple([(info.name, info.type.SerializeToString(deterministic=True)) for info in operands.infos])
-        found = self._read.get((key, operands.bound))
+        types = [(info.name, info.type.SerializeToString(deterministic=True)) for info in operands.infos]
+        key = (tuple(types), tuple(operands.constants.items()), operands.bound)
+        found = self._read.get(key)
         if found is None:
             try:
-                with self._declaring(operands.infos) as model:
-                    found = self._import(model, dict(operands.bound), runs=True)
+                with self._declaring(operands) as model:
+                    named = {d.dim_param for info in model.graph.input for d in info.type.tensor_type.shape.dim}
+                    binding = {name: size for name, size in operands.bound if name in named}
+                    found = self._import(model, binding, runs=True)
             except DmlcError as error:
                 self._import(self._model, {}, runs=False)  # raises what is wrong with the model itself
-                types = ", ".join(f"{name}: {value.type}" for name, value in operands.given.items())
-                message = f"{self.title} does not take {types}: {error.diagnostics[0].message}"
+                given = ", ".join(f"{name}: {value.type}" for name, value in operands.given.items())
+                message = f"{self.title} does not take {given}: {error.diagnostics[0].message}"
                 raise OpError(codes.OPERAND_DOES_NOT_FIT, message) from None
-            self._read[key, operands.bound] = found
+            self._read[key] = found
         return found
 
     def _import(self, model: ModelProto, binding: Mapping[str, int], *, runs: bool) -> Graph:
@@ -109,31 +117,40 @@ class ModelFunction:
             )
 
     @contextmanager
-    def _declaring(self, infos: Sequence[ValueInfoProto]) -> Iterator[ModelProto]:
-        """Let the model declare these inputs meanwhile; what is left out has its default, or is absent."""
-        kept = {info.name for info in infos}
-        absent = {i.name for i in self.inputs if i.name not in kept and not i.has_default}
+    def _declaring(self, operands: _Operands) -> Iterator[ModelProto]:
+        """Let the model declare its inputs as they are given, meanwhile, and small constants as weights. What is left
+        out has its default, or is absent."""
+        absent = {i.name for i in self.inputs if i.name not in operands.given and not i.has_default}
         model = self._model
         if absent:
             model = ModelProto()
             model.CopyFrom(self._model)
             for node in model.graph.node:
                 node.input[:] = ["" if name in absent else name for name in node.input]
-        own = list(model.graph.input)
+        own, weights = list(model.graph.input), len(model.graph.initializer)
         try:
             del model.graph.input[:]
-            model.graph.input.extend(infos)
+            model.graph.input.extend([info for info in operands.infos if info.name not in operands.constants])
+            for name, tensor in operands.constants.items():
+                model.graph.initializer.append(numpy_helper.from_array(tensor.array, name))
             yield model
         finally:
-            del model.graph.input[:]
+            del model.graph.input[:], model.graph.initializer[weights:]
             model.graph.input.extend(own)
+            for name in operands.constants:  # another call may give another number
+                self._stored.pop(((), name), None)
 
 
 class _Operands:
     """Operands against the inputs of a model: the types that it is read with, and what is left to run time."""
 
     def __init__(
-        self, graph: Graph, title: str, infos: Mapping[str, ValueInfoProto], operands: Mapping[str, Value]
+        self,
+        graph: Graph,
+        title: str,
+        infos: Mapping[str, ValueInfoProto],
+        operands: Mapping[str, Value],
+        defaults: Collection[str],
     ) -> None:
         self.graph = graph
         self.title = title
@@ -144,6 +161,9 @@ class _Operands:
         self._shapes: dict[str, tuple[Dim, ...]] = {}  # of operands whose size is one that the model says
         names = {dim.dim_param for info in infos.values() for dim in info.type.tensor_type.shape.dim}
         self.infos = [self._declared(infos[name], value, names) for name, value in operands.items()]
+        #: Small constants, which may be shapes: the model is read with their elements.
+        known = map(_known, operands.items())
+        self.constants = {name: tensor for name, tensor in known if tensor is not None and name not in defaults}
         self.bound = frozenset((name, size) for name, (size, _) in self._sizes.items() if isinstance(size, int))
 
     def value(self, name: str, site: CallSite) -> Value:
@@ -221,6 +241,12 @@ class _Operands:
         mine = self.given[name].name
         message = f"{mine if mine else 'the operand'} is {given}, and the input {name} of {self.title} {what}"
         return OpError(codes.OPERAND_DOES_NOT_FIT, message, at=name, under=f"this is {given}", help=help)
+
+
+def _known(operand: tuple[str, Value]) -> tuple[str, Tensor | None]:
+    name, value = operand
+    tensor = constant_of(value)
+    return name, tensor if tensor is not None and tensor.size <= _MOST_ELEMENTS else None
 
 
 def _input(info: ValueInfoProto, has_default: bool) -> ModelInput:

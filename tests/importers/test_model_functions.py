@@ -420,3 +420,78 @@ def test_sizes_that_break_a_node_inside_are_errors_of_the_call(tmp_path: Path) -
     head = 'use f from "backbone.onnx"\nmodel h(x: f32[3, 5]) -> (y) {\n    return f(x)\n}\n'
     assert refused(tmp_path, head).code.id == "E0360"
     assert of(tmp_path, head.replace("5", "4")).signature.outputs[0][1].shape == (3, 2)
+
+
+RESHAPED = (
+    '<ir_version: 8, opset_import: ["" : 17]>\nm (float[n] x, int64[k] s) => (float[a, b] y) { y = Reshape(x, s) }'
+)
+
+
+def test_constants_are_known_inside(tmp_path: Path) -> None:
+    saved(tmp_path, RESHAPED)
+    head = 'use f from "backbone.onnx"\nconst s: i64[2] = [2, -1]\nconst t: i64[2] = [3, 2]\n'
+    head += "model h(x: f32[6]) -> (a: f32[2, 3], b: f32[3, 2], c: f32[2, 3]) {\n"
+    head += "    return f(x, s), f(x, t), f(x, s)\n}\n"
+    program = of(tmp_path, head)
+    found = program.run({"x": np.arange(6, dtype=np.float32)}, backend="cpu")
+    np.testing.assert_array_equal(found["a"], [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(found["b"], [[0, 1], [2, 3], [4, 5]])
+    np.testing.assert_array_equal(found["c"], found["a"])
+
+
+def test_a_result_that_is_an_operand_keeps_its_name(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    m (float[n] x) => (float[n] y, float[n] z) { y = Identity(x)
+    z = Identity(x) }"""
+    saved(tmp_path, text)
+    head = 'use f from "backbone.onnx"\nmodel h(x: f32[N]) -> (a, b) {\n    p, q = f(x)\n    return p, q + 1\n}\n'
+    program = of(tmp_path, head)
+    assert [name for name, _ in program.signature.inputs] == ["x"]
+    np.testing.assert_array_equal(program.run({"x": np.ones(2, np.float32)}, backend="cpu")["b"], [2, 2])
+
+
+def test_an_optional_input_is_left_out(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("OptionalHasElement", ["o"], ["h"]),
+        helper.make_node("Cast", ["h"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "number"], ["y"]),
+    ]
+    kind = onnx.TypeProto()
+    kind.optional_type.elem_type.tensor_type.elem_type = TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x, onnx.ValueInfoProto(name="o", type=kind)], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "o.onnx")
+    for call in ("f(x, none)", "f(x)", "f(x, o=none)"):
+        head = f'use f from "o.onnx"\nmodel h(x: f32[N]) -> (y) {{\n    return {call}\n}}\n'
+        np.testing.assert_array_equal(of(tmp_path, head).run({"x": np.ones(2, np.float32)}, backend="cpu")["y"], [1, 1])
+
+
+def test_an_asked_opset_that_a_node_does_not_have(tmp_path: Path) -> None:
+    text = """<ir_version: 11, opset_import: ["" : 23]>
+    m (float[1, 2, 3, 4] x) => (float[1, 2, 3, 4] y) { y = Attention(x, x, x) }"""
+    saved(tmp_path, text)
+    head = 'use f from "backbone.onnx"\nmodel h(x: f32[1, 2, 3, 4]) -> (y) {\n    return f(x) * 2\n}\n'
+    assert refused(tmp_path, head, opset=17).code.id == "E0501"
+    x = np.random.default_rng(3).normal(size=(1, 2, 3, 4)).astype(np.float32)
+    want = session(onnx.load(tmp_path / "backbone.onnx"), x=x)[0] * 2
+    np.testing.assert_allclose(of(tmp_path, head).run({"x": x}, backend="cpu")["y"], want, rtol=1e-5)
+
+
+def test_many_calls_of_a_model_are_limited(tmp_path: Path) -> None:
+    saved(tmp_path, '<ir_version: 8, opset_import: ["" : 17]>\nm (float[n] x) => (float[n] y) { y = Relu(x) }')
+    head = 'use f from "backbone.onnx"\ndef g0(x) {\n    return f(x) + f(x)\n}\n'
+    head += "".join(f"def g{i}(x) {{\n    return g{i - 1}(x) + g{i - 1}(x)\n}}\n" for i in range(1, 8))
+    head += "model h(x: f32[N]) -> (y) {\n    return g7(x)\n}\n"
+    assert refused(tmp_path, head, limits={"nodes": 100}).code.id == "E0441"
+
+
+def test_library_files_bring_models_along(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    saved(tmp_path, name="lib/backbone.onnx")
+    (tmp_path / "lib" / "blocks.dml").write_text(
+        'use trunk from "backbone.onnx"\n\ndef features(image) {\n    feat, _ = trunk(image)\n    return feat\n}\n'
+    )
+    head = 'use features from "lib/blocks.dml"\nmodel h(x: f32[N, 3, 8, 6]) -> (y) {\n    return features(x / 255)\n}\n'
+    found = of(tmp_path, head).run({"x": IMAGE.astype(np.float32)}, backend="cpu")["y"]
+    want = session(onnx.parser.parse_model(BACKBONE), pixels=IMAGE.astype(np.float32) / 255)[0]
+    np.testing.assert_allclose(found, want, rtol=1e-5)

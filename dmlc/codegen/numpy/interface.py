@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
+from dmlc.codegen.artifact import signature_of
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.body import FunctionBody
 from dmlc.codegen.numpy.expr import Expr, call, infix, message, name
@@ -71,7 +72,7 @@ def docstring_lines(body: FunctionBody) -> list[str]:
     lines += [f"{clean(output)} : {_type_text(value.type)}" for output, value in graph.outputs]
     notes = [clean(f"{name} in {range_text(promised)}") for name, promised in graph.ranges.items()]
     notes += [_bound_text(d, graph.dims.interval(symbol(d))) for d in body.dims]
-    notes += [clean(str(condition)) for condition in graph.conditions]
+    notes += [clean(str(condition)) for condition in signature_of(graph, checked=True).conditions]
     if notes:
         lines += ["", "Notes", "-----", *notes]
     margin = " " * INDENT
@@ -98,7 +99,7 @@ class Checks:
         for value, axes in zip(self.body.graph.inputs, open_sizes, strict=True):
             for axis in axes:
                 self._size(value, axis)
-        for condition in self.body.graph.conditions:
+        for condition in signature_of(self.body.graph, checked=True).conditions:
             self._condition(condition)
         out: list[str] = []
         for check, value, new in self._blocks:

@@ -113,7 +113,10 @@ class Caller(Evaluator):
         given = {k.name.text: v for k, v in zip(expr.keywords, operands[count:], strict=True)}
         name, site = expr.callee[0].text, self.site(expr, places[:count])
         results = call_model(self.unit.graph, model, name, operands[:count], given, site)
-        self.unit.called_results.update(results)
+        if len(self.unit.graph) > self.unit.limits.nodes:
+            labels = self.frame.labels(expr.span)
+            raise self.unit.limits.passed("nodes", "the called models have", len(self.unit.graph), *labels)
+        self.unit.called_results.update([value for value in results if value not in operands])
         return results[0] if len(results) == 1 else Several(name, tuple(results))
 
     def is_size(self, expr: tree.Call) -> bool:

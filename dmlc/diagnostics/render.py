@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, TypeAlias
+from unicodedata import category, combining, east_asian_width
 
 from dmlc.diagnostics.diagnostic import Diagnostic, Label
 
@@ -21,8 +23,8 @@ _MAX_LINE = 160
 def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
     """One diagnostic as text that ends with a newline.
 
-    The lines of all labels in the primary label's source are shown in order of their number, each
-    with its own underline: ``^`` for the primary place, ``-`` for the others.
+    The lines of all labels in the primary label's source are shown once each, in order of their number, with the places
+    underlined: ``^`` for the primary place, ``-`` for the others. Marks stand under their characters, wide ones too.
     """
     paint = _painter(color)
     head = f"{diagnostic.severity}[{diagnostic.code.id}]"
@@ -34,8 +36,10 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
         gutter = max(len(str(label.span.line)) for label in shown)
         out.append(f"{' ' * gutter}{paint('-->', 'gutter')} {primary}")
         out.append(f"{' ' * gutter} {paint('|', 'gutter')}")
-        for label in sorted(shown, key=lambda item: (item.span.line, item.span.column)):
-            out.extend(_snippet(label, label is diagnostic.labels[0], gutter, paint, diagnostic.severity))
+        ordered = sorted(shown, key=lambda item: (item.span.line, item.span.column))
+        for _, labels in groupby(ordered, key=lambda item: item.span.line):
+            marked = [(label, label is diagnostic.labels[0]) for label in labels]
+            out.extend(_line(marked, gutter, paint, diagnostic.severity))
         out.extend(
             f"{' ' * gutter} {paint('=', 'gutter')} note: {label.text} at {label.span}"
             for label in diagnostic.labels
@@ -57,23 +61,72 @@ def _painter(color: bool) -> Any:
     return paint
 
 
-def _snippet(label: Label, primary: bool, gutter: int, paint: Any, severity: str) -> list[str]:
-    span = label.span
+#: A place in a line: first column and the one behind it, both from 0, and its label; whether it is the primary one.
+_Mark: TypeAlias = "tuple[int, int, Label, bool]"
+
+
+def _line(marked: Sequence[tuple[Label, bool]], gutter: int, paint: Any, severity: str) -> list[str]:
+    """A line of the source, and the underlines of its labels. Of a long line the part around the first is shown."""
+    span = marked[0][0].span
     text = span.source.line(span.line)
-    end = span.end_column if span.end_line == span.line else len(text) + 1
-    start = min(span.column, len(text) + 1)
-    width = max(1, min(end, len(text) + 1) - start)
-    if len(text) > _MAX_LINE:  # show the part around the caret only
-        cut = max(0, start - _MAX_LINE // 2)
-        text, start = text[cut : cut + _MAX_LINE], start - cut
-        width = min(width, max(1, len(text) - start + 1))
-    # Tabs are kept in the indent, so that the caret stands under its character in any terminal.
-    indent = "".join("\t" if c == "\t" else " " for c in text[: start - 1])
-    mark = paint(("^" if primary else "-") * width, severity if primary else "gutter")
-    under = f"{' ' * gutter} {paint('|', 'gutter')} {indent}{mark}"
-    if label.text:
-        under += f" {label.text}"
-    return [f"{paint(str(span.line).rjust(gutter), 'gutter')} {paint('|', 'gutter')} {text}".rstrip(), under]
+    if len(text) > _MAX_LINE and len(marked) > 1:
+        return [row for one in marked for row in _line([one], gutter, paint, severity)]
+    marks: list[_Mark] = []
+    for label, primary in marked:
+        end = label.span.end_column if label.span.end_line == label.span.line else len(text) + 1
+        start = min(label.span.column, len(text) + 1)
+        marks.append((start - 1, max(start, min(end, len(text) + 1) - 1), label, primary))
+    if len(text) > _MAX_LINE:
+        first, behind, label, primary = marks[0]
+        cut = max(0, first + 1 - _MAX_LINE // 2)
+        text = text[cut : cut + _MAX_LINE]
+        marks = [(first - cut, max(first - cut + 1, min(behind - cut, len(text))), label, primary)]
+    rows = [f"{paint(str(span.line).rjust(gutter), 'gutter')} {paint('|', 'gutter')} {text}".rstrip()]
+    left = f"{' ' * gutter} {paint('|', 'gutter')} "
+    for row in _rows(marks):
+        rows += [left + under for under in _underlines(text, row, paint, severity)]
+    return rows
+
+
+def _rows(marks: Sequence[_Mark]) -> list[list[_Mark]]:
+    """The marks in rows in which none covers another."""
+    rows: list[list[_Mark]] = []
+    for mark in marks:
+        row = next((row for row in rows if row[-1][1] < mark[0]), None)
+        if row is None:
+            rows.append([mark])
+        else:
+            row.append(mark)
+    return rows
+
+
+def _underlines(text: str, row: Sequence[_Mark], paint: Any, severity: str) -> Iterator[str]:
+    """The marks of a row with the words of the last behind them, then the words of the others below their marks."""
+    under, place = "", 0
+    for first, behind, _, primary in row:
+        under += _blanks(text[place:first]) + paint(
+            ("^" if primary else "-") * max(1, _width(text[first:behind])), severity if primary else "gutter"
+        )
+        place = behind
+    last = row[-1][2].text
+    yield f"{under} {last}" if last else under
+    for first, _, label, _ in reversed(row[:-1]):
+        if label.text:
+            yield _blanks(text[:first]) + label.text
+
+
+def _blanks(text: str) -> str:
+    """Blanks as wide as the text. Tabs are kept, so that the marks stand under their characters in any terminal."""
+    return "".join("\t" if c == "\t" else " " * _width(c) for c in text)
+
+
+def _width(text: str) -> int:
+    """The columns that the text takes: wide East Asian characters take two, marks on others none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(c) or category(c) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(c) in "WF") for c in text
+    )
 
 
 def render_all(diagnostics: Iterable[Diagnostic], *, color: bool = False) -> str:

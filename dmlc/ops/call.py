@@ -148,9 +148,32 @@ def diagnose(
     if about is not None and about < len(arguments):
         value = arguments[about]
         if isinstance(value, Value) and value.span is not None:
-            labels.append(Label(value.span, f"{value.name or 'it'} has this type"))
+            labels.append(Label(value.span, f"{value.name or 'it'} has this type{_unless_written(value)}"))
+    if error.code in (codes.MIXED_DTYPES, codes.DOES_NOT_BROADCAST):
+        labels += _operand_types(site, arguments, at)
     labels += [Label(outer, "in this call") for outer in site.outer]
     return Diagnostic(error.code, error.message, tuple(labels), error.help)
+
+
+def _unless_written(value: Value) -> str:
+    """The type of a value, for a label; empty where the place of the label is the written type."""
+    span = value.span
+    if span is not None and span.line == span.end_line:
+        written = span.source.line(span.line)[span.column - 1 : span.end_column - 1]
+        if written == str(value.type):
+            return ""
+    return f": {value.type}"
+
+
+def _operand_types(site: CallSite, arguments: Sequence[Argument], at: Place) -> list[Label]:
+    """The type of each tensor of a mismatch but the one at ``at``, at its place."""
+    out = []
+    for i, argument in enumerate(arguments):
+        span = site.operands[i] if i < len(site.operands) else None
+        if span is not None and i != at and isinstance(argument, Value):
+            name = (site.names[i] if i < len(site.names) else None) or argument.name
+            out.append(Label(span, f"{name or 'this'} is {argument.type}"))
+    return out
 
 
 # --- operands
@@ -158,7 +181,7 @@ def diagnose(
 
 def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], site: CallSite) -> list[Value | None]:
     """The operands as values: literals become constants of the dtype that their group has. Raises ``OpError``."""
-    declared = _declared(op, len(arguments))
+    declared = declared_operands(op, len(arguments))
     given: list[Argument] = [*arguments, *([None] * (len(declared) - len(arguments)))]
     dtypes = _group_dtypes(declared, given, site)
     out: list[Value | None] = []
@@ -200,7 +223,7 @@ def _beside(op: Operation, given: Sequence[Argument], index: int, site: CallSite
     return fraction_help(number, op.symbol, str(named or "x"), is_left=index < others[0])
 
 
-def _declared(op: Operation, count: int) -> Sequence[Operand]:
+def declared_operands(op: Operation, count: int) -> Sequence[Operand]:
     declared = op.operands
     if declared and declared[-1].variadic:
         if count < len(declared):
@@ -219,6 +242,8 @@ def _count_error(op: Operation, count: int) -> OpError:
     specs = attribute_specs(op.attributes)
     if count > len(op.operands) and specs:
         help = f"attributes are written as keywords, such as {specs[0].name}=..."
+    if count == 1 and op in (MAX, MIN):
+        help = f"the {op.name} of one tensor along axes is reduce_{op.name}(x, axes=[1])"
     return OpError(
         codes.OPERAND_COUNT, f"{op.name} takes {len(op.operands)} {many} ({names}), {count} given", help=help
     )
@@ -238,7 +263,7 @@ def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: 
                 codes.MIXED_DTYPES,
                 f"dtypes differ: {left} is {found[spec.group].name}, {right} is {dtype.name}",
                 at=i,
-                under=f"this is {dtype.name}",
+                under=f"this is {argument.type}",
                 help=f"cast one of them, such as ({right} as {found[spec.group].name})",
             )
         first.setdefault(spec.group, i)

@@ -78,8 +78,8 @@ def test_labels_are_in_the_order_of_the_text_and_the_gutter_fits_all() -> None:
     places = [(9, 5), (110, 1), (9, 2), (3, 1)]
     labels = [Label(Span(source, line, at, line, at + 1), f"{line}:{at}") for line, at in places]
     lines = shown(*labels)
-    assert [line.split(" ")[-1] for line in lines if ("^" in line or "-" in line) and "-->" not in line] == [
-        "3:1", "9:2", "9:5", "110:1",
+    assert [line.split(" ")[-1] for line in lines if ":" in line and "|" in line and "-->" not in line] == [
+        "3:1", "9:5", "9:2", "110:1",
     ]  # fmt: skip
     assert sum("^" in line for line in lines) == 1
     assert "^ 9:5" in "\n".join(lines)
@@ -91,3 +91,34 @@ def test_a_label_in_another_source_is_a_note_with_its_place() -> None:
     first, second = Source("a.dml", "abc"), Source("b.py", "def")
     lines = shown(Label(Span(first, 1, 1, 1, 2)), Label(Span(second, 1, 2, 1, 3), "made here"))
     assert "  = note: made here at b.py:1:2" in lines
+
+
+def test_labels_of_one_line_stand_under_one_line() -> None:
+    source = Source("a.dml", "y = xyz + n")
+    labels = [Label(Span(source, 1, 11, 1, 12), "this is i32"), Label(Span(source, 1, 5, 1, 8), "xyz is f32")]
+    assert shown(*labels)[3:6] == ["1 | y = xyz + n", "  |     ---   ^ this is i32", "  |     xyz is f32"]
+
+
+def test_a_label_that_covers_another_stands_in_a_row_of_its_own() -> None:
+    source = Source("a.dml", "ab + cd")
+    labels = [
+        Label(Span(source, 1, 1, 1, 8), "whole"),
+        Label(Span(source, 1, 1, 1, 3), "left"),
+        Label(Span(source, 1, 6, 1, 8), "right"),
+    ]
+    assert shown(*labels)[3:7] == ["1 | ab + cd", "  | ^^^^^^^ whole", "  | --   -- right", "  | left"]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "end", "marks"),
+    [
+        ("\u65e5\u672c = x", 6, 7, "       ^"),
+        ("a \u65e5\u672c b", 3, 5, "  ^^^^"),
+        ("e\u0301 x", 4, 5, "  ^"),
+        ("\uff21\uff22", 2, 3, "  ^^"),
+        ("\t\u65e5x", 3, 4, "\t  ^"),
+    ],
+)
+def test_marks_count_the_width_of_wide_characters(text: str, column: int, end: int, marks: str) -> None:
+    lines = shown(Label(Span(Source("a.dml", text), 1, column, 1, end)))
+    assert lines[4].partition("| ")[2] == marks

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import DmlcError, did_you_mean
+from dmlc.diagnostics import DmlcError, Span, did_you_mean
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
-from dmlc.ops.call import LIKE, AttributeSite, CallSite, call_results, like_attribute
+from dmlc.ops.call import LIKE, AttributeSite, CallSite, call_results, declared_operands, like_attribute
+from dmlc.ops.habits import MODULES, call_instead, operation_named
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
@@ -20,13 +21,6 @@ from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, 
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
-#: Operations that other libraries call otherwise.
-_ELSEWHERE = {
-    "sum": "reduce_sum", "mean": "reduce_mean", "average": "reduce_mean", "prod": "reduce_prod", "amax": "reduce_max",
-    "amin": "reduce_min", "any": "reduce_max", "all": "reduce_min", "norm": "reduce_l2", "dot": "matmul",
-    "gemm": "matmul", "permute": "transpose", "astype": "cast", "select": "where", "arange": "iota", "range": "iota",
-    "fill": "full", "logsumexp": "reduce_log_sum_exp",
-}  # fmt: skip
 _SIGNS = {op.name: sign for sign, op in INFIX.items()}
 
 
@@ -65,6 +59,8 @@ class Caller(Evaluator):
             raise self.unknown_operation(expr, name)
         if definition is not None:
             self.check_call(definition, expr, len(expr.operands) + (piped is not None))
+        if op is not None:
+            self.check_count(op, expr, len(expr.operands) + (piped is not None))
         values, places = ([piped[0]], [piped[1]]) if piped is not None else ([], [])
         for operand in expr.operands:
             value = yield self.evaluate(operand)
@@ -194,7 +190,7 @@ class Caller(Evaluator):
         near = did_you_mean(name, [*self.unit.defs, *self.unit.names.models, *OPERATIONS])
         message = f"there is no operation {name}"
         if len(expr.callee) > 1:
-            near = f"operators of ONNX are called as onnx.{expr.callee[-1].text}(...)"
+            near = self.method_help(expr)
         elif name == "load":
             message, near = (
                 "load is not an operation",
@@ -204,14 +200,40 @@ class Caller(Evaluator):
             near = "operators of ONNX are called as onnx.Name(...)"
         elif name in _SIGNS:
             near = f"write a {_SIGNS[name]} b"
-        elif name in _ELSEWHERE:
-            near = f'did you mean "{_ELSEWHERE[name]}"?'
+        elif operation_named(name):
+            near = f'did you mean "{operation_named(name)}"? write {self.instead(name, expr)}'
         elif name in self.frame.names or name in self.unit.consts:
             message = f"{name} is a value, not an operation"
         elif name in DTYPE_BY_NAME:
             message, near = f"{name} is a dtype, not an operation", f"a cast is written x as {name}"
         span = first.span.to(expr.callee[-1].span)
         return self.frame.fail(name_codes.UNKNOWN_OPERATION, message, span, "not found", help=near)
+
+    def method_help(self, expr: tree.Call) -> str:
+        """The help for ``x.sum(axis=1)`` and ``np.exp(x)``."""
+        owner, method = expr.callee[0].text, expr.callee[-1].text
+        is_value = owner in self.frame.names or owner in self.unit.consts
+        if is_value or owner in MODULES:
+            instead = self.instead(method, expr, *([owner] if is_value else []))
+            return f"write {instead}" if instead else f"operations are called with operands: {method}({owner})"
+        return f"operators of ONNX are called as onnx.{method}(...)"
+
+    def instead(self, name: str, expr: tree.Call, *before: str) -> str:
+        """The call to write for one of another library."""
+        operands = [*before, *[_text(operand.span) for operand in expr.operands]]
+        return call_instead(name, operands, {k.name.text: _text(k.value.span) for k in expr.keywords})
+
+    def check_count(self, op: Operation, expr: tree.Call, count: int) -> None:
+        """The number of operands of an operation, before they are evaluated. Raises E0308 with what to write."""
+        try:
+            declared_operands(op, count)
+        except OpError as error:
+            if error.help:
+                texts = [_text(operand.span) for operand in expr.operands]
+                keywords = {k.name.text: _text(k.value.span) for k in expr.keywords}
+                whole = call_instead(op.name, texts, keywords) if len(texts) == count else ""
+                error.help = f"write {whole}" if whole and (count == 1 or "=" in whole) else error.help
+            raise self.located(error, CallSite(expr.span)) from None
 
     def check_call(self, definition: Definition, expr: tree.Call, count: int) -> None:
         """The number of operands and the keywords against the parameters. Raises E0305, E0306, E0308."""
@@ -227,6 +249,11 @@ class Caller(Evaluator):
     ) -> Asking:
         """The results of a def: its statements with the operands in place of the parameters."""
         raise NotImplementedError
+
+
+def _text(span: Span) -> str:
+    """The text of a span that stands on one line; ``...`` for a longer one."""
+    return span.source.line(span.line)[span.column - 1 : span.end_column - 1] if span.line == span.end_line else "..."
 
 
 def _plain(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
@@ -37,6 +38,9 @@ from dmlc.text.syntax import tree
 _SPELLED = {
     **{dtype.long_name: dtype.name for dtype in DTYPES},
     "half": "f16",
+    "fp16": "f16",
+    "fp32": "f32",
+    "fp64": "f64",
     "float": "f32",
     "double": "f64",
     "int": "i32",
@@ -168,6 +172,8 @@ class Evaluator:
         near = did_you_mean(text, known)
         if text == "_" and not expr.quoted:
             message, near = "_ names nothing: it drops a result", "give the result a name"
+        elif text in ("True", "False", "None"):
+            message, near = f"nothing is named {text}", f"write {text.lower()}"
         elif text in OPERATIONS or text in self.unit.defs:
             message, near = f"no value is named {text}; it is called with operands", f"write {text}(...)"
         elif text in DTYPE_BY_NAME:
@@ -185,7 +191,14 @@ class Evaluator:
             raise self.frame.fail(codes.WRONG_SIZE, "a list is not a size", expr.span)
         out: list[Any] = []
         for item in expr.items:
-            value = yield self.evaluate(item, Asked.KNOWN if asked is Asked.OPERAND else asked)
+            try:
+                value = yield self.evaluate(item, Asked.KNOWN if asked is Asked.OPERAND else asked)
+            except DmlcError as error:
+                first = error.diagnostics[0]
+                if asked is not Asked.OPERAND or first.code is not codes.NOT_KNOWN:
+                    raise
+                help = "a list holds no tensors; operands stand without brackets: concat(a, b, axis=0)"
+                raise DmlcError(replace(first, help=help)) from None
             out.append(value)
         return POISON if any(value is POISON for value in out) else out
 
@@ -398,6 +411,8 @@ def _part(asked: Asked) -> Asked:
 
 def dtype_help(text: str) -> str:
     """The dtype that another spelling means."""
+    if text.lower() in ("bf16", "bfloat16"):
+        return "the language has no bfloat16; f32 has its range, f16 ends at 65504"
     near = _SPELLED.get(text.lower())
     if near:
         return f'did you mean "{near}"?'

@@ -201,7 +201,8 @@ class Builder:
             if piece.__class__ is not tree.Keyword:
                 operands.append(finish(piece, self._limits))
                 if keywords:
-                    help = "operands come first, keywords after them"
+                    named = next(iter(keywords))
+                    help = f"operands come first, keywords after them; a comparison is written {named} == ..."
                     raise _problem(operands[-1].span, "an operand stands after a keyword", help)
             elif piece.name.text in keywords:
                 labels = (Label(piece.name.span, "again"), Label(keywords[piece.name.text].name.span, "first here"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue import syntax as codes
+from dmlc.text.syntax.habits import attribute_read, habit
 from dmlc.text.syntax.tokens import Token
 
 _OPERATORS = {"INFIX", "STAR", "MINUS", "PIPE", "AS"}
@@ -38,7 +39,9 @@ def unexpected(start: str, tokens: Sequence[Token], token: Token, accepts: set[s
         if bounds is not None:
             return bounds
     message = f"expected {_list(accepts)}, found {shown(token)}"
-    return Diagnostic(codes.UNEXPECTED, message, (Label(token.span, "here"),), _help(start, token, before, accepts))
+    return Diagnostic(
+        codes.UNEXPECTED, message, (Label(token.span, "here"),), _help(start, tokens, token, before, accepts)
+    )
 
 
 def _before(tokens: Sequence[Token], token: Token) -> Token | None:
@@ -82,8 +85,21 @@ def _bounds(token: Token, before: Token, accepts: set[str]) -> Diagnostic | None
     return Diagnostic(codes.OPEN_RANGE, message, (Label(token.span, "here"),), help)
 
 
-def _help(start: str, token: Token, before: Token | None, accepts: set[str]) -> str:
+def _attribute_help(x: str, name: str) -> str:
+    from dmlc.ops.habits import attribute_instead
+
+    instead = attribute_instead(name, x)
+    return f"{x} has no attributes; write {instead}" if instead else f"{x} has no attributes"
+
+
+def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | None, accepts: set[str]) -> str:
     kind, previous = token.type, before.type if before else ""
+    found = habit(start, tokens, token, before)
+    if found:
+        return found
+    read = attribute_read(tokens[: tokens.index(before) + 1]) if before is not None and "LPAR" in accepts else None
+    if read is not None and "_DOT" in accepts:
+        return _attribute_help(*read)
     if kind in _KEYWORDS and "NAME" in accepts:
         return f"{token.text} is a keyword; as a name it is quoted: `{token.text}`"
     if previous in _KEYWORDS and kind == "EQUAL":

@@ -1,0 +1,112 @@
+"""Messages for what NumPy, PyTorch and Python users write: each says what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+from text_helpers import diagnostics, in_model
+
+from dmlc.diagnostics import Diagnostic, render
+
+INPUTS = "x: f32[4, 3], m: bool[4, 3], n: i32[4, 3]"
+
+#: A statement, the code of its error, and what the help says.
+HABITS = [
+    ("y = x.sum(axis=1)", "E0203", "reduce_sum(x, axes=[1])"),
+    ("y = x.sum(axis=[0, 1])", "E0203", "reduce_sum(x, axes=[0, 1])"),
+    ("y = x.mean()", "E0203", "reduce_mean(x)"),
+    ("y = x.max(1)", "E0203", "reduce_max(x, axes=[1])"),
+    ("y = x.mean(axis=-1, keepdims=false)", "E0203", "reduce_mean(x, axes=[-1], keepdims=false)"),
+    ("y = x.reshape(4, 3)", "E0203", "reshape(x, shape=[4, 3])"),
+    ("y = x.reshape((4, 3))", "E0101", "brackets"),
+    ("y = x.astype(f16)", "E0203", "x as f16"),
+    ("y = x.exp()", "E0203", "exp(x)"),
+    ("y = x.clamp(min=0)", "E0203", "clip(x, min=0)"),
+    ("y = np.exp(x)", "E0203", "exp(x)"),
+    ("y = np.sum(x, axis=0)", "E0203", "reduce_sum(x, axes=[0])"),
+    ("y = torch.softmax(x, axis=1)", "E0203", "softmax(x, axes=[1])"),
+    ("y = torch.softmax(x, dim=1)", "E0101", "axes=[1]"),
+    ("y = x.T", "E0101", "transpose(x)"),
+    ("y = x.shape[0] * x", "E0101", "size(x, axis=0)"),
+    ("y = sum(x, axis=1)", "E0203", "reduce_sum(x, axes=[1])"),
+    ("y = mean(x)", "E0203", "reduce_mean(x)"),
+    ("y = max(x, axes=[1])", "E0308", "reduce_max(x, axes=[1])"),
+    ("y = min(x, axis=0)", "E0308", "reduce_min(x, axes=[0])"),
+    ("y = max(x)", "E0308", "reduce_max(x)"),
+    ("y = reshape(x, [3, 4])", "E0308", "reshape(x, shape=[3, 4])"),
+    ("y = cast(x, f16)", "E0308", "cast(x, to=f16)"),
+    ("y = transpose(x, [1, 0])", "E0308", "transpose(x, perm=[1, 0])"),
+    ("y = concat([x, x], axis=0)", "E0331", "concat(a, b, axis=0)"),
+    ("y = m and m", "E0101", "a & b"),
+    ("y = m or m", "E0101", "a | b"),
+    ("y = not m", "E0101", "!m"),
+    ("y = m && m", "E0101", "a & b"),
+    ("y = m || m", "E0101", "a | b"),
+    ("y = x is n", "E0101", "a == b"),
+    ("y = x if m else n", "E0101", "where(cond, a, b)"),
+    ("if m { y = x }", "E0101", "where(cond, a, b)"),
+    ("for i in x", "E0101", "no loops"),
+    ("y = where(x = 0, x, x)", "E0101", "x =="),
+    ("y = (x = 0)", "E0101", "=="),
+    ("y = reduce_sum(x, axes=(0, 1))", "E0101", "[0, 1]"),
+    ("y = reduce_sum(x, axes: [1])", "E0101", "axes="),
+    ("y = reduce_sum(x, keepdims=False)", "E0202", "write false"),
+    ("y = where(True, x, x)", "E0202", "write true"),
+    ("y = onnx.Clip(x, None)", "E0202", "write none"),
+    ("y = x as bf16", "E0211", "f32 has its range"),
+    ("y = x as bfloat16", "E0211", "f32 has its range"),
+    ("y = x as fp16", "E0211", '"f16"'),
+    ("let y = x", "E0101", "y = ..."),
+    ("var y = x", "E0101", "y = ..."),
+    ("y += x", "E0101", "y_2 = y + ..."),
+    ("y *= x", "E0101", "y_2 = y * ..."),
+    ("y := x", "E0101", "y = ..."),
+    ("print(x)", "E0101", "y = print(...)"),
+    ("y = lambda x: x", "E0101", "def"),
+    ("y = x @ x", "E0102", "matmul(a, b)"),
+    ("y = 'a'", "E0102", "double quotes"),
+]
+
+
+def _first(statement: str) -> Diagnostic:
+    return diagnostics(in_model(statement, "return y", inputs=INPUTS))[0]
+
+
+@pytest.mark.parametrize(("statement", "code", "help"), HABITS, ids=[statement for statement, *_ in HABITS])
+def test_a_habit_of_another_language_gets_its_spelling_here(statement: str, code: str, help: str) -> None:
+    found = _first(statement)
+    assert found.code.id == code
+    assert help in found.help
+
+
+def test_bounds_of_a_dim_follow_in() -> None:
+    (found,) = diagnostics("dim N = 1..64\n" + in_model("return x", inputs="x: f32[N]"))
+    assert "dim N in 1..64" in found.help
+
+
+def test_a_value_named_like_a_module_keeps_its_methods() -> None:
+    (found,) = diagnostics(in_model("return np.sum()", inputs="np: f32[3]"))
+    assert "reduce_sum(np)" in found.help
+
+
+@pytest.mark.parametrize(
+    ("expression", "parts"),
+    [
+        ("x + n", ["x is f32[4, 3]", "this is i32[4, 3]"]),
+        ("where(m, x, n)", ["x is f32[4, 3]", "this is i32[4, 3]"]),
+        ("x * 2 + reshape(x, shape=[12])", ["this is f32[4, 3]", "this is f32[12]"]),
+        ("m == z", ["m is bool[4, 3]", "z is bool[5]"]),
+    ],
+)
+def test_both_operands_of_a_mismatch_are_labelled_with_their_types(expression: str, parts: list[str]) -> None:
+    (found,) = diagnostics(in_model(f"return {expression}", inputs=f"{INPUTS}, z: bool[5]"))
+    texts = [label.text for label in found.labels]
+    assert all(part in texts for part in parts)
+    shown = render(found)
+    assert shown.count("return ") == 1  # all under one line
+
+
+def test_a_label_shows_the_type_where_the_source_does_not() -> None:
+    (found,) = diagnostics(in_model("return argmax(x, axes=[4])", inputs="x: f32[ 4,3 ]"))
+    assert "x has this type: f32[4, 3]" in [label.text for label in found.labels]
+    (found,) = diagnostics(in_model("return argmax(x, axes=[4])", inputs="x: f32[4, 3]"))
+    assert "x has this type" in [label.text for label in found.labels]

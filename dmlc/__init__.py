@@ -15,6 +15,7 @@ _HOMES = {
     "DmlcError": "dmlc.diagnostics",
     "Diagnostic": "dmlc.diagnostics",
     "Program": "dmlc.api",
+    "Source": "dmlc.api",
     "compile": "dmlc.api",
     "function": "dmlc.api.functions",
     "ModelDiff": "dmlc.debugging",
@@ -24,6 +25,8 @@ _HOMES = {
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),
     **dict.fromkeys(("u8", "u16", "u32", "u64", "bool_"), "dmlc.ir.dtype"),
 }
+#: Names that are others in their homes: words of Python, and names that a class inside has.
+_ALIASES = {"bool": "bool_", "Source": "TextSource"}
 #: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
 _ROOMS = frozenset([
     "api", "builder", "cli", "codegen", "debugging", "diagnostics", "importers", "inference", "ir", "ledgers",
@@ -40,13 +43,15 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("dmlc.std")
     if name.startswith("_") or name in _ROOMS:
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}")
-    if name == "bool":
-        name = "bool_"
+    named = _ALIASES.get(name, name)
     try:
-        return getattr(importlib.import_module(_HOMES.get(name, "dmlc.builder")), name)
+        home = _HOMES.get(name) or _HOMES.get(named, "dmlc.builder")
+        return getattr(importlib.import_module(home), named)
     except AttributeError:
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}") from None
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, "std", *importlib.import_module("dmlc.builder").__all__})
+    """The public names: those of the stub."""
+    builder, operations = (importlib.import_module(f"dmlc.builder{part}") for part in ("", ".operations"))
+    return sorted({*_HOMES, "bool", "std", *builder.PUBLIC, *operations.__all__})

@@ -4,6 +4,7 @@
 
 from dmlc import std as std
 from dmlc.api import Program as Program
+from dmlc.api import TextSource as Source
 from dmlc.api import compile as compile
 from dmlc.api.functions import function as function
 from dmlc.builder import Graph as Graph
@@ -118,6 +119,7 @@ __all__ = [
     "Graph",
     "ModelDiff",
     "Program",
+    "Source",
     "Tensor",
     "argmax",
     "argmin",

@@ -10,7 +10,7 @@ from typing import Any
 from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of
-from dmlc.api.sources import Choice, ProgramSource, choice_of, load, name_of, onnx_model
+from dmlc.api.sources import Choice, ProgramSource, TextSource, choice_of, load, name_of, onnx_model
 from dmlc.diagnostics import DmlcError, Source, naming, refuses
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
@@ -21,13 +21,14 @@ from dmlc.passes.inventory import chosen_rules
 from dmlc.passes.options import Options, chosen_classes, chosen_fusions, chosen_numbers, chosen_opset
 from dmlc.runtime.binding import checked_binding
 from dmlc.runtime.profiles import checked_profiles, dim_places
+from dmlc.targets import Target
 
 
 @collector_paused(begins=True)
 def compile(
     source: ProgramSource,
     *,
-    target: str = "directml",
+    target: str | Target = "directml",
     opset: int | None = None,
     bind: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
@@ -132,6 +133,7 @@ __all__ = [
     "Profile",
     "Program",
     "ProgramSource",
+    "TextSource",
     "compile",
     "emitted",
     "emitted_to",

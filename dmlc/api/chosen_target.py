@@ -11,7 +11,14 @@ from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level
 
 
-def chosen_target(name: str, feature_level: str | None) -> Target:
+def chosen_target(wanted: str | Target, feature_level: str | None) -> Target:
+    """The target of that name, or the given one. Raises ``DmlcError`` E0550, E0556 (exit code 2), E0557."""
+    name = wanted.name if isinstance(wanted, Target) else wanted
+    if isinstance(wanted, Target):
+        feature_level = feature_level or wanted.feature_level
+    if not isinstance(name, str):
+        message = f"a target is a name or a Target, not {type(name).__name__}"
+        raise fail(codes.UNKNOWN_TARGET, message, help='write: target="directml"', exit_code=2)
     if name not in target_names():
         help = did_you_mean(name, target_names()) or f"targets are {', '.join(target_names())}"
         raise fail(codes.UNKNOWN_TARGET, f"there is no target {name}", help=help, exit_code=2)

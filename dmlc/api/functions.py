@@ -10,10 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dmlc.api.foreign_models import foreign_model
 from dmlc.api.sources import Choice, choice_of, model_reader, used_model
 from dmlc.diagnostics import Source, Span
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
+from dmlc.ir.plain_file import holds_model
 from dmlc.ops.call import CallSite
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.runtime import files
@@ -108,15 +110,14 @@ def function(
     if not isinstance(source, (str, os.PathLike)):
         from dmlc import importers
 
-        model = type(source)()
-        model.CopyFrom(source)
+        model, _ = foreign_model(source)
         label = name or model.graph.name or "model"
         return _ModelCall(importers.ModelFunction(model, None, label, within), label)
     from dmlc import text
 
     path = Path(source)
     data = files.read_bytes(path, within)
-    if text.is_model(data):
+    if holds_model(data, path.name):
         folder = Path(os.path.realpath(path)).parent
         return _ModelCall(used_model(path, folder, path.name, within), name or path.stem)
     choice = choice_of(None, include)

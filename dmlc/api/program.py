@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
 
 from dmlc import ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
@@ -21,11 +19,14 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
 from dmlc.ops import index
+from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
 from dmlc.records import dataclass
 from dmlc.runtime import files
+from dmlc.runtime.chosen_outputs import graph_with_outputs, with_outputs
 from dmlc.runtime.feeds import FeedChecker
+from dmlc.runtime.runner import Run, Runner, profile_of, session_of
 from dmlc.targets import Target, load_target
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
 #: What can be emitted, by the suffix of the file it is saved in; longer suffixes first.
 SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
+#: So many inputs, outputs and dims are printed.
+_MOST_LISTED, _LONGEST = 6, 300
 #: A combination of sizes: dims and their sizes, in the order in which they were given.
 Profile: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -64,7 +67,7 @@ class Program:
     def __init__(self, graph: ir.Graph, options: Options, source_model: onnx.ModelProto | None = None) -> None:
         self._options = options
         self._lowered: dict[str, _Lowered] = {}
-        self._runners: dict[str, Callable[[Mapping[str, Any]], dict[str, Array]]] = {}
+        self._runners: dict[tuple[str, tuple[str, ...]], Run] = {}
         self._placements: dict[str, Report] = {}
         self._dispatched: dict[str | None, Artifact] = {}
         self._written: Artifact | None = None
@@ -262,18 +265,6 @@ class Program:
 
         return dim_places(self.signature, [name for name, _ in next(iter(self.profiles), ())])
 
-    def _profile_of(self, feeds: Mapping[str, Any]) -> Program | None:
-        """The program for the sizes of what is fed; None where there is none."""
-        if not self.profiles or not isinstance(feeds, Mapping):
-            return None
-        sizes = []
-        for dim, (name, axis) in self._places().items():
-            try:
-                sizes.append((dim, np.shape(feeds[name])[axis]))
-            except (LookupError, ValueError):  # the check of what is fed says what is wrong
-                return None
-        return self.profiles.get(tuple(sizes))
-
     def _text(self, weights: str | None) -> Artifact:
         """The program in the language, fused but not made for any target."""
         from dmlc.codegen import dml
@@ -346,30 +337,59 @@ class Program:
     # --- running
 
     def run(
-        self, feeds: Mapping[str, Any], backend: str | None = None, *, check_ranges: bool = False
+        self,
+        feeds: Mapping[str, Any],
+        backend: str | None = None,
+        *,
+        outputs: Sequence[str] | str | None = None,
+        check_ranges: bool = False,
     ) -> dict[str, Array]:
         """Run on arrays by input name; gives arrays by output name.
 
         Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider, or by the
-        reference for a target that makes no promise for that; for target ``numpy`` as NumPy code.
-        Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0553
-        where the backend is missing, E0554 where ONNX Runtime fails, E0558 where memory does not suffice.
+        reference for a target that makes no promise for that; for target ``numpy`` as NumPy code. ``outputs`` are the
+        results that are wanted, and values inside that what runs still has under that name.
+        Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0446 for an output that is not
+        there, E0553 where the backend is missing, E0554 where ONNX Runtime fails, E0558 where memory does not suffice.
         ``check_ranges`` holds the data against the ranges that inputs promise first: E0445.
         With ``profiles`` the program for the sizes that are fed runs; this one, if there is none for them.
         """
-        profile = self._profile_of(feeds)
+        profile: Program | None = profile_of(self.profiles, self._places(), feeds) if self.profiles else None
         if profile is not None:
-            return profile.run(feeds, backend, check_ranges=check_ranges)
+            return profile.run(feeds, backend, outputs=outputs, check_ranges=check_ranges)
         if check_ranges and self.signature.ranges and isinstance(feeds, Mapping):
             FeedChecker(self.signature).check_ranges(feeds)
-        runner = self._runners.get(backend or "")
+        names = None if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
+        results = {name for name, _ in self.signature.outputs}
+        inner = () if names is None or results.issuperset(names) else tuple(names)
+        key = (backend or "", inner)
+        runner = self._runners.get(key)
         if runner is None:
-            runner = self._runners[backend or ""] = self._runner(backend or self.default_backend())
+            runner = self._runners[key] = self._run_on(backend or self.default_backend(), inner)
         try:
-            return runner(feeds)
+            found = runner(feeds, names)
         except MemoryError as error:
             help = "feed smaller arrays, or make smaller ones"
             raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory to run: {error}", help=help) from None
+        return found if names is None else {name: found[name] for name in names}
+
+    def __call__(self, /, **feeds: Any) -> dict[str, Array]:
+        """``run`` with the inputs as keywords: ``program(x=array)``."""
+        return self.run(feeds)
+
+    def runner(self, *, threads: int | None = 1, backend: str | None = None) -> Runner:
+        """Return an object that runs the program without its compiler: the artifact and the signature, picklable.
+
+        Each process makes one session, however often the runner is pickled. ``threads`` are those of ONNX Runtime's CPU
+        provider, None one for each core. Raises ``DmlcError``: E0553 for a backend that is missing or has no artifact,
+        E0556 for another number of threads.
+        """
+        backend = backend or self.default_backend()
+        if backend not in BACKENDS or backend == "reference":
+            raise self._no_backend(backend, [name for name in BACKENDS if name != "reference"])
+        artifact = self._emitted("numpy" if backend == "numpy" else "onnx")
+        profiles = {sizes: one.runner(threads=threads, backend=backend) for sizes, one in self.profiles.items()}
+        return Runner(artifact, backend, threads, defaults=self._defaults(), profiles=profiles, places=self._places())
 
     def verify(self, inputs: int, *, seed: int = 0) -> Verdict:
         """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
@@ -422,25 +442,29 @@ class Program:
         """Return the default values of the optional inputs."""
         return {value.name or "": tensor.array for value, tensor in self.source_graph.defaults.items()}
 
-    def _runner(self, backend: str) -> Callable[[Mapping[str, Any]], dict[str, Array]]:
+    def _run_on(self, backend: str, inner: tuple[str, ...]) -> Run:
+        """The function that runs the program on a backend; with the values ``inner``, if there are any, as outputs."""
         if backend == "reference":
             from dmlc.runtime.reference import evaluate
 
-            return lambda feeds: evaluate(self.source_graph, feeds)
+            graph = graph_with_outputs(self.source_graph, inner) if inner else self.source_graph
+            return lambda feeds, names: evaluate(graph, feeds)
         if backend == "numpy":
+            from dmlc.codegen import numpy as numpy_code
             from dmlc.runtime.numpy_code import NumpyCode
 
-            return NumpyCode(self._emitted("numpy"), self._defaults()).run
+            lowered = self._lower(self._target_of("numpy")).graph
+            made = numpy_code.emit(graph_with_outputs(lowered, inner)) if inner else self._emitted("numpy")
+            code = NumpyCode(made, self._defaults())
+            return lambda feeds, names: code.run(feeds)
         if backend not in BACKENDS:
-            help = did_you_mean(backend, BACKENDS) or f"it is one of {', '.join(BACKENDS)}"
-            raise fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
-        if backend == "dml" and self.target.provider is not None:
-            from dmlc.runtime.fixed_sessions import FixedSessions
+            raise self._no_backend(backend, BACKENDS)
+        emitted = self._emitted("onnx")
+        return session_of(with_outputs(emitted, inner) if inner else emitted, backend)
 
-            return FixedSessions(self._emitted("onnx"), backend).run
-        from dmlc.runtime.session import Session
-
-        return Session(self._emitted("onnx"), backend).run
+    def _no_backend(self, backend: str, known: Sequence[str]) -> DmlcError:
+        help = did_you_mean(backend, known) or f"it is one of {', '.join(known)}"
+        return fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
 
     # --- copying
 
@@ -464,8 +488,31 @@ class Program:
     def _copied_options(self) -> Options:
         return replace(self._options, progress=None)  # the caller's, for the compilation that it watched
 
+    def __str__(self) -> str:
+        """Five lines: name and target, inputs, outputs, size, and what was done."""
+        signature = self.signature
+        made = self._lower(self.target)
+        nodes = sum(node.op is not CONSTANT for node in made.graph)
+        was = sum(node.op is not CONSTANT for node in self.source_graph)
+        return "\n".join(
+            [
+                f"{signature.name} for {self.target.name}, opset {self.opset}",
+                f"inputs: {_listed([f'{name}: {type_}' for name, type_ in signature.inputs])}",
+                f"outputs: {_listed([f'{name}: {type_}' for name, type_ in signature.outputs])}",
+                f"open dims: {_listed(list(signature.bounds))}",
+                f"operations: {nodes:,} (was {was:,}), {len(self.ledger):,} rewrites",
+            ]
+        )
+
     def __repr__(self) -> str:
         return f"<Program {self.signature.name} for {self.target.name}, opset {self.opset}>"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """The first few parts, and how many more there are."""
+    more = f", and {len(parts) - _MOST_LISTED} more" if len(parts) > _MOST_LISTED else ""
+    text = ", ".join(parts[:_MOST_LISTED]) or "none"
+    return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...") + more
 
 
 def emitted(program: Program, kind: str, style: Style = "plain") -> Artifact:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from dmlc import ir
 from dmlc.diagnostics import Source, fail
@@ -24,8 +24,18 @@ if TYPE_CHECKING:
 
     from dmlc import builder
 
-#: What can be compiled: a path, a text with its name, a graph of the builder, an ONNX model.
-ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto"
+
+class HoldsModel(Protocol):
+    """An object that holds an ONNX model, such as ``ONNXProgram`` of PyTorch."""
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        """The model."""
+
+
+#: What can be compiled: a path, a text with its name, a graph of the builder, an ONNX model, its bytes, what holds it.
+#: A model of ``onnx_ir`` too, which has no type here.
+ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto | bytes | HoldsModel"
 
 
 def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, Path | None] | None:
@@ -40,20 +50,42 @@ def onnx_model(source: ProgramSource, limits: Limits) -> tuple[onnx.ModelProto, 
 
         if isinstance(source, builder.Graph):
             return None
-        import onnx
+        from dmlc.api.foreign_models import foreign_model
 
-        if not isinstance(source, onnx.ModelProto):
-            message = f"a path, a dmlc.Graph or an onnx.ModelProto is compiled, not {type(source).__name__}"
-            raise fail(UNKNOWN_CHOICE, message, exit_code=2)
-        copy = onnx.ModelProto()
-        copy.CopyFrom(source)
-        return copy, None
-    path = Path(source)
-    if path.suffix.lower() != ".onnx":
+        return foreign_model(source)
+    path = _path(source)
+    if not files.is_model_file(path):
         return None
     from dmlc import importers
 
-    return importers.read_model(path, files.read_bytes(path, limits), limits), path.parent
+    return importers.read_model(path, files.read_bytes(path, limits, is_model=True), limits), path.parent
+
+
+def _path(source: str | os.PathLike[str]) -> Path:
+    """The path. Raises ``DmlcError`` E0556 (exit code 2) for the text of a program."""
+    text = os.fspath(source)
+    if isinstance(text, str) and ("\n" in text or "{" in text) and not os.path.lexists(text):
+        way = "source = dmlc.Source(text, name='m.dml'); dmlc.compile(source)"
+        raise fail(UNKNOWN_CHOICE, "a string is the path of a file, not a program", help=f"write: {way}", exit_code=2)
+    return Path(text)
+
+
+class TextSource(Source):
+    """The text of a program, for ``compile``.
+
+    ``name`` is what messages call it by, a path: ``use`` and ``load`` look in its folder.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, text: str, name: str | os.PathLike[str] = "<text>") -> None:
+        """Raises ``DmlcError`` E0556 (exit code 2) for a text or name of another type."""
+        shown = name if isinstance(name, (str, os.PathLike)) else None
+        if not isinstance(text, str) or shown is None:
+            kind = type(name if isinstance(text, str) else text).__name__
+            help = "write: source = dmlc.Source(text, name='m.dml'); dmlc.compile(source)"
+            raise fail(UNKNOWN_CHOICE, f"dmlc.Source takes a text and a name, not {kind}", help=help, exit_code=2)
+        super().__init__(os.fspath(shown), text)
 
 
 def name_of(source: ProgramSource) -> str:
@@ -88,12 +120,15 @@ def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> C
 
 def load(source: ProgramSource, choice: Choice, opset: int, limits: Limits) -> ir.Graph:
     """The graph that the source says; a builder's graph is copied."""
-    if not isinstance(source, (Source, str, os.PathLike)):
+    from dmlc import builder
+
+    if isinstance(source, builder.Graph):
         return _built(source, limits)
     from dmlc import text
 
     if not isinstance(source, Source):
-        path = Path(source)
+        assert isinstance(source, (str, os.PathLike)), "models are imported"
+        path = _path(source)
         source = text.decode(str(path), files.read_bytes(path, limits), limits)
     folder = Path(source.name).parent
     models = model_reader(folder, choice, limits)
@@ -130,7 +165,7 @@ def used_model(path: Path, root: Path, title: str, limits: Limits) -> CallableMo
     from dmlc import importers
     from dmlc.runtime.weights import locate_weights
 
-    model = importers.read_model(path, files.read_bytes(path, limits), limits)
+    model = importers.read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     locate_weights(model, path.parent, root)
     return importers.ModelFunction(model, root, title, limits)
 

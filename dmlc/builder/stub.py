@@ -37,6 +37,8 @@ _PACKAGE = '''\
 # ruff: noqa: A004
 '''
 
+#: Names that the package has for others.
+_ALIASES = {"TextSource": "Source"}
 _DTYPES = ("bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
 
@@ -44,7 +46,7 @@ def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
     imports = {
         "dmlc": ["std"],
-        "dmlc.api": ["Program", "compile"],
+        "dmlc.api": ["Program", "TextSource", "compile"],
         "dmlc.api.functions": ["function"],
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
@@ -53,10 +55,15 @@ def package_stub() -> str:
         "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
         "dmlc.ir.dtype": ["DType"],
     }
-    lines = [f"from {home} import {name} as {name}\n" for home, names in imports.items() for name in names]
+    lines = [
+        f"from {home} import {name} as {_ALIASES.get(name, name)}\n"
+        for home, names in imports.items()
+        for name in names
+    ]
     lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
     lines.append("from dmlc.ledgers import replay as replay\n")
-    public = {"DType", "Diagnostic", "DmlcError", "ModelDiff", "Program", "diff", "function", "model_facts", "replay"}
+    public = {"DType", "Diagnostic", "DmlcError", "ModelDiff", "Program", "Source", "diff", "function", "model_facts"}
+    public.add("replay")
     public |= {*_DTYPES, *PUBLIC}
     return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
 

@@ -22,7 +22,7 @@ from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source, read_source, shapes_of
+from dmlc.cli.source import STDIN, compile_source, is_model, read_source, shapes_of
 from dmlc.diagnostics import Diagnostic, DmlcError, Source, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
@@ -135,7 +135,7 @@ def _checked_target(args: argparse.Namespace) -> Target:
 
 
 def _is_model(args: argparse.Namespace) -> bool:
-    return Path(args.source).suffix.lower() == ".onnx"
+    return is_model(args.source)
 
 
 def _options(args: argparse.Namespace, **changes: object) -> argparse.Namespace:
@@ -167,7 +167,7 @@ def _report(args: argparse.Namespace, target: Target, program: api.Program | Non
     model = program.source_model if program is not None else None
     if model is None:
         limits = Limits.of(limits_of(args))
-        model = importers.read_model(path, files.read_bytes(path, limits), limits)
+        model = importers.read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     types = None if program is None else types_by_name(program.source_graph)
     binding = importers.fix_shapes(model, shapes_of(args), dict(args.bind))
     return placement(model, target, feature_level=level, binding=binding, types=types)

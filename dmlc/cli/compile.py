@@ -19,7 +19,7 @@ from dmlc.cli.console import Console, UsageError, count, human_bytes
 from dmlc.cli.counts import as_written, nodes_after, operations
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, profile_option
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source, open_source
+from dmlc.cli.source import STDIN, compile_source, is_model, open_source
 from dmlc.runtime import files
 from dmlc.targets import load_target, target_names
 
@@ -115,7 +115,7 @@ def _form(args: argparse.Namespace) -> tuple[str, str]:
     default = load_target(args.target).code if args.target in target_names() else "onnx"
     if args.output is None:
         source = Path(args.source)
-        nameless = args.source == STDIN or source.suffix.lower() == ".onnx" or not source.name
+        nameless = args.source == STDIN or is_model(args.source) or not source.name
         if nameless and not args.dry_run:
             raise UsageError("-o is needed: SRC gives no name for OUT")
         kind = args.emit or default

@@ -17,7 +17,7 @@ from dmlc.cli.library_page import show_library
 from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.signatures import signature_json, signature_text
-from dmlc.cli.source import compile_source, open_source
+from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.printer import print_graph
 from dmlc.text import LibraryError
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _inspect(args: argparse.Namespace, console: Console) -> int:
-    if Path(args.source).suffix.lower() == ".onnx":
+    if is_model(args.source):
         from dmlc.cli.onnx_page import onnx_facts, onnx_page
 
         found = onnx_facts(Path(args.source), Limits.of(limits_of(args)))

@@ -11,7 +11,7 @@ from dmlc import api
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
 from dmlc.cli.options import limits_of
-from dmlc.cli.source import compile_source, open_source
+from dmlc.cli.source import compile_source, is_model, open_source
 from dmlc.codegen.ledger import ledger_rows
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.diagnostics.limits import Limits
@@ -27,9 +27,9 @@ def explain_node(args: argparse.Namespace, console: Console) -> int:
     """Show the node of SRC, or of what SRC compiles to. Raises ``DmlcError``, ``UsageError`` where there is none."""
     name: str = args.node
     known: dict[str, Any] = {}
-    if str(args.source).lower().endswith(".onnx"):
+    if is_model(args.source):
         path, limits = Path(args.source), Limits.of(limits_of(args))
-        known = _nodes_of(read_model(path, files.read_bytes(path, limits), limits))
+        known = _nodes_of(read_model(path, files.read_bytes(path, limits, is_model=True), limits))
     facts = _facts(known, name)
     fields: dict[str, Any] = {"node": name, **facts}
     if not facts.get("rules"):

@@ -19,7 +19,7 @@ from dmlc.runtime import files
 
 def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
     """Interface, opsets and node counts. Raises ``DmlcError`` E0420, E0428 or E0440."""
-    data = files.read_bytes(path, limits)
+    data = files.read_bytes(path, limits, is_model=True)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

@@ -26,6 +26,11 @@ _Value = TypeVar("_Value")
 _NOT_SOURCES = {".py", ".json", ".npy", ".npz", ".data"}
 
 
+def is_model(name: str) -> bool:
+    """Tell by the content of SRC if it is an ONNX model; stdin is a program."""
+    return name != STDIN and files.is_model_file(Path(name))
+
+
 def check_is_source(name: str) -> None:
     """Raises ``UsageError`` for a file of data, or of a form that dmlc writes and does not read."""
     if Path(name).suffix.lower() in _NOT_SOURCES:

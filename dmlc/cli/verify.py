@@ -15,7 +15,7 @@ from dmlc import api, importers
 from dmlc.api.artifact_meaning import meaning, needs_reference
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
-from dmlc.cli.source import STDIN, check_is_source, read_source
+from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.diagnostics import Source
 from dmlc.diagnostics.limits import Limits
@@ -27,7 +27,6 @@ from dmlc.verify.verdict import NOT_VERIFIED
 if TYPE_CHECKING:
     import onnx
 
-_ONNX = ".onnx"
 _DISPATCHES = ".dxdispatch.json"
 
 
@@ -81,7 +80,7 @@ def _verdict(args: argparse.Namespace, console: Console) -> Verdict:
     if args.output_path is not None:
         raise UsageError("--output-path is for a B that is a .dxdispatch.json file")
     result = _read_back(_result(args, limits), limits, console)
-    if Path(args.original).suffix.lower() == _ONNX:
+    if is_model(args.original):
         return verify_models(
             _checked(args.original, limits), result, inputs=args.inputs, seed=args.seed, allowed=allowed
         )
@@ -109,7 +108,7 @@ def _graph(source: Source, args: argparse.Namespace, limits: Limits) -> Graph:
 def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits: Limits) -> Verdict:
     """The verdict on the files that DxDispatch wrote; not verified where some are missing."""
     original: Graph | Path
-    if Path(args.original).suffix.lower() == _ONNX:
+    if is_model(args.original):
         original = _checked(args.original, limits)
         graph = api.compile(original, target="onnx", limits=limits_of(args)).source_graph
     else:
@@ -138,7 +137,7 @@ def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:
     if args.result == STDIN:
         raise UsageError("B is a file, not stdin")
     check_is_source(args.result)
-    if Path(args.result).suffix.lower() == _ONNX:
+    if is_model(args.result):
         return _checked(args.result, limits)
     return api.emitted(
         api.compile(args.result, target="onnx", model=args.model, include=args.include, limits=limits_of(args)), "onnx"
@@ -148,5 +147,5 @@ def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:
 def _checked(name: str, limits: Limits) -> Path:
     """The path of a model that can be read. Raises ``DmlcError``: E0420 (exit code 2), E0430."""
     path = Path(name)
-    importers.read_model(path, files.read_bytes(path, limits), limits)
+    importers.read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     return path

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
+#: So much of a file tells what it holds.
+_START = 4096
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -36,9 +40,31 @@ def open_plain(path: Path, *, links: bool = True) -> BinaryIO:
     return file
 
 
+def holds_model(data: bytes, name: str) -> bool:
+    """Tell an ONNX model from a program by the content of a file: a model has control characters.
+
+    ``data`` is the start of the content. ``name`` decides where it is neither: empty, or not a program for certain.
+    """
+    start = data[:_START]
+    if start.startswith(b"\x08"):  # the tag of ir_version, which is written first
+        return True
+    suffix = Path(name).suffix.lower()
+    if suffix == ".dml" or start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return False
+    if _CONTROL.search(start):
+        return True
+    if suffix != ".onnx" or not start.strip():
+        return suffix == ".onnx"
+    try:
+        start.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start < len(start) - 3  # else the last character goes on behind the start
+    return False
+
+
 def size_of(file: BinaryIO) -> int:
     """The bytes of an open file."""
     return os.fstat(file.fileno()).st_size
 
 
-__all__ = ["NotPlain", "open_plain", "size_of"]
+__all__ = ["NotPlain", "holds_model", "open_plain", "size_of"]

@@ -19,7 +19,7 @@ from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Array, Graph, StoredTensor, npy
-from dmlc.ir.plain_file import NotPlain, open_plain, size_of
+from dmlc.ir.plain_file import NotPlain, holds_model, open_plain, size_of
 from dmlc.ops.constant import ConstantAttributes
 
 #: What helps where a file is too large.
@@ -28,13 +28,13 @@ _INSTEAD = {"file_bytes": "export it with its weights in files of their own", "t
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def read_bytes(path: Path, limits: Limits = DEFAULTS) -> bytes:
+def read_bytes(path: Path, limits: Limits = DEFAULTS, *, is_model: bool = False) -> bytes:
     """The whole of a plain file; pipes and devices are not waited for.
 
     Raises ``DmlcError`` E0420 (exit code 2) where it cannot be read, E0440 or E0114 where it is larger than a file
     or a program may be.
     """
-    name = "text_bytes" if path.suffix.lower() == ".dml" else "file_bytes"
+    name = "text_bytes" if path.suffix.lower() == ".dml" and not is_model else "file_bytes"
     with naming(str(path)):
         try:
             with _open(path) as file:
@@ -44,6 +44,15 @@ def read_bytes(path: Path, limits: Limits = DEFAULTS) -> bytes:
                 return file.read()
         except (OSError, ValueError, MemoryError) as error:  # ValueError: a name with a NUL in it
             raise cannot("open", path, error) from None
+
+
+def is_model_file(path: Path) -> bool:
+    """Tell by its content if a file holds an ONNX model; by its suffix if it cannot be read."""
+    try:
+        with _open(path) as file:
+            return holds_model(file.read(4096), path.name)
+    except (OSError, ValueError):  # whoever reads it says so
+        return path.suffix.lower() == ".onnx"
 
 
 def check_opens(path: Path) -> None:

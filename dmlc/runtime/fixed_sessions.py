@@ -3,7 +3,7 @@ compiles anew for every shape."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,25 +25,28 @@ class FixedSessions:
     the sizes open. A model without named open sizes has one session.
     """
 
-    def __init__(self, artifact: Artifact, backend: str) -> None:
+    def __init__(self, artifact: Artifact, backend: str, threads: int | None = None) -> None:
         self._artifact = artifact
         self._backend = backend
+        self._threads = threads
         self._names = {name for facts in model_facts(artifact.payload) for name in free_dimensions(facts.get(FACT))}
         self._axes = {input.name: named_axes(input) for input in artifact.payload.graph.input}
         self._sessions: dict[tuple[tuple[str, int], ...], Session] = {}
         self._open: Session | None = None
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs by name. Raises what ``Session`` and ``Session.run`` raise."""
+    def run(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> dict[str, Array]:
+        """The outputs by name, or those of ``names``. Raises what ``Session`` and ``Session.run`` raise."""
         sizes = self._sizes(feeds)
         session = self._sessions.get(sizes)
         if session is None and len(self._sessions) < _MOST:
-            session = self._sessions[sizes] = Session(self._artifact, self._backend, dims=dict(sizes))
+            session = self._sessions[sizes] = Session(
+                self._artifact, self._backend, dims=dict(sizes), threads=self._threads
+            )
         if session is None:
             if self._open is None:
-                self._open = Session(self._artifact, self._backend)
+                self._open = Session(self._artifact, self._backend, threads=self._threads)
             session = self._open
-        return session.run(feeds)
+        return session.run(feeds, names)
 
     def _sizes(self, feeds: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
         found: dict[str, int] = {}

@@ -33,11 +33,11 @@ def has_directml() -> bool:
 
 
 def session_options(
-    backend: str, *, folder: Path | None = None, dims: Mapping[str, int] | None = None
+    backend: str, *, folder: Path | None = None, dims: Mapping[str, int] | None = None, threads: int | None = None
 ) -> tuple[Any, list[str]]:
     """The options and the providers of a session on ``dml`` or ``cpu``.
 
-    ``folder`` is where external data lies, ``dims`` fixes free dimensions by name.
+    ``folder`` is where external data lies, ``dims`` fixes free dimensions by name, ``threads`` are those of a node.
     Raises ``DmlcError`` E0553 where the provider is missing, E0560 where ONNX Runtime is.
     """
     library = onnxruntime()
@@ -50,6 +50,8 @@ def session_options(
     options = library.SessionOptions()
     if folder is not None:
         options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder.absolute()))
+    if threads is not None:
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # what fails is raised; a second report on stderr would only confuse
     for name, size in (dims or {}).items():
         options.add_free_dimension_override_by_name(name, size)
@@ -77,12 +79,19 @@ class Session:
     E0560 where it is missing or broken itself.
     """
 
-    def __init__(self, artifact: Artifact, backend: str, *, dims: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        artifact: Artifact,
+        backend: str,
+        *,
+        dims: Mapping[str, int] | None = None,
+        threads: int | None = None,
+    ) -> None:
         self.backend = backend
         self.checker = FeedChecker(artifact.signature)
         self._locations = artifact.locations
         self._outputs = [name for name, _ in artifact.signature.outputs]
-        options, providers = session_options(backend, folder=artifact.folder, dims=dims)
+        options, providers = session_options(backend, folder=artifact.folder, dims=dims, threads=threads)
         try:
             self._session = open_session(artifact.payload, options, providers)
         except Exception as error:  # onnxruntime's exceptions have no common base class
@@ -92,14 +101,17 @@ class Session:
         """Raises ``TypeError``."""
         raise TypeError("a session of ONNX Runtime cannot be copied or pickled: copy or pickle the program")
 
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs by name. Raises what ``FeedChecker.check`` raises, and E0554 where ONNX Runtime fails."""
+    def run(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> dict[str, Array]:
+        """The outputs by name, or those of ``names``.
+
+        Raises what ``FeedChecker.check`` raises, and E0554 where ONNX Runtime fails."""
         arrays = self.checker.check(feeds)
         try:
-            results = self._session.run(self._outputs, arrays)
+            wanted = list(dict.fromkeys(names or self._outputs))  # ONNX Runtime takes none for all
+            results = self._session.run(wanted, arrays)
         except Exception as error:  # as above
             raise self._failure("ONNX Runtime failed", error) from None
-        return dict(zip(self._outputs, results, strict=True))
+        return dict(zip(wanted, results, strict=True))
 
     def _failure(self, what: str, error: Exception) -> DmlcError:
         text = " ".join(str(error).split())

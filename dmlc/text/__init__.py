@@ -7,12 +7,12 @@ from pathlib import Path
 from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
-from dmlc.text.elaborate.names import ModelReading, is_model
+from dmlc.text.elaborate.names import ModelReading
 from dmlc.text.elaborate.program import LibraryError, LibraryItems, elaborate
 from dmlc.text.syntax.format import format_source
 from dmlc.text.syntax.parser import decode, parse
 
-__all__ = ["LibraryError", "LibraryItems", "decode", "format_source", "is_model", "load", "parse"]
+__all__ = ["LibraryError", "LibraryItems", "decode", "format_source", "load", "parse"]
 
 
 def load(

@@ -34,7 +34,8 @@ WHOLE = {
 }
 OPSET = '<ir_version: 8, opset_import: ["": 17]>'
 MODELS = {
-    "no model": (b"model", "E04"),
+    "a program": (b"model", "E01"),
+    "no model": (b"\x00model", "E04"),
     "empty": (b"", "E04"),
     "no such value": (f"{OPSET} g (float[4] x) => (float[4] y) {{ y = Exp(z) }}", "E0431"),
     "function": (

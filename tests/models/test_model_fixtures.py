@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import onnx
@@ -35,6 +36,15 @@ def test_fixture_compiles_to_a_valid_model_with_the_same_numbers(compiled: Compi
         compared.add(data)
         assert _untyped(model.graph) == [], target
         _compare(compiled.path, names, model, target)
+
+
+def test_a_pickled_runner_gives_the_same_numbers(compiled: CompiledFixture) -> None:
+    runner = pickle.loads(pickle.dumps(compiled.program("cpu").runner(threads=1)))
+    feeds, expected = cases(compiled.path)[0]
+    found = runner.run(feeds)
+    assert differences(expected, found) == []
+    (name,) = list(expected)[:1]
+    assert differences({name: expected[name]}, runner.run(feeds, outputs=[name])) == []
 
 
 def _untyped(graph: onnx.GraphProto) -> list[str]:

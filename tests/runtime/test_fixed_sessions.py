@@ -16,9 +16,9 @@ def test_each_set_of_sizes_is_fixed_and_then_none(monkeypatch: pytest.MonkeyPatc
     made = []
 
     class Recorded(fixed_sessions.Session):
-        def __init__(self, *args: object, dims: object = None) -> None:
+        def __init__(self, *args: object, dims: object = None, threads: object = None) -> None:
             made.append(dims)
-            super().__init__(*args, dims=dims)  # type: ignore[arg-type]
+            super().__init__(*args, dims=dims, threads=threads)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fixed_sessions, "Session", Recorded)
     g = dmlc.Graph("g")
@@ -56,9 +56,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, int] | None]:
     found: list[dict[str, int] | None] = []
 
     class Recorded(fixed_sessions.Session):
-        def __init__(self, *args: object, dims: dict[str, int] | None = None) -> None:
+        def __init__(self, *args: object, dims: dict[str, int] | None = None, threads: object = None) -> None:
             found.append(dims)
-            super().__init__(*args, dims=dims)  # type: ignore[arg-type]
+            super().__init__(*args, dims=dims, threads=threads)  # type: ignore[arg-type]
 
     monkeypatch.setattr(fixed_sessions, "Session", Recorded)
     return found

@@ -391,3 +391,19 @@ $ dmlc run head.dml --input score=clipped.npy
 """,
     program=False,
 )
+
+NO_OUTPUT = declare(
+    "E0446",
+    "no value of that name",
+    """`program.run(..., outputs=[...])` gives results, and values inside that the compiled program still has under that
+    name. Rewrites take values away, and the result of one may have another name; `--only-rule` and `only_rules=()` keep
+    all. A runner gives results alone.""",
+    example="""
+>>> program.run({"x": x}, outputs=["scroes"])
+error[E0446]: the compiled program has no value scroes
+""",
+    fixed="""
+>>> program.run({"x": x}, outputs=["scores"])
+""",
+    program=False,
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -13,6 +12,7 @@ from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.catalogue.advice import HIDES_OPERATION
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Tensor
+from dmlc.ir.plain_file import holds_model
 from dmlc.ops.model_call import CallableModel
 from dmlc.records import dataclass
 from dmlc.text.elaborate.cycles import find_cycles
@@ -34,7 +34,6 @@ from dmlc.text.syntax import tree
 from dmlc.text.syntax.parser import decode, parse
 
 #: Bytes that stand in no program, and at the beginning of each ONNX model: the tags of its fields.
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 T = TypeVar("T")
 
@@ -205,7 +204,7 @@ class NameReader:
                 return self._read[where]
             self._read[where] = None
             data = read_file(path, name, self.limits.text_bytes + 1)
-            if self.models is not None and is_model(data):
+            if self.models is not None and holds_model(data, name):
                 found = self._read[where] = self.models(path, path.name)
                 return found
         except LoadError as error:
@@ -248,11 +247,6 @@ class NameReader:
 
 def _reader(unit: Unit, const: tree.Const, folders: Folders) -> Callable[[], Tensor | None]:
     return lambda: read_const(unit, const, folders)
-
-
-def is_model(data: bytes) -> bool:
-    """Tell an ONNX model by its content: it has control characters, and a program has none."""
-    return not data.startswith((b"\xff\xfe", b"\xfe\xff")) and _CONTROL.search(data[:4096]) is not None
 
 
 def _dims(program: tree.Program) -> frozenset[str]:

@@ -48,7 +48,9 @@ def __getattr__(name: str) -> object:
         home = _HOMES.get(name) or _HOMES.get(named, "dmlc.builder")
         return getattr(importlib.import_module(home), named)
     except AttributeError:
-        raise AttributeError(f"module 'dmlc' has no attribute {name!r}") from None
+        instead = importlib.import_module("dmlc.builder.habits").instead(name, of_array=True)
+        help = f"; write {instead}" if instead else ""
+        raise AttributeError(f"module 'dmlc' has no attribute {name!r}{help}") from None
 
 
 def __dir__() -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dmlc import ir
+from dmlc.builder import habits
 from dmlc.builder.place import PythonSpan, call_site, caller
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import builder as codes
@@ -97,8 +98,6 @@ class Tensor:
     """
 
     __slots__ = ("_home", "_value")
-    #: Lets ``array * tensor`` come here instead of to NumPy's loop over the elements.
-    __array_ufunc__ = None
 
     def __init__(self, home: Home, value: ir.Value) -> None:
         self._home = home
@@ -153,6 +152,30 @@ class Tensor:
         Raises ``DmlcError``: E0340 for another index, E0341 for an integer outside of its axis.
         """
         return _indexed(self, index if isinstance(index, tuple) else (index,))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """``array * tensor`` is an operation; other functions of NumPy compute arrays and are refused. E0350."""
+        name = ufunc.__name__
+        if method == "__call__" and not keywords and len(inputs) == 2:
+            if name in habits.SIGNS:
+                return _infix(habits.SIGNS[name], *inputs)
+            if name == "matmul":
+                return _only(_call(OPERATIONS["matmul"], inputs, {}))
+        instead = habits.of_function(name, method)
+        message = f"np.{name} is a ufunc of arrays, and a tensor holds no data while the graph is built"
+        help = f"write {instead}" if instead else "use dmlc's operations"
+        raise habits.NotAnArray(mistake(codes.NO_TRUTH_VALUE, message, help=help).diagnostics)
+
+    def __getattr__(self, name: str) -> Any:
+        """Raises ``AttributeError``, which is a ``DmlcError`` E0203 that says what to write."""
+        if name.startswith("_"):
+            raise AttributeError(f"a tensor has no attribute {name}")
+        instead = habits.instead(name)
+        help = (
+            f"write {instead}" if instead else "a tensor has shape, dtype and astype; operations are functions of dmlc"
+        )
+        found = mistake(names.UNKNOWN_OPERATION, f"a tensor has no {name}", help=help)
+        raise habits.NoAttribute(found.diagnostics)
 
     def __add__(self, other: TensorLike) -> Tensor:
         return _infix("+", self, other)
@@ -306,6 +329,12 @@ def _call(
     *,
     method: bool = False,
 ) -> tuple[Tensor, ...]:
+    if len(operands) > len(op.operands) and not (op.operands and op.operands[-1].variadic):
+        written = habits.with_keywords(op, operands[len(op.operands) :])
+        count = len(op.operands)
+        message = f"{op.name} takes {count} operand{'' if count == 1 else 's'}, {len(operands)} given"
+        if written and op.symbol is None:
+            raise mistake(shapes.OPERAND_COUNT, message, help=f"attributes are keywords: write {written}")
     span = caller()
     if isinstance(like := keywords.get(LIKE), Tensor):
         keywords = {**keywords, LIKE: like._value.type}
@@ -338,6 +367,7 @@ def in_python(diagnostic: Diagnostic) -> Diagnostic:
     """The way out as Python spells it, where it is spelled as the language does."""
     made = r'write dmlc.cast(\1, to="\2")' if diagnostic.code is shapes.DIM_AS_TENSOR else _CONSTANT
     help = re.sub(r"^write (\S+|\(.*\)) as (\w+)$", made, diagnostic.help)
+    help = re.sub(r"\bis (reduce_\w+\()", r"is dmlc.\1", help)
     return replace(diagnostic, help=re.sub(r"\((\S+) as (\w+)\)", r'\1.astype("\2")', help))
 
 
@@ -419,6 +449,8 @@ def not_a_tensor(value: object, operand: int | None = None) -> DmlcError:
         return mistake(shapes.DIM_AS_TENSOR, f"{value} is a dim, and here a tensor is wanted", at=operand, help=help)
     kind = type(value).__name__
     help = "wrap data in dmlc.constant(...)" if isinstance(value, (list, tuple)) else ""
+    if isinstance(value, list) and any(isinstance(v, Tensor) for v in value):
+        help = "operands stand without brackets: dmlc.concat(x, y, axis=0)"
     if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
         help = "the operation has several results: take one of them apart, as in v, i = dmlc.top_k(...)"
     return mistake(shapes.NOT_A_TENSOR, f"a tensor is wanted here, not {kind}", at=operand, help=help)

@@ -354,6 +354,8 @@ class DTypeKind(Kind):
             found = as_dtype(raw)
         except KeyError:
             near = did_you_mean(str(raw), [d.name for d in self.allowed])
+            if str(raw).lower() in ("bf16", "bfloat16"):
+                near = "there is no bfloat16; f32 has its range, f16 ends at 65504"
             raise at.fail(f"{show(raw)} is not a dtype", help=near) from None
         if found not in self.allowed:
             raise at.fail(

@@ -8,7 +8,6 @@ from typing import Any
 
 from dmlc.records import dataclass
 from dmlc.targets.rows import Rows
-from dmlc.targets.schema import is_count, is_level, is_name, is_text, list_of, need, need_fields, types_of
 from dmlc.targets.target import load_data
 
 _FILE, _LEVELS_FILE = "directml_operators", "feature_levels"
@@ -67,19 +66,10 @@ def level_key(level: str) -> tuple[int, ...]:
     return tuple(map(int, level.split(".")))
 
 
-def parse_levels(data: dict[str, Any], file: str = f"{_LEVELS_FILE}.json") -> tuple[tuple[str, ...], str]:
-    """All feature levels, oldest first, and the least that is asked for. Raises ``DmlcError`` E0590."""
-    need(list_of(lambda row: isinstance(row, dict))(data.get("levels")), file, "levels is a list of objects")
-    levels = [row.get("level") for row in data["levels"]]
-    need(bool(levels) and all(map(is_level, levels)), file, "levels are texts")
-    need(levels == sorted(set(levels), key=level_key), file, "levels are in order")
-    need(is_level(data.get("least")) and data["least"] in levels, file, "least is one of the levels")
-    return tuple(levels), data["least"]
-
-
 @lru_cache(maxsize=1)
 def _levels() -> tuple[tuple[str, ...], str]:
-    return parse_levels(load_data(_LEVELS_FILE))
+    data = load_data(_LEVELS_FILE)
+    return tuple([row["level"] for row in data["levels"]]), data["least"]
 
 
 def feature_levels() -> tuple[str, ...]:
@@ -92,54 +82,30 @@ def least_feature_level() -> str:
     return _levels()[1]
 
 
-def parse_operators(
-    data: dict[str, Any], file: str = f"{_FILE}.json", *, whole: bool = True
-) -> Mapping[str, OperatorRow]:
-    """The rows of the document by name, read at once where it is wanted ``whole``. Raises ``DmlcError`` E0590."""
-    need(isinstance(data.get("rows"), list), file, "rows is a list")
+def parse_operators(data: dict[str, Any]) -> Mapping[str, OperatorRow]:
+    """The rows of the document by name; few of them are asked for."""
     raw: dict[str, dict[str, Any]] = {}
     for row in data["rows"]:
-        need(isinstance(row, dict) and is_name(row.get("operator")), file, "a row has an operator")
         base = row["operator"]
-        need(is_text(row.get("functions", "")), file, f"{base}: functions cannot be that")
         for function in row.get("functions", "").split() or [""]:
-            name = f"{base}.{function}" if function else base
-            need(name not in raw, file, f"{name} has two rows")
-            raw[name] = row
-    rows = Rows(raw, lambda name, row: _operator(name, row, file))
-    return dict(rows) if whole else rows
+            raw[f"{base}.{function}" if function else base] = row
+    return Rows(raw, _operator)
 
 
-def _operator(name: str, row: dict[str, Any], file: str) -> OperatorRow:
-    base = row["operator"]
-    need(is_name(row.get("source")), file, f"{base}: a row has a source")
-    need_fields(row, dict.fromkeys(("introduced", "optional", "measured"), is_text), file, base)
-    need(row.get("introduced") in feature_levels(), file, f"{base}: introduced is a feature level")
-    pairs = list_of(lambda pair: isinstance(pair, list) and len(pair) == 2 and is_text(pair[0]))
-    need(pairs(row.get("levels", [])), file, f"{base}: levels are feature levels with tensors")
-    levels = tuple((level, _tensors(tensors, file, base)) for level, tensors in row.get("levels", ()))
-    keys = [level_key(level) for level, _ in levels if level in feature_levels()]
-    need(len(keys) == len(levels) > 0, file, f"{base}: levels are feature levels")
-    need(keys == sorted(keys, reverse=True), file, f"{base}: levels are newest first")
+def _operator(name: str, row: dict[str, Any]) -> OperatorRow:
+    levels = tuple((level, _tensors(tensors)) for level, tensors in row["levels"])
     optional = frozenset(row.get("optional", "").split())
     return OperatorRow(name, row["introduced"], row["source"], levels, optional, row.get("measured", ""))
 
 
-def _tensors(tensors: Any, file: str, base: str) -> dict[str, TensorRow]:
-    need(isinstance(tensors, dict) and bool(tensors), file, f"{base}: a level has tensors")
-    out = {}
-    for name, cells in tensors.items():
-        need(isinstance(cells, list) and len(cells) == 3, file, f"{base}.{name}: ranks and types")
-        least, most, types = cells
-        need(is_text(name) and is_count(least) and is_count(most) and 0 < least <= most, file, f"{base}: ranks")
-        out[name] = TensorRow(least, most, types_of(types, file, f"{base}.{name}"))
-    return out
+def _tensors(tensors: Mapping[str, Any]) -> dict[str, TensorRow]:
+    return {name: TensorRow(least, most, frozenset(types.split())) for name, (least, most, types) in tensors.items()}
 
 
 @lru_cache(maxsize=1)
 def operator_rows() -> Mapping[str, OperatorRow]:
-    """Every row of the table; few of them are asked for. Raises ``DmlcError`` E0590."""
-    return parse_operators(load_data(_FILE), whole=False)
+    """Every row of the table."""
+    return parse_operators(load_data(_FILE))
 
 
 def refusal(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> Refusal | None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from dmlc.ir import Dim, product
 from dmlc.records import dataclass
-from dmlc.targets.schema import is_count, is_name, is_number, list_of, map_of, need, need_fields
 from dmlc.targets.target import load_data
 
 
@@ -41,43 +40,19 @@ class DispatchCost:
         return dispatches * self.dispatch_us + bytes / self.bytes_per_us
 
 
-_COST = {"dispatch_us": is_number, "bytes_per_us": is_number, "source": is_name}
-_ROW = {**dict.fromkeys(("count", "per_row", "apart"), is_count), "source": is_name, "operands": map_of(is_count)}
-
-
-def parse_cost(document: dict[str, Any], file: str = "dispatch.json") -> DispatchCost:
-    """The cost of a dispatch and of a byte. Raises ``DmlcError`` E0590."""
-    data = document.get("cost", {})
-    need_fields(data, _COST, file, "cost")
-    need(data.keys() == _COST.keys(), file, "cost and its source must be said")
-    cost = DispatchCost(**data)
-    need(min(cost.dispatch_us, cost.bytes_per_us) > 0, file, "what work costs is above 0")
-    return cost
-
-
 @lru_cache(maxsize=1)
 def dispatch_cost() -> DispatchCost:
-    """The cost of a dispatch and of a byte. Raises ``DmlcError`` E0590."""
-    return parse_cost(load_data("dispatch"))
+    """The cost of a dispatch and of a byte."""
+    return DispatchCost(**load_data("dispatch")["cost"])
 
 
-def parse_rows(data: dict[str, Any], file: str = "dispatch.json") -> tuple[DispatchRow, dict[str, DispatchRow]]:
-    """The row of operators that have none, and the rows by operator. Raises ``DmlcError`` E0590."""
-    need(isinstance(data.get("rows"), list), file, "rows is a list")
+def parse_rows(data: Mapping[str, Any]) -> tuple[DispatchRow, dict[str, DispatchRow]]:
+    """The row of operators that have none, and the rows by operator."""
     rows: dict[str, DispatchRow] = {}
     for row in data["rows"]:
-        need(isinstance(row, dict) and list_of(is_name)(row.get("operators")), file, "a row has operators")
-        facts = _row({key: value for key, value in row.items() if key != "operators"}, file)
-        twice = [op for op in row["operators"] if op in rows]
-        need(not twice, file, f"{', '.join(twice)} has two rows")
+        facts = DispatchRow(**{key: value for key, value in row.items() if key != "operators"})
         rows |= dict.fromkeys(row["operators"], facts)
-    return _row(data.get("default"), file), rows
-
-
-def _row(facts: Any, file: str) -> DispatchRow:
-    need_fields(facts, _ROW, file, "a row")
-    need({"count", "source"} <= facts.keys() <= _ROW.keys(), file, "a row has a count and a source")
-    return DispatchRow(**facts)
+    return DispatchRow(**data["default"]), rows
 
 
 @lru_cache(maxsize=1)

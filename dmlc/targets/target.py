@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from dmlc.diagnostics import DmlcError, fail
+from dmlc.diagnostics.catalogue.targets import BAD_DATA
 from dmlc.records import dataclass
 from dmlc.targets.kernel_rows import KernelTable
-from dmlc.targets.schema import Check, bad_data, is_count, is_flag, is_level, is_name, is_text, maybe, need, need_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +67,7 @@ class Target:
         return self.name.partition(":")[0]
 
 
-#: What a data file may say.
 _DATA = Path(__file__).with_name("data")
-_FIELDS = frozenset(each.name for each in fields(Target)) - {"table"}
-_KINDS: dict[str, Check] = {
-    **dict.fromkeys(("opset", "min_opset", "max_opset", "ir_version", "order"), is_count),
-    **dict.fromkeys(
-        ("installed_kernels", "own_schemas", "native_f16", "portable", "wraps_integers", "runs_on_cpu"), is_flag
-    ),
-    **dict.fromkeys(("summary", "source", "date"), is_text),
-    **dict.fromkeys(("kernels", "provider", "costs"), maybe(is_name)),
-    **dict.fromkeys(("release", "feature_level"), maybe(is_level)),
-    "max_rank": maybe(is_count),
-    "code": lambda value: value in ("onnx", "numpy"),
-}
-_REQUIRED = ("summary", "opset", "min_opset", "max_opset", "ir_version", "source", "date")
 
 
 class DataFile(Protocol):
@@ -93,35 +80,19 @@ class DataFile(Protocol):
 
 
 def read_data(file: DataFile) -> dict[str, Any]:
-    """Read a data file. Raises ``DmlcError`` E0590 if it is not JSON document of schema 1."""
+    """Read a data file of the package, whose contents tests check. Raises ``DmlcError`` E0590 if it is damaged."""
     try:
-        data = json.loads(
-            file.read_text("utf-8"), object_pairs_hook=_once, parse_constant=_no_number, parse_float=_number
-        )
-    except RecursionError:
-        raise bad_data(file.name, "it is nested too deeply") from None
-    except (OSError, ValueError) as error:
+        data = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise bad_data(file.name, str(error)) from None
-    fine = isinstance(data, dict) and data.get("schema") == 1 and isinstance(data["schema"], int)
-    need(fine and not isinstance(data["schema"], bool), file.name, "it is not a document of schema 1")
-    out: dict[str, Any] = data
-    return out
+    if not isinstance(data, dict) or data.get("schema") != 1:
+        raise bad_data(file.name, "it is not a document of schema 1")
+    return data
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"it says {next(name for name in names if names.count(name) > 1)!r} twice")
-    return out
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is not a number")
-
-
-def _number(text: str) -> float:
-    return float(text) if math.isfinite(float(text)) else _no_number(text)
+def bad_data(file: str, problem: str) -> DmlcError:
+    """E0590 for a file of target data."""
+    return fail(BAD_DATA, f"target data {file}: {problem}")
 
 
 def load_data(name: str) -> dict[str, Any]:
@@ -131,31 +102,16 @@ def load_data(name: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _targets() -> dict[str, Target]:
-    return parse_targets({file.name: read_data(file) for file in (_DATA / "targets").glob("*.json")})
+    return parse_targets(read_data(file) for file in (_DATA / "targets").glob("*.json"))
 
 
-def parse_targets(documents: dict[str, dict[str, Any]]) -> dict[str, Target]:
-    """The targets of documents by file name; ``like`` takes over what another says. Raises ``DmlcError`` E0590."""
-    rows: dict[str, tuple[str, dict[str, Any]]] = {}
-    for file, data in documents.items():
-        need(isinstance(data, dict) and is_name(data.get("name")), file, "a target has a name")
-        need(data["name"] not in rows, file, f"there are two targets {data['name']}")
-        rows[data["name"]] = (file, data)
-        need(is_count(data.get("order", 0)), file, "order is a number")
+def parse_targets(documents: Iterable[Mapping[str, Any]]) -> dict[str, Target]:
+    """The targets of documents; ``like`` takes over what another says."""
+    rows = {data["name"]: data for data in documents}
     out = {}
-    for name, (file, data) in sorted(rows.items(), key=lambda item: (item[1][1].get("order", 99), item[0])):
-        like = data.get("like")
-        need(like is None or (is_name(like) and like in rows), file, f"there is no target {like} to be like")
-        row = {**(rows[like][1] if like else {}), **data}
-        row = {key: value for key, value in row.items() if key not in ("schema", "order", "like")}
-        missing = [key for key in _REQUIRED if key not in row]
-        need(not missing, file, f"{', '.join(missing)} must be said")
-        unknown = sorted(row.keys() - _FIELDS)
-        need(not unknown, file, f"{', '.join(unknown)} mean nothing")
-        opsets = [row[key] for key in ("min_opset", "opset", "max_opset")]
-        need(all(map(is_count, opsets)) and opsets == sorted(opsets), file, f"opsets {opsets}")
-        need_fields(row, _KINDS, file, name)
-        out[name] = Target(**row)
+    for name, data in sorted(rows.items(), key=lambda item: (item[1].get("order", 99), item[0])):
+        row = {**rows.get(data.get("like"), {}), **data}
+        out[name] = Target(**{key: value for key, value in row.items() if key not in ("schema", "order", "like")})
     return out
 
 

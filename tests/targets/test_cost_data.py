@@ -13,6 +13,7 @@ from dmlc.ir.dtype import f32, f64, i8, i64
 from dmlc.targets import load_target, target_names
 from dmlc.targets.cost import Cheapest, Step, cost_model, parse_costs
 from dmlc.targets.target import load_data
+from tools.target_data import check_costs
 
 DATA: dict[str, Any] = {
     "source": "s",
@@ -25,7 +26,7 @@ DATA: dict[str, Any] = {
 
 
 def test_a_step_costs_its_node_its_reads_its_runs_and_its_writes() -> None:
-    model = parse_costs(DATA, "mine.json")
+    model = parse_costs(DATA)
     assert model.step(Step("Sum", f32, reads=400, writes=4, run=100)) == 100 + 100 + 40 + 4
     assert model.step(Step("Sum", f32, reads=401, writes=0, run=100)) == 100 + 100.25 + 50
     assert model.step(Step("Sum", f32)) == 100
@@ -33,14 +34,14 @@ def test_a_step_costs_its_node_its_reads_its_runs_and_its_writes() -> None:
 
 
 def test_kernels_and_types_without_a_row_have_that_of_others() -> None:
-    model = parse_costs(DATA, "mine.json")
+    model = parse_costs(DATA)
     assert model.step(Step("Copy", f32, reads=8, writes=8)) == 500 + 4 + 16
     assert model.step(Step("Copy", i64, reads=8, writes=8)) == 600
     assert model.step(Step("Sum", i64)) == 100
 
 
 def test_of_several_ways_the_cheapest_counts() -> None:
-    model = parse_costs(DATA, "mine.json")
+    model = parse_costs(DATA)
     dear, cheap = (Step("Copy", f32), Step("Copy", f32)), (Step("Sum", f32),)
     assert model.total([Cheapest((dear, cheap)), Step("Copy", f32)]) == 600
 
@@ -61,9 +62,9 @@ def test_a_target_whose_calibration_is_missing_says_so() -> None:
 def test_the_calibration_says_where_it_is_from() -> None:
     data = load_data("cost_ort_cpu")
     assert "onnxruntime" in data["source"] and data["date"]
-    model = parse_costs(data, "cost_ort_cpu.json")
+    model = parse_costs(data)
     assert model.margin == data["margin"] > 0
-    assert parse_costs(DATA, "mine.json").margin == 0
+    assert parse_costs(DATA).margin == 0
     # The order that lowerings live by: a reduction is faster than a search, and lying together than apart.
     steps = [Step(k, f32, 1 << 20, 1 << 10, 1 << 10) for k in ("ReduceMax", "ArgMax", "ArgMax deep", "ArgMax far")]
     costs = [model.step(step) for step in steps]
@@ -97,7 +98,7 @@ def test_a_broken_calibration_is_a_coded_error(path: tuple[str, ...], value: Any
         place = place[key]
     place[path[-1]] = value
     with pytest.raises(DmlcError) as caught:
-        parse_costs(data, "mine.json")
+        check_costs(data, "mine.json")
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.code.id == "E0590"
     assert "mine.json" in diagnostic.message and said in diagnostic.message

@@ -10,9 +10,10 @@ from onnx import defs
 
 from dmlc.diagnostics import DmlcError
 from dmlc.targets import load_target, target_names
-from dmlc.targets.directml import feature_levels, least_feature_level, level_key, operator_rows, parse_operators
-from dmlc.targets.provider import parse_provider, provider
+from dmlc.targets.directml import feature_levels, least_feature_level, level_key, operator_rows
+from dmlc.targets.provider import provider
 from dmlc.targets.target import load_data, parse_targets, read_data
+from tools.target_data import check_operators, check_provider, check_targets, read_checked
 
 BASE: dict[str, Any] = {
     "schema": 1,
@@ -46,7 +47,7 @@ def refused(call: Any, *args: Any) -> str:
 
 
 def test_a_new_target_is_a_file() -> None:
-    found = parse_targets({"a.json": BASE, "b.json": {"name": "other", "like": "mine", "opset": 18}})
+    found = parse_targets([BASE, {"name": "other", "like": "mine", "opset": 18}])
     assert (found["mine"].opset, found["other"].opset, found["other"].summary) == (17, 18, "s")
 
 
@@ -61,17 +62,18 @@ def test_a_new_target_is_a_file() -> None:
     ],
 )
 def test_a_broken_target_is_a_coded_error(change: dict, said: str) -> None:
-    assert said in refused(parse_targets, {"mine.json": {**BASE, **change}})
+    assert said in refused(check_targets, {"mine.json": {**BASE, **change}})
 
 
 def test_a_target_says_all_it_must() -> None:
     row = {key: value for key, value in BASE.items() if key != "ir_version"}
-    assert "ir_version must be said" in refused(parse_targets, {"mine.json": row})
-    assert "two targets mine" in refused(parse_targets, {"a.json": BASE, "b.json": BASE})
+    assert "ir_version must be said" in refused(check_targets, {"mine.json": row})
+    assert "two targets mine" in refused(check_targets, {"a.json": BASE, "b.json": BASE})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2}'])
 def test_a_file_that_is_no_document(text: str) -> None:
+    assert "mine.json" in refused(read_checked, File(text))
     assert "mine.json" in refused(read_data, File(text))
 
 
@@ -91,7 +93,7 @@ def test_a_file_that_is_no_document(text: str) -> None:
 def test_a_broken_operator_table(path: tuple, value: Any, said: str) -> None:
     data = copy.deepcopy(load_data("directml_operators"))
     _put(data, path, value)
-    assert said in refused(parse_operators, data)
+    assert said in refused(check_operators, data, "directml_operators.json", feature_levels())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_a_broken_operator_table(path: tuple, value: Any, said: str) -> None:
 def test_a_broken_provider_table(path: tuple, value: Any, said: str) -> None:
     data = copy.deepcopy(load_data("dml_ep"))
     _put(data, path, value)
-    assert said in refused(parse_provider, data, "dml_ep.json")
+    assert said in refused(check_provider, data, "dml_ep.json")
 
 
 def _put(data: Any, path: tuple, value: Any) -> None:

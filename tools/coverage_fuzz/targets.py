@@ -9,8 +9,10 @@ from importlib import resources
 from typing import Any
 
 from dmlc.ir.dtype import f32
-from dmlc.targets import cost, directml, dispatch, kernels, known_wrong, provider
-from dmlc.targets.target import parse_targets, read_data
+from dmlc.targets import cost, directml, dispatch, known_wrong, provider
+from dmlc.targets.kernel_rows import KernelTable
+from dmlc.targets.target import parse_targets
+from tools import target_data
 
 MAX_LEN = 1500
 _TARGET = "target.json"
@@ -34,7 +36,8 @@ class _File:
 
 
 def _targets(data: dict[str, Any]) -> None:
-    for target in parse_targets({**_OTHER_TARGETS, "mine.json": data}).values():
+    target_data.check_targets({**_OTHER_TARGETS, "mine.json": data})
+    for target in parse_targets([*_OTHER_TARGETS.values(), data]).values():
         assert target.family is not None
         hash(target)
         if target.feature_level is not None:
@@ -42,7 +45,8 @@ def _targets(data: dict[str, Any]) -> None:
 
 
 def _provider(data: dict[str, Any]) -> None:
-    table = provider.parse_provider(data, "dml_ep.json")
+    target_data.check_provider(data, "dml_ep.json")
+    table = provider.parse_provider(data)
     for (domain, op), row in table.rows.items():
         assert table.row(domain, op) is row
         for opset in (7, 21):
@@ -52,6 +56,7 @@ def _provider(data: dict[str, Any]) -> None:
 
 
 def _operators(data: dict[str, Any]) -> None:
+    target_data.check_operators(data, "directml_operators.json", directml.feature_levels())
     for row in directml.parse_operators(data).values():
         for level in directml.feature_levels()[::3]:
             row.at(level)
@@ -60,35 +65,39 @@ def _operators(data: dict[str, Any]) -> None:
 
 
 def _costs(data: dict[str, Any]) -> None:
-    model = cost.parse_costs(data, "cost_ort_cpu.json")
+    target_data.check_costs(data, "cost_ort_cpu.json")
+    model = cost.parse_costs(data)
     for kernel in data["kernels"]:
         assert model.step(cost.Step(kernel, f32, 10, 10, 2)) >= 0
 
 
 def _kernels(data: dict[str, Any]) -> None:
-    table = kernels.parse_kernels(data, "ort_cpu.json")
+    target_data.check_kernels(data, "ort_cpu.json")
+    table = KernelTable(data["source"], data["operators"])
     for op in data["operators"]:
         table.dtypes(op, 21, inserted=True)
     table.rows()
 
 
 def _wrong(data: dict[str, Any]) -> None:
-    for row in known_wrong.parse_wrong(data, "ort_cpu_wrong.json"):
+    target_data.check_wrong(data, "ort_cpu_wrong.json")
+    for row in known_wrong.parse_wrong(data):
         row.holds_for("1.24.4")
         row.holds_for("1.32.0.dev20261101")
         hash(row)
 
 
 def _dispatch(data: dict[str, Any]) -> None:
-    dispatch.parse_cost(data).microseconds(3, 10)
+    target_data.check_dispatch(data, "dispatch.json")
+    dispatch.DispatchCost(**data["cost"]).microseconds(3, 10)
     default, rows = dispatch.parse_rows(data)
     for row in (default, *rows.values()):
         assert row.count + row.per_row + row.apart >= 0
 
 
 def _levels(data: dict[str, Any]) -> None:
-    levels, least = directml.parse_levels(data)
-    assert directml.level_key(least) in map(directml.level_key, levels)
+    target_data.check_levels(data, "feature_levels.json")
+    assert directml.level_key(data["least"])
 
 
 _USES: dict[str, Callable[[dict[str, Any]], None]] = {
@@ -110,7 +119,7 @@ def read(data: bytes) -> str:
     name, _, text = data.decode("utf-8", "surrogateescape").partition("\n")
     if name not in _USES:
         return "no file"
-    _USES[name](read_data(_File(name, text)))
+    _USES[name](target_data.read_checked(_File(name, text)))
     return ""
 
 

@@ -13,8 +13,8 @@ _MORE = "dxdispatch_operators"
 
 @lru_cache(maxsize=1)
 def rows() -> Mapping[str, OperatorRow]:
-    """Every row by the operator's name without ``DML_OPERATOR_``. Raises ``DmlcError`` E0590."""
-    return {**parse_operators(load_data(_MORE), f"{_MORE}.json"), **operator_rows()}
+    """Every row by the operator's name without ``DML_OPERATOR_``."""
+    return {**parse_operators(load_data(_MORE)), **operator_rows()}
 
 
 def newest_level() -> str:

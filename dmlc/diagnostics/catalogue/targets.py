@@ -163,13 +163,14 @@ BAD_DATA = declare(
     "E0590",
     "a file of target data is broken",
     """Targets, kernels and DirectML's tables are data files of the package. One of them, or one that was added for a
-    new target, does not hold what it must: the message names the file and what is wrong.""",
+    new target, does not hold what it must: the message names the file and what is wrong. ``pytest tests/targets`` in a
+    checkout checks every row.""",
     example="""
 $ dmlc targets
-error[E0590]: target data mine.json: opset must be said
+error[E0590]: target data mine.json: it is not a document of schema 1
 """,
     fixed="""
-$ dmlc targets     # with "opset": 21 in mine.json
+$ dmlc targets     # with "schema": 1 in mine.json
 """,
     program=False,
 )

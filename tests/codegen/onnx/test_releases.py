@@ -131,7 +131,7 @@ def test_ranges_of_releases() -> None:
     rows = [{**row, "earlier": earlier}]
     base = {"operators": "A", "effect": "wrong", "what": "w", "repair": "r", "source": "s"}
     failures = [{**base, "id": "mid", "from": "1.4", "until": "1.10"}, {**base, "id": "late", "from": "1.9"}]
-    table = parse_provider({**data, "rows": rows, "failures": failures}, "t.json")
+    table = parse_provider({**data, "rows": rows, "failures": failures})
     parsed = table.rows["", "A"]
     for release, operator, ids in (
         ("1.2", "OLD", set()), ("1.3", "OLD", set()), ("1.4", "MID", {"mid"}), ("1.9", "MID", {"mid", "late"}),

@@ -1,4 +1,4 @@
-"""``fold-conv``: what follows a convolution and is linear becomes part of its weights."""
+"""``fold-conv``: linear operations before and after a convolution become part of its weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dmlc.ir import Array, Graph, Node, StoredTensor, Tensor, Value
-from dmlc.ops.binary import ADD, DIV, MUL
+from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES, PassContext
@@ -26,7 +26,7 @@ class FoldConv(RewritePass):
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:
-        return [FoldBatchNorm, FoldBias, FoldScale]
+        return [FoldBatchNorm, FoldBias, FoldScale, FoldInputScale, FoldInputShift]
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)
@@ -234,4 +234,126 @@ def _scaled(match: _ScaleMatch, data: Tensor) -> Array:
     column = values.astype(np.float64).reshape(-1, *[1] * (wanted.ndim - 1))
     with np.errstate(all="ignore"):
         out: Array = (wanted * column if match.root.op is MUL else wanted / column).astype(data.dtype.numpy)
+    return out
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _InputMatch(Match):
+    """A convolution of ``x`` beside a constant: ``before`` is the operation on both."""
+
+    conv: Conv
+    before: Node
+    x: Value
+    constant: Tensor
+
+
+class _InputRule(Rule[_InputMatch]):
+    """Base of the rules for an operation with a constant before a convolution."""
+
+    roots = (OPAQUE,)
+    rewrite_class = REASSOCIATES
+
+    def match(self, node: Node, graph: Graph) -> _InputMatch | None:
+        conv = conv_of(node.result) if is_opaque(node, "Conv") else None
+        before = None if conv is None else node.operand(0).producer
+        if conv is None or before is None or before.op not in self.fed_by:
+            return None
+        pairs = both_ways(before) if before.op in (MUL, ADD) else [(before.operand(0), before.operand(1))]
+        for x, other in pairs:
+            constant = constant_of(other)
+            if constant is not None and not (isinstance(constant, StoredTensor) and constant.is_apart):
+                return _InputMatch(node, (before,), conv=conv, before=before, x=x, constant=constant)
+        return None
+
+    def check(self, match: _InputMatch, graph: Graph) -> Miss | None:
+        if _by_input(match) is None or match.x.type != match.before.result.type:
+            return Miss("{0} does not vary by channel alone", (match.constant.type,))
+        return used_elsewhere(match.before.result)
+
+
+class FoldInputScale(_InputRule):
+    """Conv(x * c) and Conv(x / c) with one c, or one for each channel, become a Conv of x with scaled weights.
+
+    ``reassociates``: the scale is multiplied into the weights instead of the operands; padding is 0 either way. The new
+    weights are computed in f64 and rounded once.
+    """
+
+    name = "fold-input-scale-into-conv"
+    fed_by = (MUL, DIV)
+
+    def check(self, match: _InputMatch, graph: Graph) -> Miss | None:
+        missed = super().check(match, graph)
+        if missed is not None:
+            return missed
+        scaled = _scaled_inputs(match)
+        sizes = np.abs(scaled[match.conv.weight.array != 0])
+        if not np.isfinite(scaled).all() or (sizes < np.finfo(scaled.dtype).tiny).any():
+            return Miss("the scaled weights leave the range of {0}", (match.conv.weight.dtype,))
+        return None
+
+    def build(self, match: _InputMatch, rewriter: Rewriter) -> Sequence[Value]:
+        node = match.conv.node
+        operands = [match.x, _constant(rewriter, _scaled_inputs(match)), *node.operands[2:]]
+        return [rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))]
+
+
+class FoldInputShift(_InputRule):
+    """Conv(x + c) and Conv(x - c) with one c, or one for each channel, become a Conv of x with another bias.
+
+    ``reassociates``: the constant is added to the sums instead of the operands. The convolution has no padding, which
+    would be 0 after the constant was added. The new bias is computed in f64 and rounded once.
+    """
+
+    name = "fold-input-shift-into-conv"
+    fed_by = (ADD, SUB)
+
+    def check(self, match: _InputMatch, graph: Graph) -> Miss | None:
+        node = match.conv.node
+        if any(attribute_of(node, "pads", ())) or attribute_of(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+            return Miss("the convolution pads its operand")
+        if attribute_of(node, "group", 1) != 1:
+            return Miss("the convolution has groups")
+        missed = super().check(match, graph)
+        if missed is None and not np.isfinite(_shifted_bias(match)).all():
+            return Miss("the new bias leaves the range of {0}", (match.conv.weight.dtype,))
+        return missed
+
+    def build(self, match: _InputMatch, rewriter: Rewriter) -> Sequence[Value]:
+        node = match.conv.node
+        operands = [match.x, node.operand(1), _constant(rewriter, _shifted_bias(match))]
+        return [rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))]
+
+
+def _by_input(match: _InputMatch) -> Array | None:
+    """The constant in f64, to be broadcast with the weights; None where it is not one number or one for each channel,
+    or has several numbers and the convolution has groups."""
+    weight, array = match.conv.weight.array, match.constant.array
+    shape = (*[1] * (weight.ndim - array.ndim), *array.shape)
+    if len(shape) != weight.ndim or any(size != 1 for axis, size in enumerate(shape) if axis != 1):
+        return None
+    is_grouped = attribute_of(match.conv.node, "group", 1) != 1
+    if shape[1] != 1 and (is_grouped or shape[1] != weight.shape[1]):
+        return None
+    found: Array = array.astype(np.float64).reshape(shape)
+    return found
+
+
+def _scaled_inputs(match: _InputMatch) -> Array:
+    """The weights times the scale of their inputs, rounded to their own dtype."""
+    factors, (weight,) = _by_input(match), wide([match.conv.weight])
+    assert factors is not None
+    with np.errstate(all="ignore"):
+        found = weight * factors if match.before.op is MUL else weight / factors
+        out: Array = found.astype(match.conv.weight.dtype.numpy)
+    return out
+
+
+def _shifted_bias(match: _InputMatch) -> Array:
+    """The bias with the sum of the weights times the shift of their inputs, rounded to its own dtype."""
+    shift, (weight,) = _by_input(match), wide([match.conv.weight])
+    assert shift is not None
+    bias = np.zeros(()) if match.conv.bias is None else wide([match.conv.bias])[0]
+    with np.errstate(all="ignore"):
+        moved = (weight * shift).reshape(weight.shape[0], -1).sum(1)
+        out: Array = (bias + moved if match.before.op is ADD else bias - moved).astype(match.conv.weight.dtype.numpy)
     return out

@@ -136,3 +136,106 @@ def test_a_convolution_that_is_used_elsewhere_stays() -> None:
 
 def test_exact_leaves_it() -> None:
     check(model([CONV, NORM]), ["Conv", "BatchNormalization"], exact=True)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1, 1), (1, 3, 1, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("names", [["x", "d"], ["d", "x"]])
+@pytest.mark.parametrize("operator", ["Mul", "Div"])
+def test_a_scale_of_the_input_goes_into_the_weights(shape: tuple[int, ...], names: list[str], operator: str) -> None:
+    nodes = [node(operator, names, ["s"]), node("Conv", ["s", "k", "b"], ["y"], pads=[1, 1, 1, 1])]
+    want = ["Div", "Conv"] if operator == "Div" and names[0] == "d" else ["Conv"]
+    check(model(nodes, d=RNG.uniform(0.5, 2, size=shape), b=RNG.normal(size=4)), want)
+
+
+def test_two_scales_and_one_behind_are_all_folded() -> None:
+    nodes = [
+        node("Div", ["x", "d"], ["a"]),
+        node("Mul", ["e", "a"], ["s"]),
+        node("Conv", ["s", "k"], ["c"], strides=[2, 2]),
+        node("Mul", ["c", "f"], ["y"]),
+    ]
+    check(model(nodes, d=255.0, e=RNG.normal(size=(3, 1, 1)), f=2.0), ["Conv"])
+
+
+def test_one_number_scales_the_input_of_groups() -> None:
+    conv = node("Conv", ["s", "k"], ["y"], group=3)
+    check(model([node("Mul", ["x", "d"], ["s"]), conv], k=RNG.normal(size=(6, 1, 3, 3)), d=0.5), ["Conv"])
+
+
+INPUT_CONV = node("Conv", ["s", "k"], ["y"])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights", "want", "outputs"),
+    [
+        ([node("Mul", ["x", "d"], ["s"]), INPUT_CONV], {"d": np.full((8, 8), 2)}, ["Mul", "Conv"], ("y",)),
+        ([node("Mul", ["x", "d"], ["s"]), INPUT_CONV], {"d": np.full((2, 1, 1, 1), 2)}, ["Mul", "Conv"], ("y",)),
+        ([node("Mul", ["x", "x"], ["s"]), INPUT_CONV], {}, ["Mul", "Conv"], ("y",)),
+        ([node("Mul", ["x", "d"], ["s"]), INPUT_CONV], {"d": 2.0}, ["Mul", "Conv"], ("y", "s")),
+        ([node("Mul", ["x", "d"], ["s"]), INPUT_CONV], {"d": 1e-38}, ["Mul", "Conv"], ("y",)),
+        ([node("Mul", ["x", "d"], ["s"]), INPUT_CONV], {"d": 3e38}, ["Mul", "Conv"], ("y",)),
+        (
+            [node("Mul", ["x", "d"], ["s"]), node("Conv", ["s", "k"], ["y"], group=3)],
+            {"d": np.array([1, 2, 3]).reshape(3, 1, 1), "k": RNG.normal(size=(6, 1, 3, 3))},
+            ["Mul", "Conv"],
+            ("y",),
+        ),
+    ],
+)
+def test_near_misses_of_a_scale_of_the_input(
+    nodes: list[onnx.NodeProto], weights: Any, want: list[str], outputs: tuple[str, ...]
+) -> None:
+    program = dmlc.compile(model(nodes, outputs=outputs, **weights))
+    assert operators(program) == want
+
+
+def test_a_scale_that_broadcasts_the_input_stays() -> None:
+    graph = helper.make_graph(
+        [node("Mul", ["x", "d"], ["s"]), INPUT_CONV],
+        "g",
+        [info("x", [2, 1, 8, 8])],
+        [info("y", None)],
+        [
+            numpy_helper.from_array(np.ones((3, 1, 1), np.float32) * 2, "d"),
+            numpy_helper.from_array(RNG.normal(size=(4, 3, 3, 3)).astype(np.float32), "k"),
+        ],
+    )
+    broadcasting = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    assert operators(dmlc.compile(broadcasting)) == ["Mul", "Conv"]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1, 1), (1, 3, 1, 1)])
+@pytest.mark.parametrize("inputs", [["k"], ["k", "b"]])
+@pytest.mark.parametrize("operator", ["Add", "Sub"])
+def test_a_shift_of_the_input_goes_into_the_bias(shape: tuple[int, ...], inputs: list[str], operator: str) -> None:
+    conv = node("Conv", ["s", *inputs], ["y"], pads=[0, 0, 0, 0], strides=[2, 2])
+    check(model([node(operator, ["x", "d"], ["s"]), conv], d=RNG.normal(size=shape), b=RNG.normal(size=4)), ["Conv"])
+
+
+def test_the_whole_preparation_of_an_image_is_folded() -> None:
+    nodes = [
+        node("Div", ["x", "s"], ["a"]),
+        node("Sub", ["a", "m"], ["b"]),
+        node("Div", ["b", "d"], ["c"]),
+        node("Conv", ["c", "k"], ["y"], auto_pad="VALID"),
+    ]
+    mean, deviation = RNG.normal(size=(3, 1, 1)), RNG.uniform(0.5, 2, size=(3, 1, 1))
+    check(model(nodes, s=255.0, m=mean, d=deviation), ["Conv"])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "weights"),
+    [
+        ([node("Sub", ["x", "d"], ["s"]), node("Conv", ["s", "k"], ["y"], pads=[0, 0, 0, 1])], {"d": 2.0}),
+        ([node("Sub", ["x", "d"], ["s"]), node("Conv", ["s", "k"], ["y"], auto_pad="SAME_UPPER")], {"d": 2.0}),
+        (
+            [node("Sub", ["x", "d"], ["s"]), node("Conv", ["s", "k"], ["y"], group=3)],
+            {"d": 2.0, "k": RNG.normal(size=(6, 1, 3, 3))},
+        ),
+        ([node("Sub", ["d", "x"], ["s"]), INPUT_CONV], {"d": 2.0}),
+        ([node("Sub", ["x", "d"], ["s"]), INPUT_CONV], {"d": np.full((8, 1), 2.0)}),
+        ([node("Sub", ["x", "d"], ["s"]), INPUT_CONV], {"d": 3e38, "k": np.full((4, 3, 3, 3), 9.0)}),
+    ],
+)
+def test_near_misses_of_a_shift_of_the_input(nodes: list[onnx.NodeProto], weights: Any) -> None:
+    assert operators(dmlc.compile(model(nodes, **weights))) == ["Sub", "Conv"]

@@ -432,7 +432,7 @@ _RULES: dict[Operation, _Rule] = {
     e.FLOOR: _whole(math.floor), e.CEIL: _whole(math.ceil), e.ROUND: _whole(round),
     normalize.SOFTMAX: _fixed(0, 1), select.HARDMAX: _fixed(0, 1),
     m.RESHAPE: _first, m.TRANSPOSE: _first, m.SQUEEZE: _first, m.UNSQUEEZE: _first, m.EXPAND: _first, m.SLICE: _first,
-    m.CONCAT: _any_of, m.PAD: _pad, GATHER: _first, GATHER_ELEMENTS: _first, SCATTER_ELEMENTS: _scatter,
+    m.CONCAT: _any_of, m.PAD: _pad, m.TILE: _first, GATHER: _first, GATHER_ELEMENTS: _first, SCATTER_ELEMENTS: _scatter,
     reduce.REDUCE_SUM: _sum, reduce.REDUCE_MEAN: _mean, reduce.REDUCE_SUM_SQUARE: _sum_square,
     reduce.REDUCE_L1: _l1, reduce.REDUCE_L2: _l2, reduce.REDUCE_MAX: _extreme, reduce.REDUCE_MIN: _extreme,
     **dict.fromkeys(_TRUTH, _fixed(0, 1)),

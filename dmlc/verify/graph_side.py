@@ -13,7 +13,7 @@ from dmlc.ir.dtype import i32, i64
 from dmlc.ops import index
 from dmlc.ops.binary import DIV, FLOORDIV, MOD
 from dmlc.ops.choose import CAST
-from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TILE, TRANSPOSE, UNSQUEEZE
 from dmlc.records import dataclass
 from dmlc.verify.inputs import Default, Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.loose import loose, loose_result
@@ -24,7 +24,7 @@ from dmlc.verify.trace import NotVerifiable, RunFailed, TraceStep, op_key
 _LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
 _DIVISIONS = (DIV, FLOORDIV, MOD)
 #: Of these the result is no rounder than the operand.
-_MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
+_MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TILE, TRANSPOSE, UNSQUEEZE)
 
 
 @dataclass(frozen=True)

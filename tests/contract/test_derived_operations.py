@@ -162,3 +162,19 @@ def test_the_builder_has_them() -> None:
     np.testing.assert_array_equal(found["e"], np.tile(x, (1, 2))[:, ::-1])
     with pytest.raises(DmlcError, match=r"E0301.*axis 2 does not exist"):
         dmlc.sort(g.input("y", dtype="float32", shape=(2, 3)), axis=2)
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("tile(x, repeats=[1, 1, 1]) + 1", ["Add"]),
+        ("x + tile(flip(c, axes=[2]), repeats=[2, 3, 2])", ["Add"]),
+        ("stack(x)", ["Unsqueeze"]),
+        ("flip(flip(x, axes=[0, 2]), axes=[1])", ["Slice"]),
+    ],
+)
+def test_nodes(call: str, expected: list[str], target: str) -> None:
+    """Repeating once does nothing, and what is known while compiling is computed then."""
+    made = dmlc.compile(program(call, "f32", "2, 3, 4", "const c: f32[1, 1, 2] = [[[1, 2]]]\n"), target=target)
+    assert [node.op_type for node in made.to_onnx().graph.node] == expected

@@ -53,6 +53,7 @@ def of(body: str, inputs: str = "x: f16[3, 4]", dims: str = "") -> tuple[float, 
         ("y = x * sin(x)", -F16_MAX, F16_MAX),
         ("y = concat(sigmoid(x), 2.0 * tanh(x), axis=0)", -2, 2),
         ("y = pad(sigmoid(x), pads=[1, 0, 0, 0], value=9)", 0, 9),
+        ("y = tile(sigmoid(x), repeats=[2, 1])", 0, 1),
     ],
 )
 def test_ranges_that_are_known(body: str, low: float, high: float) -> None:

@@ -22,7 +22,7 @@ _JUMPS: frozenset[Operation] = frozenset((
 #: Their results are elements of their operands, or exact.
 _EXACT: frozenset[Operation] = frozenset((
     move.RESHAPE, move.TRANSPOSE, move.SQUEEZE, move.UNSQUEEZE, move.EXPAND, move.CONCAT, move.SPLIT, move.SLICE,
-    move.PAD, index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS, choose.WHERE, choose.CLIP,
+    move.PAD, move.TILE, index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS, choose.WHERE, choose.CLIP,
     *(op for op in elementwise.UNARY if op.rounding == "exact"), binary.MIN, binary.MAX,
     select.TOP_K, select.HARDMAX, index.ONE_HOT, index.IOTA, index.FULL, CONSTANT,
 ))  # fmt: skip

@@ -35,7 +35,7 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.elementwise import RELU, SIGN, UNARY
 from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, MOST_FILLED, ONE_HOT, FullAttributes, full_value
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import CONCAT, EXPAND, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TRANSPOSE, UNSQUEEZE
+from dmlc.ops.move import CONCAT, EXPAND, PAD, RESHAPE, SLICE, SPLIT, SQUEEZE, TILE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LAYER_NORM, LOG_SOFTMAX, LP_NORM, MEAN_VARIANCE_NORM, RMS_NORM, SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, REDUCTIONS
@@ -47,7 +47,7 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 #: Results that every target gives bit for bit: moved, chosen, compared, or correctly rounded by IEEE 754.
 _BIT_DEFINED = frozenset((
-    RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, CONCAT, SPLIT, SLICE, PAD, GATHER, GATHER_ELEMENTS, ONE_HOT,
+    RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, CONCAT, SPLIT, SLICE, PAD, TILE, GATHER, GATHER_ELEMENTS, ONE_HOT,
     ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MIN, MAX, CLIP, WHERE, CAST,
     EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
     *(op for op in UNARY if op.rounding != "approximate"), ADD, SUB, MUL, DIV, AND, OR, XOR, EXPAND,

@@ -20,6 +20,7 @@ from dmlc.ops.move import (
     SLICE,
     SPLIT,
     SQUEEZE,
+    TILE,
     TRANSPOSE,
     UNSQUEEZE,
     AxesAttributes,
@@ -39,7 +40,7 @@ class StandStill(Rule[Match]):
     """A move that moves nothing becomes its operand: a transpose in the same order, a slice of all, and the like."""
 
     name = "move-nothing"
-    roots = (TRANSPOSE, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD)
+    roots = (TRANSPOSE, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD, TILE)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         return Match(node) if _stands_still(node) else None

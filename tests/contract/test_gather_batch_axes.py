@@ -207,3 +207,21 @@ def test_gather_nd_of_models(shapes: str, batch: int, text: str, target: str) ->
     feeds = {"x": rng.random(x_shape, np.float32), "i": rng.integers(0, 2, i_shape)}
     want = ReferenceEvaluator(model).run(None, feeds)[0]
     np.testing.assert_array_equal(made.run(feeds, backend="cpu")["y"], want)
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+def test_indices_that_are_known_need_no_node(target: str) -> None:
+    text = """
+const i: i32[2, 3] = [[0, 2, -1], [1, 1, 0]]
+model m(x: f32[2, 4, 5]) -> (y) {
+    y = gather(x, i, batch_axes=1)
+    return y
+}
+"""
+    made = dmlc.compile(Source("m.dml", text), target=target)
+    assert [node.op_type for node in made.to_onnx().graph.node] == ["GatherND"]
+    x = np.arange(40, dtype=np.float32).reshape(2, 4, 5)
+    index = np.array([[0, 2, 3], [1, 1, 0]])
+    np.testing.assert_array_equal(
+        made.run({"x": x}, backend="cpu")["y"], np.take_along_axis(x, index[..., None], axis=1)
+    )

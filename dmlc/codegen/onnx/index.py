@@ -10,6 +10,7 @@ from dmlc.codegen.onnx.writer import tensor_proto
 from dmlc.ir import DimExpr, DType, Node, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i64, u64
 from dmlc.ops import index as i
+from dmlc.ops.constant import constant_of
 from dmlc.ops.literals import attribute_array
 
 _NAMES: dict[Operation, str] = {
@@ -37,8 +38,12 @@ def gather(emitter: Emitter, node: Node) -> str:
     x, indices = node.operand(0), node.operand(1)
     if a.batch_axes == 0:
         return emitter.op("Gather", [emitter.of(x), emitter.of(indices)], axis=a.axis)
-    one = (*indices.shape, 1)
-    places = emitter.squeeze("Unsqueeze", emitter.of(indices), [indices.type.rank], indices.shape, one)
+    known = constant_of(indices)
+    if known is not None:
+        places = emitter.array(known.array[..., np.newaxis], i64)
+    else:
+        one = (*indices.shape, 1)
+        places = emitter.squeeze("Unsqueeze", emitter.of(indices), [indices.type.rank], indices.shape, one)
     return emitter.op("GatherND", [emitter.of(x), places], batch_dims=a.batch_axes)
 
 

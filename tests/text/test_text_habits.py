@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from text_helpers import diagnostics, in_model
+from text_helpers import diagnostics, graph_of, in_model
 
 from dmlc.diagnostics import Diagnostic, render
 
@@ -110,3 +110,22 @@ def test_a_label_shows_the_type_where_the_source_does_not() -> None:
     assert "x has this type: f32[4, 3]" in [label.text for label in found.labels]
     (found,) = diagnostics(in_model("return argmax(x, axes=[4])", inputs="x: f32[4, 3]"))
     assert "x has this type" in [label.text for label in found.labels]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "statements", "unused"),
+    [
+        ("x: f32[4], z: f32[4]", ["return x"], ["input z is not used"]),
+        ("x: f32[4]", ["y = x + 1", "return x"], ["y is not used"]),
+        ("x: f32[4]", ["v, i = top_k(x, k=2)", "return v"], ["i is not used"]),
+        ("x: f32[4]", ["v, _ = top_k(x, k=2)", "return v"], []),
+        ("x: f32[4]", ["k = 2", "v, _ = top_k(x, k=k)", "return v"], []),
+        ("x: f32[4], z: f32[N]", ["return x * N"], []),
+        ("x: f32[N], z: f32[N]", ["return x * N"], ["input z is not used"]),
+        ("x: f32[4], z: f16[4]", ["return full(shape=[2], value=0, like=z) + (x[0] as f16)"], []),
+    ],
+)
+def test_unused_inputs_and_values_are_advice(inputs: str, statements: list[str], unused: list[str]) -> None:
+    graph = graph_of(in_model(*statements, inputs=inputs))
+    assert [d.message for d in graph.advice if d.code.id == "W0621"] == unused
+    assert all(d.severity == "advice" for d in graph.advice)

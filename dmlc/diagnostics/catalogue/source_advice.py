@@ -17,3 +17,19 @@ $ dmlc compile grid.dml              # model grid(x: f32[W], width: f32[]) ...
     program=False,
     advice=True,
 )
+
+UNUSED = declare(
+    "W0621",
+    "an input or a value is not used",
+    """Nothing reads the input or the value, and it is not returned. An input that alone gives the size of a dim counts
+    as used. This is advice: it never changes the exit code.""",
+    example="""
+$ dmlc compile head.dml              # top_v, top_i = top_k(x, k=5), and only top_v is returned
+advice[W0621]: top_i is not used
+""",
+    fixed="""
+$ dmlc compile head.dml              # top_v, _ = top_k(x, k=5)
+""",
+    program=False,
+    advice=True,
+)

@@ -129,10 +129,12 @@ class Evaluator:
             return Word(text) if is_word else found
         if text in self.frame.names:
             found = self.frame.names[text]
+            is_dim = isinstance(found, Value) and text in self.unit.dims and self.frame.depth == 0
+            if is_dim and asked is not Asked.OPERAND:
+                return symbol(text)  # an input and a dim of one name: an attribute means the dim
+            self.frame.used.add(text)
             if asked is Asked.OPERAND:
                 return found
-            if isinstance(found, Value) and text in self.unit.dims and self.frame.depth == 0:
-                return symbol(text)  # an input and a dim of one name: an attribute means the dim
             return self.known(found, at(expr), asked)
         if asked is Asked.OPERAND and text in self.unit.consts:
             return self.unit.const(text) or POISON

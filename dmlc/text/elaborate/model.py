@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, fail
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM
+from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM, UNUSED
 from dmlc.ir import Condition, Dim, DimExpr, OpError, TensorType, Value, dim_names
 from dmlc.ops.call import CallSite
 from dmlc.ops.ranges import range_of
@@ -38,7 +39,7 @@ class ModelReader:
         values = run(block.body(self.model.body, self.model.result))
         if not self.unit.names_only:
             self.returned(block, values)
-            self.unit.graph.advice += self.hidden_dims()
+            self.unit.graph.advice += [*self.hidden_dims(), *self.unused()]
 
     def hidden_dims(self) -> list[Diagnostic]:
         """The dims whose name an input or value has too. W0620."""
@@ -48,6 +49,22 @@ class ModelReader:
                 message = f"{name} names a value and a dim: in expressions it is the value"
                 help = "call one of them otherwise"
                 out.append(Diagnostic(HIDDEN_DIM, message, (Label(span, "a value"),), help))
+        return out
+
+    def unused(self) -> list[Diagnostic]:
+        """The inputs and values that nothing reads. W0621. An input that alone gives the size of a dim is needed."""
+        alone = [[size.name for size in value.shape if isinstance(size, DimExpr)] for value in self.unit.graph.inputs]
+        givers = Counter([name for names in alone for name in set(names)])
+        pairs = zip(self.unit.graph.inputs, alone, strict=True)
+        needed = {value.name for value, names in pairs if any(name and givers[name] == 1 for name in names)}
+        inputs = {item.name.text for item in self.model.inputs}
+        out = []
+        for name, span in self.frame.places.items():
+            if name in self.frame.used or name in needed:
+                continue
+            what = f"input {name}" if name in inputs else name
+            help = "take it away" if name in inputs else "take it away, or write _ for it"
+            out.append(Diagnostic(UNUSED, f"{what} is not used", (Label(span),), help))
         return out
 
     # --- the head

@@ -210,11 +210,12 @@ class Frame:
     """The names of one block: a model's body, or one call of a def.
 
     A name stands for a ``Value``, something known while compiling (a number, a dim, a list, a ``Word``, None) or
-    ``POISON``. ``outer`` are the calls around it, the innermost first.
+    ``POISON``. ``used`` are the names that an expression read. ``outer`` are the calls around it, the innermost first.
     """
 
     names: dict[str, Any] = field(default_factory=dict)
     places: dict[str, Span] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
     outer: tuple[Span, ...] = ()
     depth: int = 0
 

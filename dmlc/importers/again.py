@@ -12,7 +12,7 @@ from dmlc.importers.placeholders import Placeholders
 from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Tensor, Value, dim_names
 from dmlc.ir.providers import alone
 from dmlc.onnx_schema.origin import NodeOrigin
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import type_proto
 from dmlc.ops.constant import constant_of
 
 #: Larger constants are not looked at: no operator takes so many sizes.

@@ -14,7 +14,7 @@ from dmlc.importers.types import type_of
 from dmlc.inference.joins import GraphsInside, differ, narrower
 from dmlc.ir import ForeignType, Region, TensorType, symbol
 from dmlc.onnx_schema.declared import claims, contradicts, with_known_sizes
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import type_proto
 
 #: Of so many wrong declarations the diagnostic names each.
 _SHOWN = 3

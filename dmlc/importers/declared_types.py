@@ -10,7 +10,7 @@ from dmlc.importers.dim_text import dim_of_text
 from dmlc.importers.types import type_of
 from dmlc.ir import Dim, DimExpr, TensorType, dim_names, substitute
 from dmlc.onnx_schema.declared import claims
-from dmlc.onnx_schema.values import tensor_type_proto
+from dmlc.onnx_schema.types import tensor_type_proto
 
 #: Where a graph stands in a model: for each step down, the node's number, the attribute, the graph in a list.
 Path = tuple[tuple[int, str, int], ...]

@@ -7,8 +7,9 @@ from typing import Any
 
 from dmlc.inference import Fact, Query, infer
 from dmlc.inference.fact import is_size, of_array
-from dmlc.inference.protos import ELEMENT_OF, of_type, takes_part
+from dmlc.inference.protos import of_type, takes_part
 from dmlc.ir import FOREIGN, Dim, DimTable, Tensor, TensorType, Value
+from dmlc.onnx_schema.types import ELEMENT_TYPE
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.records import dataclass
 
@@ -165,6 +166,6 @@ class InferredFacts:
 
 def _of_constant(tensor: Tensor, new_dim: Callable[[], Dim]) -> Fact:
     type = tensor.type
-    if type.dtype is FOREIGN or not takes_part(ELEMENT_OF[type.dtype], tensor.size):
+    if type.dtype is FOREIGN or not takes_part(ELEMENT_TYPE[type.dtype], tensor.size):
         return of_type(type, new_dim)
-    return of_array(ELEMENT_OF[type.dtype], tensor.array)
+    return of_array(ELEMENT_TYPE[type.dtype], tensor.array)

@@ -17,9 +17,9 @@ from onnx import AttributeProto, ModelProto, TypeProto
 from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.importers.order import Listed
-from dmlc.inference.protos import ELEMENT_OF
 from dmlc.ir import UNKNOWN, DType, ForeignType, TensorType, Value
 from dmlc.onnx_schema.signatures import OperandType, find_signature, mismatch
+from dmlc.onnx_schema.types import ELEMENT_TYPE
 from dmlc.records import dataclass
 
 #: Faults that are reported of one model.
@@ -137,7 +137,7 @@ _UNSEEN = "?"
 def operand_type(type: TensorType) -> OperandType:
     """The type without its sizes."""
     if not isinstance(type, ForeignType):
-        return ELEMENT_OF[type.dtype]
+        return ELEMENT_TYPE[type.dtype]
     if not type.proto:
         return 0
     proto = TypeProto.FromString(type.proto)

@@ -17,7 +17,6 @@ from dmlc.importers.dim_text import dim_of_text
 from dmlc.importers.joining import joined_parts
 from dmlc.importers.model import import_model
 from dmlc.importers.placeholders import Placeholders
-from dmlc.importers.types import DTYPE_OF
 from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import (
     Condition,
@@ -35,7 +34,7 @@ from dmlc.ir import (
     substitute,
 )
 from dmlc.onnx_schema.inlining import inlined
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import DTYPE_OF, type_proto
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import constant_of
 from dmlc.ops.model_call import ModelInput

@@ -20,7 +20,7 @@ from dmlc.importers.nodes import NodeReader
 from dmlc.importers.order import check_names, in_order
 from dmlc.importers.registry import Reading
 from dmlc.importers.scope import GraphScope
-from dmlc.importers.types import DTYPE_OF, bind, type_of
+from dmlc.importers.types import bind, type_of
 from dmlc.importers.weights import stored
 from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
@@ -29,7 +29,7 @@ from dmlc.onnx_schema.declared import believed, declared_dims, own_dims
 from dmlc.onnx_schema.functions import all_nodes, check_functions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.origin import ModelOrigin
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import DTYPE_OF, type_proto
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, Held, OpaqueAttributes
 from dmlc.ops.ranges import Range, promise, promised_in
 

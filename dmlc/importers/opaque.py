@@ -8,9 +8,9 @@ from onnx import (
     TensorProto,
 )
 
-from dmlc.importers.types import DTYPE_OF
 from dmlc.importers.weights import attribute_data
 from dmlc.ir import Tensor, TensorType
+from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.ops.opaque import Held, OpaqueAttributes, Plain
 
 

@@ -16,7 +16,7 @@ from dmlc.inference import Fact, protos
 from dmlc.inference.claimed import claimed_types
 from dmlc.inference.joins import GraphsInside, differ
 from dmlc.ir import UNKNOWN, Dim, ForeignType, Region, TensorType, dim_names
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import type_proto
 
 
 def result_types(

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from onnx import TensorProto, TypeProto
+from onnx import TypeProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.inference.protos import NO_NAMES
-from dmlc.ir import UNKNOWN, Dim, DType, ForeignType, TensorType, symbol
-from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.ir import UNKNOWN, Dim, ForeignType, TensorType, symbol
 from dmlc.onnx_schema.declared import without_item_shapes
-
-#: The dtypes of the language by ONNX's number.
-DTYPE_OF: dict[int, DType] = {
-    TensorProto.FLOAT16: f16, TensorProto.FLOAT: f32, TensorProto.DOUBLE: f64,
-    TensorProto.INT8: i8, TensorProto.INT16: i16, TensorProto.INT32: i32, TensorProto.INT64: i64,
-    TensorProto.UINT8: u8, TensorProto.UINT16: u16, TensorProto.UINT32: u32, TensorProto.UINT64: u64,
-    TensorProto.BOOL: bool_,
-}  # fmt: skip
+from dmlc.onnx_schema.types import DTYPE_OF
 
 
 def type_of(

@@ -16,8 +16,8 @@ from onnx import AttributeProto, TensorProto, numpy_helper
 from dmlc.diagnostics import DmlcError, did_you_mean, fail
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.catalogue import models
-from dmlc.importers.types import DTYPE_OF
 from dmlc.ir import Array, DType, StoredTensor, Tensor, TensorType
+from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.records import dataclass
 
 #: Bits of an element, by ONNX's number of the type (onnx.proto, ``TensorProto.DataType``); types that are not listed

@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from dmlc.diagnostics import DmlcError, fail, option
 from dmlc.diagnostics.catalogue import shapes, targets
 from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array
-from dmlc.inference.protos import DTYPE_OF, ELEMENT_OF, asked_attributes
+from dmlc.inference.protos import asked_attributes
 from dmlc.inference.query import Query
 from dmlc.inference.registry import infer
 from dmlc.ir import (
@@ -38,7 +38,8 @@ from dmlc.ir import (
 from dmlc.ir.dtype import f32, i64
 from dmlc.ir.size_number import Arithmetic
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS, Formal, Schema, find_schema
-from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes, type_proto
+from dmlc.onnx_schema.types import DTYPE_OF, ELEMENT_TYPE, type_proto
+from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_attributes
 from dmlc.ops.attributes import show
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
 from dmlc.ops.constant import constant_of
@@ -117,8 +118,8 @@ _NEW = "?"
 
 def _fact(type: TensorType, known: Tensor | None) -> Fact:
     if known is not None:
-        return of_array(ELEMENT_OF[type.dtype], known.array)
-    return Fact(ELEMENT_OF[type.dtype], type.shape)
+        return of_array(ELEMENT_TYPE[type.dtype], known.array)
+    return Fact(ELEMENT_TYPE[type.dtype], type.shape)
 
 
 def _result(a: CarriedAttributes, index: int, fact: Fact) -> tuple[DType, Shape | None]:

@@ -11,7 +11,7 @@ from onnx import NodeProto, TypeProto, helper
 from dmlc.inference.query import within
 from dmlc.ir import UNKNOWN, Dim, DimTable, ForeignType, Region, TensorType, Value, dim_names
 from dmlc.onnx_schema.declared import common, contradicts
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import type_proto
 
 #: The opset from which on the graphs inside a node tell its results: Scan 8 has batches.
 _SINCE = {"If": 1, "Loop": 1, "Scan": 9, "SequenceMap": 17}

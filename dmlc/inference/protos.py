@@ -10,12 +10,10 @@ from typing import Any
 from onnx import AttributeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from dmlc.inference.fact import FLOATS, INTEGERS, NOTHING, Fact, of_array
-from dmlc.ir import DTYPES, Dim, ForeignType, Tensor, TensorType, symbol
-from dmlc.onnx_schema.values import element_type, tensor_type_proto
+from dmlc.ir import Dim, ForeignType, Tensor, TensorType, symbol
+from dmlc.onnx_schema.types import DTYPE_OF, ELEMENT_TYPE, tensor_type_proto
 
 #: The language's dtypes by ONNX's number, and back.
-DTYPE_OF = {element_type(dtype): dtype for dtype in DTYPES}
-ELEMENT_OF = {dtype: number for number, dtype in DTYPE_OF.items()}
 #: What some exporters write where they do not know a size.
 NO_NAMES = frozenset(("", "?", "None", "-1", "unk", "unknown"))
 #: Names that ONNX's inference, the importer and the rules make up for sizes.
@@ -33,7 +31,7 @@ def of_type(type: TensorType, new_dim: Callable[[], Dim]) -> Fact:
     """The fact that a type of the graph says; ``new_dim`` makes a dim for a size without a name."""
     if isinstance(type, ForeignType):
         return of_proto(TypeProto.FromString(type.proto), new_dim) if type.proto else NOTHING
-    return Fact(ELEMENT_OF[type.dtype], type.shape)
+    return Fact(ELEMENT_TYPE[type.dtype], type.shape)
 
 
 def of_proto(proto: TypeProto, new_dim: Callable[[], Dim]) -> Fact:

@@ -9,7 +9,7 @@ from pathlib import Path
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, Value
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import type_proto
 from dmlc.onnx_schema.versions import KnownValues
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import attribute_of, is_opaque

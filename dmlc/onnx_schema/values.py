@@ -5,66 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, TypeProto, helper, numpy_helper
+from onnx import AttributeProto, helper, numpy_helper
 
 from dmlc.diagnostics import did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import DTYPES, DType, ForeignType, OpError, Shape, Tensor, TensorType
+from dmlc.ir import DType, OpError, Tensor
 from dmlc.onnx_schema.schemas import Schema
+from dmlc.onnx_schema.types import ELEMENT_TYPE
 from dmlc.ops.attributes import show
 
 #: A canonical attribute value: hashable.
 Scalar = int | float | str
 AttributeValue = Scalar | tuple[Scalar, ...] | Tensor
-
-
-def element_type(dtype: DType) -> int:
-    """ONNX's number of a dtype."""
-    return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
-
-
-def dtype_of_foreign(type: TensorType) -> DType | None:
-    """The dtype of a tensor of unknown rank; None if it is not a tensor of a dtype of the language."""
-    if not isinstance(type, ForeignType) or not type.proto:
-        return None
-    number = TypeProto.FromString(type.proto).tensor_type.elem_type
-    return next((dtype for dtype in DTYPES if element_type(dtype) == number), None)
-
-
-def has_unknown_rank(type: TensorType) -> bool:
-    """True for the type of a value that is, or may be, a tensor of unknown rank."""
-    if not isinstance(type, ForeignType):
-        return False
-    if not type.proto:
-        return True
-    proto = TypeProto.FromString(type.proto)
-    return bool(proto.HasField("tensor_type") and not proto.tensor_type.HasField("shape"))
-
-
-def unsized(dtype: DType) -> ForeignType:
-    """The type of a tensor of that dtype and an unknown rank."""
-    proto = TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type(dtype)))
-    return ForeignType(proto=proto.SerializeToString(deterministic=True))
-
-
-def type_proto(type: TensorType) -> TypeProto:
-    """The type as ONNX declares it; symbolic sizes are parameters by their text."""
-    if isinstance(type, ForeignType):
-        return TypeProto.FromString(type.proto)
-    return tensor_type_proto(element_type(type.dtype), type.shape)
-
-
-def tensor_type_proto(element: int, shape: Shape | None) -> TypeProto:
-    """A tensor's type by ONNX's number of its elements; ``shape`` is None for an unknown rank."""
-    tensor = TypeProto.Tensor(elem_type=element)
-    if shape is not None:
-        tensor.shape.SetInParent()
-        for size in shape:
-            if isinstance(size, int):
-                tensor.shape.dim.add(dim_value=size)
-            else:
-                tensor.shape.dim.add(dim_param=str(size))
-    return TypeProto(tensor_type=tensor)
 
 
 def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[str, AttributeValue], ...]:
@@ -129,7 +81,7 @@ def _scalar(kind: str, raw: Any) -> Scalar | None:
     if kind == "STRING":
         return raw if isinstance(raw, str) else None
     if isinstance(raw, DType):
-        return element_type(raw) if kind == "INT" else None
+        return ELEMENT_TYPE[raw] if kind == "INT" else None
     if kind == "INT":
         return int(raw) if hasattr(raw, "__index__") else None
     if isinstance(raw, (bool, str)) or not hasattr(raw, "__float__"):
@@ -153,7 +105,4 @@ __all__ = [
     "AttributeValue",
     "attribute_protos",
     "canonical_attributes",
-    "element_type",
-    "tensor_type_proto",
-    "type_proto",
 ]

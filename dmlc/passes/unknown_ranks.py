@@ -113,7 +113,7 @@ def _first_unknown(value: Value) -> Value | None:
 def _has_unknown_rank(type: TensorType) -> bool:
     if not isinstance(type, ForeignType):
         return False
-    from dmlc.onnx_schema.values import has_unknown_rank  # loads onnx, which a model has loaded already
+    from dmlc.onnx_schema.types import has_unknown_rank  # loads onnx, which a model has loaded already
 
     return has_unknown_rank(type)
 

@@ -14,23 +14,13 @@ from dmlc.inference.model_facts import GraphFacts
 from dmlc.inference.protos import is_made_up
 from dmlc.ir import Dim, Shape, dim_names, product
 from dmlc.onnx_schema.functions import values_read_by
+from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.placement.loading_rewrites import FloatScalar
 from dmlc.records import dataclass
 
 _NAMES = {
-    TensorProto.FLOAT16: "f16",
-    TensorProto.FLOAT: "f32",
-    TensorProto.DOUBLE: "f64",
+    **{number: dtype.name for number, dtype in DTYPE_OF.items()},
     TensorProto.BFLOAT16: "bf16",
-    TensorProto.INT8: "i8",
-    TensorProto.INT16: "i16",
-    TensorProto.INT32: "i32",
-    TensorProto.INT64: "i64",
-    TensorProto.UINT8: "u8",
-    TensorProto.UINT16: "u16",
-    TensorProto.UINT32: "u32",
-    TensorProto.UINT64: "u64",
-    TensorProto.BOOL: "bool",
     TensorProto.STRING: "string",
     TensorProto.INT4: "i4",
     TensorProto.UINT4: "u4",

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from dmlc.diagnostics import Diagnostic, DmlcError
-from dmlc.importers.types import DTYPE_OF
 from dmlc.importers.weights import byte_size, external, read_external, stored
 from dmlc.ir import StoredTensor
+from dmlc.onnx_schema.types import DTYPE_OF
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -13,7 +13,7 @@ from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
 from dmlc.onnx_schema.declared import believed, completed, contradicts
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import type_proto
 from dmlc.onnx_schema.versions import NOTHING, move, unchanged
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 

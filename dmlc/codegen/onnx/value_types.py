@@ -10,7 +10,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 from dmlc.inference import NOTHING, Fact, Query, infer
 from dmlc.inference.protos import asked_attributes, of_tensor, of_type, type_of
 from dmlc.ir import Dim, DimTable, ForeignType, TensorType, dim_names, symbol
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import type_proto
 
 _NEW = ValueInfoProto()
 #: ONNX Runtime's CPU kernel of it reads the sign of an operand that it has overwritten, if the result takes the

@@ -19,19 +19,12 @@ from dmlc.codegen.onnx.names import Names, is_weight, must_copy, output_owner
 from dmlc.codegen.onnx.value_types import ValueTypes
 from dmlc.diagnostics import Span
 from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype, dim_names, is_absent
-from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from dmlc.ir.dtype import i64
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
-from dmlc.onnx_schema.values import type_proto
+from dmlc.onnx_schema.types import ELEMENT_TYPE, type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, kernel_table
-
-ELEMENT_TYPE: dict[DType, int] = {
-    f16: TensorProto.FLOAT16, f32: TensorProto.FLOAT, f64: TensorProto.DOUBLE,
-    i8: TensorProto.INT8, i16: TensorProto.INT16, i32: TensorProto.INT32, i64: TensorProto.INT64,
-    u8: TensorProto.UINT8, u16: TensorProto.UINT16, u32: TensorProto.UINT32, u64: TensorProto.UINT64,
-    bool_: TensorProto.BOOL,
-}  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, Same, reads
-from dmlc.importers.types import DTYPE_OF
 from dmlc.ir import FOREIGN, Operation, Tensor, Value
+from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
 from dmlc.ops.attributes import WordKind, attribute_specs

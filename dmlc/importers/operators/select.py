@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dmlc.importers.registry import Found, Made, Reading, reads
-from dmlc.importers.types import DTYPE_OF
 from dmlc.ir import as_dtype
 from dmlc.ir.dtype import i64
+from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.ops.index import ONE_HOT, OneHotAttributes
 from dmlc.ops.scan import CUMSUM, ScanAttributes
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K, ArgAttributes, HardmaxAttributes, TopKAttributes

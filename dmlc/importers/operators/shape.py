@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 
 from dmlc.importers.registry import Data, Found, Reading, Same, reads
-from dmlc.importers.types import DTYPE_OF
 from dmlc.importers.weights import stored
+from dmlc.onnx_schema.types import DTYPE_OF
 
 #: Filled tensors up to this many elements are made while reading.
 _MOST_FILLED = 4096

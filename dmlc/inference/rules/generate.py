@@ -12,7 +12,7 @@ from dmlc.inference.fact import FLOATS, INTEGERS, MOST_ELEMENTS, OPEN, Fact, Ope
 from dmlc.inference.query import Fault, Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, DimExpr, Tensor, floordiv
-from dmlc.onnx_schema.values import element_type
+from dmlc.onnx_schema.types import ELEMENT_TYPE
 
 
 @rule("Constant")
@@ -21,7 +21,7 @@ def constant(q: Query) -> Sequence[Fact]:
         if isinstance(value, Fact):
             return [value]
         if name == "value" and isinstance(value, Tensor):
-            return [of_array(element_type(value.dtype), value.array)]
+            return [of_array(ELEMENT_TYPE[value.dtype], value.array)]
         if name in ("value_int", "value_ints"):
             return [of_array(TensorProto.INT64, np.asarray(value, np.int64))]
         if name in ("value_float", "value_floats"):
@@ -54,7 +54,7 @@ def constant_of_shape(q: Query) -> Sequence[Fact]:
 def _element(value: object) -> int:
     if isinstance(value, Fact):
         return value.element
-    return element_type(value.dtype) if isinstance(value, Tensor) else TensorProto.FLOAT
+    return ELEMENT_TYPE[value.dtype] if isinstance(value, Tensor) else TensorProto.FLOAT
 
 
 @rule("Range")

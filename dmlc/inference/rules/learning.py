@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from onnx import TensorProto, TypeProto
 
 from dmlc.inference.fact import Fact
-from dmlc.inference.protos import ELEMENT_OF
 from dmlc.inference.query import Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Tensor, product
+from dmlc.onnx_schema.types import ELEMENT_TYPE
 
 _ML = "ai.onnx.ml"
 
@@ -61,7 +61,7 @@ def label_encoder(q: Query) -> Sequence[Fact]:
     found = next((results[kind] for kind in results if f"values_{kind}" in q.attributes), 0)
     table = q.attributes.get("values_tensor")
     if isinstance(table, Tensor):
-        found = ELEMENT_OF[table.dtype]
+        found = ELEMENT_TYPE[table.dtype]
     elif isinstance(table, Fact):
         found = table.element
     return [Fact(found, q.shape(0))]

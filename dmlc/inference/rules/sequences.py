@@ -16,7 +16,7 @@ from dmlc.inference.query import Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Shape
 from dmlc.onnx_schema.declared import common, fixed_sizes
-from dmlc.onnx_schema.values import tensor_type_proto
+from dmlc.onnx_schema.types import tensor_type_proto
 
 
 def _item(fact: Fact, element: int = 0) -> TypeProto:

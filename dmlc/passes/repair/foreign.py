@@ -23,13 +23,13 @@ def element_dtype(value: Value) -> DType | None:
     """The dtype of a value, of one of unknown rank too; None if it is not known."""
     if value.type.dtype is not FOREIGN:
         return value.type.dtype
-    from dmlc.onnx_schema.values import dtype_of_foreign  # loads onnx, which a model has loaded already
+    from dmlc.onnx_schema.types import dtype_of_foreign  # loads onnx, which a model has loaded already
 
     return dtype_of_foreign(value.type)
 
 
 def unsized_type(dtype: DType) -> ForeignType:
-    from dmlc.onnx_schema.values import unsized
+    from dmlc.onnx_schema.types import unsized
 
     return unsized(dtype)
 
@@ -239,6 +239,6 @@ def _size(make: OnnxMaker, value: Value) -> Value:
 
 
 def _number(dtype: DType) -> int:
-    from dmlc.onnx_schema.values import element_type
+    from dmlc.onnx_schema.types import ELEMENT_TYPE
 
-    return element_type(dtype)
+    return ELEMENT_TYPE[dtype]

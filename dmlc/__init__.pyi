@@ -90,8 +90,10 @@ from dmlc.builder.operations import transpose as transpose
 from dmlc.builder.operations import unsqueeze as unsqueeze
 from dmlc.builder.operations import where as where
 from dmlc.codegen.onnx.metadata import model_facts as model_facts
+from dmlc.debugging import LocatedVerdict as LocatedVerdict
 from dmlc.debugging import ModelDiff as ModelDiff
 from dmlc.debugging import diff as diff
+from dmlc.debugging import locate as locate
 from dmlc.diagnostics import Diagnostic as Diagnostic
 from dmlc.diagnostics import DmlcError as DmlcError
 from dmlc.ir.dtype import DType as DType
@@ -117,6 +119,7 @@ __all__ = [
     "Diagnostic",
     "DmlcError",
     "Graph",
+    "LocatedVerdict",
     "ModelDiff",
     "Program",
     "Source",
@@ -159,6 +162,7 @@ __all__ = [
     "is_nan",
     "layer_norm",
     "leaky_relu",
+    "locate",
     "log",
     "log_softmax",
     "lp_norm",

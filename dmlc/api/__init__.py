@@ -9,7 +9,7 @@ from typing import Any
 
 from dmlc.api import opsets
 from dmlc.api.chosen_target import chosen_target
-from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of
+from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of, with_results
 from dmlc.api.sources import Choice, ProgramSource, TextSource, choice_of, load, name_of, onnx_model
 from dmlc.diagnostics import DmlcError, Source, naming, refuses
 from dmlc.diagnostics.limits import Limits
@@ -138,5 +138,6 @@ __all__ = [
     "emitted",
     "emitted_to",
     "kind_of",
+    "with_results",
     "written_graph",
 ]

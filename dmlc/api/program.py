@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import field, replace
@@ -519,6 +519,17 @@ def emitted(program: Program, kind: str, style: Style = "plain") -> Artifact:
     """The artifact as ``program.artifact`` gives it, but not a copy, so nobody may change it: for this package's own
     readers. Raises ``DmlcError``."""
     return program._emitted(kind, style)
+
+
+def with_results(program: Program, names: Iterable[str]) -> Program:
+    """A program of the same source and options whose results are these outputs or named values of its source graph.
+
+    Raises ``KeyError`` for a name that the graph does not have.
+    """
+    graph = program.source_graph.clone()
+    known = {value.name: value for node in graph for value in node.results if value.name} | dict(graph.outputs)
+    graph.set_outputs([(name, known[name]) for name in names])
+    return Program(graph, program._copied_options())
 
 
 def emitted_to(program: Program, kind: str, path: Path | None, style: Style = "plain") -> Artifact:

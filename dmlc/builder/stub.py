@@ -51,7 +51,7 @@ def package_stub() -> str:
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
         "dmlc.codegen.onnx.metadata": ["model_facts"],
-        "dmlc.debugging": ["ModelDiff", "diff"],
+        "dmlc.debugging": ["LocatedVerdict", "ModelDiff", "diff", "locate"],
         "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
         "dmlc.ir.dtype": ["DType"],
     }
@@ -62,9 +62,18 @@ def package_stub() -> str:
     ]
     lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
     lines.append("from dmlc.ledgers import replay as replay\n")
-    public = {"DType", "Diagnostic", "DmlcError", "ModelDiff", "Program", "Source", "diff", "function", "model_facts"}
-    public.add("replay")
-    public |= {*_DTYPES, *PUBLIC}
+    public = {
+        "DType",
+        "Diagnostic",
+        "DmlcError",
+        "LocatedVerdict",
+        "ModelDiff",
+        "Program",
+        "Source",
+        "diff",
+        "function",
+    }
+    public |= {"locate", "model_facts", "replay", *_DTYPES, *PUBLIC}
     return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
 
 

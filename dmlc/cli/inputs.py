@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from dmlc import api
@@ -19,7 +20,7 @@ from dmlc.runtime.feeds import truth_values
 def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--input",
-        type=_input,
+        type=input_option,
         action="append",
         default=[],
         metavar="x=x.npy",
@@ -28,7 +29,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--random", type=int, metavar="SEED", help="make up the inputs that --input does not give")
 
 
-def _input(text: str) -> tuple[str, str]:
+def input_option(text: str) -> tuple[str, str]:
+    """The name and the place of ``NAME=FILE``."""
     name, sign, place = text.partition("=")
     if not name or not sign or not place:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FILE")
@@ -37,8 +39,9 @@ def _input(text: str) -> tuple[str, str]:
 
 def given_inputs(args: argparse.Namespace) -> dict[str, Array]:
     """The arrays of ``--input`` by name. Raises ``UsageError``, and ``DmlcError`` for a file that holds none."""
-    if args.random is not None and args.random < 0:
-        raise UsageError(f"a seed is 0 or more, not {args.random}")
+    seed = getattr(args, "random", None)
+    if seed is not None and seed < 0:
+        raise UsageError(f"a seed is 0 or more, not {seed}")
     limits = Limits.of(limits_of(args))
     given: dict[str, Array] = {}
     for name, place in args.input:
@@ -53,7 +56,29 @@ def _load(name: str, place: str, limits: Limits) -> Array:
     archive = re.match(r"(.*?\.npz):(.+)", place, re.IGNORECASE | re.DOTALL)  # a key may hold colons itself
     if archive:
         return files.load_array(Path(archive[1]), archive[2], name, limits)
-    return files.load_array(Path(place), None, name, limits)
+    path = Path(place)
+    if path.suffix.lower() == ".npz" and f"in::{name}" in files.array_keys(path):
+        return files.load_array(path, f"in::{name}", name, limits)
+    return files.load_array(path, None, name, limits)
+
+
+def expected_outputs(
+    args: argparse.Namespace, *, more: Sequence[str] = ()
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The arrays ``in::NAME`` and ``out::NAME`` by NAME, of the ``.npz`` files of ``--input`` and of ``more`` files.
+
+    Raises ``DmlcError`` for a file that cannot be read.
+    """
+    limits = Limits.of(limits_of(args))
+    places = [re.sub(r"(\.npz):.*", r"\1", place, flags=re.IGNORECASE | re.DOTALL) for _, place in args.input]
+    names = dict.fromkeys(name for name in (*more, *places) if name.lower().endswith(".npz"))
+    found: dict[str, dict[str, Array]] = {"in": {}, "out": {}}
+    for name in names:
+        for key in files.array_keys(Path(name)):
+            side, sign, value = key.partition("::")
+            if sign and side in found:
+                found[side].setdefault(value, files.load_array(Path(name), key, value, limits))
+    return found["in"], found["out"]
 
 
 def feeds_of(args: argparse.Namespace, given: dict[str, Array], program: api.Program) -> dict[str, Array]:

@@ -1,39 +1,59 @@
-"""Say whether a model computes what another one, or a program, says: both run on inputs built to break rewrites.
+"""Say whether a model computes what another one, or a program, says, and where it does not.
 
-A is the original: a .dml program, which is computed by the reference, or an .onnx model, which runs on ONNX Runtime's
-CPU provider without optimizations. B is the result: an .onnx model, or a program, which is compiled for that; or an
-.dxdispatch.json file of dmlc, whose result files are compared once DxDispatch has run.
+Both run on inputs built to break rewrites, or on those of --input. A is the original: a .dml program, which is computed
+by the reference, an .onnx model, which runs on ONNX Runtime's CPU provider without optimizations, or a .py file with a
+function of arrays. B is the result: one of these, of which a program is compiled; or an .dxdispatch.json file of dmlc,
+whose result files are compared once DxDispatch has run; or an .npz file with expected outputs. Without B, A is compared
+with the expected outputs in the files of --input, with itself on two backends, or with what it compiles to.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dmlc import api, importers
-from dmlc.api.artifact_meaning import meaning, needs_reference
+from dmlc.api.artifact_meaning import needs_reference
 from dmlc.cli.console import Console, UsageError
+from dmlc.cli.inputs import expected_outputs, given_inputs, input_option
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
-from dmlc.codegen.artifact import Artifact, signature_of
+from dmlc.codegen.artifact import signature_of
+from dmlc.debugging import LocatedVerdict, locate
 from dmlc.diagnostics import Source
 from dmlc.diagnostics.limits import Limits
-from dmlc.ir import Graph
+from dmlc.ir import Array, Graph
 from dmlc.runtime import dxdispatch_files, files
-from dmlc.verify import DEFAULT_INPUTS, Verdict, verify_graph, verify_models, verify_results
+from dmlc.verify import DEFAULT_INPUTS, Verdict, verify_results
 from dmlc.verify.verdict import NOT_VERIFIED
-
-if TYPE_CHECKING:
-    import onnx
 
 _DISPATCHES = ".dxdispatch.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("original", metavar="A", help="a .dml program or an .onnx model; - reads a program from stdin")
+    parser.add_argument("original", metavar="A", help="a .dml program, an .onnx model or a .py file; - reads a program")
     parser.add_argument(
-        "result", metavar="B", help="an .onnx model, a .dml program, or a .dxdispatch.json file that DxDispatch ran"
+        "result",
+        metavar="B",
+        nargs="?",
+        help="an .onnx model, a .dml program, a .py file, an .npz file with expected outputs out::NAME, or a "
+        ".dxdispatch.json file that DxDispatch ran",
+    )
+    parser.add_argument("--locate", action="store_true", help="find the first value that parts, and its node")
+    parser.add_argument(
+        "--input",
+        type=input_option,
+        action="append",
+        default=[],
+        metavar="x=x.npy",
+        help="data for an input; x=data.npz:key takes one array of several; may be repeated",
+    )
+    parser.add_argument("--rtol", type=float, metavar="R", help="|a - b| may be --atol + R * |a|")
+    parser.add_argument("--atol", type=float, metavar="T", help="|a - b| may be T + --rtol * |a|")
+    parser.add_argument(
+        "--backend", metavar="A:B", help=f"where the sides run, as in cpu:reference: {', '.join(api.BACKENDS)}"
     )
     parser.add_argument(
         "--inputs", type=int, default=DEFAULT_INPUTS, metavar="N", help=f"how many inputs (default: {DEFAULT_INPUTS})"
@@ -58,47 +78,87 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    for option, number in (("--rtol", args.rtol), ("--atol", args.atol)):
+        if number is not None and not number >= 0:
+            raise UsageError(f"{option} is 0 or more, not {number}")
+    if args.exact and (args.rtol is not None or args.atol is not None):
+        raise UsageError("--exact allows no error, --rtol and --atol allow some: give one of them")
     if args.inputs < 1:
         raise UsageError(f"--inputs is 1 or more, not {args.inputs}")
     if args.seed < 0:
         raise UsageError(f"a seed is 0 or more, not {args.seed}")
     if set(args.allow) - {"exact", "reassociates", "range"}:
         raise UsageError(f"there is no class of rewrites {args.allow[-1]}; classes are exact, reassociates, range")
-    with console.progress(f"verifying {args.result}"):
-        verdict = _verdict(args, console)
-    console.result(verdict.headline() if console.quiet else verdict.to_text())
+    with console.progress(f"verifying {args.result or args.original}"):
+        start = time.perf_counter()
+        found = _found(args, console)
+        found = replace(found, seconds=time.perf_counter() - start)
+    verdict, ending = found.verdict, found.last_line()
+    located = found.location.to_text() if found.location is not None else f"{found.note}\n" if found.note else ""
+    console.result(ending if console.quiet else f"{verdict.to_text()}{located}{ending}")
     console.warn(verdict.diagnostics)
-    console.document({"original": args.original, "result": args.result, **verdict.to_json()}, ok=verdict.ok)
+    location = None if found.location is None else found.location.to_json()
+    fields = {"original": args.original, "result": args.result, **verdict.to_json(), "seconds": found.seconds}
+    if args.locate:
+        fields |= {"located": location, "note": found.note or None}
+    console.document({**fields, "summary": ending}, ok=verdict.ok)
     return 0 if verdict.ok else 1
 
 
-def _verdict(args: argparse.Namespace, console: Console) -> Verdict:
+def _found(args: argparse.Namespace, console: Console) -> LocatedVerdict:
     allowed = ("exact",) if args.exact else ("exact", "reassociates", *args.allow)
     limits = Limits.of(limits_of(args))
-    if args.result.lower().endswith(_DISPATCHES):
-        return _results_verdict(args, allowed, limits)
+    name = args.result or ""
+    if name.lower().endswith(_DISPATCHES):
+        return LocatedVerdict(_results_verdict(args, allowed, limits), None, 0.0)
     if args.output_path is not None:
         raise UsageError("--output-path is for a B that is a .dxdispatch.json file")
-    result = _read_back(_result(args, limits), limits, console)
-    if is_model(args.original):
-        return verify_models(
-            _checked(args.original, limits), result, inputs=args.inputs, seed=args.seed, allowed=allowed
-        )
-    source = read_source(args.original, limits)
-    graph = _graph(source, args, limits)
-    if graph.joined is not None:  # only ONNX Runtime computes it
-        plain = _plain(source, args)
-        given = {"inputs": args.inputs, "seed": args.seed, "folder": plain.folder}
-        return verify_models(plain.payload, result, allowed=allowed, **given)
-    return verify_graph(graph, result, inputs=args.inputs, seed=args.seed, allowed=allowed)
-
-
-def _plain(source: Source, args: argparse.Namespace) -> Artifact:
-    """The program A as an ONNX model that no rule touched."""
-    program = api.compile(
-        source, target="onnx", only_rules=(), model=args.model, include=args.include, limits=limits_of(args)
+    if name == STDIN:
+        raise UsageError("B is a file, not stdin")
+    for source in (args.original, name):
+        if source and Path(source).suffix.lower() not in (".py", ".npz"):
+            check_is_source(source)
+    if Path(args.original).suffix.lower() == ".npz":
+        raise UsageError("A is a program, a model or a .py file, not data")
+    if name and Path(name).suffix.lower() not in (".py", ".npz") and is_model(name) and args.backend is None:
+        path = Path(name)
+        if needs_reference(importers.read_model(path, files.read_bytes(path, limits), limits)):
+            console.say(f"note: {name} is computed by the reference: it makes no promise for the CPU provider")
+    feeds, expected = _data(args)
+    given = [name for name, _ in args.input]
+    data = f"the data of {', '.join(given)}" if given else f"the inputs of {name}"
+    return locate(
+        read_source(STDIN, limits) if args.original == STDIN else args.original,
+        None if expected or not name else name,
+        inputs=feeds or args.inputs,
+        expected=expected or None,
+        backend=args.backend,
+        seed=args.seed,
+        allowed=allowed,
+        rtol=args.rtol,
+        atol=args.atol,
+        search=args.locate,
+        model=args.model,
+        include=args.include,
+        limits=limits_of(args),
+        data=data,
     )
-    return api.emitted(program, "onnx")
+
+
+def _data(args: argparse.Namespace) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The inputs and the expected outputs that files give. Raises ``UsageError`` for outputs without inputs."""
+    name = args.result or ""
+    is_data = Path(name).suffix.lower() == ".npz"
+    inputs, outputs = expected_outputs(args, more=[name] if is_data else [])
+    given = given_inputs(args)
+    if is_data and not outputs:
+        raise UsageError(f"{name} has no array out::NAME, which is an expected output")
+    if name and not is_data:
+        outputs = {}
+    feeds = {**(inputs if is_data or args.input else {}), **given}
+    if outputs and not feeds:
+        raise UsageError("expected outputs belong to inputs: give --input, or arrays in::NAME beside them")
+    return feeds, outputs
 
 
 def _graph(source: Source, args: argparse.Namespace, limits: Limits) -> Graph:
@@ -120,28 +180,6 @@ def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits:
         reason = f"there is no {names}; run DxDispatch in the folder of B, or name its results' with --output-path"
         return Verdict(NOT_VERIFIED, allowed, 0, 1, reason=reason)
     return verify_results(original, found.inputs, found.results, data=f"the files of {args.result}", allowed=allowed)
-
-
-def _read_back(result: Path | onnx.ModelProto, limits: Limits, console: Console) -> Path | onnx.ModelProto | Graph:
-    """The result; its graph where it says that ONNX Runtime's CPU provider need not run it."""
-    if not isinstance(result, Path):
-        return result
-    model = importers.read_model(result, files.read_bytes(result, limits), limits)
-    if not needs_reference(model):
-        return result
-    console.say(f"note: {result} is computed by the reference: it makes no promise for the CPU provider")
-    return meaning(model, result.absolute().parent, limits)
-
-
-def _result(args: argparse.Namespace, limits: Limits) -> Path | onnx.ModelProto:
-    if args.result == STDIN:
-        raise UsageError("B is a file, not stdin")
-    check_is_source(args.result)
-    if is_model(args.result):
-        return _checked(args.result, limits)
-    return api.emitted(
-        api.compile(args.result, target="onnx", model=args.model, include=args.include, limits=limits_of(args)), "onnx"
-    ).payload
 
 
 def _checked(name: str, limits: Limits) -> Path:

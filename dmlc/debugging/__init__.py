@@ -9,11 +9,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dmlc.debugging.first_difference import Location
     from dmlc.debugging.model_diff import ModelDiff, diff
+    from dmlc.debugging.verification import LocatedVerdict, last_line, locate
 
-__all__ = ["ModelDiff", "diff"]
+__all__ = ["LocatedVerdict", "Location", "ModelDiff", "diff", "last_line", "locate"]
 
-_HOMES = {"ModelDiff": "model_diff", "diff": "model_diff"}
+_HOMES = {
+    "LocatedVerdict": "verification",
+    "Location": "first_difference",
+    "ModelDiff": "model_diff",
+    "diff": "model_diff",
+    "last_line": "verification",
+    "locate": "verification",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from onnx.defs import SchemaError
 
 from dmlc.debugging.constants import Constant, ConstantChange, compared, constant_of, constants_of, sparse_digest
 from dmlc.debugging.node_changes import LedgerRows, NodeChange, grouped_changes, summary
-from dmlc.debugging.node_pairs import NodePairs, label_of, pair_nodes, plain_attributes
+from dmlc.debugging.node_pairs import NodePairs, label_of, operator_of, pair_nodes, plain_attributes
 from dmlc.debugging.type_changes import TypeChange, interface_changes, type_text, value_changes
 from dmlc.onnx_schema.functions import plain_domain
 from dmlc.records import dataclass
@@ -153,13 +153,7 @@ def _compare_sparse(a: GraphParts, b: GraphParts, found: Differences, prefix: st
 
 def _compare_nodes(a: NodeProto, b: NodeProto, pairs: NodePairs, found: Differences, prefix: str) -> None:
     """Record what differs in two nodes of one operator."""
-    before, after = plain_attributes(a), plain_attributes(b)
-    details = []
-    for name in dict.fromkeys([*before, *after]):
-        texts = [_attribute_text(entries.get(name)) for entries in (before, after)]
-        same = _same_attribute(before.get(name), after.get(name))
-        if not same and not _is_default(a, before, b, after, name, found.opsets):
-            details.append(f"{name} {_attribute_change(before.get(name), after.get(name), texts)}")
+    details = attribute_details(a, b, *found.opsets)
     operands = [_trimmed([pairs.name_of(name) for name in a.input]), _trimmed(b.input)]
     if operands[0] != operands[1]:
         details.append(f"operands ({', '.join(_trimmed(a.input))}) -> ({', '.join(operands[1])})")
@@ -202,6 +196,25 @@ def _trimmed(names: Iterable[str]) -> list[str]:
 
 
 # --- attributes
+
+
+def attribute_details(
+    a: NodeProto | None, b: NodeProto | None, versions_a: Mapping[str, int], versions_b: Mapping[str, int]
+) -> list[str]:
+    """The attributes of two nodes of one operator that differ, with both values; none for other pairs.
+
+    An attribute that is left out has the default of the model's opset.
+    """
+    if a is None or b is None or operator_of(a) != operator_of(b):
+        return []
+    before, after = plain_attributes(a), plain_attributes(b)
+    details = []
+    for name in dict.fromkeys([*before, *after]):
+        texts = [_attribute_text(entries.get(name)) for entries in (before, after)]
+        same = _same_attribute(before.get(name), after.get(name))
+        if not same and not _is_default(a, before, b, after, name, (versions_a, versions_b)):
+            details.append(f"{name} {_attribute_change(before.get(name), after.get(name), texts)}")
+    return details
 
 
 def _value_of(entry: AttributeProto) -> Any:

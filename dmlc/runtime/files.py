@@ -167,6 +167,24 @@ def cannot(verb: str, path: Path, error: Exception) -> DmlcError:
 # --- arrays
 
 
+def array_keys(path: Path) -> list[str]:
+    """The keys of a ``.npz`` file; none of a file that is not one. Raises ``DmlcError`` E0420, E0422."""
+    try:
+        with _open(path) as file:
+            if file.read(2) != b"PK":
+                return []
+            file.seek(0)
+            with zipfile.ZipFile(file) as archive:
+                return list(npy.members(archive))
+    except npy.NpyError as error:
+        raise fail(codes.BAD_ARRAY_FILE, f"{path} {error}") from None
+    except npy.DAMAGED as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise fail(codes.BAD_ARRAY_FILE, f"{path} holds no array that can be read: {reason}") from None
+    except (OSError, ValueError) as error:
+        raise cannot("open", path, error) from None
+
+
 def load_array(path: Path, key: str | None, name: str, limits: Limits = DEFAULTS) -> Array:
     """The array of a ``.npy`` file, or of a ``.npz`` file by ``key`` (else ``name``, else the only one).
 

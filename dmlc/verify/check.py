@@ -26,7 +26,7 @@ from dmlc.verify.inputs import SIZES, Feeds, Interface, NoInputs, elements, feed
 from dmlc.verify.overrides import find_overrides
 from dmlc.verify.parts import are_alike, as_one_array, is_composite
 from dmlc.verify.sizes import Binding
-from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES
+from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, TraceStep
 from dmlc.verify.unstable import Instability, jumped_on, jumps
 from dmlc.verify.verdict import (
@@ -95,10 +95,12 @@ def verify_sides(
     seed: int,
     allowed: str | Iterable[str],
     first: int = 0,
+    tolerance: Tolerance | None = None,
 ) -> Verdict:
     """The verdict on two sides, which are made here so that one that cannot be made is a verdict too.
 
     The inputs are numbered from ``first``: what few of them are built of (``inputs.PATTERNS``) follows from that.
+    ``tolerance`` replaces that of each dtype; the original's own instability then excuses nothing.
     Raises ``ValueError`` for an unknown class, or where no input is asked for.
     """
     chosen = classes(allowed)
@@ -106,13 +108,18 @@ def verify_sides(
         raise ValueError(f"at least one input is verified, not {inputs}")
     blank = Verdict(NOT_VERIFIED, tuple([name for name in _ORDER if name in chosen]), seed, inputs)
     try:
-        return _verdict(original, result, chosen, blank, first)
+        return _verdict(original, result, chosen, blank, first, tolerance)
     except NoEvidence as error:
         return replace(blank, reason=str(error), diagnostic=error.diagnostic)
 
 
 def verify_given(
-    sides: Callable[[], tuple[Side, Side]], feeds: Feeds, *, data: str, allowed: str | Iterable[str]
+    sides: Callable[[], tuple[Side, Side]],
+    feeds: Feeds,
+    *,
+    data: str,
+    allowed: str | Iterable[str],
+    tolerance: Tolerance | None = None,
 ) -> Verdict:
     """The verdict on two sides on one input that is given, which ``data`` names. Raises ``ValueError`` for an unknown
     class."""
@@ -120,7 +127,7 @@ def verify_given(
     blank = Verdict(NOT_VERIFIED, tuple([name for name in _ORDER if name in chosen]), 0, 1, data=data)
     try:
         plan = _FeedPlan(Interface(()), [], given=feeds)
-        return _Verification(*sides(), plan, chosen, blank, 0).verdict()
+        return _Verification(*sides(), plan, chosen, blank, 0, tolerance).verdict()
     except NotVerifiable as error:
         return replace(blank, reason=f"the original: {error}")
     except NoEvidence as error:
@@ -128,7 +135,12 @@ def verify_given(
 
 
 def _verdict(
-    original: Callable[[], Side], result: Callable[[], Side], chosen: frozenset[str], blank: Verdict, first: int
+    original: Callable[[], Side],
+    result: Callable[[], Side],
+    chosen: frozenset[str],
+    blank: Verdict,
+    first: int,
+    tolerance: Tolerance | None,
 ) -> Verdict:
     """The verdict on two sides. Raises ``NoEvidence`` where neither can be blamed."""
     try:
@@ -146,7 +158,7 @@ def _verdict(
         plan = _plan(left, right, blank.seed)
     except (NoInputs, NotVerifiable) as error:
         return replace(blank, reason=str(error))
-    return _Verification(left, right, plan, chosen, blank, first).verdict()
+    return _Verification(left, right, plan, chosen, blank, first, tolerance).verdict()
 
 
 def _interface_problem(left: Side, right: Side) -> str:
@@ -264,8 +276,16 @@ def _narrowed(interface: Interface, right: Side) -> Interface:
 
 class _Verification:
     def __init__(
-        self, left: Side, right: Side, plan: _FeedPlan, allowed: frozenset[str], blank: Verdict, first: int
+        self,
+        left: Side,
+        right: Side,
+        plan: _FeedPlan,
+        allowed: frozenset[str],
+        blank: Verdict,
+        first: int,
+        tolerance: Tolerance | None,
     ) -> None:
+        self.tolerance = tolerance
         self.left, self.right, self.plan, self.allowed, self.blank = left, right, plan, allowed, blank
         self.numbers = range(first, first + blank.inputs)
         self.kinds = {**left.kinds, **right.kinds}
@@ -363,7 +383,7 @@ class _Case:
             self._result_failed(str(error))
             return {}
         out = {}
-        for name, comparison in compare(self.a, b, check.allowed, kinds=check.kinds).items():
+        for name, comparison in compare(self.a, b, check.allowed, kinds=check.kinds, tolerance=check.tolerance).items():
             status, reason = comparison.status, ""
             if status == DIFFERENT:
                 status, reason = self.judge(comparison, b.get(name))
@@ -404,7 +424,7 @@ class _Case:
         if is_composite(a) and are_alike(a, b):
             kind = self._check.kinds.get(name)
             a, b = as_one_array(a, kind), as_one_array(b, kind)
-            found = compare_values(name, a, b, self._check.allowed, kind)
+            found = compare_values(name, a, b, self._check.allowed, kind, tolerance=self._check.tolerance)
             comparison = found if found.places is not None else comparison
         if first is not None:
             for status, reason in self._causes(comparison, a, b, first, second):
@@ -465,6 +485,8 @@ class _Case:
     def _moves_itself(self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep] | None) -> bool:
         """Return whether rounding errors in the original's inputs change its own result as much as the difference."""
         if not isinstance(a, np.ndarray) or a.dtype.kind not in "fiub" or comparison.name not in self.a:
+            return False
+        if self._check.tolerance is not None:
             return False
         counts = {name for override in self._check.plan.overrides for name in override}
         fixed = jumped_on(first or [], self.feeds) | counts

@@ -11,7 +11,7 @@ import numpy as np
 from dmlc.ir import Array
 from dmlc.records import dataclass
 from dmlc.verify.parts import Path, are_alike, as_array, is_composite, leaves
-from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES
+from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES, Tolerance
 
 SAME, WITHIN, DIFFERENT = "exact", "within", "different"
 
@@ -104,6 +104,7 @@ def compare(
     allowed: str | Iterable[str] = REASSOCIATES,
     *,
     kinds: Mapping[str, str] | None = None,
+    tolerance: Tolerance | None = None,
 ) -> dict[str, Comparison]:
     """Compare each output of ``b`` with that of ``a``, under the allowed classes of rewrites.
 
@@ -111,7 +112,8 @@ def compare(
     equal, and so are -0 and 0). If a class allows it, floats may differ within the tolerance of their dtype; NaN and
     infinities must stay where they are. ``kinds`` names the dtype of outputs that are passed in a wider one
     (``bfloat16``, values of maps). Lists (a sequence), mappings and None (an absent optional) are compared part by
-    part. The single numbers of a map, or of a sequence of maps, are compared as one tensor.
+    part. The single numbers of a map, or of a sequence of maps, are compared as one tensor. ``tolerance`` replaces
+    that of each dtype.
     """
     chosen = classes(allowed)
     out: dict[str, Comparison] = {}
@@ -121,16 +123,22 @@ def compare(
             out[name] = _unlike(name, f"{side} has no such output")
         else:
             kind = (kinds or {}).get(name)
-            out[name] = compare_values(name, outputs_a[name], outputs_b[name], chosen, kind)
+            out[name] = compare_values(name, outputs_a[name], outputs_b[name], chosen, kind, tolerance=tolerance)
     return out
 
 
 def compare_values(
-    name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None = None, slack: Any = None
+    name: str,
+    a: Any,
+    b: Any,
+    allowed: frozenset[str],
+    kind: str | None = None,
+    slack: Any = None,
+    tolerance: Tolerance | None = None,
 ) -> Comparison:
-    """One output. ``slack`` is what each element may be apart beyond the tolerance."""
+    """One output. ``slack`` is what each element may be apart beyond the tolerance, by default that of the dtype."""
     if is_composite(a) or is_composite(b):
-        return _compare_parts(name, a, b, allowed, kind)
+        return _compare_parts(name, a, b, allowed, kind, tolerance)
     a, b = as_array(a, kind), as_array(b, kind)
     if a.dtype.kind in "OUS" and b.dtype.kind in "OUS":
         a, b = a.astype(object), b.astype(object)
@@ -142,7 +150,8 @@ def compare_values(
         part = np.float32 if a.dtype == np.complex64 else np.float64
         a, b = (np.ascontiguousarray(x).reshape(*x.shape, 1).view(part) for x in (a, b))
     if a.dtype.kind == "f":
-        return _compare_floats(name, a, b, allowed, kind or a.dtype.name, slack)
+        kind = kind or a.dtype.name
+        return _compare_floats(name, a, b, allowed, kind, slack, tolerance or TOLERANCES[kind])
     unequal = np.asarray(a != b, dtype=bool)
     if not unequal.any():
         return Comparison(name, SAME)
@@ -160,7 +169,9 @@ def _integer_errors(a: Array, b: Array) -> Errors:
     return Errors(float(worst), relative, None, worst / top if top else None)
 
 
-def _compare_floats(name: str, a: Array, b: Array, allowed: frozenset[str], kind: str, slack: Any) -> Comparison:
+def _compare_floats(
+    name: str, a: Array, b: Array, allowed: frozenset[str], kind: str, slack: Any, tolerance: Tolerance
+) -> Comparison:
     with np.errstate(all="ignore"):
         equal = (a == b) | (np.isnan(a) & np.isnan(b))
         zeros = int((equal & (a == 0) & (np.signbit(a) != np.signbit(b))).sum())
@@ -170,7 +181,7 @@ def _compare_floats(name: str, a: Array, b: Array, allowed: frozenset[str], kind
         errors = _errors(a, b, finite & ~equal, kind)
         outside = ~equal
         if REASSOCIATES in allowed:
-            bound = TOLERANCES[kind].bound(a.astype(np.float64))
+            bound = tolerance.bound(a.astype(np.float64))
             apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
             if slack is not None:
                 bound = bound + slack
@@ -242,12 +253,14 @@ def show(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
 
 
-def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None) -> Comparison:
+def _compare_parts(
+    name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None, tolerance: Tolerance | None
+) -> Comparison:
     """A sequence, a map or an absent optional."""
     if a is None or b is None:
         return Comparison(name, SAME) if a is b else _unlike(name, "present on one side only")
     if are_alike(a, b) and all(np.isscalar(leaf) for _, leaf in leaves(a)):
-        return _compare_tables(name, a, b, allowed, kind)
+        return _compare_tables(name, a, b, allowed, kind, tolerance)
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         keys = sorted(a, key=repr)
         if keys != sorted(b, key=repr):
@@ -257,14 +270,16 @@ def _compare_parts(name: str, a: Any, b: Any, allowed: frozenset[str], kind: str
         pairs = list(zip(a, b, strict=True))
     else:
         return _unlike(name, f"{_extent(a)} became {_extent(b)}")
-    return _joined(name, [compare_values(name, x, y, allowed, kind) for x, y in pairs])
+    return _joined(name, [compare_values(name, x, y, allowed, kind, tolerance=tolerance) for x, y in pairs])
 
 
-def _compare_tables(name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None) -> Comparison:
+def _compare_tables(
+    name: str, a: Any, b: Any, allowed: frozenset[str], kind: str | None, tolerance: Tolerance | None
+) -> Comparison:
     """Maps of single values, as one tensor: a small probability is as exact as the largest beside it."""
     paths = [path for path, _ in leaves(a)]
     x, y = (np.array([as_array(leaf, kind) for _, leaf in leaves(value)]) for value in (a, b))
-    found = compare_values(name, x, y, allowed, kind)
+    found = compare_values(name, x, y, allowed, kind, tolerance=tolerance)
     if found.difference is None or found.difference.index is None:
         return found
     return replace(found, difference=replace(found.difference, index=paths[int(found.difference.index[0])]))

@@ -92,6 +92,10 @@ class GraphSide:
         with np.errstate(all="ignore"):
             return {name: values[value].astype(value.type.dtype.numpy) for name, value in self._graph.outputs}
 
+    def all_values(self, feeds: Feeds) -> dict[Value, Array]:
+        """Every value of the graph. Raises ``RunFailed``."""
+        return self._evaluate(feeds, keep=True)
+
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 

@@ -17,7 +17,7 @@ from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
 from dmlc.verify.opaque_nodes import OpaqueNodes
 from dmlc.verify.patterns import PATTERNS
 from dmlc.verify.tolerance import EXACT, REASSOCIATES
-from dmlc.verify.trace import NoEvidence, RunFailed, Side, TraceStep
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, TraceStep
 from dmlc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def verify_graph(
     """
 
     def right() -> Side:
-        return _CodeSide(graph, result) if callable(result) else _result_side(result, folder)
+        return CodeSide(graph, result) if callable(result) else _result_side(result, folder)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
     return verify_sides(lambda: _computed_in(kinds, GraphSide(graph)), right, inputs=inputs, seed=seed, allowed=chosen)
@@ -99,7 +99,7 @@ def verify_results(
 
     def sides() -> tuple[Side, Side]:
         left: Side = GraphSide(original) if isinstance(original, Graph) else OnnxSide(original)
-        return left, _RecordedSide(left, results)
+        return left, RecordedSide(left, results)
 
     chosen = {REASSOCIATES} | set([allowed] if isinstance(allowed, str) else allowed)
     return verify_given(sides, feeds, data=data, allowed=chosen)
@@ -116,8 +116,13 @@ def _computed_in(kinds: Mapping[str, str] | None, side: Side) -> Side:
     return side
 
 
-class _CodeSide:
-    """Code that was generated for a graph; nobody can look into it."""
+class CodeSide:
+    """Code that was generated for a graph; nobody can look into it.
+
+    As an original it needs ``traced_by``, a side that shows the steps of the same function.
+    """
+
+    traced_by: Side | None = None
 
     def __init__(self, graph: Graph, function: Runner) -> None:
         self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
@@ -126,10 +131,13 @@ class _CodeSide:
         self.composites: dict[str, str] = {}
         self.size = len(graph)
         self.defines_empty = True
-        self._function = function
+        self._graph, self._function = graph, function
 
     def interfaces(self) -> list[Interface]:
-        raise NoInputs("generated code says nothing of its inputs")
+        try:
+            return GraphSide(self._graph).interfaces()
+        except NotVerifiable as error:
+            raise NoInputs(str(error)) from None
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         try:
@@ -152,10 +160,10 @@ class _CodeSide:
         return None
 
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
-        return None
+        return None if self.traced_by is None else self.traced_by.trace(feeds, output)
 
 
-class _RecordedSide(_CodeSide):
+class RecordedSide(CodeSide):
     """Results of one input, in the dtypes and shapes of the side that they are compared with."""
 
     def __init__(self, like: Side, results: Mapping[str, Array]) -> None:

@@ -41,10 +41,12 @@ _MOVED_BYTES = 1 << 24
 class OnnxSide:
     """One model. Raises ``NotVerifiable`` where ONNX Runtime cannot load it.
 
-    Types that NumPy lacks are fed and handed over in f32 or i8, which the model casts.
+    Types that NumPy lacks are fed and handed over in f32 or i8, which the model casts. ``backend`` is ``cpu`` or
+    ``dml`` for a provider with its optimizations; by default it is the CPU provider without any.
     """
 
-    def __init__(self, source: ModelSource, folder: Path | None = None) -> None:
+    def __init__(self, source: ModelSource, folder: Path | None = None, backend: str = "") -> None:
+        self._backend = backend
         if isinstance(source, ModelProto):
             self._model, self._folder = source, folder
         else:
@@ -120,6 +122,15 @@ class OnnxSide:
         values.update({name: array for name, array in feeds.items() if isinstance(array, np.ndarray)})
         return [_step(node, values) for node in nodes]
 
+    def values(self, feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
+        """The values of these names, which become outputs of the model; those that are not tensors are left out.
+
+        Only the nodes that they depend on run. Raises ``RunFailed``, and ``NotVerifiable`` where ONNX Runtime refuses
+        the model with these outputs.
+        """
+        session, fetched = self._load(list(names), only_numbers=True, pruned=True)
+        return self._run(session, fetched, feeds)
+
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         if output not in self._noisy:
             self._noisy[output] = self._with_noise(output)
@@ -143,42 +154,58 @@ class OnnxSide:
         session, fetched, _ = self._traces[output]
         model, noise = with_noise(self._model, fetched, session.types)
         try:
-            return OnnxSide(model, self._folder), noise
+            return OnnxSide(model, self._folder, self._backend), noise
         except NotVerifiable:  # a dtype that ONNX Runtime cannot multiply
             return None
 
     # --- sessions
 
     def _load(
-        self, outputs: list[str], *, only_numbers: bool = False, fed_weights: Sequence[str] = ()
+        self,
+        outputs: list[str],
+        *,
+        only_numbers: bool = False,
+        fed_weights: Sequence[str] = (),
+        pruned: bool = False,
     ) -> tuple[ProcessSession, dict[str, str]]:
-        """A session that gives these values, and the name that each is fetched by. ``fed_weights`` can be replaced."""
+        """A session that gives these values, and the name that each is fetched by. ``fed_weights`` can be replaced.
+
+        A ``pruned`` session has no other nodes than those of the values.
+        """
         fed = {
             info.name: info.type.tensor_type.elem_type
             for info in required_inputs(self._model.graph, self._model.ir_version)[0]
             if info.type.HasField("tensor_type") and is_exotic(info.type.tensor_type.elem_type)
         }
-        session = self._open(outputs, fed, {}, fed_weights)
+        session = self._open(outputs, fed, {}, fed_weights, pruned=pruned)
         found = session.types
         exotic = {name: type_ for name, type_ in found.items() if _EXOTIC_TYPES.fullmatch(type_)}
         if exotic:
-            session = self._open(outputs, fed, exotic, fed_weights)
+            session = self._open(outputs, fed, exotic, fed_weights, pruned=pruned)
         names = {name: _cast_name(name) if name in exotic else name for name in outputs}
         if only_numbers:
             names = {n: f for n, f in names.items() if n in exotic or _PLAIN_TYPES.fullmatch(found.get(n, ""))}
         return session, names
 
     def _open(
-        self, outputs: list[str], fed: dict[str, int], exotic: dict[str, str], fed_weights: Sequence[str]
+        self,
+        outputs: list[str],
+        fed: dict[str, int],
+        exotic: dict[str, str],
+        fed_weights: Sequence[str],
+        *,
+        pruned: bool,
     ) -> ProcessSession:
         """A session; ``fed`` and ``exotic`` values are cast where they come in and go out."""
         model = self._model
         if outputs != list(self.output_names) or fed or exotic:
             model = _adapted(self._model, outputs, fed, exotic)
+        if pruned:
+            model = _pruned(model)
         if fed_weights:
             model = _with_open_weights(model, fed_weights)
         try:
-            return ProcessSession(model, None if self._folder is None else str(self._folder.absolute()))
+            return ProcessSession(model, None if self._folder is None else str(self._folder.absolute()), self._backend)
         except RunFailed as error:
             raise NotVerifiable(f"ONNX Runtime refuses the model: {_message(error)}") from None
         except ValueError as error:  # a model of more than 2 GiB
@@ -247,6 +274,17 @@ def _adapted(model: ModelProto, outputs: Sequence[str], fed: dict[str, int], exo
     return out
 
 
+def _pruned(model: ModelProto) -> ModelProto:
+    """The model with the nodes that its outputs depend on, and no others."""
+    graph = model.graph
+    needed = _ancestors(graph, *(info.name for info in graph.output))
+    out = ModelProto()
+    out.CopyFrom(model)
+    del out.graph.node[:]
+    out.graph.node.extend(needed)
+    return out
+
+
 def _with_open_weights(model: ModelProto, names: Sequence[str]) -> ModelProto:
     """The model with initializers that can be overridden: they are listed as inputs, from IR version 4 on."""
     out = ModelProto()
@@ -289,12 +327,12 @@ def _rename_uses(graph: GraphProto, old: str, new: str) -> None:
 # --- steps
 
 
-def _ancestors(graph: GraphProto, output: str) -> list[NodeProto]:
-    """The nodes that the output depends on, in order."""
+def _ancestors(graph: GraphProto, *outputs: str) -> list[NodeProto]:
+    """The nodes that the outputs depend on, in order."""
     nodes = list(graph.node)
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     wanted: set[int] = set()
-    pending = [output]
+    pending = list(outputs)
     while pending:
         place = makers.get(pending.pop())
         if place is not None and place not in wanted:

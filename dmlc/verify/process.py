@@ -125,8 +125,8 @@ class ProcessSession:
     """A model, loaded again where the process ended. Raises ``RunFailed`` where ONNX Runtime refuses it, and here and
     in ``run`` ``NoEvidence`` where ONNX Runtime does not work at all."""
 
-    def __init__(self, model: ModelProto, folder: str | None) -> None:
-        self._model, self._folder = model, folder
+    def __init__(self, model: ModelProto, folder: str | None, backend: str = "") -> None:
+        self._model, self._folder, self._backend = model, folder, backend
         self._key = next(_KEYS)
         self._generation = 0
         self.types: dict[str, str] = self._load()
@@ -143,5 +143,7 @@ class ProcessSession:
     def _load(self) -> dict[str, str]:
         _PROCESS.start()
         self._generation = _PROCESS.generation
-        types: dict[str, str] = _PROCESS.ask("load", self._key, self._model.SerializeToString(), self._folder)
+        types: dict[str, str] = _PROCESS.ask(
+            "load", self._key, self._model.SerializeToString(), self._folder, self._backend
+        )
         return types

@@ -46,3 +46,16 @@ TOLERANCES: dict[str, Tolerance] = {
     "float32": _of("float32", 1024, 16, _SUMS),
     "float64": _of("float64", 1024, 16, _SUMS),
 }
+
+
+def asked_tolerance(rtol: float | None, atol: float | None) -> Tolerance | None:
+    """``|a - b| <= atol + rtol * |a|``, each 0 if only the other is given; None if neither is.
+
+    Raises ``ValueError`` for a number below 0 and for NaN.
+    """
+    if rtol is None and atol is None:
+        return None
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and not value >= 0:
+            raise ValueError(f"{name} is 0 or more, not {value}")
+    return Tolerance(rtol or 0.0, 0.0, atol or 0.0, "asked for")

@@ -33,15 +33,22 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     send("fine", str(getattr(onnxruntime, "__version__", "")))
     sessions: dict[int, Any] = {}
 
-    def load(key: int, model: bytes, folder: str | None) -> dict[str, str]:
-        """Make a session; the ONNX Runtime types of its outputs."""
+    def load(key: int, model: bytes, folder: str | None, backend: str = "") -> dict[str, str]:
+        """Make a session; the ONNX Runtime types of its outputs.
+
+        By default it is the CPU provider without optimizations; the backends ``cpu`` and ``dml`` have them.
+        """
         options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        if not backend:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = 1
+        if backend == "dml":
+            options.enable_mem_pattern = False
         options.log_severity_level = 4
         if folder is not None:
             options.add_session_config_entry(_WEIGHTS_FOLDER, folder)
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        providers = [*(["DmlExecutionProvider"] if backend == "dml" else []), "CPUExecutionProvider"]
+        session = onnxruntime.InferenceSession(model, options, providers=providers)
         sessions[key] = session
         return {value.name: value.type for value in session.get_outputs()}
 

@@ -48,6 +48,22 @@ $ dmlc run head.dml --input x=data.npz:image
     program=False,
 )
 
+NOT_CODE = declare(
+    "E0448",
+    "a Python file is not a function of arrays",
+    """`verify` takes `.py` files, such as the NumPy code that `compile -o head.py` writes. The first function of the
+    file takes an array for each input of the model, in order, and returns one for each output. The file cannot be run,
+    has no function, or its function takes another number of arrays.""",
+    example="""
+$ dmlc verify head.dml constants.py
+error[E0448]: constants.py has no function
+""",
+    fixed="""
+$ dmlc verify head.dml head.py
+""",
+    program=False,
+)
+
 INPUT_NAMES = declare(
     "E0423",
     "inputs are missing or unknown",

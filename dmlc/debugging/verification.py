@@ -1,0 +1,281 @@
+"""Verification of two sides on backends of choice, and the search for the value that parts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dmlc import api, text
+from dmlc.api.artifact_meaning import meaning, needs_reference
+from dmlc.api.sources import ProgramSource, onnx_model
+from dmlc.codegen.artifact import signature_of
+from dmlc.debugging.constants import Constant
+from dmlc.debugging.first_difference import Location, locate_first
+from dmlc.debugging.python_code import PythonCode
+from dmlc.debugging.value_sides import GraphValues, NodeRecord, OnnxValues, ValueSide
+from dmlc.diagnostics import Source, did_you_mean, fail
+from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, UNKNOWN_CHOICE
+from dmlc.diagnostics.limits import Limits
+from dmlc.ir import Graph
+from dmlc.records import dataclass
+from dmlc.runtime import files
+from dmlc.runtime.feeds import FeedChecker
+from dmlc.verify.check import verify_given, verify_sides
+from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSide, RecordedSide
+from dmlc.verify.onnx_reference import ReferenceSide
+from dmlc.verify.opaque_nodes import OpaqueNodes
+from dmlc.verify.tolerance import REASSOCIATES, asked_tolerance
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
+from dmlc.verify.verdict import NOT_VERIFIED, Verdict
+
+#: A source of a verification: what ``dmlc.compile`` takes, or the path of a ``.py`` file with a function of arrays.
+SideSource: TypeAlias = "ProgramSource"
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedVerdict:
+    """A verdict, the first value that parts (None where nothing differs, or no value can be blamed), and the seconds
+    that both took. ``note`` has the reason why a difference was not located."""
+
+    verdict: Verdict
+    location: Location | None
+    seconds: float
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict.ok
+
+    def last_line(self) -> str:
+        """``PASSED`` or ``FAILED``, the number of inputs, the seconds."""
+        return last_line(self.verdict, self.seconds)
+
+
+def last_line(verdict: Verdict, seconds: float) -> str:
+    """One line that ends a report: ``PASSED | 24 inputs | 0.61 s``."""
+    count = f"{verdict.ran} input{'' if verdict.ran == 1 else 's'}"
+    why = " | not verified" if verdict.status == NOT_VERIFIED else ""
+    return f"{'PASSED' if verdict.ok else 'FAILED'}{why} | {count} | {seconds:.2f} s"
+
+
+class _Expected:
+    """Expected outputs of one input; nothing else of what made them is known."""
+
+    nodes: Sequence[NodeRecord] = ()
+    names: frozenset[str] = frozenset()
+    constants: Mapping[str, Constant] = {}
+
+    def __init__(self, like: Side, results: Mapping[str, Any]) -> None:
+        self.side: Side = RecordedSide(like, results)
+
+    def values(self, feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
+        found = self.side.run(feeds)
+        return {name: found[name] for name in names if name in found}
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Keywords of ``compile`` that apply to both sides."""
+
+    model: str | None
+    include: Sequence[str | os.PathLike[str]]
+    limits: Mapping[str, int] | None
+
+    def program(self, source: ProgramSource, *, as_written: bool, target: str = "onnx") -> api.Program:
+        only = () if as_written else None
+        return api.compile(
+            source, target=target, model=self.model, include=self.include, limits=self.limits, only_rules=only
+        )
+
+    def graph(self, source: ProgramSource) -> Graph:
+        """The graph of a program or model before all passes."""
+        if isinstance(source, (str, os.PathLike)) and not files.is_model_file(Path(source)):
+            path, limits = Path(source), Limits.of(self.limits)
+            source = text.decode(str(path), files.read_bytes(path, limits), limits)
+        if isinstance(source, Source):
+            return api.written_graph(source, self.model, self.include, Limits.of(self.limits))
+        return self.program(source, as_written=True).source_graph
+
+
+def locate(
+    a: SideSource,
+    b: SideSource | None = None,
+    *,
+    inputs: int | Mapping[str, Any] = DEFAULT_INPUTS,
+    expected: Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    seed: int = 0,
+    allowed: str | Iterable[str] = DEFAULT_CLASSES,
+    rtol: float | None = None,
+    atol: float | None = None,
+    search: bool = True,
+    model: str | None = None,
+    include: Sequence[str | os.PathLike[str]] = (),
+    limits: Mapping[str, int] | None = None,
+    data: str = "the given inputs",
+) -> LocatedVerdict:
+    """Verify B against A, and find the first value that parts.
+
+    A and B are what ``dmlc.compile`` takes, or ``.py`` files with a function of arrays. Without B, A is compared with
+    the ``expected`` outputs, with itself where ``backend`` names two backends, else with what it compiles to.
+    ``inputs`` is the number of made-up inputs, or arrays by name. ``backend`` is one of ``cpu``, ``dml``, ``numpy``,
+    ``reference`` for both sides, or two of them as ``cpu:reference``; by default a program is computed by the
+    reference, and a model runs on ONNX Runtime's CPU provider without optimizations. ``rtol`` and ``atol`` replace the
+    tolerance by ``|a - b| <= atol + rtol * |a|``. Without ``search`` only the verdict is made.
+    Raises ``DmlcError`` for a source that cannot be read and for backends that do not exist.
+    """
+    start = time.perf_counter()
+    options = _Options(model, include, limits)
+    backends = _backends(backend, alone=b is None and expected is None)
+    tolerance = asked_tolerance(rtol, atol)
+    sides: list[ValueSide] = []
+
+    def left() -> Side:
+        sides.append(_original(a, backends[0], options, b))
+        if not isinstance(inputs, int):
+            _check_feeds(sides[0], inputs)
+        return sides[0].side
+
+    def right() -> Side:
+        if expected is not None:
+            sides.append(_Expected(sides[0].side, expected))
+        else:
+            sides.append(_result(a, b, backends, options, sides[0]))
+        return sides[1].side
+
+    chosen = set([allowed] if isinstance(allowed, str) else allowed)
+    # kernels, references and NumPy round differently
+    chosen |= set() if chosen == {"exact"} else {REASSOCIATES}
+    if isinstance(inputs, int):
+        verdict = verify_sides(left, right, inputs=inputs, seed=seed, allowed=chosen, tolerance=tolerance)
+    else:
+        verdict = verify_given(lambda: (left(), right()), dict(inputs), data=data, allowed=chosen, tolerance=tolerance)
+    location, note = None, ""
+    if search and verdict.status == DIFFERENT:
+        different = [output.name for output in verdict.outputs if output.status == DIFFERENT]
+        if not different and verdict.case is not None:  # B fails
+            different = [output.name for output in verdict.outputs]
+        if verdict.case is None or len(sides) < 2:
+            note = f"no value can be blamed: {verdict.reason}"
+        else:
+            try:
+                location = locate_first(sides[0], sides[1], verdict.case, different, tolerance)
+            except (RunFailed, NotVerifiable, NoEvidence) as error:
+                note = f"the values inside cannot be read: {error}"
+    return LocatedVerdict(verdict, location, time.perf_counter() - start, note)
+
+
+def _check_feeds(original: ValueSide, feeds: Mapping[str, Any]) -> None:
+    """Raises ``DmlcError`` E0423 to E0426 where the feeds do not match the original."""
+    if isinstance(original, GraphValues):
+        FeedChecker(signature_of(original.graph, checked=True)).check(feeds)
+    missing = [name for name in original.side.input_names if name not in feeds]
+    if missing:
+        raise fail(INPUT_NAMES, f"input {missing[0]} is not fed", help=f"give --input {missing[0]}=FILE")
+
+
+def _backends(text: str | None, *, alone: bool) -> tuple[str | None, str | None]:
+    """The backend of each side; of one that stands alone without B, that of the second. Raises E0553."""
+    if text is None:
+        return None, None
+    parts = text.split(":")
+    if len(parts) > 2:
+        raise fail(NO_BACKEND, f"{text} names more than two backends", help="write A:B, as in cpu:reference")
+    for part in parts:
+        if part not in api.BACKENDS:
+            help = did_you_mean(part, api.BACKENDS) or f"it is one of {', '.join(api.BACKENDS)}"
+            raise fail(NO_BACKEND, f"there is no backend {part}", help=help)
+    if len(parts) == 2:
+        return parts[0], parts[1]
+    return (None, parts[0]) if alone else (parts[0], parts[0])
+
+
+def _is_code(source: SideSource | None) -> bool:
+    return isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() == ".py"
+
+
+def _original(a: SideSource, backend: str | None, options: _Options, b: SideSource | None) -> ValueSide:
+    """The first side; code shows its steps by the reference, or by those of B."""
+    if not _is_code(a):
+        found = _side(a, backend, options, as_written=True)
+        if isinstance(found.side, CodeSide):
+            found.side.traced_by = _side(a, None, options, as_written=True).side
+        return found
+    like = None if b is None or _is_code(b) else _side(b, None, options, as_written=True).side
+    code = _code(a, backend, like, options)
+    code.traced_by = like
+    return code
+
+
+def _result(
+    a: SideSource, b: SideSource | None, backends: tuple[str | None, str | None], options: _Options, first: ValueSide
+) -> ValueSide:
+    backend = backends[1]
+    if b is None and _is_code(a):
+        raise fail(UNKNOWN_CHOICE, "a .py file is compared with another file: name it behind the first", exit_code=2)
+    if b is None and backend is None:
+        return _compiled(options.program(a, as_written=False, target="directml"), None)
+    if b is None:
+        return _side(a, backend, options, as_written=True)
+    if _is_code(b):
+        return _code(b, backend, first.side, options)
+    return _side(b, backend, options, as_written=False)
+
+
+def _code(source: SideSource, backend: str | None, like: Side | None, options: _Options) -> PythonCode:
+    assert isinstance(source, (str, os.PathLike))
+    if backend not in (None, "numpy"):
+        message = f"{Path(source)} runs as NumPy code, not on {backend}"
+        raise fail(NO_BACKEND, message, help="leave --backend out for it")
+    return PythonCode(Path(source), like, Limits.of(options.limits))
+
+
+def _side(source: SideSource, backend: str | None, options: _Options, *, as_written: bool) -> ValueSide:
+    """A source on a backend. ``as_written`` computes a program by the reference by default; else it is compiled."""
+    found = onnx_model(source, Limits.of(options.limits))
+    if found is not None and backend is None and needs_reference(found[0]):
+        graph = meaning(*found, Limits.of(options.limits))
+        return GraphValues(graph, opaque=OpaqueNodes(graph, found[1]))
+    if found is not None and backend in (None, "cpu", "dml"):
+        return OnnxValues(*found, backend or "")
+    if found is not None and backend == "reference":
+        return _referenced(source, *found, options)
+    if backend == "numpy":
+        program = options.program(source, as_written=False, target="numpy")
+        return GraphValues(program.source_graph, program)
+    if backend == "reference" or (backend is None and as_written):
+        graph = options.graph(source)
+        if backend is None and not _has_references(graph):  # it calls a model: only ONNX Runtime computes it
+            return _compiled(options.program(source, as_written=True), None)
+        return GraphValues(graph)
+    target = "directml" if backend == "dml" else "onnx"
+    return _compiled(options.program(source, as_written=False, target=target), backend)
+
+
+def _has_references(graph: Graph) -> bool:
+    return all(node.op.reference is not None for node in graph)
+
+
+def _referenced(source: SideSource, model: Any, folder: Path | None, options: _Options) -> ValueSide:
+    """A model by the references of dmlc, or where an operator has none by those of ONNX."""
+    graph = options.graph(source)
+    if _has_references(graph):
+        return GraphValues(graph)
+    return OnnxValues(model, folder, side=ReferenceSide(model, folder))
+
+
+def _compiled(program: api.Program, backend: str | None) -> ValueSide:
+    """What a program compiles to; its own names are those that the source gives to values."""
+    emitted = api.emitted(program, "onnx")
+    graph = program.source_graph
+    named = {value.name for node in graph for value in node.results if value.name}
+    names = named | {name for name, _ in graph.outputs}
+    return OnnxValues(emitted.payload, emitted.folder, backend or "", names)
+
+
+__all__ = ["LocatedVerdict", "SideSource", "last_line", "locate"]

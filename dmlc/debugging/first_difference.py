@@ -105,7 +105,7 @@ class Location:
 
 
 @dataclass(slots=True)
-class _Search:
+class _ValueSearch:
     """Values compared so far, by their name in A, with errors over the largest magnitude."""
 
     a: ValueSide
@@ -192,7 +192,7 @@ def locate_first(
     within the tolerance, the search goes on from there. ``tolerance`` is by default that of the dtype.
     """
     pairs = value_pairs(a, b, outputs)
-    search = _Search(a, b, feeds, tolerance, {**a.side.kinds, **b.side.kinds})
+    search = _ValueSearch(a, b, feeds, tolerance, {**a.side.kinds, **b.side.kinds})
     first = None
     for start in range(0, len(pairs), BATCH):
         batch = pairs[start : start + BATCH]
@@ -220,7 +220,7 @@ def _graph_of(a: ValueSide, b: ValueSide, pairs: Sequence[ValuePair]) -> tuple[V
 
 
 def _behind(
-    graph: ValueSide, names: Mapping[str, str], value: str, search: _Search
+    graph: ValueSide, names: Mapping[str, str], value: str, search: _ValueSearch
 ) -> tuple[list[str], list[NodeRecord]]:
     """The nearest values before this one that agree, by their names in A, and the nodes in between, in order."""
     makers = {name: number for number, node in enumerate(graph.nodes) for name in node.outputs}
@@ -241,7 +241,7 @@ def _behind(
 
 
 def _location(
-    search: _Search, value: str, agreeing: Sequence[str], behind: Sequence[NodeRecord], held: int
+    search: _ValueSearch, value: str, agreeing: Sequence[str], behind: Sequence[NodeRecord], held: int
 ) -> Location:
     found = search.found[value]
     node, other = _maker(search.a, value), _maker(search.b, found.other)
@@ -265,7 +265,7 @@ def _proto(side: ValueSide, value: str) -> Any:
     return next((node for node in side.model.graph.node if value in node.output), None)
 
 
-def _opsets(search: _Search) -> list[dict[str, int]]:
+def _opsets(search: _ValueSearch) -> list[dict[str, int]]:
     sides = (search.a, search.b)
     return [
         {plain_domain(e.domain): e.version for e in side.model.opset_import} if isinstance(side, OnnxValues) else {}
@@ -273,7 +273,7 @@ def _opsets(search: _Search) -> list[dict[str, int]]:
     ]
 
 
-def _constants(search: _Search, node: NodeRecord | None, other: NodeRecord | None) -> list[ConstantChange]:
+def _constants(search: _ValueSearch, node: NodeRecord | None, other: NodeRecord | None) -> list[ConstantChange]:
     """Differences of the initializers that both nodes read, by name, or by position if the operators are the same."""
     if node is None or other is None:
         return []

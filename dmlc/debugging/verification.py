@@ -29,7 +29,7 @@ from dmlc.verify.inputs import Feeds
 from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSide, RecordedSide
 from dmlc.verify.onnx_reference import ReferenceSide
 from dmlc.verify.opaque_nodes import OpaqueNodes
-from dmlc.verify.tolerance import REASSOCIATES, asked_tolerance
+from dmlc.verify.tolerance import REASSOCIATES, Tolerance, asked_tolerance
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
 from dmlc.verify.verdict import NOT_VERIFIED, Verdict
 
@@ -63,7 +63,7 @@ def last_line(verdict: Verdict, seconds: float) -> str:
     return f"{'PASSED' if verdict.ok else 'FAILED'}{why} | {count} | {seconds:.2f} s"
 
 
-class _Expected:
+class _ExpectedOutputs:
     """Expected outputs of one input; nothing else of what made them is known."""
 
     nodes: Sequence[NodeRecord] = ()
@@ -79,7 +79,7 @@ class _Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class _Options:
+class _CompileOptions:
     """Keywords of ``compile`` that apply to both sides."""
 
     model: str | None
@@ -130,7 +130,7 @@ def locate(
     Raises ``DmlcError`` for a source that cannot be read and for backends that do not exist.
     """
     start = time.perf_counter()
-    options = _Options(model, include, limits)
+    options = _CompileOptions(model, include, limits)
     backends = _backends(backend, alone=b is None and expected is None)
     tolerance = asked_tolerance(rtol, atol)
     sides: list[ValueSide] = []
@@ -143,7 +143,7 @@ def locate(
 
     def right() -> Side:
         if expected is not None:
-            sides.append(_Expected(sides[0].side, expected))
+            sides.append(_ExpectedOutputs(sides[0].side, expected))
         else:
             sides.append(_result(a, b, backends, options, sides[0]))
         return sides[1].side
@@ -155,19 +155,24 @@ def locate(
         verdict = verify_sides(left, right, inputs=inputs, seed=seed, allowed=chosen, tolerance=tolerance)
     else:
         verdict = verify_given(lambda: (left(), right()), dict(inputs), data=data, allowed=chosen, tolerance=tolerance)
-    location, note = None, ""
-    if search and verdict.status == DIFFERENT:
-        different = [output.name for output in verdict.outputs if output.status == DIFFERENT]
-        if not different and verdict.case is not None:  # B fails
-            different = [output.name for output in verdict.outputs]
-        if verdict.case is None or len(sides) < 2:
-            note = f"no value can be blamed: {verdict.reason}"
-        else:
-            try:
-                location = locate_first(sides[0], sides[1], verdict.case, different, tolerance)
-            except (RunFailed, NotVerifiable, NoEvidence) as error:
-                note = f"the values inside cannot be read: {error}"
+    location, note = _location_of(verdict, sides, tolerance) if search else (None, "")
     return LocatedVerdict(verdict, location, time.perf_counter() - start, note)
+
+
+def _location_of(
+    verdict: Verdict, sides: Sequence[ValueSide], tolerance: Tolerance | None
+) -> tuple[Location | None, str]:
+    """The first value that parts on the input of the first difference, or the reason why none is found."""
+    if verdict.status != DIFFERENT:
+        return None, ""
+    if verdict.case is None or len(sides) < 2:
+        return None, f"no value can be blamed: {verdict.reason}"
+    different = [output.name for output in verdict.outputs if output.status == DIFFERENT]
+    names = different or [output.name for output in verdict.outputs]  # B fails as a whole
+    try:
+        return locate_first(sides[0], sides[1], verdict.case, names, tolerance), ""
+    except (RunFailed, NotVerifiable, NoEvidence) as error:
+        return None, f"the values inside cannot be read: {error}"
 
 
 def _check_feeds(original: ValueSide, feeds: Mapping[str, Any]) -> None:
@@ -199,7 +204,7 @@ def _is_code(source: SideSource | None) -> bool:
     return isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() == ".py"
 
 
-def _original(a: SideSource, backend: str | None, options: _Options, b: SideSource | None) -> ValueSide:
+def _original(a: SideSource, backend: str | None, options: _CompileOptions, b: SideSource | None) -> ValueSide:
     """The first side; code shows its steps by the reference, or by those of B."""
     if not _is_code(a):
         found = _side(a, backend, options, as_written=True)
@@ -213,7 +218,11 @@ def _original(a: SideSource, backend: str | None, options: _Options, b: SideSour
 
 
 def _result(
-    a: SideSource, b: SideSource | None, backends: tuple[str | None, str | None], options: _Options, first: ValueSide
+    a: SideSource,
+    b: SideSource | None,
+    backends: tuple[str | None, str | None],
+    options: _CompileOptions,
+    first: ValueSide,
 ) -> ValueSide:
     backend = backends[1]
     if b is None and _is_code(a):
@@ -227,7 +236,7 @@ def _result(
     return _side(b, backend, options, as_written=False)
 
 
-def _code(source: SideSource, backend: str | None, like: Side | None, options: _Options) -> PythonCode:
+def _code(source: SideSource, backend: str | None, like: Side | None, options: _CompileOptions) -> PythonCode:
     assert isinstance(source, (str, os.PathLike))
     if backend not in (None, "numpy"):
         message = f"{Path(source)} runs as NumPy code, not on {backend}"
@@ -235,7 +244,7 @@ def _code(source: SideSource, backend: str | None, like: Side | None, options: _
     return PythonCode(Path(source), like, Limits.of(options.limits))
 
 
-def _side(source: SideSource, backend: str | None, options: _Options, *, as_written: bool) -> ValueSide:
+def _side(source: SideSource, backend: str | None, options: _CompileOptions, *, as_written: bool) -> ValueSide:
     """A source on a backend. ``as_written`` computes a program by the reference by default; else it is compiled."""
     found = onnx_model(source, Limits.of(options.limits))
     if found is not None and backend is None and needs_reference(found[0]):
@@ -261,7 +270,7 @@ def _has_references(graph: Graph) -> bool:
     return all(node.op.reference is not None for node in graph)
 
 
-def _referenced(source: SideSource, model: Any, folder: Path | None, options: _Options) -> ValueSide:
+def _referenced(source: SideSource, model: Any, folder: Path | None, options: _CompileOptions) -> ValueSide:
     """A model by the references of dmlc, or where an operator has none by those of ONNX."""
     graph = options.graph(source)
     if _has_references(graph):
@@ -270,7 +279,7 @@ def _referenced(source: SideSource, model: Any, folder: Path | None, options: _O
 
 
 def _compiled(program: api.Program, backend: str | None) -> ValueSide:
-    """What a program compiles to; its own names are those that the source gives to values."""
+    """The model that a program compiles to; its own names are those that the source gives to values."""
     emitted = api.emitted(program, "onnx")
     graph = program.source_graph
     named = {value.name for node in graph for value in node.results if value.name}

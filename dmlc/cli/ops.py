@@ -11,6 +11,7 @@ from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
 from dmlc.ir import Operation
 from dmlc.ops import FAMILIES, INFIX, PREFIX
+from dmlc.ops.habits import operation_named
 from dmlc.ops.pages import OperationPage, describe
 
 _OPERATIONS: dict[str, Operation] = {op.name: op for family in FAMILIES.values() for op in family}
@@ -31,14 +32,19 @@ def run(args: argparse.Namespace, console: Console) -> int:
         console.document({"operations": [_plain(page) for page in pages]})
         return 0
     if find(args.name) is None:
-        near = did_you_mean(args.name, _OPERATIONS)
-        raise UsageError(f"there is no operation {args.name}; {near or 'dmlc ops lists them'}")
+        raise UsageError(f"there is no operation {args.name}; {meant(args.name) or 'dmlc ops lists them'}")
     return show(args.name, console)
 
 
 def find(name: str) -> Operation | None:
     """The operation of a name or a sign."""
     return _OPERATIONS.get(name) or INFIX.get(name) or PREFIX.get(name)
+
+
+def meant(name: str) -> str:
+    """A question whether an operation of another name is meant: that of NumPy's ``mean``, or one spelled alike."""
+    operation = operation_named(name)
+    return f'did you mean "{operation}"?' if operation else did_you_mean(name, _OPERATIONS)
 
 
 def names() -> dict[str, str]:

@@ -213,3 +213,9 @@ def test_explain_lists_the_passes_that_changed_something(run: Run) -> None:
     listed = [row for row in json.loads(run("explain", "p.dml", "--format", "json")[1])["passes"] if row["changed"]]
     assert re.findall(r"^  (\S+) +[\d.]+ ms", page, re.MULTILINE) == [row["pass"] for row in listed]
     assert "nothing to do" in run("explain", "p.dml", "-v")[1]
+
+
+def test_the_operation_that_numpy_names_otherwise(run: Run) -> None:
+    code, _, err = run("ops", "mean")
+    assert code == 2
+    assert 'did you mean "reduce_mean"?' in err

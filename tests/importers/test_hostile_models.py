@@ -39,7 +39,8 @@ SAID: dict[str, str | None] = {
 }
 #: What is said of broken models: E0431 unless it is another code, or nothing, for only ONNX Runtime can tell.
 OTHER: dict[str, str | None] = {
-    **dict.fromkeys(("nothing", "zeros", "text", "a huge length", "no graph", "no opset"), "E0430"),
+    "text": "E0111",  # it is read as a program
+    **dict.fromkeys(("nothing", "zeros", "a huge length", "no graph", "no opset"), "E0430"),
     **dict.fromkeys(
         ("a weight of a negative size", "a weight of 2^40 numbers", "a weight of 2^80 numbers", "a weight cut short"),
         "E0434",

@@ -142,7 +142,7 @@ def test_the_operator_is_that_of_the_opset() -> None:
     """Softmax below 13 flattens; Gelu came with 20."""
     assert Call("Softmax", IMAGE, axis=1, opset=12).types == ["f32[2, 3, 8, 8]"]
     code, message, help = refused("Gelu", IMAGE, opset=17)
-    assert (code, message, help) == ("E0501", "ONNX has Gelu from opset 20 on, not at 17", "use --opset 20")
+    assert (code, message, help) == ("E0501", "ONNX has Gelu from opset 20 on, not at 17", "use opset=20")
     call = Call("Gelu", IMAGE, opset=20)
     older = call.node.attributes_as(CarriedAttributes).at_opset(13)
     with pytest.raises(OpError, match="from opset 20"):

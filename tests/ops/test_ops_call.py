@@ -40,7 +40,7 @@ def test_an_error_stands_at_the_element_of_the_list() -> None:
     assert found.code.id == "E0301"
     assert found.message == "axis 4 does not exist: image has 2 axes, 0 to 1"
     assert [label.span.column for label in found.labels] == [28, 12]
-    assert found.labels[1].text == "x0 has this type"
+    assert found.labels[1].text == "x0 has this type: f16[2, 3]"
 
 
 def test_an_error_about_a_synonym_stands_at_what_was_written() -> None:

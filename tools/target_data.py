@@ -305,6 +305,9 @@ def check_operators(data: dict[str, Any], file: str, levels: Sequence[str]) -> N
             need(name not in names, file, f"{name} has two rows")
             names.add(name)
         _check_operator(row, file, levels)
+    without = data.get("without_limits", {})
+    need(map_of(is_name)(without), file, "without_limits are reasons by operator")
+    need(names.isdisjoint(without), file, "without_limits names operators that have no row")
 
 
 def _check_operator(row: dict[str, Any], file: str, known: Sequence[str]) -> None:

@@ -9,22 +9,25 @@ from onnx import parser
 
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
-from dmlc.targets.directml import operator_rows, refusal
+from dmlc.targets.directml import first_level, operator_rows, refusal
 from dmlc.targets.provider import provider
+from dmlc.targets.target import load_data
 
-#: Operators of DirectML that a row of the provider names and of which no page was read: most take f16 and f32 of 1 to 8
-#: axes, as the provider registers them.
-_UNREAD = {
-    *("ACTIVATION_PARAMETRIC_SOFTPLUS", "ACTIVATION_SCALED_TANH", "ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL"),
-    *(f"ELEMENT_WISE_{name}" for name in ("ACOSH", "ATAN", "BIT_NOT", "BIT_OR", "COS", "COSH")),
-    *("FOLD", "GRU", "LSTM", "MAX_POOLING", "NONZERO_COORDINATES", "REVERSE_SUBSEQUENCES", "RNN", "ROI_POOLING"),
-    *("SLICE", "VALUE_SCALE_2D"),
-}
+#: Operators of DirectML that a row of the provider names and whose page states no limits.
+_UNSTATED = {"FOLD"}
 
 
 def test_operators_without_limits_are_listed() -> None:
     named = {row.directml[0] for row in provider("dml_ep").rows.values() if row.directml}
-    assert named - set(operator_rows()) == _UNREAD
+    assert named - set(operator_rows()) == _UNSTATED == set(load_data("directml_operators")["without_limits"])
+
+
+def test_rows_name_tensors_of_their_operators() -> None:
+    """Else a limit would never be asked for."""
+    for (_, op), row in provider("dml_ep").rows.items():
+        limits = operator_rows().get(row.directml[0]) if row.directml else None
+        if limits is not None and row.tensors is not None:
+            assert set(row.tensors) <= set(limits.levels[0][1]), op
 
 
 def test_what_the_provider_registers_directml_takes_but_for_known_faults() -> None:
@@ -54,6 +57,7 @@ def test_what_the_provider_registers_directml_takes_but_for_known_faults() -> No
     [
         ("(float[1,1,2,2,2,2] x, float[1,1,2,2,2,2] w) => (float[1,1,1,1,1,1] y) { y = Conv(x, w) }", "CONVOLUTION"),
         ("(float[1,1,2,2,2,2] x) => (float[1,1,1,1,1,1] y) { y = GlobalAveragePool(x) }", "AVERAGE_POOLING"),
+        ("(float[1,1,2,2,2,2] x) => (float[1,1,1,1,1,1] y) { y = GlobalMaxPool(x) }", "MAX_POOLING"),
         (
             "(float[1,1,2,2,2,2] x) => (float[1,1,1,1,1,1] y) { y = MaxPool<kernel_shape = [2,2,2,2]>(x) }",
             "MAX_POOLING2",
@@ -73,7 +77,11 @@ def test_axes_that_directml_does_not_take(body: str, operator: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "op", ["Asin", "Asinh", "Atanh", "Ceil", "Floor", "Reciprocal", "Round", "Sin", "Sinh", "Tan", "Softsign"]
+    "op",
+    [
+        *("Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Floor", "Reciprocal", "Round"),
+        *("Sin", "Sinh", "Tan", "ParametricSoftplus", "ScaledTanh", "Softsign"),
+    ],
 )
 def test_elementwise_functions_take_any_rank_from_level_3_on(op: str) -> None:
     """Floats; below that level of up to 4 or 5 axes, as axes of size 1 may be put in front of fewer."""
@@ -92,10 +100,54 @@ def test_elementwise_functions_take_any_rank_from_level_3_on(op: str) -> None:
     assert refusal(limits, dict.fromkeys(row.tensors or (), ("i32", 4)), "6.4") is not None
 
 
-@pytest.mark.parametrize(("op", "types"), [("Xor", "bool"), ("BitwiseXor", "i64 u8")])
-def test_exclusive_or(op: str, types: str) -> None:
+@pytest.mark.parametrize(
+    ("op", "types"),
+    [("Xor", "bool"), ("BitwiseXor", "i64 u8"), ("BitwiseOr", "i64 u8"), ("BitwiseNot", "i64 u8")],
+)
+def test_bitwise_functions(op: str, types: str) -> None:
     row = provider("dml_ep").rows["", op]
     limits = operator_rows()[row.directml[0]]
     for dtype in types.split():
         assert refusal(limits, dict.fromkeys(row.tensors or (), (dtype, 8)), "5.0") is None
         assert refusal(limits, dict.fromkeys(row.tensors or (), (dtype, 9)), "5.0") is not None
+
+
+@pytest.mark.parametrize(
+    ("operator", "tensor", "dtype", "axes", "level"),
+    [
+        ("ELEMENT_WISE_BIT_NOT", "InputTensor", "u8", 8, "3.0"),
+        ("ELEMENT_WISE_BIT_OR", "BTensor", "i64", 1, "4.1"),
+        ("ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL", "ATensor", "i8", 8, "3.0"),
+        ("ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL", "ATensor", "u64", 8, "4.1"),
+        ("ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL", "ATensor", "f64", 4, None),
+        ("ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL", "OutputTensor", "bool", 4, "3.0"),
+        ("MAX_POOLING", "InputTensor", "f16", 5, "1.0"),
+        ("MAX_POOLING", "InputTensor", "u8", 4, "3.0"),
+        ("MAX_POOLING", "OutputTensor", "i64", 4, "5.0"),
+        ("MAX_POOLING", "InputTensor", "f32", 6, None),
+        ("ROI_POOLING", "ROITensor", "f16", 2, "1.0"),
+        ("ROI_POOLING", "InputTensor", "f16", 5, None),
+        ("SLICE", "InputTensor", "u16", 5, "1.0"),
+        ("SLICE", "InputTensor", "u8", 5, "2.1"),
+        ("SLICE", "InputTensor", "u8", 8, "3.0"),
+        ("SLICE", "OutputTensor", "f64", 4, "4.1"),
+        ("VALUE_SCALE_2D", "InputTensor", "f32", 4, "1.0"),
+        ("VALUE_SCALE_2D", "InputTensor", "f32", 5, None),
+        ("NONZERO_COORDINATES", "InputTensor", "bool", 5, "3.0"),
+        ("NONZERO_COORDINATES", "InputTensor", "f16", 6, "4.0"),
+        ("NONZERO_COORDINATES", "InputTensor", "i64", 4, None),
+        ("REVERSE_SUBSEQUENCES", "InputTensor", "i8", 4, "2.1"),
+        ("REVERSE_SUBSEQUENCES", "InputTensor", "i8", 5, "3.0"),
+        ("REVERSE_SUBSEQUENCES", "InputTensor", "i8", 6, "4.0"),
+        ("REVERSE_SUBSEQUENCES", "OutputTensor", "f64", 4, "5.0"),
+        ("REVERSE_SUBSEQUENCES", "SequenceLengthsTensor", "u64", 4, "5.0"),
+        *((op, "HiddenInitTensor", "f16", 3, "1.0") for op in ("RNN", "GRU", "LSTM")),
+        *((op, "SequenceLengthsTensor", "u32", 1, "1.0") for op in ("RNN", "GRU", "LSTM")),
+        *((op, "OutputSequenceTensor", "f32", 5, None) for op in ("RNN", "GRU", "LSTM")),
+        *((op, "InputTensor", "f64", 3, None) for op in ("RNN", "GRU", "LSTM")),
+    ],
+)
+def test_the_first_level_that_takes_a_tensor(
+    operator: str, tensor: str, dtype: str, axes: int, level: str | None
+) -> None:
+    assert first_level(operator_rows()[operator], {tensor: (dtype, axes)}) == level

@@ -88,6 +88,9 @@ def test_a_file_that_is_no_document(text: str) -> None:
         (("rows", 0, "levels"), [], "are feature levels"),
         (("rows", 1, "operator"), "ARGMAX", "two rows"),
         (("rows",), None, "is a list"),
+        (("without_limits",), ["FOLD"], "reasons by operator"),
+        (("without_limits", "FOLD"), "", "reasons by operator"),
+        (("without_limits", "ARGMAX"), "no page", "that have no row"),
     ],
 )
 def test_a_broken_operator_table(path: tuple, value: Any, said: str) -> None:

@@ -80,6 +80,13 @@ def into_range(array: Array, range: Range) -> Array:
         return np.asarray(np.clip(inside, ends[0], ends[1]))
 
 
+def of_indices(range: Range, size: int) -> Range | None:
+    """The part of a range in which the indices into an axis of that size lie, from its end too; None if there is
+    none."""
+    low, high = max(range[0], -size), min(range[1], size - 1)
+    return (low, high) if low <= high else None
+
+
 def promised_in(metadata: Mapping[str, str]) -> dict[str, Range]:
     """The ranges that the metadata of a compiled model promises; none for another model, and for a merged one."""
     texts = [text for key, text in metadata.items() if _KEY.fullmatch(key)]

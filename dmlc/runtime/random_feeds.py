@@ -12,7 +12,7 @@ from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, Dim, ForeignType, TensorType, dim_names, evaluate, symbol
 from dmlc.ir.dim import Interval
-from dmlc.ops.ranges import into_range
+from dmlc.ops.ranges import into_range, of_indices
 from dmlc.runtime.feeds import broken_conditions
 
 _ATTEMPTS = 400
@@ -34,10 +34,11 @@ def random_feeds(signature: Signature, seed: int, limits: Mapping[str, Dim] | No
             raise fail(codes.NO_RANDOM_SIZES, f"input {name} is not a tensor of a dtype that numbers are made up for")
         limit = (limits or {}).get(name)
         shape = tuple([evaluate(size, binding) for size in type_.shape])
-        out[name] = _data(type_, shape, None if limit is None else evaluate(limit, binding), rng)
+        size = None if limit is None else evaluate(limit, binding)
+        out[name] = _data(type_, shape, size, rng)
         promised = signature.ranges.get(name)
         if promised is not None:
-            out[name] = into_range(out[name], promised)
+            out[name] = into_range(out[name], (size is not None and of_indices(promised, size)) or promised)
     return out
 
 

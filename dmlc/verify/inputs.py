@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice
@@ -11,7 +12,7 @@ import numpy as np
 
 from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
 from dmlc.ir.dim import Interval
-from dmlc.ops.ranges import Range, into_range
+from dmlc.ops.ranges import Range, into_range, of_indices
 from dmlc.records import dataclass
 from dmlc.verify.patterns import FROM_THE_END, PATTERNS, Pattern, fill
 from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
@@ -25,6 +26,10 @@ SIZES = 6
 
 class NoInputs(Exception):
     """Raised if no inputs can be made up; the message has the reason."""
+
+
+#: The range of an input that promises nothing.
+_ANY: Range = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class Interface:
         """Return whether each index input has at least one valid value."""
         return all(
             spec.limit is None
-            or evaluate(spec.limit, binding) > 0
+            or of_indices(spec.range or _ANY, evaluate(spec.limit, binding)) is not None
             or 0 in [evaluate(size, binding) for size in spec.shape]
             for spec in self.inputs
         )
@@ -172,7 +177,9 @@ def feeds_of(interface: Interface, bindings: Sequence[Binding], number: int, see
         rng = np.random.default_rng([seed, number, place, draw])
         arrays = [_array(spec, pattern, binding, rng, interface.widest) for _ in range(spec.length or 1)]
         if spec.range is not None:
-            arrays = [into_range(array, spec.range) for array in arrays]
+            size = None if spec.limit is None else evaluate(spec.limit, binding)
+            kept = (size is not None and of_indices(spec.range, size)) or spec.range
+            arrays = [into_range(array, kept) for array in arrays]
         out[spec.name] = arrays[0] if spec.length is None else arrays
     return out
 

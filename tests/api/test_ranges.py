@@ -252,3 +252,13 @@ def test_the_command_line_checks(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["run", str(compiled), "--target", "cpu", *given]) == 1
     assert main(["run", str(compiled), "--target", "cpu", "--random", "3"]) == 0
     assert isinstance(onnx.load(compiled), onnx.ModelProto)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-3, -1), (1, 3), (0, 9), (-20, 20)])
+def test_promised_indices_stay_within_the_axis(low: int, high: int) -> None:
+    """Inputs that are made up keep both the promise and the size of the axis, and no size leaves nothing to choose."""
+    text = f"dim K in 0..7\n\nmodel m(i: i64[K] in {low}..{high}, x: f32[K]) -> (y) {{\n    return gather(x, i)\n}}\n"
+    program = dmlc.compile(dmlc.Source(text, name="m.dml"))
+    assert program.verify(12).ok
+    for seed in range(8):
+        assert all(low <= index <= high for index in program.random_feeds(seed)["i"])

@@ -253,9 +253,25 @@ SOFTSIGN = _unary(
     composed=lambda o, x: o("/", x, o("+", o("abs", x), 1)),
     rises=True, bounds=(-1, 1), notes=_NOT_OF_INFINITY,
 )  # fmt: skip
+
+
+def _log1p(o: Callable[..., Any], x: Any) -> Any:
+    """log(1 + x) for x from 0 to 1, to the last places.
+
+    u is 1 + x rounded; what log(u) leaves out is log(1 + (x - (u - 1)) / u), whose operand is as small as a rounding.
+    """
+    u = o("+", x, 1)
+    return o("+", o("log", u), o("/", o("-", x, o("-", u, 1)), u))
+
+
+def _expm1(o: Callable[..., Any], x: Any) -> Any:
+    """exp(x) - 1 to the last places, also near 0: tanh(x / 2) * (exp(x) + 1)."""
+    return o("*", o("tanh", o("*", x, 0.5)), o("+", o("exp", x), 1))
+
+
 SOFTPLUS = _unary(
     "softplus", FLOATS, _softplus, "log(1 + exp(x)).", onnx="Softplus", directml="ACTIVATION_SOFTPLUS",
-    composed=lambda o, x: o("+", o("relu", x), o("log", o("+", o("exp", o("neg", o("abs", x))), 1))),
+    composed=lambda o, x: o("+", o("relu", x), _log1p(o, o("exp", o("neg", o("abs", x))))),
     directml_fields={"Steepness": 1.0}, rises=True, bounds=(0, math.inf), notes=_NAN,
 )  # fmt: skip
 
@@ -267,9 +283,7 @@ class EluAttributes(Attributes):
 
 ELU = _unary(
     "elu", FLOATS, _elu, "x where it is positive, else alpha * (exp(x) - 1).", onnx="Elu", directml="ACTIVATION_ELU",
-    composed=lambda o, x, alpha: o(
-        "+", o("relu", x), o("*", o("-", o("exp", o("min", x, 0)), 1), alpha)
-    ),
+    composed=lambda o, x, alpha: o("+", o("relu", x), o("*", _expm1(o, o("min", x, 0)), alpha)),
     attributes=EluAttributes, notes=_NAN,
 )  # fmt: skip
 

@@ -40,7 +40,8 @@ def one(name: str, dtype: DType = f32, **attributes: object) -> Graph:
         ("gelu", f32, 20, ["gelu"]),
         ("gelu", f32, 19, ["mul", "mul", "erf", "add", "mul"]),
         ("softplus", f32, 11, ["softplus"]),
-        ("softplus", f64, 21, ["relu", "abs", "neg", "exp", "add", "log", "add"]),
+        ("softplus", f64, 21, ["relu", "abs", "neg", "exp", "add", "log", "sub", "sub", "div", "add", "add"]),
+        ("elu", f64, 21, ["relu", "min", "mul", "tanh", "exp", "add", "mul", "mul", "add"]),
         ("leaky_relu", f64, 21, ["max", "min", "mul", "add"]),
         ("sigmoid", f64, 21, ["sigmoid"]),
     ],
@@ -52,6 +53,19 @@ def test_functions_without_an_operator(name: str, dtype: DType, opset: int, expe
     assert sorted(composed(graph, opset=opset)) == sorted(expected)
     for a, b in zip(before, evaluate(graph, feeds), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["softplus", "elu"])
+def test_small_results_are_as_exact_as_large_ones(name: str) -> None:
+    """Written out, they add 1 to what may be far smaller: its last places must survive."""
+    x = np.concatenate([sign * np.logspace(-18, 2.5, 83) for sign in (1, -1)])
+    b = Building()
+    graph = b.done(b(OPERATIONS[name], b.input("x", x.shape, f64)))
+    (before,) = evaluate(graph, {"x": x})
+    composed(graph)
+    assert len(names(graph)) > 1
+    (after,) = evaluate(graph, {"x": x})
+    np.testing.assert_allclose(after, before, rtol=4 * np.finfo(np.float64).eps, atol=0)
 
 
 @pytest.mark.parametrize(("target", "is_widened"), [("onnx", True), ("cpu", True), ("directml", False)])

@@ -33,6 +33,9 @@ from dmlc.onnx_schema.types import DTYPE_OF, type_proto
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, Held, OpaqueAttributes
 from dmlc.ops.ranges import Range, promise, promised_in
 
+#: The first line of a pointer file (git-lfs, docs/spec.md).
+_POINTER = b"version https://git-lfs"
+
 
 def read_model(path: Path, data: bytes, limits: Limits = DEFAULTS) -> ModelProto:
     """The model in a file's bytes; external data is not looked at.
@@ -48,6 +51,9 @@ def _parsed(path: Path, data: bytes, limits: Limits) -> ModelProto:
     try:
         model.ParseFromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module is not ours to load
+        if data.startswith(_POINTER):
+            help = "git lfs pull fetches the model"
+            raise fail(codes.NOT_A_MODEL, f"{path} is a pointer of Git LFS, not an ONNX model", help=help) from None
         raise fail(codes.NOT_A_MODEL, f"{path} is not an ONNX model: {error}") from None
     check_functions(model, limits)
     return model

@@ -12,6 +12,8 @@ from typing import BinaryIO
 #: So much of a file tells what it holds.
 _START = 4096
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+#: Comments, then the end or a word that a program starts with; its words are those of the grammar (a test holds it).
+_PROGRAM = re.compile(rb"(?:\s|#[^\n]*(?:\n|\Z))*(?:\Z|(?:dml|use|dim|const|def|model)\b)")
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -43,7 +45,8 @@ def open_plain(path: Path, *, links: bool = True) -> BinaryIO:
 def holds_model(data: bytes, name: str) -> bool:
     """Tell an ONNX model from a program by the content of a file: a model has control characters.
 
-    ``data`` is the start of the content. ``name`` decides where it is neither: empty, or not a program for certain.
+    ``data`` is the start of the content. ``name`` decides where it is neither: empty, or text that starts as no program
+    does (the pointer to a file that is stored elsewhere, the page of a server).
     """
     start = data[:_START]
     if start.startswith(b"\x08"):  # the tag of ir_version, which is written first
@@ -55,11 +58,7 @@ def holds_model(data: bytes, name: str) -> bool:
         return True
     if suffix != ".onnx" or not start.strip():
         return suffix == ".onnx"
-    try:
-        start.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start < len(start) - 3  # else the last character goes on behind the start
-    return False
+    return _PROGRAM.match(start) is None
 
 
 def size_of(file: BinaryIO) -> int:

@@ -22,6 +22,7 @@ from dmlc.cli.main import main
 from dmlc.ir.plain_file import holds_model
 from dmlc.runtime import runner as runners
 from dmlc.targets import load_target
+from dmlc.text.syntax.parser import _PIECES
 
 TEXT = """model head(x: f32[N, 3], y: f32[N, 1]) -> (p, i) {
     s = x + y
@@ -166,6 +167,11 @@ def test_a_text_is_a_text(given: Any) -> None:
         (TEXT.encode("utf-16"), "m.txt", False),
         (b"\x08", "m.txt", True),
         (b"\xff\x12", "m.onnx", True),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 12\n", "m.onnx", True),
+        (b"<!DOCTYPE html>\n<html></html>\n", "m.onnx", True),
+        (b"models of ours", "m.onnx", True),
+        (b"models of ours", "m", False),
+        *[(f"# head\n\n{word.lower()} x".encode(), "m.onnx", False) for word in _PIECES],
     ],
 )
 def test_files_are_told_apart_by_their_content(data: bytes, name: str, expected: bool) -> None:

@@ -40,11 +40,12 @@ class Function:
         """Add the nodes to the graph of the operands. Raises ``DmlcError`` that names the caller's Python line."""
         from dmlc.builder.called import call_nodes
 
-        return call_nodes(self.__name__, self._add, operands, keywords, loose=self._loose)
+        return call_nodes(self.__name__, self.add, operands, keywords, loose=self._loose)
 
-    def _add(
-        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
+    def add(
+        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None = None
     ) -> Sequence[Any]:
+        """Add the nodes to a graph of the compiler; the results. Raises ``DmlcError``."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -62,8 +63,8 @@ class _ModelCall(Function):
         doc = f"The ONNX model {model.title}; its results are {', '.join(model.outputs)}."
         super().__init__(name, inspect.Signature(parameters), doc, loose=False)
 
-    def _add(
-        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
+    def add(
+        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None = None
     ) -> Sequence[Any]:
         return call_model(graph, self._model, self.__name__, operands, keywords, CallSite(span))
 
@@ -78,8 +79,8 @@ class _DefCall(Function):
             parameters.append(inspect.Parameter(keyword.name.text, inspect.Parameter.KEYWORD_ONLY, default=default))
         super().__init__(function.name, inspect.Signature(parameters), function.comment, loose=True)
 
-    def _add(
-        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
+    def add(
+        self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None = None
     ) -> Sequence[Any]:
         names = [name.text for name in self._function.definition.line.parameters]
         others = dict(keywords)

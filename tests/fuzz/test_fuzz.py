@@ -7,7 +7,8 @@ import pytest
 
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from tools.fuzz.judge import failures, judge
-from tools.fuzz.programs import RECIPES, FuzzProgram, Line, generate
+from tools.fuzz.programs import FuzzProgram, Line, generate
+from tools.fuzz.recipes import BLOCKS, RECIPES
 from tools.fuzz.reduce import reduced
 
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.dml"))
@@ -29,7 +30,7 @@ def test_what_once_failed(path: Path) -> None:
 
 
 def test_there_is_a_recipe_for_every_operation() -> None:
-    assert {name for name, *_ in RECIPES} == {*OPERATIONS, *INFIX, *PREFIX, "[]"}
+    assert {name for name, *_ in RECIPES} == {*OPERATIONS, *INFIX, *PREFIX, *BLOCKS, "[]"}
 
 
 def test_the_same_seed_gives_the_same_program() -> None:

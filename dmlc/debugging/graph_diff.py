@@ -116,13 +116,13 @@ def _compare_constants(a: GraphParts, b: GraphParts, found: Differences, prefix:
     names = {name: name for name in a.constants if name in b.constants}
     left = [constant for name, constant in a.constants.items() if name not in names]
     right = {name: constant for name, constant in b.constants.items() if name not in names}
-    if left and right:
+    if left:
         types = {constant.type_text for constant in left}
         by_digest: dict[bytes, list[str]] = {}
-        for name in reversed(right):
-            if right[name].type_text in types:
-                by_digest.setdefault(right[name].digest, []).append(name)
-        wanted = {right[names_of[0]].type_text for names_of in by_digest.values()}
+        for name in [*names, *reversed(right)]:  # one that has lost its name is looked for first
+            if b.constants[name].type_text in types:
+                by_digest.setdefault(b.constants[name].digest, []).append(name)
+        wanted = {b.constants[names_of[0]].type_text for names_of in by_digest.values()}
         for constant in left:
             same = by_digest.get(constant.digest) if constant.type_text in wanted else None
             if same:

@@ -107,10 +107,15 @@ class ModelDiff:
         """One line."""
         if self.equal:
             return f"equal{f'; {self.renamed} values have other names' if self.renamed else ''}"
-        parts = [(f"operators {s}", sum(c.status == s for c in self.operators)) for s in STATUSES]
-        parts += [("initializers", len(self.initializers)), ("types", len(self.types))]
-        parts += [("opsets", len(self.opsets)), ("metadata entries", len(self.metadata))]
-        return f"different: {', '.join(f'{count} {name}' for name, count in parts if count)}"
+        parts = [("operator", f" {s}", sum(c.status == s for c in self.operators)) for s in STATUSES]
+        parts += [("initializer", "", len(self.initializers)), ("type", "", len(self.types))]
+        parts += [("opset", "", len(self.opsets)), ("metadata entr", "", len(self.metadata))]
+        return f"different: {', '.join(_counted(*part) for part in parts if part[-1])}"
+
+
+def _counted(noun: str, verb: str, count: int) -> str:
+    one, more = ("y", "ies") if noun.endswith("entr") else ("", "s")
+    return f"{count} {noun}{one if count == 1 else more}{verb}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,16 @@ def test_weights_outside_are_read(tmp_path: Path) -> None:
     assert change.worst.count == 64
 
 
+def test_one_initializer_in_place_of_two_equal_ones_changes_no_operator() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> m (float[2] x) => (float[2] y) <float[2] b = {1, 2}%s>
+    { a = Add(x, b) y = Mul(a, %s) }"""
+    before, after = (parser.parse_model(text % part) for part in ((", float[2] c = {1, 2}", "c"), ("", "b")))
+    found = dmlc.diff(before, after)
+    only(found, "initializers")
+    assert [str(change) for change in found.initializers] == ["removed c: f32[2], as b"]
+    assert found.headline() == "different: 1 initializer"
+
+
 def test_changed_attribute_names_both_values() -> None:
     a, b = layer(), layer()
     node(b, "LayerNormalization").attribute[1].f = 1e-3

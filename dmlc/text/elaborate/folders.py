@@ -67,7 +67,8 @@ def _inside(folder: Path, name: str) -> Path | None:
     """The path of a plain file below the folder; None where there is none. Raises ``LoadError``."""
     windows = PureWindowsPath(name)  # knows both separators, drives and network shares
     if windows.drive or windows.root or ".." in windows.parts:
-        raise LoadError(codes.OUTSIDE_FOLDER, f"{name} lies outside of the program's folder", "put a copy beside it")
+        help = "put a copy beside it, or write a path below a folder and name that folder by --include"
+        raise LoadError(codes.OUTSIDE_FOLDER, f"{name} lies outside of the program's folder", help)
     if not windows.parts:
         raise LoadError(codes.CANNOT_LOAD, "the name of a file is needed, and this one is empty")
     try:

@@ -18,7 +18,7 @@ _HOMES = {
     "Source": "dmlc.api",
     "compile": "dmlc.api",
     "function": "dmlc.api.functions",
-    **dict.fromkeys(("LocatedVerdict", "ModelDiff", "diff", "locate"), "dmlc.debugging"),
+    **dict.fromkeys(("BisectResult", "LocatedVerdict", "ModelDiff", "bisect", "diff", "locate"), "dmlc.debugging"),
     "model_facts": "dmlc.codegen.onnx.metadata",
     "replay": "dmlc.ledgers",
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),

@@ -90,8 +90,10 @@ from dmlc.builder.operations import transpose as transpose
 from dmlc.builder.operations import unsqueeze as unsqueeze
 from dmlc.builder.operations import where as where
 from dmlc.codegen.onnx.metadata import model_facts as model_facts
+from dmlc.debugging import BisectResult as BisectResult
 from dmlc.debugging import LocatedVerdict as LocatedVerdict
 from dmlc.debugging import ModelDiff as ModelDiff
+from dmlc.debugging import bisect as bisect
 from dmlc.debugging import diff as diff
 from dmlc.debugging import locate as locate
 from dmlc.diagnostics import Diagnostic as Diagnostic
@@ -115,6 +117,7 @@ __version__: str
 bool: DType
 
 __all__ = [
+    "BisectResult",
     "DType",
     "Diagnostic",
     "DmlcError",
@@ -127,6 +130,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "bisect",
     "bool_",
     "cast",
     "ceil",

@@ -51,7 +51,7 @@ def package_stub() -> str:
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
         "dmlc.codegen.onnx.metadata": ["model_facts"],
-        "dmlc.debugging": ["LocatedVerdict", "ModelDiff", "diff", "locate"],
+        "dmlc.debugging": ["BisectResult", "LocatedVerdict", "ModelDiff", "bisect", "diff", "locate"],
         "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
         "dmlc.ir.dtype": ["DType"],
     }
@@ -63,6 +63,7 @@ def package_stub() -> str:
     lines += [f"from dmlc.ir.dtype import {name} as {name}\n" for name in _DTYPES]
     lines.append("from dmlc.ledgers import replay as replay\n")
     public = {
+        "BisectResult",
         "DType",
         "Diagnostic",
         "DmlcError",
@@ -70,6 +71,7 @@ def package_stub() -> str:
         "ModelDiff",
         "Program",
         "Source",
+        "bisect",
         "diff",
         "function",
     }

@@ -24,6 +24,7 @@ VERBS = {
     "bench": "time a program node by node, beside what the report and the dispatch model say",
     "check": "say whether a program compiles, and write nothing",
     "verify": "say whether a model computes what another one, or a program, says",
+    "bisect": "find the node with which a fault comes in, by cutting the model in two",
     "diff": "show how two models or programs differ",
     "fmt": "lay out a program as the language reference does",
     "explain": "explain an error code, or what the compiler did and did not do, and why",

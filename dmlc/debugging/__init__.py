@@ -1,4 +1,4 @@
-"""Tools that look for the wrong node: differences of two models, the first value that parts, decomposition.
+"""Tools that look for the wrong node: differences of two models, the first value that parts, bisection.
 
 The names are loaded when they are first asked for.
 """
@@ -9,16 +9,19 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dmlc.debugging.bisection import BisectResult, bisect
     from dmlc.debugging.first_difference import Location
     from dmlc.debugging.model_diff import ModelDiff, diff
     from dmlc.debugging.verification import LocatedVerdict, last_line, locate
 
-__all__ = ["LocatedVerdict", "Location", "ModelDiff", "diff", "last_line", "locate"]
+__all__ = ["BisectResult", "LocatedVerdict", "Location", "ModelDiff", "bisect", "diff", "last_line", "locate"]
 
 _HOMES = {
+    "BisectResult": "bisection",
     "LocatedVerdict": "verification",
     "Location": "first_difference",
     "ModelDiff": "model_diff",
+    "bisect": "bisection",
     "diff": "model_diff",
     "last_line": "verification",
     "locate": "verification",

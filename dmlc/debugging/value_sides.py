@@ -105,7 +105,7 @@ class OnnxValues:
         self.model = model
         self._side = side or OnnxSide(model, folder, backend)
         self.side: Side = self._side
-        self.nodes = [_record_of(node) for node in model.graph.node if constant_of(node) is None]
+        self.nodes = [record_of(node) for node in model.graph.node if constant_of(node) is None]
         made = frozenset(name for node in self.nodes for name in node.outputs)
         self.names = made if names is None else made & frozenset(names)
         self._folder = folder
@@ -118,7 +118,8 @@ class OnnxValues:
         return self._side.values(feeds, names)
 
 
-def _record_of(node: Any) -> NodeRecord:
+def record_of(node: Any) -> NodeRecord:
+    """The record of an ONNX node."""
     notes = read_annotations(node)
     captured = [name for graph in graphs_of(node) for inner in graph.node for name in _reads(inner)]
     return NodeRecord(

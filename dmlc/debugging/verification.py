@@ -6,35 +6,27 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from dmlc import api, text
-from dmlc.api.artifact_meaning import meaning, needs_reference
-from dmlc.api.sources import ProgramSource, onnx_model
+from dmlc import api
 from dmlc.codegen.artifact import signature_of
 from dmlc.debugging.constants import Constant
 from dmlc.debugging.first_difference import Location, locate_first
 from dmlc.debugging.python_code import PythonCode
-from dmlc.debugging.value_sides import GraphValues, NodeRecord, OnnxValues, ValueSide
-from dmlc.diagnostics import Source, did_you_mean, fail
+from dmlc.debugging.source_sides import CompileOptions, SideSource, compiled_side, side_of
+from dmlc.debugging.value_sides import GraphValues, NodeRecord, ValueSide
+from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
-from dmlc.ir import Graph
 from dmlc.records import dataclass
-from dmlc.runtime import files
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.verify.check import verify_given, verify_sides
 from dmlc.verify.compare import DIFFERENT
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS, CodeSide, RecordedSide
-from dmlc.verify.onnx_reference import ReferenceSide
-from dmlc.verify.opaque_nodes import OpaqueNodes
 from dmlc.verify.tolerance import REASSOCIATES, Tolerance, asked_tolerance
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
 from dmlc.verify.verdict import NOT_VERIFIED, Verdict
-
-#: A source of a verification: what ``dmlc.compile`` takes, or the path of a ``.py`` file with a function of arrays.
-SideSource: TypeAlias = "ProgramSource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +70,6 @@ class _ExpectedOutputs:
         return {name: found[name] for name in names if name in found}
 
 
-@dataclass(frozen=True, slots=True)
-class _CompileOptions:
-    """Keywords of ``compile`` that apply to both sides."""
-
-    model: str | None
-    include: Sequence[str | os.PathLike[str]]
-    limits: Mapping[str, int] | None
-
-    def program(self, source: ProgramSource, *, as_written: bool, target: str = "onnx") -> api.Program:
-        only = () if as_written else None
-        return api.compile(
-            source, target=target, model=self.model, include=self.include, limits=self.limits, only_rules=only
-        )
-
-    def graph(self, source: ProgramSource) -> Graph:
-        """The graph of a program or model before all passes."""
-        if isinstance(source, (str, os.PathLike)) and not files.is_model_file(Path(source)):
-            path, limits = Path(source), Limits.of(self.limits)
-            source = text.decode(str(path), files.read_bytes(path, limits), limits)
-        if isinstance(source, Source):
-            return api.written_graph(source, self.model, self.include, Limits.of(self.limits))
-        return self.program(source, as_written=True).source_graph
-
-
 def locate(
     a: SideSource,
     b: SideSource | None = None,
@@ -130,7 +98,7 @@ def locate(
     Raises ``DmlcError`` for a source that cannot be read and for backends that do not exist.
     """
     start = time.perf_counter()
-    options = _CompileOptions(model, include, limits)
+    options = CompileOptions(model, include, limits)
     backends = _backends(backend, alone=b is None and expected is None)
     tolerance = asked_tolerance(rtol, atol)
     sides: list[ValueSide] = []
@@ -204,14 +172,14 @@ def _is_code(source: SideSource | None) -> bool:
     return isinstance(source, (str, os.PathLike)) and Path(source).suffix.lower() == ".py"
 
 
-def _original(a: SideSource, backend: str | None, options: _CompileOptions, b: SideSource | None) -> ValueSide:
+def _original(a: SideSource, backend: str | None, options: CompileOptions, b: SideSource | None) -> ValueSide:
     """The first side; code shows its steps by the reference, or by those of B."""
     if not _is_code(a):
-        found = _side(a, backend, options, as_written=True)
+        found = side_of(a, backend, options, as_written=True)
         if isinstance(found.side, CodeSide):
-            found.side.traced_by = _side(a, None, options, as_written=True).side
+            found.side.traced_by = side_of(a, None, options, as_written=True).side
         return found
-    like = None if b is None or _is_code(b) else _side(b, None, options, as_written=True).side
+    like = None if b is None or _is_code(b) else side_of(b, None, options, as_written=True).side
     code = _code(a, backend, like, options)
     code.traced_by = like
     return code
@@ -221,70 +189,27 @@ def _result(
     a: SideSource,
     b: SideSource | None,
     backends: tuple[str | None, str | None],
-    options: _CompileOptions,
+    options: CompileOptions,
     first: ValueSide,
 ) -> ValueSide:
     backend = backends[1]
     if b is None and _is_code(a):
         raise fail(UNKNOWN_CHOICE, "a .py file is compared with another file: name it behind the first", exit_code=2)
     if b is None and backend is None:
-        return _compiled(options.program(a, as_written=False, target="directml"), None)
+        return compiled_side(options.program(a, as_written=False, target="directml"), None)
     if b is None:
-        return _side(a, backend, options, as_written=True)
+        return side_of(a, backend, options, as_written=True)
     if _is_code(b):
         return _code(b, backend, first.side, options)
-    return _side(b, backend, options, as_written=False)
+    return side_of(b, backend, options, as_written=False)
 
 
-def _code(source: SideSource, backend: str | None, like: Side | None, options: _CompileOptions) -> PythonCode:
+def _code(source: SideSource, backend: str | None, like: Side | None, options: CompileOptions) -> PythonCode:
     assert isinstance(source, (str, os.PathLike))
     if backend not in (None, "numpy"):
         message = f"{Path(source)} runs as NumPy code, not on {backend}"
         raise fail(NO_BACKEND, message, help="leave --backend out for it")
     return PythonCode(Path(source), like, Limits.of(options.limits))
-
-
-def _side(source: SideSource, backend: str | None, options: _CompileOptions, *, as_written: bool) -> ValueSide:
-    """A source on a backend. ``as_written`` computes a program by the reference by default; else it is compiled."""
-    found = onnx_model(source, Limits.of(options.limits))
-    if found is not None and backend is None and needs_reference(found[0]):
-        graph = meaning(*found, Limits.of(options.limits))
-        return GraphValues(graph, opaque=OpaqueNodes(graph, found[1]))
-    if found is not None and backend in (None, "cpu", "dml"):
-        return OnnxValues(*found, backend or "")
-    if found is not None and backend == "reference":
-        return _referenced(source, *found, options)
-    if backend == "numpy":
-        program = options.program(source, as_written=False, target="numpy")
-        return GraphValues(program.source_graph, program)
-    if backend == "reference" or (backend is None and as_written):
-        graph = options.graph(source)
-        if backend is None and not _has_references(graph):  # it calls a model: only ONNX Runtime computes it
-            return _compiled(options.program(source, as_written=True), None)
-        return GraphValues(graph)
-    target = "directml" if backend == "dml" else "onnx"
-    return _compiled(options.program(source, as_written=False, target=target), backend)
-
-
-def _has_references(graph: Graph) -> bool:
-    return all(node.op.reference is not None for node in graph)
-
-
-def _referenced(source: SideSource, model: Any, folder: Path | None, options: _CompileOptions) -> ValueSide:
-    """A model by the references of dmlc, or where an operator has none by those of ONNX."""
-    graph = options.graph(source)
-    if _has_references(graph):
-        return GraphValues(graph)
-    return OnnxValues(model, folder, side=ReferenceSide(model, folder))
-
-
-def _compiled(program: api.Program, backend: str | None) -> ValueSide:
-    """The model that a program compiles to; its own names are those that the source gives to values."""
-    emitted = api.emitted(program, "onnx")
-    graph = program.source_graph
-    named = {value.name for node in graph for value in node.results if value.name}
-    names = named | {name for name, _ in graph.outputs}
-    return OnnxValues(emitted.payload, emitted.folder, backend or "", names)
 
 
 __all__ = ["LocatedVerdict", "SideSource", "last_line", "locate"]

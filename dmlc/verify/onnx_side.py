@@ -131,6 +131,10 @@ class OnnxSide:
         session, fetched = self._load(list(names), only_numbers=True, pruned=True)
         return self._run(session, fetched, feeds)
 
+    def value_types(self, names: Sequence[str]) -> dict[str, str]:
+        """The types of values as ONNX Runtime writes them. Raises ``NotVerifiable`` as ``values`` does."""
+        return self._open(list(names), {}, {}, (), pruned=False).types
+
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         if output not in self._noisy:
             self._noisy[output] = self._with_noise(output)

@@ -53,6 +53,7 @@ VERBS = {
     "bench": ("--random", "1", "--provider", "cpu", "--rounds", "1"),
     "fmt": ("--check",),
     "verify": ("good.onnx", "--inputs", "2"),
+    "bisect": ("--backend", "cpu", "--inputs", "2"),
     "diff": ("good.onnx",),
 }
 _HEAD = re.compile(r"^(error|warning|advice)\[([EWI]\d{4})\]: ", re.MULTILINE)

@@ -52,7 +52,7 @@ LIBRARIES: dict[str, set[str]] = {
     "verify": {"numpy", "onnxruntime", "onnx"},
     "api": {"numpy", "onnx"},
     "ledgers": set(),
-    "debugging": {"numpy", "onnx"},
+    "debugging": {"numpy", "onnx", "networkx"},
     "std": set(),
     "cli": {"numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }

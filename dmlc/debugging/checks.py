@@ -1,0 +1,154 @@
+"""Checks of a part of a model: a backend beside another one, a command of the user, a function."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from onnx import ModelProto
+
+from dmlc.debugging.source_sides import CompileOptions, compiled_side, side_of
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue.searches import NO_ANSWER
+from dmlc.records import dataclass
+from dmlc.runtime import files
+from dmlc.verify.check import verify_given
+from dmlc.verify.compare import DIFFERENT
+from dmlc.verify.inputs import Feeds
+from dmlc.verify.tolerance import EXACT, REASSOCIATES, Tolerance
+from dmlc.verify.trace import NotVerifiable, RunFailed, Side
+from dmlc.verify.verdict import Verdict
+
+GOOD, BAD, SKIP = "good", "bad", "skip"
+#: Exit codes of a command as ``git bisect run`` reads them: https://git-scm.com/docs/git-bisect
+_SKIPPED, _NOT_RUN, _SIGNALS = 125, (126, 127), 128
+#: A function that checks: True for a good model, False for a bad one, None for one that it cannot check. It is given
+#: the model, its inputs and the expected outputs.
+CheckFunction = Callable[[ModelProto, dict[str, Any], dict[str, Any]], "bool | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """``status`` is ``good``, ``bad`` or ``skip``; ``details`` are lines about what differs, or why it was skipped.
+
+    ``fails`` is set where the model did not run."""
+
+    status: str
+    details: tuple[str, ...] = ()
+    fails: bool = False
+
+
+class PartCheck(Protocol):
+    """A check of any part of a model."""
+
+    def original(self, model: ModelProto) -> Side:
+        """The side that is right."""
+
+    def check(self, model: ModelProto, feeds: Feeds) -> PartResult: ...
+
+
+class BackendCheck:
+    """A model on a backend, compared with the same model on another one, or with what is ``expected`` of it."""
+
+    def __init__(
+        self, backend: str | None, against: str | None, options: CompileOptions, tolerance: Tolerance | None
+    ) -> None:
+        self._backend, self._against = backend, against
+        self._options, self._tolerance = options, tolerance
+
+    def original(self, model: ModelProto) -> Side:
+        return side_of(model, self._against, self._options, as_written=True).side
+
+    def result(self, model: ModelProto) -> Side:
+        """The side that may be wrong: without a backend the model that it compiles to."""
+        if self._backend is None:
+            return compiled_side(self._options.program(model, as_written=False, target="directml"), None).side
+        return side_of(model, self._backend, self._options, as_written=False).side
+
+    def check(self, model: ModelProto, feeds: Feeds) -> PartResult:
+        return result_of(verify_given(
+            lambda: (self.original(model), self.result(model)), feeds, data="the input", allowed=(EXACT, REASSOCIATES),
+            tolerance=self._tolerance,
+        ))  # fmt: skip
+
+
+def result_of(verdict: Verdict) -> PartResult:
+    """The result that a verdict is."""
+    if verdict.ok:
+        return PartResult(GOOD)
+    reports = [output for output in verdict.outputs if output.status == DIFFERENT]
+    if verdict.status == DIFFERENT:
+        lines = tuple(line.strip() for output in reports for line in output.lines())
+        return PartResult(BAD, lines or (verdict.reason,), fails=bool(verdict.reason))
+    return PartResult(SKIP, (verdict.reason,), fails=True)
+
+
+class UserCheck:
+    """A command, or a function, that is given a model, its inputs and the outputs that ``against`` computes.
+
+    In a command ``{model}`` is the path of the model and ``{inputs}`` that of an ``.npz`` file with the inputs
+    ``in::NAME`` and the expected outputs ``out::NAME``. It exits with 0 for good, 125 to skip, 126 and more if it did
+    not check, and any other code for bad. Raises ``DmlcError`` E0568 where it did not check.
+    """
+
+    def __init__(self, check: str | CheckFunction, against: str | None, options: CompileOptions) -> None:
+        self._check, self._against, self._options = check, against, options
+
+    def original(self, model: ModelProto) -> Side:
+        return side_of(model, self._against, self._options, as_written=True).side
+
+    def check(self, model: ModelProto, feeds: Feeds) -> PartResult:
+        try:
+            expected = self.original(model).run(feeds)
+        except (NotVerifiable, RunFailed) as error:
+            return PartResult(SKIP, (f"the expected outputs cannot be computed: {error}",), fails=True)
+        if isinstance(self._check, str):
+            return _run(self._check, model, feeds, expected)
+        found = self._check(model, dict(feeds), dict(expected))
+        return PartResult(SKIP if found is None else GOOD if found else BAD)
+
+
+def _run(command: str, model: ModelProto, feeds: Feeds, expected: Mapping[str, Any]) -> PartResult:
+    with tempfile.TemporaryDirectory(prefix="dmlc-", ignore_cleanup_errors=True) as folder:
+        paths = {"{model}": Path(folder) / "model.onnx", "{inputs}": Path(folder) / "inputs.npz"}
+        paths["{model}"].write_bytes(model.SerializeToString())
+        if "{inputs}" in command:
+            paths["{inputs}"].write_bytes(files.npz_bytes(case_arrays(feeds, expected)))
+        text = command
+        for word, path in paths.items():
+            text = text.replace(
+                word, subprocess.list2cmdline([str(path)]) if sys.platform == "win32" else shlex.quote(str(path))
+            )
+        ended = subprocess.run(text, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return _reading(ended.returncode, (ended.stdout + ended.stderr).decode("utf-8", "replace"), command)
+
+
+def _quoted(path: str) -> str:
+    """A path as one word of the shell."""
+    return subprocess.list2cmdline([path]) if sys.platform == "win32" else shlex.quote(path)
+
+
+def _reading(code: int, text: str, command: str) -> PartResult:
+    last = tuple([line.strip() for line in text.splitlines() if line.strip()][-3:])
+    if code == 0:
+        return PartResult(GOOD, last)
+    if code == _SKIPPED:
+        return PartResult(SKIP, last)
+    if 0 < code < _SIGNALS and code not in _NOT_RUN:
+        return PartResult(BAD, last)
+    ending = f"signal {-code}" if code < 0 else f"exit code {code}"
+    said = f": {last[-1]}" if last else ""
+    help = "it exits with 0 for good, 1 for bad, 125 for a model that it cannot check"
+    raise fail(NO_ANSWER, f"the command {command!r} ended with {ending}{said}", help=help)
+
+
+def case_arrays(feeds: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays ``in::NAME`` and ``out::NAME``; what is not a tensor is left out."""
+    pairs = [*((f"in::{n}", x) for n, x in feeds.items()), *((f"out::{n}", x) for n, x in results.items())]
+    return {name: np.asarray(x) for name, x in pairs if isinstance(x, np.ndarray | np.generic)}

@@ -1,0 +1,244 @@
+"""A model to search in, the check of its parts, and the inputs that show the fault."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from dmlc import api
+from dmlc.api.sources import onnx_model
+from dmlc.debugging.checks import BAD, SKIP, BackendCheck, CheckFunction, PartResult, UserCheck, result_of
+from dmlc.debugging.search_state import SearchState
+from dmlc.debugging.source_sides import CompileOptions, SideSource, side_of
+from dmlc.debugging.submodels import NodeGraph, fed_values
+from dmlc.debugging.value_sides import OnnxValues, ValueSide
+from dmlc.diagnostics import did_you_mean, fail
+from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_VERIFIED, UNKNOWN_CHOICE
+from dmlc.diagnostics.limits import Limits
+from dmlc.records import dataclass
+from dmlc.verify.check import verify_sides
+from dmlc.verify.inputs import SIZES, Feeds, NoInputs, feeds_of
+from dmlc.verify.tolerance import EXACT, REASSOCIATES, asked_tolerance
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
+from dmlc.verify.verdict import NOT_VERIFIED as UNVERIFIED
+
+#: Is called with the name of each step of a search as it begins.
+Report = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class SearchSetup:
+    """A model to search in, the check of its parts, and the inputs to find the one that shows the fault among."""
+
+    graph: NodeGraph
+    checker: BackendCheck | UserCheck
+    inputs: int | Mapping[str, Any]
+    seed: int
+    against: str | None
+    options: CompileOptions
+    identity: dict[str, Any]
+    rtol: float | None
+    atol: float | None
+    progress: Report
+    state: SearchState = field(default_factory=lambda: SearchState(None, {}))
+    runs: int = 0
+    feeds: Feeds = field(default_factory=dict)
+    #: True if the whole model does not run on the backend.
+    fails: bool = False
+    _values: dict[str, Any] = field(default_factory=dict)
+    _ranks: dict[str, int] = field(default_factory=dict)
+    #: Keys of the parts that were checked in this search.
+    _asked: set[str] = field(default_factory=set)
+
+    def whole(self) -> PartResult:
+        """Check the whole model, and keep the inputs that show the fault. Raises ``DmlcError`` E0563 if it cannot be
+        checked."""
+        known = self.state.known("whole")
+        if known is None or self.state.feeds is None:
+            self.progress("the whole model")
+            found, self.feeds = self._checked()
+            self.state.feeds = self.feeds
+            self.state.record("whole", found)
+        else:
+            found, self.feeds = known, self.state.feeds
+        self.runs += 1
+        self.fails = found.fails
+        if found.status == SKIP:
+            raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {'; '.join(found.details)}")
+        return found
+
+    def _checked(self) -> tuple[PartResult, Feeds]:
+        model = self.graph.model
+        try:
+            if isinstance(self.inputs, int) and isinstance(self.checker, BackendCheck):
+                return self._tried(self.inputs, self.checker)
+            original = self.checker.original(model)
+            feeds = first_feeds(original, self.seed) if isinstance(self.inputs, int) else dict(self.inputs)
+        except (NotVerifiable, NoEvidence, NoInputs) as error:
+            raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {error}") from None
+        missing = [name for name in original.input_names if name not in feeds]
+        if missing:
+            raise fail(INPUT_NAMES, f"input {missing[0]} is not fed", help=f"give --input {missing[0]}=FILE")
+        return self.checker.check(model, feeds), feeds
+
+    def _tried(self, count: int, checker: BackendCheck) -> tuple[PartResult, Feeds]:
+        """The result on made-up inputs, and the first of them that shows the fault."""
+        model = self.graph.model
+        verdict = verify_sides(
+            lambda: checker.original(model), lambda: checker.result(model), inputs=count, seed=self.seed,
+            allowed=(EXACT, REASSOCIATES), tolerance=asked_tolerance(self.rtol, self.atol),
+        )  # fmt: skip
+        if verdict.status == UNVERIFIED:
+            return PartResult(SKIP, (verdict.reason,)), {}
+        found = replace(result_of(verdict), details=(verdict.headline(),)) if verdict.ok else result_of(verdict)
+        if verdict.case is not None or verdict.ok:
+            return found, dict(verdict.case or {})
+        return found, first_feeds(checker.original(model), self.seed)
+
+    def checked_part(self, part: Collection[int], *, fed: bool, all_inputs: bool = True) -> PartResult:
+        """Check some nodes; values that enter are those of ``against``. Raises ``DmlcError`` as the check does."""
+        key = sha256(repr((sorted(part), fed)).encode()).hexdigest()[:32]
+        found = self.state.known(key)
+        if found is None:
+            try:
+                model, feeds = self.model_of(part, all_inputs=all_inputs)
+            except LookupError as error:
+                return PartResult(SKIP, (str(error),), fails=True)
+            found = self.checker.check(model, feeds)
+            if found.status == BAD and found.fails and not self.fails:
+                found = replace(found, status=SKIP)  # the fault is one of numbers
+            self.state.record(key, found)
+        self.runs += key not in self._asked
+        self._asked.add(key)
+        return found
+
+    def model_of(self, part: Collection[int], *, all_inputs: bool = True) -> tuple[ModelProto, Feeds]:
+        """The model of some nodes and its inputs. Raises ``LookupError`` for values that cannot be fed."""
+        entering = self.graph.entering(part)
+        values = {name: self.value(name) for name in entering}
+        model = self.graph.part(part, values, all_inputs=all_inputs)
+        self._declare_ranks(model)
+        return model, fed_values(self.graph, self.feeds, values, model)
+
+    def _declare_ranks(self, model: ModelProto) -> None:
+        """Outputs whose shape the whole model does not declare get the rank that they have; the checker asks for it."""
+        infos = [info for info in model.graph.output if info.type.HasField("tensor_type")]
+        infos = [info for info in infos if not info.type.tensor_type.HasField("shape")]
+        missing = [info.name for info in infos if info.name not in self._ranks]
+        if missing:
+            with contextlib.suppress(NotVerifiable, RunFailed):
+                values = OnnxValues(self.graph.model, None).values(self.feeds, missing)
+                self._ranks |= {name: np.ndim(array) for name, array in values.items()}
+        for info in infos:
+            if info.name in self._ranks:
+                info.type.tensor_type.shape.SetInParent()
+                for _ in range(self._ranks[info.name]):
+                    info.type.tensor_type.shape.dim.add()
+
+    def value(self, name: str) -> Any:
+        """A value of the whole model by ``against``. Raises ``LookupError`` for what is not a tensor."""
+        if name not in self._values:
+            self._values |= self._computed(name)
+        if name not in self._values:
+            raise LookupError(f"{name} is not a tensor that can be fed")
+        return self._values[name]
+
+    def _computed(self, name: str) -> dict[str, Any]:
+        """All values where they fit together, else one."""
+        names = [other for other in self.graph.makers if other not in self._values]
+        for wanted in (names, [name]):
+            makers: list[Callable[[], ValueSide]] = [
+                partial(side_of, self.graph.model, self.against, self.options, as_written=True),
+                partial(OnnxValues, self.graph.model, None),
+            ]
+            for make in makers:
+                try:
+                    found = make().values(self.feeds, wanted)
+                except (NotVerifiable, RunFailed):
+                    continue
+                if name in found:
+                    return found
+        return {}
+
+
+def prepare(
+    a: SideSource,
+    backend: str | None,
+    against: str | None,
+    check: str | CheckFunction | None,
+    *,
+    inputs: int | Mapping[str, Any],
+    seed: int,
+    rtol: float | None,
+    atol: float | None,
+    options: CompileOptions,
+    progress: Report | None,
+) -> SearchSetup:
+    """The setup of a search. Raises ``DmlcError`` for a source or a backend that does not exist, and for a check
+    without ``{model}`` (E0556)."""
+    for name in (backend, against):
+        if name is not None and name not in api.BACKENDS:
+            help = did_you_mean(name, api.BACKENDS) or f"it is one of {', '.join(api.BACKENDS)}"
+            raise fail(NO_BACKEND, f"there is no backend {name}", help=help)
+    if check is not None and backend is not None:
+        raise fail(UNKNOWN_CHOICE, "a check and a backend both decide: give one of them", exit_code=2)
+    if isinstance(check, str) and "{model}" not in check:
+        raise fail(UNKNOWN_CHOICE, "the check has no {model} in it, the path of the model to check", exit_code=2)
+    tolerance = asked_tolerance(rtol, atol)
+    graph = NodeGraph(*_model_of(a, backend, options, as_written=backend is None and check is None))
+    data = graph.model.SerializeToString(deterministic=True)
+    given: Any = [inputs, seed] if isinstance(inputs, int) else {n: _digest(x) for n, x in sorted(inputs.items())}
+    identity = {"model": sha256(data).hexdigest(), "inputs": given, "rtol": rtol, "atol": atol, "against": against}
+    identity["check"] = "a check" if check is not None else f"backend {backend}"
+    checker: BackendCheck | UserCheck
+    if check is not None:
+        checker = UserCheck(check, against, options)
+    else:
+        checker = BackendCheck(backend, against, options, tolerance)
+    return SearchSetup(
+        graph, checker, inputs, seed, against, options, identity, rtol, atol, progress or (lambda step: None)
+    )  # fmt: skip
+
+
+def _digest(value: Any) -> str:
+    data = value.tobytes() if hasattr(value, "tobytes") else repr(value).encode()
+    return sha256(f"{getattr(value, 'dtype', '')}{getattr(value, 'shape', '')}".encode() + data).hexdigest()
+
+
+def _model_of(
+    a: SideSource, backend: str | None, options: CompileOptions, *, as_written: bool
+) -> tuple[ModelProto, Path | None]:
+    """The model, or what a program compiles to."""
+    if isinstance(a, (str, os.PathLike)) and Path(a).suffix.lower() == ".py":
+        raise fail(UNKNOWN_CHOICE, "a .py file cannot be cut: give a program or a model", exit_code=2)
+    found = onnx_model(a, Limits.of(options.limits))
+    if found is not None:
+        return found
+    target = "onnx" if backend in ("cpu", "numpy", "reference") else "directml"
+    emitted = api.emitted(options.program(a, as_written=as_written, target=target), "onnx")
+    return emitted.payload, emitted.folder
+
+
+def first_feeds(side: Side, seed: int) -> Feeds:
+    """Made-up inputs that a side runs on. Raises ``NoInputs``."""
+    message = ""
+    for interface in side.interfaces():
+        for tamed in interface.tamed():
+            for binding in tamed.bindings(seed)[:SIZES]:
+                feeds = feeds_of(tamed, [binding], 0, seed)
+                try:
+                    side.run(feeds)
+                except RunFailed as error:
+                    message = str(error)
+                    continue
+                return feeds
+    raise NoInputs(f"it runs on none of the inputs that were tried: {message}")

@@ -1,0 +1,90 @@
+"""Sources on a backend of choice, with the values inside them in reach."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dmlc import api, text
+from dmlc.api.artifact_meaning import meaning, needs_reference
+from dmlc.api.sources import ProgramSource, onnx_model
+from dmlc.debugging.value_sides import GraphValues, OnnxValues, ValueSide
+from dmlc.diagnostics import Source
+from dmlc.diagnostics.limits import Limits
+from dmlc.ir import Graph
+from dmlc.records import dataclass
+from dmlc.runtime import files
+from dmlc.verify.onnx_reference import ReferenceSide
+from dmlc.verify.opaque_nodes import OpaqueNodes
+
+#: A source of a verification: what ``dmlc.compile`` takes, or the path of a ``.py`` file with a function of arrays.
+SideSource: TypeAlias = "ProgramSource"
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """Keywords of ``compile`` that apply to both sides."""
+
+    model: str | None
+    include: Sequence[str | os.PathLike[str]]
+    limits: Mapping[str, int] | None
+
+    def program(self, source: ProgramSource, *, as_written: bool, target: str = "onnx") -> api.Program:
+        only = () if as_written else None
+        return api.compile(
+            source, target=target, model=self.model, include=self.include, limits=self.limits, only_rules=only
+        )
+
+    def graph(self, source: ProgramSource) -> Graph:
+        """The graph of a program or model before all passes."""
+        if isinstance(source, (str, os.PathLike)) and not files.is_model_file(Path(source)):
+            path, limits = Path(source), Limits.of(self.limits)
+            source = text.decode(str(path), files.read_bytes(path, limits), limits)
+        if isinstance(source, Source):
+            return api.written_graph(source, self.model, self.include, Limits.of(self.limits))
+        return self.program(source, as_written=True).source_graph
+
+
+def side_of(source: SideSource, backend: str | None, options: CompileOptions, *, as_written: bool) -> ValueSide:
+    """A source on a backend. ``as_written`` computes a program by the reference by default; else it is compiled."""
+    found = onnx_model(source, Limits.of(options.limits))
+    if found is not None and backend is None and needs_reference(found[0]):
+        graph = meaning(*found, Limits.of(options.limits))
+        return GraphValues(graph, opaque=OpaqueNodes(graph, found[1]))
+    if found is not None and backend in (None, "cpu", "dml"):
+        return OnnxValues(*found, backend or "")
+    if found is not None and backend == "reference":
+        return _referenced(source, *found, options)
+    if backend == "numpy":
+        program = options.program(source, as_written=False, target="numpy")
+        return GraphValues(program.source_graph, program)
+    if backend == "reference" or (backend is None and as_written):
+        graph = options.graph(source)
+        if backend is None and not _has_references(graph):  # it calls a model: only ONNX Runtime computes it
+            return compiled_side(options.program(source, as_written=True), None)
+        return GraphValues(graph)
+    target = "directml" if backend == "dml" else "onnx"
+    return compiled_side(options.program(source, as_written=False, target=target), backend)
+
+
+def _has_references(graph: Graph) -> bool:
+    return all(node.op.reference is not None for node in graph)
+
+
+def _referenced(source: SideSource, model: Any, folder: Path | None, options: CompileOptions) -> ValueSide:
+    """A model by the references of dmlc, or where an operator has none by those of ONNX."""
+    graph = options.graph(source)
+    if _has_references(graph):
+        return GraphValues(graph)
+    return OnnxValues(model, folder, side=ReferenceSide(model, folder))
+
+
+def compiled_side(program: api.Program, backend: str | None) -> ValueSide:
+    """The model that a program compiles to; its own names are those that the source gives to values."""
+    emitted = api.emitted(program, "onnx")
+    graph = program.source_graph
+    named = {value.name for node in graph for value in node.results if value.name}
+    names = named | {name for name, _ in graph.outputs}
+    return OnnxValues(emitted.payload, emitted.folder, backend or "", names)

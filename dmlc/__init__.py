@@ -17,6 +17,7 @@ _HOMES = {
     "Program": "dmlc.api",
     "Source": "dmlc.api",
     "compile": "dmlc.api",
+    "decompose": "dmlc.api.decomposition",
     "function": "dmlc.api.functions",
     **dict.fromkeys(("BisectResult", "LocatedVerdict", "ModelDiff", "bisect", "diff", "locate"), "dmlc.debugging"),
     "model_facts": "dmlc.codegen.onnx.metadata",

@@ -6,6 +6,7 @@ from dmlc import std as std
 from dmlc.api import Program as Program
 from dmlc.api import TextSource as Source
 from dmlc.api import compile as compile
+from dmlc.api.decomposition import decompose as decompose
 from dmlc.api.functions import function as function
 from dmlc.builder import Graph as Graph
 from dmlc.builder import Tensor as Tensor
@@ -140,6 +141,7 @@ __all__ = [
     "cos",
     "cumprod",
     "cumsum",
+    "decompose",
     "diff",
     "elu",
     "erf",

@@ -37,6 +37,19 @@ def replay(
     # a model whose nodes no later opset has keeps its own, which nobody can ask for
     opset = document["opset"]
     is_kept = document["target"] in target_names() and opset < load_target(document["target"]).min_opset
+    operators = document["options"].pop("decompose")
+    if operators:
+        from dmlc.api.decomposition import decompose
+
+        program = decompose(
+            source,
+            operators,
+            target=document["target"],
+            include=include,
+            limits=limits,
+            expected=document["rewrites"],
+        )
+        return _of_its_model(program, document)
     program = api.compile(
         source,
         target=document["target"],
@@ -47,6 +60,11 @@ def replay(
         limits=limits,
         **document["options"],
     )
+    return _of_its_model(program, document)
+
+
+def _of_its_model(program: api.Program, document: Mapping[str, Any]) -> api.Program:
+    """The program. Raises ``DmlcError`` E0559 where the ledger is that of another model."""
     if program.signature.name != document["model"]:
         message = f"the ledger is that of {document['model']}, and this is {program.signature.name}"
         raise fail(codes.OTHER_LEDGER, message)
@@ -102,6 +120,7 @@ _OPTIONS = {
     "f64": lambda value: value is None or isinstance(value, str),
     "accumulate": lambda value: value is None or isinstance(value, str),
     "fuse": _texts,
+    "decompose": _texts,
 }
 _FIELDS = {
     "model": lambda value: isinstance(value, str),
@@ -125,7 +144,7 @@ def _checked(document: Any) -> Mapping[str, Any]:
         raise _no_ledger(f"a ledger is an object with schema {SCHEMA}")
     found = _fields(document, _FIELDS, "")
     found["options"] = _fields(
-        {"shapes": {}, "ranges": {}, "fuse": [], **found["options"]}, _OPTIONS, "options."
+        {"shapes": {}, "ranges": {}, "fuse": [], "decompose": [], **found["options"]}, _OPTIONS, "options."
     )  # earlier ledgers have none
     rows = enumerate(found["rewrites"])
     found["rewrites"] = [_fields(row, _REWRITE, f"rewrites[{number}].") for number, row in rows]

@@ -75,6 +75,7 @@ class Program:
         self.source_graph = graph
         self.source_model = source_model
         self.profiles: dict[Profile, Program] = {}
+        self.defined: Mapping[str, int] = {}  # operators that ONNX's definitions took, and how many nodes
         self.signature: Signature = signature_of(graph)
         self._lower(options.target)
 
@@ -90,6 +91,11 @@ class Program:
     def allowed(self) -> frozenset[str]:
         """The classes of rewrites that may be applied."""
         return self._options.allowed
+
+    @property
+    def decomposed(self) -> frozenset[str]:
+        """The operators that ``decompose`` was to write in primitive ones."""
+        return self._options.decompose
 
     @property
     def graph(self) -> ir.Graph:

@@ -47,6 +47,7 @@ def package_stub() -> str:
     imports = {
         "dmlc": ["std"],
         "dmlc.api": ["Program", "TextSource", "compile"],
+        "dmlc.api.decomposition": ["decompose"],
         "dmlc.api.functions": ["function"],
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
@@ -72,6 +73,7 @@ def package_stub() -> str:
         "Program",
         "Source",
         "bisect",
+        "decompose",
         "diff",
         "function",
     }

@@ -141,17 +141,17 @@ def _check_usage(args: argparse.Namespace, console: Console, kind: str, output: 
 
         check_profile_usage(args, kind, output == STDOUT)
         for path in written_paths(args, output):
-            _check_apart("a file of --profile", str(path), "SRC", args.source)
+            check_apart("a file of --profile", str(path), "SRC", args.source)
         return
-    _check_apart("OUT", output, "SRC", args.source)
+    check_apart("OUT", output, "SRC", args.source)
     if args.ledger is not None:
         if args.ledger == STDOUT:
             raise UsageError("--ledger takes a file; --format json says where the ledger is of use on stdout")
-        _check_apart("--ledger", args.ledger, "SRC", args.source)
-        _check_apart("--ledger", args.ledger, "OUT", output)
+        check_apart("--ledger", args.ledger, "SRC", args.source)
+        check_apart("--ledger", args.ledger, "OUT", output)
 
 
-def _check_apart(what: str, path: str, other: str, taken: str) -> None:
+def check_apart(what: str, path: str, other: str, taken: str) -> None:
     """Raises ``UsageError`` where two files of the command line are one."""
     if STDOUT not in (path, taken) and _same(Path(path), Path(taken)):
         raise UsageError(f"{what} is {other}: {path} would be overwritten; name another file")

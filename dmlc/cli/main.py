@@ -26,6 +26,7 @@ VERBS = {
     "verify": "say whether a model computes what another one, or a program, says",
     "bisect": "find the node with which a fault comes in, by cutting the model in two",
     "diff": "show how two models or programs differ",
+    "decompose": "write fused operators of a model in primitive ones",
     "fmt": "lay out a program as the language reference does",
     "explain": "explain an error code, or what the compiler did and did not do, and why",
     "inspect": "show a program's inputs, outputs, dims and nodes",
@@ -40,7 +41,7 @@ usage: dmlc VERB ...
 dmlc {__version__}: a graph compiler and a small language that fuses reductions before DirectML execution.
 
 verbs:
-{"".join(f"  {verb:<8} {summary}{chr(10)}" for verb, summary in VERBS.items())}
+{"".join(f"  {verb:<9} {summary}{chr(10)}" for verb, summary in VERBS.items())}
 options:
   -h, --help   show this; `dmlc help VERB` shows the options of a verb
   --version    show the version

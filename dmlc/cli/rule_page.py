@@ -18,6 +18,7 @@ from dmlc.cli.options import add_compile_options
 from dmlc.cli.rule_list import class_text
 from dmlc.cli.source import compile_source
 from dmlc.diagnostics import Source
+from dmlc.passes.decompose import Decompose
 from dmlc.passes.inventory import RuleFacts
 from dmlc.records import dataclass
 
@@ -82,7 +83,8 @@ def explain_rule(rule: RuleFacts, console: Console) -> int:
     example = example_of(rule.name)
     fired, missed = ([], []) if example is None else (_fired(example, rule.name), _missed(example, rule.name))
     rows = [["class", class_text(rule)], ["passes", ", ".join(rule.passes)]]
-    rows.append(["to leave it out", f"--skip-rule {rule.name}" if rule.optional else "a target cannot do without it"])
+    way = f"--skip-rule {rule.name}" if rule.optional else "a target cannot do without it"
+    rows.append(["to leave it out", "dmlc decompose --ops names others" if rule.passes == (Decompose.name,) else way])
     out = f"{rule.name}\n{table(rows, '  ')}\n{_plain(summary)}\n"
     if conditions:
         out += f"\n{_plain(conditions)}\n"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dmlc.importers.again import read_again
     from dmlc.importers.broken import blaming
-    from dmlc.importers.definitions import with_definitions, with_kernels
+    from dmlc.importers.definitions import in_definitions, with_definitions, with_kernels
     from dmlc.importers.fixed_shapes import fix_shapes
     from dmlc.importers.function import ModelFunction
     from dmlc.importers.model import import_model, read_model
@@ -23,6 +23,7 @@ __all__ = [
     "choose_opset",
     "fix_shapes",
     "import_model",
+    "in_definitions",
     "join_opset",
     "lost_definition",
     "read_again",
@@ -39,6 +40,7 @@ _HOMES = {
     "choose_opset": "opset",
     "fix_shapes": "fixed_shapes",
     "import_model": "model",
+    "in_definitions": "definitions",
     "join_opset": "opset",
     "lost_definition": "opset",
     "read_again": "again",

@@ -35,6 +35,15 @@ def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], boo
     return (newer and _defined(model, own, newer)) or model
 
 
+def in_definitions(model: ModelProto, operators: Set[str]) -> ModelProto:
+    """The model with ONNX's definition in the place of each node of these operators; the model itself where there is
+    none, or one of them has a type that is not known."""
+    own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
+    there = {(plain_domain(domain), op_type) for domain, op_type in operators_of(model)}
+    found = {("", name) for name in operators if defs.has(name, own, "")} & there
+    return (found and _defined(model, own, found)) or model
+
+
 def with_kernels(
     model: ModelProto, has_kernel: Callable[[str, str], bool], *, exact: bool = False
 ) -> tuple[ModelProto, list[str]]:

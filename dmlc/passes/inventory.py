@@ -9,6 +9,7 @@ from typing import Any
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.passes.decompose import Decompose
 from dmlc.passes.manager import Pass, PassContext, PassManager
 from dmlc.passes.options import listed
 from dmlc.passes.pipeline import default_pipeline
@@ -95,7 +96,7 @@ def _steps() -> list[tuple[Pass, PassContext]]:
         target = load_target(name)
         context = PassContext(target, target.opset)
         # Options may add rules but take none away, so that one pipeline a target shows them all.
-        pending: list[Pass] = [default_pipeline(target)]
+        pending: list[Pass] = [default_pipeline(target), Decompose()]
         while pending:
             step = pending.pop(0)
             if isinstance(step, PassManager):

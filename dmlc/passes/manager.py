@@ -59,7 +59,8 @@ class PassContext:
     that the passes so far have ensured; ``folded_bytes`` counts their folded constants, of all rounds together.
     ``changes`` counts the runs that changed the graph; ``ran`` holds the count after each pass's last run.
     ``limits`` are those of folding. ``lower_hardmax`` lowers hardmax over one axis too, ``fuse_attention`` makes
-    attention one operator. ``capabilities`` are those of the target at the opset.
+    attention one operator, ``decompose`` names operators that are written in primitive ones. ``capabilities`` are those
+    of the target at the opset.
     ``after_pass`` is called with each pass's name and the graph, to dump its text; ``progress`` with each pass's name
     before it runs, ``on_record`` with each recorded rewrite.
     """
@@ -84,6 +85,7 @@ class PassContext:
     limits: Limits = DEFAULTS
     lower_hardmax: bool = False
     fuse_attention: bool = False
+    decompose: frozenset[str] = frozenset()
     capabilities: Capabilities = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -31,7 +31,8 @@ class Options:
     ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16;
     ``fuse_attention`` makes attention one operator where the provider has it. ``binding`` fixed
     dims of the source, ``shapes`` its inputs; ``ranges`` promise the bounds of what is fed; ``profile`` are those of
-    ``binding`` that a profile gives. If rewrites are ``expected``, as a ledger writes them, no others may be applied.
+    ``binding`` that a profile gives; ``decompose`` names operators that are written in primitive ones, and no pass but
+    that runs. If rewrites are ``expected``, as a ledger writes them, no others may be applied.
     """
 
     target: Target
@@ -50,6 +51,7 @@ class Options:
     shapes: Mapping[str, FixedShape] = field(default_factory=dict)
     ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     profile: Mapping[str, int] = field(default_factory=dict)
+    decompose: frozenset[str] = frozenset()
 
     def asked(self) -> dict[str, Any]:
         """The options that rewrites depend on, beside the target and the opset, as keywords of ``compile``: plain data,
@@ -67,6 +69,7 @@ class Options:
             "f64": "f32" if self.narrow_f64 else None,
             "accumulate": "f32" if self.accumulate_f32 else None,
             "fuse": [ATTENTION] if self.fuse_attention else [],
+            **({"decompose": sorted(self.decompose)} if self.decompose else {}),
         }
 
     def context(self, target: Target) -> PassContext:
@@ -80,6 +83,7 @@ class Options:
             limits=self.limits,
             lower_hardmax=self.lower_hardmax,
             fuse_attention=self.fuse_attention,
+            decompose=self.decompose,
         )
 
     def run(self, graph: Graph, target: Target) -> PassContext:
@@ -99,7 +103,12 @@ class Options:
         return context
 
     def pipeline(self, target: Target) -> PassManager:
-        """All passes for a target; none at an opset below its own, for which no pass is made."""
+        """All passes for a target; none at an opset below its own, for which no pass is made. Where operators are to be
+        decomposed, all else stays as it is."""
+        if self.decompose:
+            from dmlc.passes.decompose import Decompose
+
+            return PassManager((Decompose(),))
         if self.opset < target.min_opset:
             return PassManager(())
         return default_pipeline(

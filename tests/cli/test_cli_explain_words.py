@@ -33,7 +33,8 @@ def explain(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_nearly_every_rule_has_an_example() -> None:
     """A new rule may be added without one: its page has all but the example."""
     assert set(example_files()) <= set(RULES)
-    assert len(example_files()) > 0.95 * len(RULES)
+    of_compile = [rule for rule in RULES.values() if rule.passes != ("decompose",)]
+    assert len(example_files()) > 0.95 * len(of_compile)
 
 
 @pytest.mark.parametrize("name", sorted(example_files()))

@@ -159,6 +159,22 @@ $ dmlc compile model.dml -o model.onnx   # or write it out: 0.5 * x * (1 + erf(x
     program=False,
 )
 
+NOT_DECOMPOSED = declare(
+    "E0509",
+    "a node of a named operator cannot be decomposed",
+    """``dmlc decompose --ops`` writes every node of the named operators in primitive ones, or it writes nothing. The
+    message names the nodes that cannot be, and why: the type of an operand is not known, an optional operand or result
+    of attention is used, an Einsum repeats a letter in a term. Without ``--ops`` such nodes stay as they are.""",
+    example="""
+$ dmlc decompose model.onnx --ops Einsum
+error[E0509]: a node cannot be decomposed: Einsum diagonal: its equation ii->i has ... a letter twice in a term
+""",
+    fixed="""
+$ dmlc decompose model.onnx     # decomposes all that can be
+""",
+    program=False,
+)
+
 BAD_DATA = declare(
     "E0590",
     "a file of target data is broken",

@@ -6,18 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import ADD, SUB
-from dmlc.ops.choose import CLIP, ClipAttributes
-from dmlc.ops.elementwise import EXP, LOG
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.reduce import axes_of, chain_steps, home_of, reduce_step, why_not_in_parts
 from dmlc.passes.choose_lowering.softmax import broadcast_step
-from dmlc.passes.layouts import reshape_ones
 from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.primitives import accumulated, log_sum_exp
 
 
 class LogSumExpAsItStands(Standing):
@@ -62,15 +57,8 @@ class LogSumExpInParts(Plan):
         return [*out, Step("Log", home, small, small), *[Step("others", home, small, small)] * 2]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        dtype, home = node.operand(0).type.dtype, home_of(node)
-        record = ReduceAttributes(axes=axes_of(node), keepdims=True)
-        largest = float(np.finfo(home.numpy).max)
-        x = make.cast(node.operand(0), home)
-        peak = make(REDUCE_MAX, x, attributes=record)
-        peak = make(CLIP, peak, attributes=ClipAttributes(min=-largest, max=largest))
-        total = make(REDUCE_SUM, make(EXP, make(SUB, x, peak)), attributes=record)
-        out = make(ADD, make(LOG, total), peak)
-        return [make.cast(reshape_ones(make.rewriter, out, node.result.shape), dtype)]
+        shape = node.result.shape
+        return [accumulated(make, node.operand(0), lambda x: log_sum_exp(make, x, axes_of(node), shape))]
 
 
 PLANS: Sequence[type[Plan]] = (LogSumExpAsItStands, LogSumExpInParts)

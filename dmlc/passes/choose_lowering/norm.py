@@ -7,16 +7,22 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from dmlc.ir import Graph, Node, Value
-from dmlc.ops.binary import MUL
-from dmlc.ops.elementwise import ABS, LOG, SQRT
-from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_LOG_SUM, REDUCE_SUM, REDUCE_SUM_SQUARE, reduction_of
+from dmlc.ops.reduce import (
+    REDUCE_L1,
+    REDUCE_L2,
+    REDUCE_LOG_SUM,
+    REDUCE_SUM,
+    REDUCE_SUM_SQUARE,
+    ReduceAttributes,
+    reduction_of,
+)
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.reduce import axes_of, chain_steps, home_of, reduce_view, why_not_in_parts
 from dmlc.passes.choose_lowering.view import after
 from dmlc.passes.manager import REASSOCIATES
+from dmlc.passes.primitives import accumulated, total_in_parts
 
 ROOTS = (REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE, REDUCE_LOG_SUM)
-_AFTER = {"sqrt": SQRT, "log": LOG}
 #: Elements this many bytes apart evict each other from the cache.
 _PAGE = 4096
 
@@ -57,14 +63,8 @@ class NormInParts(Plan):
         return [*before, *sums, *([Step("others", home, small, small)] if op.after else [])]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, op = make.cast(node.operand(0), home_of(node)), reduction_of(node)
-        if op.before == "abs":
-            x = make(ABS, x)
-        elif op.before == "square":
-            x = make(MUL, x, x)
-        out = make(REDUCE_SUM, x, attributes=node.attributes)
-        out = make(_AFTER[op.after], out) if op.after else out
-        return [make.cast(out, node.result.type.dtype)]
+        op, record = reduction_of(node), node.attributes_as(ReduceAttributes)
+        return [accumulated(make, node.operand(0), lambda x: total_in_parts(make, op, x, record))]
 
 
 PLANS: Sequence[type[Plan]] = (NormAsItStands, NormInParts)

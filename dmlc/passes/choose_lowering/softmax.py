@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from dmlc.ir import DType, Graph, Node, Operation, Value
-from dmlc.ops.binary import DIV, SUB
-from dmlc.ops.elementwise import EXP, LOG
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step
 from dmlc.passes.choose_lowering.reduce import chain_steps, home_of, reduce_step, why_not_in_parts
 from dmlc.passes.choose_lowering.view import after, view_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import groups
+from dmlc.passes.primitives import accumulated, softmax
 
 ROOTS = (SOFTMAX, LOG_SOFTMAX)
 #: From so many bytes between neighbours on a transpose is slowed down by the cache.
@@ -96,13 +95,7 @@ class SoftmaxInParts(Plan):
         return _parts_steps(node, sizes, chain_steps)
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        dtype, record = node.operand(0).type.dtype, ReduceAttributes(axes=_axes(node), keepdims=True)
-        x = make.cast(node.operand(0), home_of(node))
-        shifted = make(SUB, x, make(REDUCE_MAX, x, attributes=record))
-        powers = make(EXP, shifted)
-        total = make(REDUCE_SUM, powers, attributes=record)
-        out = make(DIV, powers, total) if node.op is SOFTMAX else make(SUB, shifted, make(LOG, total))
-        return [make.cast(out, dtype)]
+        return [accumulated(make, node.operand(0), lambda x: softmax(make, node.op, x, _axes(node)))]
 
 
 PLANS: Sequence[type[Plan]] = (SoftmaxAsItStands, SoftmaxInParts)

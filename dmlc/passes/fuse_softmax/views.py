@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, isinf
 
+import numpy as np
+
 from dmlc.ir import Node, Operation, Shape, Value
-from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MAX, NOT_EQUAL, OR
-from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MAX, MIN, NOT_EQUAL, OR
+from dmlc.ops.choose import CAST, CLIP, WHERE, ClipAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ABS, EXP, IS_INF, IS_NAN, LOG, NOT
 from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
@@ -89,18 +91,29 @@ def _step(node: Node, through: Sequence[Operation]) -> Value | None:
 
 
 def _guarded(node: Node) -> Value | None:
-    """``x`` of max(-inf, x), and of where(isfinite(x), x, 0): what they are for every finite x, but for new axes of
-    size 1."""
-    if node.op is MAX:
+    """``x`` of a clip to all finite numbers, and of where(isfinite(x), x, 0): what they are for every finite x, but for
+    new axes of size 1."""
+    if node.op in (MAX, MIN):
         for x, other in both_ways(node):
-            if scalar_of(other) == -inf:
+            bound = scalar_of(other)
+            if bound is not None and _bounds_nothing(bound if node.op is MAX else -bound, x):
                 return x
+    if node.op is CLIP:
+        a, x = node.attributes_as(ClipAttributes), node.operand(0)
+        low, high = (-inf if a.min is None else a.min, inf if a.max is None else a.max)
+        return x if _bounds_nothing(low, x) and _bounds_nothing(-high, x) else None
     if node.op is WHERE:
         condition, yes, no = node.operand(0), node.operand(1), node.operand(2)
         for x, other, picked in ((yes, no, True), (no, yes, False)):
             if scalar_of(other) is not None and x.shape == node.result.shape and _if_finite(condition, x) is picked:
                 return x
     return None
+
+
+def _bounds_nothing(low: float, x: Value) -> bool:
+    """Return whether no finite number of the dtype of ``x`` is below ``low``."""
+    dtype = x.type.dtype
+    return dtype.is_float and low <= float(np.finfo(dtype.numpy).min)
 
 
 def _between(condition: Value, x: Value) -> list[Node]:

@@ -126,34 +126,44 @@ class MatMulOfLetters(Rule[_LetterMatch]):
             return Miss("the axes of an operand are not known")
         if self.capabilities.leaves("MatMul", root.result.type.dtype):
             return Miss("the provider has no MatMul of {0}", (root.result.type.dtype.name,))
-        sizes: dict[str, Dim] = {}
-        for term, value in zip(equation.terms, root.operands, strict=True):
-            assert value is not None
-            for letter, size in zip(term, value.shape, strict=True):
-                if sizes.setdefault(letter, size) != size:
-                    return Miss("the sizes of {0} differ: {1} and {2}", (letter, sizes[letter], size))
-        return None
+        sizes = letter_sizes(equation, [root.operand(0), root.operand(1)])
+        return sizes if isinstance(sizes, Miss) else None
 
     def describe(self, match: _LetterMatch) -> str:
         return f"Einsum {attribute_of(match.root, 'equation')}"
 
     def build(self, match: _LetterMatch, rewriter: Rewriter) -> Sequence[Value]:
-        make, root, equation = Maker(rewriter), match.root, match.equation
-        operands = [root.operand(0), root.operand(1)]
-        sizes = {
-            n: s for term, v in zip(equation.terms, operands, strict=True) for n, s in zip(term, v.shape, strict=True)
-        }
-        both = "".join(n for n in equation.summed if all(n in term for term in equation.terms))
-        batch, rows, columns = equation.shared, equation.own(0), equation.own(1)
-        parts = ((batch, rows, both), (batch, both, columns))
-        matrices = [
-            _arranged(make, value, term, groups, sizes)
-            for value, term, groups in zip(operands, equation.terms, parts, strict=True)
-        ]
-        out = make(MATMUL, *matrices)
-        letters = batch + rows + columns
-        out = make.reshape(out, tuple([sizes[letter] for letter in letters]))
-        return [_transposed(make, out, letters, equation.result)]
+        operands = [match.root.operand(0), match.root.operand(1)]
+        sizes = letter_sizes(match.equation, operands)
+        assert not isinstance(sizes, Miss)
+        return [product_of_letters(Maker(rewriter), operands, match.equation, sizes)]
+
+
+def letter_sizes(equation: Equation, operands: Sequence[Value]) -> dict[str, Dim] | Miss:
+    """The size of each letter; the reason where two operands give it two."""
+    sizes: dict[str, Dim] = {}
+    for term, value in zip(equation.terms, operands, strict=True):
+        if len(term) != value.type.rank:
+            return Miss("{0} has not the {1} axes of its term", (value.type, len(term)))
+        for letter, size in zip(term, value.shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                return Miss("the sizes of {0} differ: {1} and {2}", (letter, sizes[letter], size))
+    return sizes
+
+
+def product_of_letters(make: Maker, operands: Sequence[Value], equation: Equation, sizes: dict[str, Dim]) -> Value:
+    """A matrix product of two operands between transposes and reshapes."""
+    both = "".join(n for n in equation.summed if all(n in term for term in equation.terms))
+    batch, rows, columns = equation.shared, equation.own(0), equation.own(1)
+    parts = ((batch, rows, both), (batch, both, columns))
+    matrices = [
+        _arranged(make, value, term, groups, sizes)
+        for value, term, groups in zip(operands, equation.terms, parts, strict=True)
+    ]
+    out = make(MATMUL, *matrices)
+    letters = batch + rows + columns
+    out = make.reshape(out, tuple([sizes[letter] for letter in letters]))
+    return transposed(make, out, letters, equation.result)
 
 
 def _arranged(make: Maker, value: Value, term: str, groups: Sequence[str], sizes: dict[str, Dim]) -> Value:
@@ -163,12 +173,13 @@ def _arranged(make: Maker, value: Value, term: str, groups: Sequence[str], sizes
     if summed:
         value = make(REDUCE_SUM, value, attributes=ReduceAttributes(axes=summed, keepdims=False))
         term = "".join(letter for letter in term if letter in kept)
-    value = _transposed(make, value, term, kept)
+    value = transposed(make, value, term, kept)
     axes = [product([sizes[letter] for letter in group]) for group in groups]
     return make.reshape(value, tuple(axes if groups[0] else axes[1:]))
 
 
-def _transposed(make: Maker, value: Value, letters: str, wanted: str) -> Value:
+def transposed(make: Maker, value: Value, letters: str, wanted: str) -> Value:
+    """The value with its axes, which the letters name, in the wanted order."""
     perm = tuple([letters.index(letter) for letter in wanted])
     if perm == tuple(range(len(perm))):
         return value

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import FOREIGN, Graph, Node, OpError, Value
-from dmlc.ir.dtype import f16, f32
-from dmlc.ops.binary import ADD, DIV, EQUAL, MUL, SUB
-from dmlc.ops.choose import WHERE
-from dmlc.ops.elementwise import RECIPROCAL, SQRT
+from dmlc.ir.dtype import f32
+from dmlc.ops.binary import ADD
+from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
-from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_MEAN, ReduceAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker
+from dmlc.passes.primitives import accumulated, centred, deviation, lp_norm
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 #: The type of Mean and InvStdDev, f32, as LayerNormalization's attribute says it.
@@ -63,13 +62,9 @@ class OneLayerNormResult(Rule[Match]):
         out = [rewriter.add(LAYER_NORM, _operands(root), record)]
         if not any(v.uses for v in root.results[1:]):
             return [*out, *root.results[1:]]
-        over = ReduceAttributes(axes=tuple(range(record.axis, x.type.rank)), keepdims=True)
-        wide = make.cast(x, f32)
-        mean = make(REDUCE_MEAN, wide, attributes=over)
-        centred = make(SUB, wide, mean)
-        variance = make(REDUCE_MEAN, make(MUL, centred, centred), attributes=over)
-        deviation = make(SQRT, make(ADD, variance, make.constant(record.epsilon, f32)))
-        return [*out, mean, make(RECIPROCAL, deviation)][: len(root.results)]
+        axes = tuple(range(record.axis, x.type.rank))
+        rest, mean = centred(make, make.cast(x, f32), axes)
+        return [*out, mean, make(RECIPROCAL, deviation(make, rest, axes, record.epsilon))][: len(root.results)]
 
 
 def _record(node: Node) -> NormAttributes:
@@ -155,10 +150,5 @@ class LpNormInParts(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
-        a, dtype = root.attributes_as(LpNormAttributes), root.result.type.dtype
-        x = make.cast(root.operand(0), f32 if dtype is f16 else dtype)
-        over = ReduceAttributes(axes=(a.axis,), keepdims=True)
-        norm = make(REDUCE_L1 if a.p == 1 else REDUCE_L2, x, attributes=over)
-        is_zero = make(EQUAL, norm, make.constant(0, x.type.dtype))
-        divisor = make(WHERE, is_zero, make.constant(1, x.type.dtype), norm)
-        return [make.cast(make(DIV, x, divisor), dtype)]
+        a = root.attributes_as(LpNormAttributes)
+        return [accumulated(make, root.operand(0), lambda x: lp_norm(make, x, a.axis, a.p))]

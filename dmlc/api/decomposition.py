@@ -1,0 +1,140 @@
+"""``decompose(source, ops)``: a model whose fused operators are written in primitive ones, the reverse of fusion."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dmlc import api
+from dmlc.api.chosen_target import chosen_target
+from dmlc.api.program import Program, emitted
+from dmlc.api.sources import ProgramSource, name_of, onnx_model
+from dmlc.diagnostics import did_you_mean, fail, naming
+from dmlc.diagnostics.catalogue import runs
+from dmlc.diagnostics.catalogue.targets import NOT_DECOMPOSED
+from dmlc.diagnostics.limits import Limits
+from dmlc.ir import Graph, Node
+from dmlc.ir.collector import collector_paused
+from dmlc.ops.node_name import node_name
+from dmlc.passes.decompose import DEFINED, OPERATORS, operator_of
+from dmlc.passes.manager import EXACT, REASSOCIATES
+from dmlc.passes.options import Options, listed
+from dmlc.targets import Target
+
+_PLAIN = ("", "ai.onnx")
+if TYPE_CHECKING:
+    import onnx
+
+#: So many nodes are named in an error.
+_MOST_NAMED = 5
+
+
+@collector_paused(begins=True)
+def decompose(
+    source: ProgramSource,
+    ops: Iterable[str] | None = None,
+    *,
+    target: str | Target = "directml",
+    model: str | None = None,
+    include: Sequence[str | os.PathLike[str]] = (),
+    limits: Mapping[str, int] | None = None,
+    progress: Callable[[str], None] | None = None,
+    expected: Sequence[Mapping[str, Any]] | None = None,
+) -> Program:
+    """Write operators of a model in primitive ones: the reverse of fusion, for drivers that get a fused one wrong.
+
+    ``ops`` names them as ONNX does (``LayerNormalization``, ``com.microsoft.Gelu``; a name without a domain means
+    those of every domain); without it all that can be decomposed are. All other nodes stay as the model has them, at
+    its opset. A ``.dml`` program or a builder's graph is compiled for the target first. What is made is of the class
+    ``reassociates``. Raises ``DmlcError``: E0556 (exit code 2) for a name that cannot be decomposed, E0509 where a
+    node of a named operator cannot be, and what ``compile`` raises. ``expected`` as for ``compile``.
+    """
+    chosen = chosen_operators(ops)
+    within, goal = Limits.of(limits), chosen_target(target, None)
+    with naming(name_of(source)):
+        found = onnx_model(source, within)
+        if found is None:
+            program = api.compile(source, target=goal, model=model, include=include, limits=limits, progress=progress)
+            found = program.to_onnx(), emitted(program, "onnx").folder
+        options = Options(goal, goal.opset, frozenset((EXACT, REASSOCIATES)), lower_hardmax=False, limits=within)
+        options = replace(options, decompose=chosen, progress=progress, expected=expected)
+        program = _decomposed(*found, options)
+        program.source_name = name_of(source)
+        if ops is not None:
+            _require_all(program, chosen)
+    return program
+
+
+def chosen_operators(names: Iterable[str] | None) -> frozenset[str]:
+    """The operators to decompose: all for None. A name without a domain means those of every domain.
+
+    Raises ``DmlcError`` E0556 (exit code 2) for a name that cannot be decomposed.
+    """
+    if names is None:
+        return frozenset(OPERATORS)
+    by_name: dict[str, set[str]] = {}
+    for operator in OPERATORS:
+        for name in (operator, operator.rpartition(".")[2]):
+            by_name.setdefault(name, set()).add(operator)
+    given = listed("ops", names)
+    for name in given:
+        if name not in by_name:
+            can = f"operators that can be are {', '.join(OPERATORS)}"
+            help = "; ".join(filter(None, [did_you_mean(str(name), by_name), can]))
+            raise fail(runs.UNKNOWN_CHOICE, f"{name} cannot be decomposed", help=help, exit_code=2)
+    if not given:
+        raise fail(runs.UNKNOWN_CHOICE, "ops names no operator", help="leave it out for all", exit_code=2)
+    return frozenset().union(*[by_name[name] for name in given])
+
+
+def _decomposed(model: onnx.ModelProto, folder: Path | None, options: Options) -> Program:
+    """The program of the model at its own opset."""
+    from dmlc import importers
+
+    with importers.blaming(model):
+        defined = importers.in_definitions(model, options.decompose.intersection(DEFINED))
+        graph = importers.import_model(defined, folder=folder, limits=options.limits)
+        graph.reader = importers.read_again
+        program = Program(graph, replace(options, opset=graph.opset), model)
+        program.defined = _counts(model, options.decompose) - _counts(defined, options.decompose)
+        emitted(program, "onnx")  # what has no form at this opset is refused here
+    return program
+
+
+def _counts(model: onnx.ModelProto, operators: frozenset[str]) -> Counter[str]:
+    """The nodes of the operators that ONNX defines, as often as each is in the model."""
+    from dmlc.onnx_schema.functions import all_nodes
+
+    names = operators.intersection(DEFINED)
+    return Counter([n.op_type for n in all_nodes(model.graph.node) if n.op_type in names and n.domain in _PLAIN])
+
+
+def left(program: Program) -> list[Node]:
+    """The nodes of the named operators that stayed, in graphs inside nodes too."""
+    return [node for node in _nodes(program.graph) if operator_of(node) in program.decomposed]
+
+
+def _nodes(graph: Graph) -> Iterator[Node]:
+    for node in graph:
+        yield node
+        for region in node.regions:
+            yield from _nodes(region.graph)
+
+
+def _require_all(program: Program, chosen: frozenset[str]) -> None:
+    """Raises ``DmlcError`` E0509 where a node stayed that was to be decomposed."""
+    nodes = left(program)
+    if not nodes:
+        return
+    reasons = {remark.node: remark.reason() for remark in program.remarks}
+    lines = []
+    for node in nodes[:_MOST_NAMED]:
+        why = reasons.get(node_name(node), "its form here is not one that can be")
+        lines.append(f"{operator_of(node)} {node_name(node)}: {why}")
+    more = f"; and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else ""
+    help = "leave the operator out of the list, or give the model shapes that are known"
+    raise fail(NOT_DECOMPOSED, f"a node cannot be decomposed: {'; '.join(lines)}{more}", help=help)

@@ -1,0 +1,125 @@
+"""Write fused operators of a model in primitive ones: the reverse of fusion, for drivers that get a fused one wrong.
+
+SRC is an .onnx model, of which all else stays as it is, or a .dml program, which is compiled for --target first. OUT is
+an .onnx file; without -o it is SRC's name with .decomposed.onnx. ONNX Runtime may fuse the parts again: see
+docs/wrong_node.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from dmlc import api
+from dmlc.api.decomposition import decompose, left
+from dmlc.cli.compile import STDOUT, check_apart
+from dmlc.cli.console import Console, UsageError, count
+from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_options, add_source, limits_of
+from dmlc.cli.source import STDIN, check_is_source, read_source
+from dmlc.diagnostics.limits import Limits
+from dmlc.ops.node_name import node_name
+from dmlc.passes.decompose import OPERATORS, operator_of
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser, optional=True)
+    parser.add_argument("-o", "--output", metavar="OUT", help="the .onnx file to write; - is stdout")
+    help = "the operators, such as LayerNormalization,Softmax (default: all that can be decomposed); may be repeated"
+    parser.add_argument("--ops", action="append", metavar="A,B", help=help)
+    parser.add_argument(
+        "--list", action="store_true", help="list the operators that can be decomposed; no SRC is needed"
+    )
+    parser.add_argument("--weights", choices=("inline", "copy", "reference"), help="as for compile")
+    parser.add_argument("--target", default="directml", metavar="NAME", help=f"of a program: {TARGETS}")
+    parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
+    add_include(parser)
+    add_limits(parser)
+    add_report_options(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    if args.list:
+        console.result("\n".join(OPERATORS))
+        console.document({"operators": list(OPERATORS)})
+        return 0
+    if args.source is None:
+        raise UsageError("SRC is needed")
+    output = _output(args, console)
+    start = time.perf_counter()
+    with console.progress(args.source) as progress:
+        progress("reading")
+        check_is_source(args.source)
+        source = read_source(STDIN, Limits.of(limits_of(args))) if args.source == STDIN else args.source
+        program = decompose(
+            source,
+            _names(args.ops),
+            target=args.target,
+            model=args.model,
+            include=args.include,
+            limits=limits_of(args),
+            progress=progress,
+        )
+        progress("writing")
+        size = _write(args, program, output)
+    _report(console, program, output, size, time.perf_counter() - start)
+    return 0
+
+
+def _names(given: list[str] | None) -> list[str] | None:
+    return None if given is None else [name.strip() for part in given for name in part.split(",") if name.strip()]
+
+
+def _output(args: argparse.Namespace, console: Console) -> str:
+    if args.output == STDOUT and console.json:
+        raise UsageError("-o - and --format json both want stdout")
+    if args.output is None:
+        source = Path(args.source)
+        if args.source == STDIN or not source.name:
+            raise UsageError("-o is needed: SRC gives no name for OUT")
+        return str(source.with_name(f"{source.stem}.decomposed.onnx"))
+    output: str = args.output
+    if output != STDOUT and api.kind_of(output) != "onnx":
+        raise UsageError(f"OUT is an .onnx file, not {output}")
+    check_apart("OUT", output, "SRC", args.source)
+    return output
+
+
+def _write(args: argparse.Namespace, program: api.Program, output: str) -> int:
+    if output == STDOUT:
+        data = program.to_bytes("onnx")
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return len(data)
+    options: dict[str, Any] = {} if args.weights is None else {"weights": args.weights}
+    program.save(output, kind="onnx", **options)
+    return Path(output).stat().st_size
+
+
+def _report(console: Console, program: api.Program, output: str, size: int, seconds: float) -> None:
+    done = Counter(entry.text for entry in program.ledger)
+    done.update(program.defined)
+    stayed = left(program)
+    reasons = {remark.node: remark.reason() for remark in program.remarks}
+    nodes = len(api.emitted(program, "onnx").payload.graph.node)
+    where = "stdout" if output == STDOUT else output
+    parts = ", ".join(f"{number} {name}" for name, number in sorted(done.items())) or "nothing"
+    console.say(f"{where}: {parts} decomposed, {count(nodes, 'node')}, class reassociates, {seconds:.2f} s")
+    rows = [(operator_of(node), node_name(node), reasons.get(node_name(node), "")) for node in stayed]
+    for operator, name, why in rows:
+        console.say(f"note: {operator} {name} stays{f': {why}' if why else ''}")
+    console.document(
+        {
+            "output": where,
+            "opset": program.opset,
+            "decomposed": dict(sorted(done.items())),
+            "stayed": [{"operator": operator, "node": name, "reason": why} for operator, name, why in rows],
+            "class": "reassociates",
+            "nodes": nodes,
+            "bytes": size,
+            "seconds": seconds,
+        }
+    )

@@ -1,0 +1,61 @@
+"""Each model of the fixtures, decomposed, gives the same numbers, and ``compile`` fuses it again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import onnx
+from models.compiled_fixture import CompiledFixture
+
+import dmlc
+from dmlc.api.decomposition import left
+from dmlc.onnx_schema.functions import all_nodes
+from dmlc.passes.decompose import OPERATORS
+from tools.fixture_folder import cases
+from tools.model_checks import run, session
+from tools.result_comparison import differences
+
+#: Operators that ``compile`` fuses the parts to again.
+FUSED_AGAIN = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "InstanceNormalization",
+               "Softmax", "LogSoftmax", "ReduceL1", "ReduceSumSquare", "ReduceLogSum")  # fmt: skip
+#: Models whose parts ``compile`` fuses otherwise, and why.
+OTHERWISE = {
+    "gmm_mixture.ts14": "a softmax and a log-sum-exp of one value share their maximum and their powers",
+    "losses.dyn18": "a softmax and a log-softmax of one value share their maximum, their powers and their sum",
+    "neg_gn_strided": "a normalization of channels without a scale is one of the last axis",
+    "neg_softmax_11_coerce": "a softmax over several axes has no node at the emitted opset: reshapes stand around it",
+    "seg_head_op13": "a normalization of channels without a scale is one of the last axis",
+    "slot_attention.dyn20": "two layer norms of one value share their statistics",
+    "slovorez_test": "a softmax of f16 is computed in f32, which its casts say",
+    "stat_pool_op17_fp16": "a softmax of f16 is computed in f32, which its casts say",
+}
+
+
+def operators(model: onnx.ModelProto) -> Counter[str]:
+    return Counter(node.op_type for node in all_nodes(model.graph.node))
+
+
+def there(compiled: CompiledFixture, wanted: tuple[str, ...]) -> list[str]:
+    """The wanted operators that the model has."""
+    return [name for name in wanted if operators(compiled.source)[name]]
+
+
+def test_decomposed_fixture_has_the_same_numbers(compiled: CompiledFixture) -> None:
+    program = dmlc.decompose(compiled.path)
+    if not there(compiled, OPERATORS):
+        assert program.ledger == ()
+        return
+    assert left(program) == []
+    found = session(program.to_onnx(), compiled.path.parent)
+    for feeds, expected in cases(compiled.path):
+        assert differences(expected, run(found, feeds)) == []
+
+
+def test_compile_fuses_the_parts_again(compiled: CompiledFixture) -> None:
+    names = there(compiled, FUSED_AGAIN)
+    if not names:
+        return  # nothing to fuse
+    made = dmlc.decompose(compiled.path, names).to_onnx()
+    again = operators(dmlc.compile(made, target="onnx").to_onnx())
+    first = operators(compiled.program("onnx").to_onnx())
+    assert (again == first) is (compiled.path.stem not in OTHERWISE), f"{first - again} became {again - first}"

@@ -55,6 +55,7 @@ VERBS = {
     "verify": ("good.onnx", "--inputs", "2"),
     "bisect": ("--backend", "cpu", "--inputs", "2"),
     "diff": ("good.onnx",),
+    "decompose": ("-o", "out.onnx"),
 }
 _HEAD = re.compile(r"^(error|warning|advice)\[([EWI]\d{4})\]: ", re.MULTILINE)
 Run = Callable[..., tuple[int, str, str]]

@@ -9,7 +9,9 @@ from dmlc.ir.dim import (
     dim_names,
     evaluate,
     floordiv,
+    larger,
     product,
+    smaller,
     substitute,
     symbol,
 )
@@ -78,7 +80,9 @@ __all__ = [
     "evaluate",
     "floordiv",
     "is_absent",
+    "larger",
     "product",
+    "smaller",
     "substitute",
     "symbol",
 ]

@@ -1,19 +1,21 @@
 """Sizes: integers, and symbolic integer expressions in canonical form.
 
-A symbolic expression is a polynomial with integer coefficients over atoms; an atom is a dim name or a
-floor division that does not come out even. Equal expressions have equal forms (up to what is hidden inside
-a floor division), so ``N + N`` equals ``2 * N`` and a static size is always a plain ``int``.
+A symbolic expression is a polynomial with integer coefficients over atoms; an atom is a dim name, a floor division
+that does not come out even, or a size cut off at 0. Equal expressions have equal forms (up to what is hidden inside
+such an atom), so ``N + N`` equals ``2 * N`` and a static size is always a plain ``int``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, TypeAlias, overload
 
 from dmlc.ir.size_number import Arithmetic, SizeNumber
 from dmlc.records import dataclass
 
+#: An expression with at most so many ``min`` and ``max`` is looked at case by case.
+_MOST_SPLITS = 4
 Bound: TypeAlias = int | float  # an integer, or plus or minus infinity
 Interval: TypeAlias = tuple[Bound, Bound]
 
@@ -29,7 +31,17 @@ class FloorDiv:
         return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
 
 
-Atom: TypeAlias = str | FloorDiv
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """``min(size, 0)`` where the sign of the size is not known: ``min(N, 5)`` is ``5 + min(N - 5, 0)``."""
+
+    size: DimExpr
+
+    def __str__(self) -> str:
+        return f"min({self.size}, 0)"
+
+
+Atom: TypeAlias = str | FloorDiv | Negative
 Monomial: TypeAlias = tuple[Atom, ...]  # sorted by text; () is the constant term
 
 
@@ -147,6 +159,9 @@ class DimExpr(Arithmetic):
         return self * -1
 
     def __str__(self) -> str:
+        clamp = self.as_clamp()
+        if clamp is not None:
+            return f"{clamp[0]}({clamp[1]}, {clamp[2]})"
         out = ""
         for monomial, coefficient in self.terms:
             factors = [f"({a})" if isinstance(a, FloorDiv) and len(monomial) > 1 else str(a) for a in monomial]
@@ -175,19 +190,46 @@ class DimExpr(Arithmetic):
         return None
 
     @property
-    def has_division(self) -> bool:
-        return any(isinstance(a, FloorDiv) for monomial, _ in self.terms for a in monomial)
+    def is_polynomial(self) -> bool:
+        """True without floor divisions, ``min`` and ``max``."""
+        return all(isinstance(a, str) for monomial, _ in self.terms for a in monomial)
+
+    @property
+    def is_clamped(self) -> bool:
+        """True where a ``min`` or ``max`` stands in it, which no program can write."""
+        return any(isinstance(atom, Negative) for atom in self.atoms())
+
+    def as_clamp(self) -> tuple[str, Dim, Dim] | None:
+        """Return ``("min", a, b)`` or ``("max", a, b)`` for an expression that is one of these; None for another."""
+        found = [(m[0], c) for m, c in self.terms if len(m) == 1 and isinstance(m[0], Negative)]
+        if len(found) != 1 or abs(found[0][1]) != 1:
+            return None
+        (atom, sign) = found[0]
+        assert isinstance(atom, Negative)
+        rest = self - DimExpr((((atom,), sign),))
+        pair = (rest + atom.size, rest) if sign == 1 else (rest - atom.size, rest)
+        a, b = reversed(pair) if isinstance(pair[0], int) else pair
+        return ("min" if sign == 1 else "max"), a, b
+
+    def atoms(self) -> Iterator[Atom]:
+        """Yield the atoms of the expression and of those inside it, inner ones first."""
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                inside = (
+                    ()
+                    if isinstance(atom, str)
+                    else (atom.size,)
+                    if isinstance(atom, Negative)
+                    else (atom.numerator, atom.denominator)
+                )
+                for part in inside:
+                    if isinstance(part, DimExpr):
+                        yield from part.atoms()
+                yield atom
 
     def divisors(self) -> list[Dim]:
         """Return the divisors of inexact divisions in the expression, innermost first."""
-        out: list[Dim] = []
-        for monomial, _ in self.terms:
-            for atom in monomial:
-                if isinstance(atom, FloorDiv):
-                    for part in (atom.numerator, atom.denominator):
-                        out += [] if isinstance(part, int) else part.divisors()
-                    out.append(atom.denominator)
-        return out
+        return [atom.denominator for atom in self.atoms() if isinstance(atom, FloorDiv)]
 
     def names(self) -> set[str]:
         """All dim names in it."""
@@ -196,6 +238,8 @@ class DimExpr(Arithmetic):
             for atom in monomial:
                 if isinstance(atom, str):
                     out.add(atom)
+                elif isinstance(atom, Negative):
+                    out |= atom.size.names()
                 else:
                     out |= dim_names(atom.numerator) | dim_names(atom.denominator)
         return out
@@ -244,7 +288,7 @@ def _make(terms: dict[Monomial, int]) -> Dim:
 
 
 def _factor(dim: Dim) -> str:
-    simple = isinstance(dim, int) or dim.name is not None
+    simple = isinstance(dim, int) or dim.name is not None or dim.as_clamp() is not None
     return str(dim) if simple else f"({dim})"
 
 
@@ -271,6 +315,26 @@ def floordiv(a: Dim, b: Dim) -> Dim:
         if multiple is not None:
             return multiple
     return DimExpr((((FloorDiv(a, b),), 1),))
+
+
+def smaller(a: Dim, b: Dim) -> Dim:
+    """The smaller of two sizes: ``min(a, b)``, one of them where their difference is a number."""
+    for one, other in ((a, b), (b, a)):
+        clamp = one.as_clamp() if isinstance(one, DimExpr) else None
+        if clamp is not None and clamp[0] == "min" and isinstance(clamp[2] - other, int):
+            return smaller(clamp[1], smaller(clamp[2], other))  # min(min(N, 5), 3) is min(N, 3)
+    difference = a - b
+    if isinstance(difference, int):
+        return a if difference <= 0 else b
+    if difference.terms[0][1] < 0:  # one form for min(a, b) and min(b, a)
+        difference, b = b - a, a
+        assert isinstance(difference, DimExpr)
+    return b + DimExpr((((Negative(difference),), 1),))
+
+
+def larger(a: Dim, b: Dim) -> Dim:
+    """The larger of two sizes: ``max(a, b)``, one of them where their difference is a number."""
+    return -smaller(-a, -b)
 
 
 def _multiple(a: Dim, b: DimExpr) -> Dim | None:
@@ -307,6 +371,8 @@ def substitute(dim: Dim, binding: Mapping[str, Dim]) -> Dim:
         for atom in monomial:
             if isinstance(atom, str):
                 product = product * binding.get(atom, symbol(atom))
+            elif isinstance(atom, Negative):
+                product = product * smaller(substitute(atom.size, binding), 0)
             else:
                 product = product * floordiv(substitute(atom.numerator, binding), substitute(atom.denominator, binding))
         total = total + product
@@ -357,8 +423,8 @@ class DimTable:
         out.provided = set(self.provided)
         return out
 
-    def interval(self, dim: Dim) -> Interval:
-        """The tightest interval that simple interval arithmetic finds."""
+    def interval(self, dim: Dim, splits: int = _MOST_SPLITS) -> Interval:
+        """The tightest interval that simple interval arithmetic finds, in both cases of each ``min`` and ``max``."""
         if isinstance(dim, int):
             return (dim, dim)
         name = dim.name
@@ -369,13 +435,66 @@ class DimTable:
         for monomial, coefficient in dim.terms:
             span: Interval = (coefficient, coefficient)
             for atom in monomial:
+                if isinstance(atom, Negative) and splits:
+                    if len({other for other in dim.atoms() if isinstance(other, Negative)}) > splits:
+                        return self.interval(dim, 0)
+                    return self._by_cases(dim, atom, splits - 1)
                 span = _times(span, self._atom(atom))
             low, high = low + span[0], high + span[1]
         return (low, high)
 
+    def _by_cases(self, dim: DimExpr, atom: Negative, splits: int) -> Interval:
+        """The interval of what is the expression where ``atom.size`` is below 0, and where it is not."""
+        found: list[Interval] = []
+        low, high = self.interval(atom.size, splits)
+        for value, sign, possible in ((atom.size, -1, low < 0), (0, 1, high >= 0)):
+            if possible:
+                case, table = _with_atom(dim, atom, value), self._where_positive(atom.size * sign, 1 if value else 0)
+                plain = table.interval(case, splits)
+                # sign * size is not negative in this case: what is so much less, or more, bounds the expression too
+                less = table.interval(case - atom.size * sign, splits)[0]
+                more = table.interval(case + atom.size * sign, splits)[1]
+                found.append((max(plain[0], less), min(plain[1], more)))
+        return (min([low for low, _ in found]), max([high for _, high in found]))
+
+    def _where_positive(self, size: Dim, least: int) -> DimTable:
+        """The table where the size is known to be ``least`` or more: with the bounds of a dim that stands alone in it."""
+        terms = _terms(size)
+        offset = least - terms.pop((), 0)
+        if len(terms) != 1:
+            return self
+        ((monomial, coefficient),) = terms.items()
+        if len(monomial) != 1 or not isinstance(monomial[0], str):
+            return self
+        name, (low, high) = monomial[0], self._atom(monomial[0])
+        out = self.without(())
+        if coefficient > 0:
+            out.bounds[name] = (max(low, -(-offset // coefficient)), high)
+        else:
+            out.bounds[name] = (low, min(high, offset // coefficient))
+        return out
+
+    def _with_remainders(self, dim: DimExpr) -> Interval:
+        """The interval where each ``n // d`` is ``(n - r) / d`` with a remainder r from 0 to d - 1: ``N // 2 <= N``."""
+        scale, low, high = 1, 0, 0
+        total: Dim = dim
+        for monomial, coefficient in dim.terms:
+            atom = monomial[0] if len(monomial) == 1 else ""
+            if isinstance(atom, FloorDiv) and isinstance(atom.denominator, int) and atom.denominator > 0:
+                part = coefficient * scale
+                divisor = atom.denominator
+                total = (total - DimExpr((((atom,), part),))) * divisor + atom.numerator * part
+                scale, low, high = scale * divisor, low * divisor, high * divisor
+                low, high = low - max(part, 0) * (divisor - 1), high - min(part, 0) * (divisor - 1)
+        bottom, top = self.interval(total)
+        return ((bottom + low) / scale, (top + high) / scale)
+
     def _atom(self, atom: Atom) -> Interval:
         if isinstance(atom, str):
             return self.bounds.get(atom) or (0 if atom in self.provided else self.least, inf)
+        if isinstance(atom, Negative):
+            low, high = self.interval(atom.size, 0)
+            return (min(low, 0), min(high, 0))
         n, d = self.interval(atom.numerator), self.interval(atom.denominator)
         if d[0] <= 0:
             return (-inf, inf)
@@ -394,7 +513,10 @@ class DimTable:
 
     def at_most(self, a: Dim, b: Dim) -> bool | None:
         """Compare two sizes: True if ``a <= b`` is proved, False if it is disproved, None if neither."""
-        low, high = self.interval(b - a)
+        difference = b - a
+        low, high = self.interval(difference)
+        if low < 0 <= high and isinstance(difference, DimExpr):
+            low, high = self._with_remainders(difference)
         if low >= 0:
             return True
         return False if high < 0 else None
@@ -409,6 +531,17 @@ class DimTable:
     def is_one(self, dim: Dim) -> bool:
         """Return whether the size is proved to be 1."""
         return dim == 1 if isinstance(dim, int) else self.interval(dim) == (1, 1)
+
+
+def _with_atom(dim: DimExpr, atom: Atom, value: Dim) -> Dim:
+    """The expression with the value in the place of the atom."""
+    total: Dim = 0
+    for monomial, coefficient in dim.terms:
+        product: Dim = coefficient
+        for part in monomial:
+            product = product * (value if part == atom else DimExpr((((part,), 1),)))
+        total = total + product
+    return total
 
 
 def _times(a: Interval, b: Interval) -> Interval:

@@ -175,7 +175,7 @@ def _solution(size: Dim, name: str, wanted: int) -> int | None:
     except ZeroDivisionError:
         return None
     step = second - first
-    if getattr(size, "has_division", False) or step == 0 or (wanted - first) % step:
+    if not getattr(size, "is_polynomial", True) or step == 0 or (wanted - first) % step:
         return None
     found = (wanted - first) // step
     return found if found >= 0 and evaluate(size, {name: found}) == wanted else None

@@ -11,11 +11,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir.dim import Dim, DimExpr, Interval, dim_names, substitute, symbol
+from dmlc.ir.dim import Dim, DimExpr, Interval, dim_names, floordiv, substitute, symbol
 from dmlc.ir.dtype import DTYPE_BY_NAME, DType
 from dmlc.ir.graph import Graph, Node, Value
 from dmlc.ir.operation import Attributes, Operand
@@ -29,12 +29,25 @@ _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
 }
 
 
+#: Writes a node whose operands have these names in a way of its own; None for the call of its operation.
+Spell: TypeAlias = Callable[[Node, list[str]], "str | None"]
+
+
+class UnwritableSize(Exception):
+    """No program can write a size."""
+
+
 def print_graph(
-    graph: Graph, *, max_elements: int | None = 16, load: Callable[[Tensor], str | None] | None = None
+    graph: Graph,
+    *,
+    max_elements: int | None = 16,
+    load: Callable[[Tensor], str | None] | None = None,
+    spell: Spell | None = None,
 ) -> str:
     """The graph as text that ends with a newline. ``max_elements=None`` prints every constant whole, but those for
-    which ``load`` gives what stands there instead."""
-    return "\n".join(_Printer(graph, max_elements, load).lines()) + "\n"
+    which ``load`` gives what stands there instead. With ``spell`` the text is a program: a size with ``min`` or ``max``,
+    which no program can write, is that of a value before. Raises ``UnwritableSize`` where no value has it."""
+    return "\n".join(_Printer(graph, max_elements, load, spell).lines()) + "\n"
 
 
 def quoted(name: str) -> str:
@@ -42,7 +55,7 @@ def quoted(name: str) -> str:
     return name if name.isidentifier() and name.isascii() and name not in _KEYWORDS else f"`{name}`"
 
 
-def _spelled(dim: Dim) -> str:
+def spelled(dim: Dim) -> str:
     """A size as a program writes it: its names may be any text, where a model of ONNX gave them."""
     odd = {name: symbol(quoted(name)) for name in dim_names(dim) if quoted(name) != name}
     return str(substitute(dim, odd) if odd else dim)
@@ -51,15 +64,21 @@ def _spelled(dim: Dim) -> str:
 def _typed(type: TensorType) -> str:
     if all(quoted(name) == name for size in type.shape for name in dim_names(size)):
         return str(type)
-    return f"{type.dtype.name}[{', '.join(map(_spelled, type.shape))}]"
+    return f"{type.dtype.name}[{', '.join(map(spelled, type.shape))}]"
 
 
 class _Printer:
     def __init__(
-        self, graph: Graph, max_elements: int | None, load: Callable[[Tensor], str | None] | None = None
+        self,
+        graph: Graph,
+        max_elements: int | None,
+        load: Callable[[Tensor], str | None] | None = None,
+        spell: Spell | None = None,
     ) -> None:
         self.graph = graph
         self.load = load
+        self.spell = spell
+        self.holders: dict[Dim, str] = {}  # sizes that no program can write, and how to ask a value for them
         self.max_elements = max_elements
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set(graph.dims.bounds)
@@ -91,7 +110,8 @@ class _Printer:
             yield f"    {quoted(self.names[value])}: {_typed(value.type)}{kept},"
         yield ") -> ("
         for output, value in graph.outputs:
-            yield f"    {quoted(output)}: {_typed(value.type)},"
+            written = "" if self.spell and _is_clamped(value.type) else f": {_typed(value.type)}"
+            yield f"    {quoted(output)}{written},"
         yield ") {"
         for condition in graph.conditions:
             yield f"    # requires {condition}"
@@ -103,9 +123,9 @@ class _Printer:
 
     def _statement(self, node: Node) -> str:
         operands = [self._use(v) for v in node.operands]
-        call = _infix(node, operands)
+        call = _infix(node, operands) or (self.spell(node, operands) if self.spell else None)
         if call is None:
-            name, keywords = _call(node)
+            name, keywords = _call(node, self.held if self.spell else spelled)
             call = f"{name}({', '.join([*operands, *keywords])})"
         left = ", ".join([self._define(r) for r in node.results])
         types = ", ".join([_typed(r.type) for r in node.results])
@@ -113,7 +133,26 @@ class _Printer:
 
     def _define(self, value: Value) -> str:
         name = self.names[value] = self._unique(value.name)
+        if self.spell:
+            for axis, size in enumerate(value.type.shape):
+                if isinstance(size, DimExpr) and size.is_clamped:
+                    self.holders.setdefault(size, f"size({quoted(name)}, axis={axis})")
         return quoted(name)
+
+    def held(self, size: Dim) -> str:
+        """A size of an attribute as a program writes it: as it is, or from a size of a value before."""
+        if isinstance(size, int) or not size.is_clamped:
+            return spelled(size)
+        for held, text in self.holders.items():
+            rest = size - held
+            if rest == 0:
+                return text
+            if isinstance(rest, int) or not rest.is_clamped:
+                return f"{text} + {spelled(rest)}"
+            factor = floordiv(size, held)
+            if factor * held == size:
+                return f"({self.held(factor)}) * {text}"
+        raise UnwritableSize(f"no value has the size {size}")
 
     def _use(self, value: Value | None) -> str:
         if value is None:
@@ -186,7 +225,11 @@ def _infix(node: Node, operands: list[str]) -> str | None:
     return f"{symbol}{operands[0]}" if len(operands) == 1 else None
 
 
-def _call(node: Node) -> tuple[str, list[str]]:
+def _is_clamped(type: TensorType) -> bool:
+    return any(isinstance(size, DimExpr) and size.is_clamped for size in type.shape)
+
+
+def _call(node: Node, write: Callable[[Dim], str]) -> tuple[str, list[str]]:
     """The name that a program calls and the keywords that differ from their defaults."""
     attributes: Any = node.attributes
     op_type = getattr(attributes, "op_type", None)
@@ -200,7 +243,7 @@ def _call(node: Node) -> tuple[str, list[str]]:
         value = getattr(attributes, name)
         default = getattr(attributes, getattr(default, "text", ""), default)  # one that is another attribute's value
         if not _is_default(value, default, rank + extra):
-            keywords.append(f"{name}={_text(value)}")
+            keywords.append(f"{name}={_text(value, write=write)}")
     return node.op.name, keywords
 
 
@@ -262,9 +305,9 @@ def _nested(array: np.ndarray[Any, np.dtype[Any]]) -> str:
     return "[" + ", ".join([_nested(row) for row in array]) + "]"
 
 
-def _text(value: Any, *, quote: bool = False) -> str:
+def _text(value: Any, *, quote: bool = False, write: Callable[[Dim], str] = spelled) -> str:
     if isinstance(value, (tuple, list)):
-        return "[" + ", ".join([_text(v, quote=quote) for v in value]) + "]"
+        return "[" + ", ".join([_text(v, quote=quote, write=write) for v in value]) + "]"
     if isinstance(value, (bool, int, float)):
         return number_text(value)
     if isinstance(value, DType):
@@ -276,7 +319,7 @@ def _text(value: Any, *, quote: bool = False) -> str:
     if value is None:
         return "none"
     if isinstance(value, DimExpr):
-        return _spelled(value)
+        return write(value)
     return string_text(value) if quote and isinstance(value, str) else str(value)
 
 

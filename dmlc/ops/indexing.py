@@ -8,17 +8,20 @@ from typing import Any, TypeAlias
 
 from dmlc.diagnostics import Span
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import Dim, DimExpr, Graph, OpError, Value
+from dmlc.ir import Dim, DimExpr, DimTable, Graph, OpError, Value
 from dmlc.ir.size_number import SizeNumber
 from dmlc.ops.attributes import integer_help, show, size_help
 from dmlc.ops.call import AttributeSite, CallSite, apply
 from dmlc.ops.move import SLICE, SQUEEZE
+from dmlc.ops.slicing import Written, as_written, clamped
 from dmlc.records import dataclass
 
 #: An end that is further away than any axis is long.
 _FAR = 2**63 - 1
 #: The start, the end and the step of a slice.
 _Row: TypeAlias = tuple[Dim, Dim, int]
+#: The axis of a row, and the place in the source that asks for it.
+_Sliced: TypeAlias = tuple[int, _Row, Span | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +39,37 @@ def index_tensor(graph: Graph, x: Value, items: Sequence[Any], site: CallSite) -
     ``site.operands`` are the places of the items, ``site.names`` begins with the name of ``x``. An ``OpError`` names
     the item in ``at``: E0340 for an item that is not an index, E0341 for an integer that lies outside of its axis.
     """
-    starts: list[tuple[int, _Row, Span | None]] = []
+    slices: tuple[list[_Sliced], list[_Sliced]] = [], []
     dropped: list[int] = []
     for position, axis, item in _axes(x, items):
         size = x.type.shape[axis]
         if isinstance(item, SliceItem):
-            row = _sliced(graph, item, size, position)
+            rows = _sliced(graph, item, size, position)
         else:
-            row = _taken(graph, item, axis, size, position)
+            rows = [_taken(graph, item, axis, size, position)]
             dropped.append(axis)
-        if row is not None:
-            starts.append((axis, row, site.place(position)))
-    outer = CallSite(site.span, (site.span,), {}, site.names, site.outer)
-    if starts:
-        rows = [row for _, row, _ in starts]
-        keywords = {
-            "starts": [row[0] for row in rows],
-            "ends": [row[1] for row in rows],
-            "axes": [axis for axis, _, _ in starts],
-            "steps": [row[2] for row in rows],
-        }
-        places = AttributeSite(None, site.span, tuple([span for *_, span in starts if span is not None]))
-        sliced = CallSite(site.span, (site.span,), dict.fromkeys(keywords, places), site.names, site.outer)
-        x = apply(graph, SLICE, [x], keywords, sliced).result
+        for row, same in zip(rows, slices, strict=False):
+            same.append((axis, row, site.place(position)))
+    for same in slices:
+        x = _slice(graph, x, same, site) if same else x
     if dropped:
+        outer = CallSite(site.span, (site.span,), {}, site.names, site.outer)
         x = apply(graph, SQUEEZE, [x], {"axes": dropped}, outer).result
     return x
+
+
+def _slice(graph: Graph, x: Value, slices: Sequence[_Sliced], site: CallSite) -> Value:
+    """Add one node for the slices, each along an axis of its own."""
+    rows = [row for _, row, _ in slices]
+    keywords = {
+        "starts": [row[0] for row in rows],
+        "ends": [row[1] for row in rows],
+        "axes": [axis for axis, _, _ in slices],
+        "steps": [row[2] for row in rows],
+    }
+    places = AttributeSite(None, site.span, tuple([span for *_, span in slices if span is not None]))
+    outer = CallSite(site.span, (site.span,), dict.fromkeys(keywords, places), site.names, site.outer)
+    return apply(graph, SLICE, [x], keywords, outer).result
 
 
 def _axes(x: Value, items: Sequence[Any]) -> list[tuple[int, int, Any]]:
@@ -109,17 +117,12 @@ def _in_64_bits(place: int, position: int) -> int:
     return place
 
 
-def _from_end(graph: Graph, place: Dim, size: Dim) -> Dim:
-    """The place that a size below 0 means; others as they are."""
-    is_negative = isinstance(place, DimExpr) and graph.dims.at_most(place, -1)
-    return size + place if is_negative else place
-
-
 def _taken(graph: Graph, item: Any, axis: int, size: Dim, position: int) -> _Row:
     """The row of one element. Raises E0341 for one that is proved to lie outside of the axis."""
     place = place_of(item, position)
     start = size + place if isinstance(place, int) and place < 0 and isinstance(size, int) else place
-    start = _from_end(graph, start, size)
+    if isinstance(place, DimExpr) and graph.dims.at_most(place, -1):
+        start = size + place
     counted = size + place if isinstance(place, int) and place < 0 else start
     if graph.dims.at_most(counted + 1, size) is False or graph.dims.at_most(0, counted) is False:
         message = f"index {place} does not exist: axis {axis} has {size} elements"
@@ -129,24 +132,48 @@ def _taken(graph: Graph, item: Any, axis: int, size: Dim, position: int) -> _Row
     return start, _FAR if is_last else start + 1, 1
 
 
-def _sliced(graph: Graph, item: SliceItem, size: Dim, position: int) -> _Row | None:
-    """The row of a slice; None for one that takes the whole axis."""
+def _sliced(graph: Graph, item: SliceItem, size: Dim, position: int) -> list[_Row]:
+    """The rows of a slice, one after the other; none for one that takes the whole axis."""
     step = 1 if item.step is None else place_of(item.step, position)
     if not isinstance(step, int):
         raise OpError(codes.WRONG_INDEX, f"a step is a number, not {step}", at=position)
     if step == 0:
         raise OpError(codes.WRONG_INDEX, "a step cannot be 0", at=position, help="leave it out, or write 1")
-    ends = [None if end is None else place_of(end, position) for end in (item.start, item.stop)]
-    start, stop = [None if end is None else _from_end(graph, end, size) for end in ends]
+    start, stop = [None if end is None else place_of(end, position) for end in (item.start, item.stop)]
     if step == 1 and start in (None, 0) and stop is None:
-        return None
-    if not isinstance(size, int) or isinstance(start, DimExpr) or isinstance(stop, DimExpr):
-        first: Dim = (_FAR if step < 0 else 0) if start is None else start
-        return first, (-_FAR if step < 0 else _FAR) if stop is None else stop, step
-    first, last, _ = slice(start, stop, step).indices(size)
-    if not range(first, last, step):
-        return 0, 0, 1
-    return first, -_FAR if last < 0 else last, step
+        return []
+    if isinstance(size, int) and not isinstance(start, DimExpr) and not isinstance(stop, DimExpr):
+        first, last, _ = slice(start, stop, step).indices(size)
+        if not range(first, last, step):
+            return [(0, 0, 1)]
+        return [(first, -_FAR if last < 0 else last, step)]
+    return _open_rows(graph.dims, size, start, stop, step)
+
+
+def _open_rows(dims: DimTable, size: Dim, start: Written, stop: Written, step: int) -> list[_Row]:
+    """The rows of a slice where a place or the size is open: the part forward, then, where the step is negative, that
+    part backward, unless its places are proved to lie within the axis."""
+    forward = (start, stop)
+    if step < 0:  # from start down to stop are the elements from behind stop to behind start
+        low, high = [None if end is None else end + 1 for end in (stop, start)]
+        forward = (size if stop == -1 else low, None if start == -1 else high)
+    places = clamped(dims, size, *forward)
+    if places is None:
+        start, stop = [
+            size + end if isinstance(end, DimExpr) and dims.at_most(end, -1) else end for end in (start, stop)
+        ]
+        near, far = (0, _FAR) if step > 0 else (_FAR, -_FAR)
+        return [(near if start is None else start, far if stop is None else stop, step)]
+    first, last = places
+    if step > 0:
+        return [] if (first, last, step) == (0, size, 1) else [(first, last, step)]
+    if (first, last) == (0, size):
+        return [(_FAR, -_FAR, step)]
+    if dims.at_most(1, last) and (first == 0 or dims.at_most(1, first)):
+        row = (last - 1, -_FAR if first == 0 else first - 1, step)
+        if not any(isinstance(place, DimExpr) and place.is_clamped for place in as_written(dims, size, *row)):
+            return [row]
+    return [(first, last, 1), (_FAR, -_FAR, step)]
 
 
 def index_list(values: Any, items: Sequence[Any]) -> Any:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import FOREIGN, Array, Graph, Node, Tensor, dim_names
-from dmlc.ir.printer import print_graph, string_text
+from dmlc.ir import FOREIGN, Array, Dim, DimExpr, DimTable, Graph, Node, Tensor, dim_names
+from dmlc.ir.printer import UnwritableSize, print_graph, spelled, string_text
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.versions import unchanged
+from dmlc.ops.move import FAR, SLICE, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
+from dmlc.ops.slicing import as_written
 
 #: What neither a quoted name nor a string holds (``dmlc/text/syntax/dml.lark``).
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -39,8 +41,35 @@ def emit(graph: Graph, weights: str | None = None) -> Artifact:
             raise _refusal(f"the name {weights!r} cannot be written in a program", help="give the output another name")
         return f'load({string_text(weights)}, "{key}")'
 
-    text = print_graph(graph, max_elements=None, load=load)
+    def spell(node: Node, operands: list[str]) -> str | None:
+        return _index(graph.dims, node, operands[0]) if node.op is SLICE else None
+
+    try:
+        text = print_graph(graph, max_elements=None, load=load, spell=spell)
+    except UnwritableSize as error:
+        raise _refusal(str(error)) from None
     return Artifact(kind="dml", payload=text, signature=signature_of(graph), arrays=arrays)
+
+
+def _index(dims: DimTable, node: Node, operand: str) -> str | None:
+    """A slice that clamps its places, which is said by an index; None for another."""
+    shape, items = node.operand(0).shape, {}
+    is_clamped = False
+    for axis, start, end, step in node.attributes_as(SliceAttributes).rows():
+        places = as_written(dims, shape[axis], start, end, step)
+        if any(isinstance(place, DimExpr) and place.is_clamped for place in places):
+            return None
+        is_clamped |= places != (start, end)
+        texts = ["" if place is None or _is_far(place) else spelled(place) for place in places]
+        items[axis] = ":".join(texts if step == 1 else [*texts, str(step)])
+    if not is_clamped:
+        return None
+    return f"{operand}[{', '.join([items.get(axis, ':') for axis in range(max(items) + 1)])}]"
+
+
+def _is_far(place: Dim) -> bool:
+    """Return whether the place is written for the one behind the last element, or before the first."""
+    return isinstance(place, int) and abs(place) >= FAR
 
 
 def _check(graph: Graph) -> None:

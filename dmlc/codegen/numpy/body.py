@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -73,8 +74,11 @@ class FunctionBody:
         if unknown:
             raise fail(bugs.INTERNAL, f"the size {unknown[0]} stands in no input of {self.graph.name}")
         self.used_dims |= dim.names()
-        renamed = substitute(dim, {d: symbol(self.dims[d]) for d in dim.names()})
-        return Expr(str(renamed), ATOM if dim.name else SUM)
+        text = str(substitute(dim, {d: symbol(self.dims[d]) for d in dim.names()}))
+        for word, function in (("min", "minimum"), ("max", "maximum")):
+            if word in self.names and not dim.is_polynomial:
+                text = re.sub(rf"\b{word}\(", f"{self.numpy}.{function}(", text)
+        return Expr(text, ATOM if dim.name else SUM)
 
     def support(self, function: Callable[..., Any]) -> str:
         """The name of a support function, which the file will carry."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from dmlc.codegen.numpy.expr import Argument, Expr, call, method, name
 from dmlc.codegen.numpy.literals import dtype_expr, keeps_dtype, number, scalar
-from dmlc.ir import Dim, DType, Node, Operation, Value, product
+from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.constant import constant_of
 from dmlc.records import dataclass
@@ -33,6 +33,7 @@ class Scope(Protocol):
     #: What the file calls NumPy, usually ``np``.
     numpy: str
     style: Style
+    graph: Graph
 
     def value(self, value: Value, *, inline: bool) -> Expr:
         """A value: its name or, where that is allowed, the expression that gives it."""

@@ -28,6 +28,7 @@ from dmlc.ops.move import (
     TileAttributes,
     TransposeAttributes,
 )
+from dmlc.ops.slicing import as_written
 
 
 @lowers(RESHAPE)
@@ -90,9 +91,15 @@ _ZERO: Dim = 0
 
 def slice_of(emitter: Emitter, name: str, size: Dim, axis: int, start: Dim, end: Dim, step: int = 1) -> str:
     """A slice along one axis of that size."""
-    bounds = [_bound(start, size), _bound(end, size)]
+    bounds = _bounds(emitter, size, start, end, step)
     return emitter.op("Slice", [name, emitter.sizes(bounds[:1]), emitter.sizes(bounds[1:]), emitter.ints([axis]),
                                 "" if step == 1 else emitter.ints([step])])  # fmt: skip
+
+
+def _bounds(emitter: Emitter, size: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """The start and the end of a slice as ONNX reads them, which clamps them itself."""
+    first, last = as_written(emitter.graph.dims, size, start, end, step)
+    return _bound(0 if first is None else first, size), _bound(FAR if last is None else last, size)
 
 
 def _bound(place: Dim, size: Dim) -> Dim:
@@ -111,8 +118,8 @@ def slice_(emitter: Emitter, node: Node) -> str:
     rows = node.attributes_as(SliceAttributes).rows()
     if not rows:
         return emitter.of(x)
-    starts = emitter.sizes([_bound(start, x.shape[axis]) for axis, start, _, _ in rows])
-    ends = emitter.sizes([_bound(end, x.shape[axis]) for axis, _, end, _ in rows])
+    bounds = [_bounds(emitter, x.shape[axis], start, end, step) for axis, start, end, step in rows]
+    starts, ends = [emitter.sizes([pair[i] for pair in bounds]) for i in (0, 1)]
     steps = [step for *_, step in rows]
     last = "" if all(s == 1 for s in steps) else emitter.ints(steps)
     return emitter.op("Slice", [emitter.of(x), starts, ends, emitter.ints([row[0] for row in rows]), last])

@@ -13,7 +13,7 @@ from dmlc.codegen.onnx.writer import NodeWriter
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Dim, DimExpr, ForeignType, Node, Value, product, symbol
-from dmlc.ir.dim import FloorDiv
+from dmlc.ir.dim import Atom, FloorDiv, Negative
 from dmlc.ir.dtype import i64
 from dmlc.ops.opaque import OPAQUE, attribute_of, is_opaque
 
@@ -102,11 +102,14 @@ class SizeWriter(NodeWriter):
             return self._read(held[0], held[1], held[1] + 1, f"dim_{size}")
         if size.name is not None:
             raise fail(INTERNAL, f"dim {size} stands alone in no value", exit_code=3)
+        clamp = size.as_clamp()
+        if clamp is not None and self.opset >= 12:
+            return self.op(clamp[0].capitalize(), [self.size(clamp[1]), self.size(clamp[2])])
         total: str | None = None
         for monomial, coefficient in size.terms:
             term: str | None = None
             for atom in monomial:
-                factor = self._quotient(atom) if isinstance(atom, FloorDiv) else self.size(DimExpr((((atom,), 1),)))
+                factor = self._factor(atom)
                 term = factor if term is None else self.op("Mul", [term, factor])
             if term is None:
                 term = self.ints([abs(coefficient)])
@@ -118,6 +121,17 @@ class SizeWriter(NodeWriter):
                 total = self.op("Add" if coefficient > 0 else "Sub", [total, term])
         assert total is not None
         return total
+
+    def _factor(self, atom: Atom) -> str:
+        if isinstance(atom, FloorDiv):
+            return self._quotient(atom)
+        if isinstance(atom, Negative):
+            size = self.size(atom.size)
+            if self.opset >= 12:
+                return self.op("Min", [size, self.ints([0])])
+            # below opset 12 Min takes floats only: the size less its magnitude is twice that, or 0
+            return self.op("Div", [self.op("Sub", [size, self.op("Abs", [size])]), self.ints([2])])
+        return self.size(symbol(atom))
 
     def _quotient(self, atom: FloorDiv) -> str:
         a, b = self.size(atom.numerator), self.size(atom.denominator)

@@ -220,7 +220,7 @@ class ModelReader:
         """True if two sizes are known to be different."""
         equal = self.unit.graph.dims.equal(have, want)
         if equal is None:
-            return not any(isinstance(size, DimExpr) and size.has_division for size in (have, want))
+            return all(isinstance(size, int) or size.is_polynomial for size in (have, want))
         return not equal
 
 

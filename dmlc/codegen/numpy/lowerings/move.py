@@ -7,6 +7,7 @@ from dmlc.codegen.numpy.registry import NumpyCall, axis_or_axes, lowers
 from dmlc.ir import Dim
 from dmlc.ops import move as ops
 from dmlc.ops.literals import attribute_array
+from dmlc.ops.slicing import as_written
 
 
 @lowers(ops.RESHAPE, quiet=True)
@@ -59,19 +60,22 @@ def _slice(call: NumpyCall) -> Expr:
     rows = {axis: (start, end, step) for axis, start, end, step in a.rows()}
     if not rows:
         return call.operand()
-    pieces = [_range(call, *rows[axis]) if axis in rows else ":" for axis in range(max(rows) + 1)]
+    shape = call.node.operand(0).type.shape
+    pieces = [_range(call, shape[axis], *rows[axis]) if axis in rows else ":" for axis in range(max(rows) + 1)]
     return subscript(call.operand(), ", ".join(pieces))
 
 
-def _range(call: NumpyCall, start: Dim, end: Dim, step: int) -> str:
+def _range(call: NumpyCall, size: Dim, first: Dim, last: Dim, step: int) -> str:
     """``start:end:step`` without what NumPy does anyway."""
     forward = step > 0
-    is_first = start == 0 if forward else isinstance(start, int) and start >= ops.FAR
-    first = None if is_first else call.dim(start)
-    last = None if isinstance(end, int) and (end >= ops.FAR if forward else end <= -ops.FAR) else call.dim(end)
+    start, end = as_written(call.scope.graph.dims, size, first, last, step)
+    is_first = start in (None, 0) if forward else isinstance(start, int) and start >= ops.FAR
+    is_last = end is None or (isinstance(end, int) and (end >= ops.FAR if forward else end <= -ops.FAR))
+    places = [None if is_first or start is None else call.dim(start), None if is_last or end is None else call.dim(end)]
     # The formatter puts spaces around the colons beside anything but names and numbers.
-    space = "" if all(place is None or place.is_name for place in (first, last)) else " "
-    text = f"{first.text + space if first else ''}:{space + last.text if last else ''}"
+    space = "" if all(place is None or place.is_name for place in places) else " "
+    before, behind = [place.text if place else "" for place in places]
+    text = f"{before + space if before else ''}:{space + behind if behind else ''}"
     return text if step == 1 else f"{text}{space}:{space}{step}"
 
 

@@ -1,0 +1,103 @@
+"""Slices of open axes: the places that NumPy's clamping means, and the shortest slice that means given places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dmlc.ir import Dim, DimExpr, DimTable, larger, smaller
+from dmlc.ir.dim import Negative
+
+#: A start or an end of a slice; None where it is left out.
+Written = Dim | None
+#: A longer expression is not clamped.
+_MOST_TEXT = 120
+
+
+def clamped(dims: DimTable, size: Dim, start: Written, stop: Written) -> tuple[Dim, Dim] | None:
+    """Return the first place and the end that ``start:stop`` means on an axis, as NumPy clamps them.
+
+    Integers below 0, and sizes that are proved to be, count from the end. None for places that would be longer
+    expressions than anybody reads.
+    """
+    low = _place(dims, size, start, 0)
+    high = _most(dims, _place(dims, size, stop, size), size, least=True)
+    first = _most(dims, low, size, least=True)
+    last = first + _most(dims, high - low, 0, least=False)
+    return None if max(len(str(first)), len(str(last))) > _MOST_TEXT else (first, last)
+
+
+def _place(dims: DimTable, size: Dim, written: Written, default: Dim) -> Dim:
+    """The place that is meant, 0 or more, which may lie beyond the end."""
+    if written is None:
+        return default
+    from_end = written < 0 if isinstance(written, int) else dims.at_most(written, -1)
+    return _most(dims, size + written, 0, least=False) if from_end else written
+
+
+def _most(dims: DimTable, a: Dim, b: Dim, *, least: bool) -> Dim:
+    """The larger of two sizes, or the smaller one where ``least`` is true: one of them where that is proved."""
+    if dims.at_most(a, b):
+        return a if least else b
+    if dims.at_most(b, a):
+        return b if least else a
+    return smaller(a, b) if least else larger(a, b)
+
+
+def as_written(dims: DimTable, size: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim | None, Dim | None]:
+    """Return the start and the end of a slice without ``min`` and ``max``, where NumPy and ONNX, which clamp them, take
+    the same elements; as they are, where nothing else means them. None is one that may be left out.
+    """
+    if not (_is_clamped(start) or _is_clamped(end)):
+        return start, end
+    if step < 0:
+        return _without_limit(start, size - 1), _without_limit(end, size - 1)
+    candidates = _candidates(size, start, end)
+    for first in candidates:
+        ends = clamped(dims, size, first, None)
+        if ends is None or ends[0] != start:
+            continue
+        for last in candidates:
+            if clamped(dims, size, first, last) == (start, end):
+                return first, last
+    return start, end
+
+
+def _without_limit(place: Dim, limit: Dim) -> Dim:
+    """``a`` for ``min(a, limit)``."""
+    clamp = place.as_clamp() if isinstance(place, DimExpr) else None
+    if clamp is None or clamp[0] != "min" or limit not in clamp[1:]:
+        return place
+    return clamp[2] if clamp[1] == limit else clamp[1]
+
+
+def _candidates(size: Dim, *places: Dim) -> list[Written]:
+    """What may have been written: nothing, the places, the numbers in them and the differences that their atoms hold."""
+    found: dict[Written, None] = {None: None, **dict.fromkeys(place for place in places if not _is_clamped(place))}
+    differences = [difference for place in (*places, size) for difference in _differences(place)]
+    numbers = {number for part in (*places, *differences) for number in _constants(part)}
+    numbers |= {a + b for a in numbers for b in numbers} | {a - b for a in numbers for b in numbers}
+    for number in sorted(numbers):
+        found.update({number: None, -number: None})
+    for difference in differences:
+        for one in (difference, -difference):
+            for other in (one, size + one, one - size):
+                if not _is_clamped(other):
+                    found[other] = None
+    return list(found)
+
+
+def _differences(place: Dim) -> Iterator[Dim]:
+    if isinstance(place, DimExpr):
+        yield from [atom.size for atom in place.atoms() if isinstance(atom, Negative)]
+
+
+def _constants(size: Dim) -> Iterator[int]:
+    if isinstance(size, DimExpr):
+        yield from [coefficient for monomial, coefficient in size.terms if not monomial]
+
+
+def _is_clamped(place: Dim) -> bool:
+    return isinstance(place, DimExpr) and place.is_clamped
+
+
+__all__ = ["Written", "as_written", "clamped"]

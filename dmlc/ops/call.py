@@ -31,12 +31,12 @@ from dmlc.ir import (
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, ValueOf, attribute_specs, show
 from dmlc.ops.binary import MAX, MIN
-from dmlc.ops.choose import CAST, CLIP, CastAttributes
+from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.derived import DerivedOperation
-from dmlc.ops.index import FULL, FullAttributes
-from dmlc.ops.literals import Literal, fraction_help, literal_array
-from dmlc.ops.move import EXPAND
+from dmlc.ops.index import FULL
+from dmlc.ops.literals import Literal, attribute_array, fraction_help, literal_array
+from dmlc.ops.open_numbers import COMPOSED
 from dmlc.ops.size_numbers import size_scalar
 from dmlc.records import dataclass
 
@@ -322,8 +322,8 @@ def _of_dims(
 ) -> Node | None:
     """Make the node of a call whose operand or attributes are numbers with dims in another way than others.
 
-    A dim is cast by filling a scalar, ``clip`` becomes ``max`` and ``min``, ``full`` expands a scalar. None for a call
-    that is made as any other. Raises E0331 for another attribute that must be known while compiling.
+    A dim is cast by filling a scalar; what takes a number that is open as an attribute is composed of operations that
+    take it as an operand. None for a call that is made as any other.
     """
     if op is CAST and len(arguments) == 1 and isinstance(arguments[0], Arithmetic):
         to = bind_attributes(op, (), keywords, site, written)
@@ -334,27 +334,41 @@ def _of_dims(
     open_ones = [name for name, value in keywords.items() if isinstance(value, Arithmetic)]
     known = _keywords(op.attributes) if open_ones else {}
     open_ones = [name for name in open_ones if name in known and isinstance(known[name][0].kind, NumberKind)]
-    if op is FULL:
-        open_ones = [name for name in open_ones if not isinstance(keywords[name], DimExpr)]
-    if not open_ones:
+    if not open_ones or (op is FULL and isinstance(keywords["value"], DimExpr)):
         return None
-    if op is FULL:
-        filled = bind_attributes(op, (), {**keywords, "value": 0}, site, written)
-        assert isinstance(filled, FullAttributes)
-        scalar = size_scalar(graph, keywords["value"], filled.dtype, "value")
-        return apply(graph, EXPAND, [scalar], {"shape": filled.shape}, site)
-    if op is CLIP and len(arguments) == 1 and set(keywords) <= {"min", "max"} and None not in keywords.values():
-        node: Node | None = None
-        x = arguments[0]
-        for name, bound in (("min", MAX), ("max", MIN)):
-            if name in keywords:
-                inner = CallSite(site.span, (site.place(0), site.place(name)), {}, site.names, site.outer)
-                node = apply(graph, bound, [x, keywords[name]], {}, inner)
-                x = node.result
-        return node
-    name = open_ones[0]
-    message = f"{name} of {op.name} is known while compiling, and {keywords[name]} is not: it depends on a dim"
-    raise OpError(codes.NOT_KNOWN, message, at=name, under="not known while compiling", help="write a number")
+    operands = bind_operands(graph, op, arguments, site)
+    record = bind_attributes(op, operands, {**keywords, **dict.fromkeys(open_ones, 1)}, site, written)
+    op.infer(Inference(record, [None if v is None else v.type for v in operands], graph.dims))
+    given = {name: keywords[name] for name in open_ones}
+    made = COMPOSED[op](_OpenCall(graph, site, record, [v for v in operands if v is not None], given)).producer
+    assert made is not None
+    return made
+
+
+class _OpenCall:
+    """A call whose attributes ``given`` are numbers with dims; what it adds is blamed on the call."""
+
+    def __init__(
+        self, graph: Graph, site: CallSite, record: Attributes, operands: Sequence[Value], given: Mapping[str, Any]
+    ) -> None:
+        self.graph = graph
+        self.site = CallSite(site.span, (), {}, (), site.outer)
+        self.record: Any = record
+        self.operands = operands
+        self.given = given
+
+    def add(self, op: Operation, *operands: Value, **attributes: Any) -> Value:
+        return apply(self.graph, op, operands, attributes, self.site).result
+
+    def number(self, name: str, dtype: DType) -> Value | None:
+        number = self.given.get(name)
+        if number is not None:
+            return size_scalar(self.graph, number, dtype, name, self.site.spans)
+        fixed = getattr(self.record, name)
+        if fixed is None:
+            return None
+        tensor = Tensor(attribute_array(fixed, dtype, name))
+        return self.graph.add(CONSTANT, (), ConstantAttributes(value=tensor), spans=self.site.spans).result
 
 
 # --- attributes

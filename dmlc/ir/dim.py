@@ -458,7 +458,7 @@ class DimTable:
         return (min([low for low, _ in found]), max([high for _, high in found]))
 
     def _where_positive(self, size: Dim, least: int) -> DimTable:
-        """The table where the size is known to be ``least`` or more: with the bounds of a dim that stands alone in it."""
+        """The table where the size is known to be ``least`` or more: with bounds of the only dim in it."""
         terms = _terms(size)
         offset = least - terms.pop((), 0)
         if len(terms) != 1:

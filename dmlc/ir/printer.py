@@ -45,8 +45,8 @@ def print_graph(
     spell: Spell | None = None,
 ) -> str:
     """The graph as text that ends with a newline. ``max_elements=None`` prints every constant whole, but those for
-    which ``load`` gives what stands there instead. With ``spell`` the text is a program: a size with ``min`` or ``max``,
-    which no program can write, is that of a value before. Raises ``UnwritableSize`` where no value has it."""
+    which ``load`` gives what stands there instead. With ``spell`` the text is a program: a size with ``min`` or
+    ``max``, which no program can write, is that of a value before. Raises ``UnwritableSize`` where no value has it."""
     return "\n".join(_Printer(graph, max_elements, load, spell).lines()) + "\n"
 
 

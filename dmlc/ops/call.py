@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import (
+    FOREIGN,
     Attributes,
     DimExpr,
     DType,
@@ -194,6 +195,11 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
             out.append(None)
             continue
         if isinstance(argument, Value):
+            if argument.type.dtype is FOREIGN and FOREIGN not in spec.dtypes:
+                name = _name(site, i, given)
+                message = f"{op.symbol or op.name} does not take {name}, whose type the language does not have"
+                help = "hand it on to a called model, or to an operator of ONNX"
+                raise OpError(codes.OPERAND_DTYPE, message, at=i, about=i, help=help)
             if argument.type.dtype not in spec.dtypes:
                 raise _dtype_error(op, spec, argument.type.dtype, i, site)
             out.append(argument)

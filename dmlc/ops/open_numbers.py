@@ -1,7 +1,7 @@
 """Calls with a dim in an attribute that is a number: the operations that take it as an operand instead.
 
-``epsilon=1 / N`` has no value before the sizes are known, and no ONNX operator takes it as an operand. Where the size is
-fixed later, the rewrites of fused operations put these together again.
+``epsilon=1 / N`` has no value before the sizes are known, and no ONNX operator takes it as an operand. Where the size
+is fixed later, the rewrites of fused operations put these together again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dmlc.ops.reduce import REDUCE_MEAN
 
 
 class OpenCall(Protocol):
-    """A call as the compositions see it. ``record`` has its attributes, with any number in the place of the open ones."""
+    """A call as the compositions see it. ``record`` has its attributes, with any number for the open ones."""
 
     operands: Sequence[Value]
     record: Any

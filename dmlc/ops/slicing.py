@@ -71,7 +71,7 @@ def _without_limit(place: Dim, limit: Dim) -> Dim:
 
 
 def _candidates(size: Dim, *places: Dim) -> list[Written]:
-    """What may have been written: nothing, the places, the numbers in them and the differences that their atoms hold."""
+    """Places that may have been written: none, those themselves, their numbers, and the differences in their atoms."""
     found: dict[Written, None] = {None: None, **dict.fromkeys(place for place in places if not _is_clamped(place))}
     differences = [difference for place in (*places, size) for difference in _differences(place)]
     numbers = {number for part in (*places, *differences) for number in _constants(part)}

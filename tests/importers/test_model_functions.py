@@ -398,6 +398,42 @@ def test_domains_of_two_versions_cannot_be_joined(tmp_path: Path) -> None:
     assert " 3" in found.message
 
 
+def test_models_whose_nodes_have_no_opset_in_common_cannot_be_joined(tmp_path: Path) -> None:
+    old = """<ir_version: 6, opset_import: ["" : 11]>
+    m (float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y) <float[0] none = {}, float[4] sizes = {1.0, 1.0, 2.0, 2.0}>
+    { y = Resize<coordinate_transformation_mode = "tf_half_pixel_for_nn", mode = "nearest">(x, none, sizes) }"""
+    new = """<ir_version: 8, opset_import: ["" : 16]>
+    m (float[1, 1, 4, 4] x, float[1, 2, 2, 2] g) => (float[1, 1, 2, 2] y) { y = GridSample(x, g) }"""
+    saved(tmp_path, old, "old.onnx")
+    saved(tmp_path, new, "new.onnx")
+    lines = {"f": "return f(x), x", "g": "return x, g(x, grid)", "fg": "return f(x), g(x, grid)"}
+    head = 'use f from "old.onnx"\nuse g from "new.onnx"\n'
+    for called, line in lines.items():
+        text = f"{head}model h(x: f32[1, 1, 4, 4], grid: f32[1, 2, 2, 2]) -> (y, z) {{\n    {line}\n}}\n"
+        if called == "fg":
+            found = refused(tmp_path, text)
+            assert found.code.id == "E0510"
+            assert all(part in found.message for part in ("opset 11", "opset 16"))
+        else:
+            assert of(tmp_path, text).opset in ((11, 12) if called == "f" else range(16, 30))
+
+
+def test_values_of_foreign_types_are_only_handed_on(tmp_path: Path) -> None:
+    split = """<ir_version: 8, opset_import: ["" : 17]>
+    m (float[k, 2] x) => (seq(float[1, 2]) s) { s = SplitToSequence<axis = 0>(x) }"""
+    saved(tmp_path, split, "split.onnx")
+    for line, word in (
+        ("exp(s)", "exp"),
+        ("s + x", "+"),
+        ("reduce_sum(s)", "reduce_sum"),
+        ("concat(s, x, axis=0)", "concat"),
+    ):
+        head = f'use f from "split.onnx"\nmodel h(x: f32[N, 2]) -> (y) {{\n    s = f(x)\n    return {line}\n}}\n'
+        found = refused(tmp_path, head)
+        assert found.code.id == "E0309"
+        assert f"{word} does not take s, whose type" in found.message
+
+
 def test_faults_of_the_model_are_told_at_the_call(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(BACKBONE)
     model.graph.node[0].op_type = "Konv"

@@ -198,8 +198,8 @@ def test_min_and_max_add_up_and_are_symmetric(x: Tree, y: Tree) -> None:
     (smaller(A, 3), smaller(A, 9)),
     (smaller(A, B), A), (smaller(A, B), B), (smaller(A, 5) + larger(A - 5, 0), A), (1, smaller(A, B)),
     (A // 2, A), ((A + 1) // 2, A), (A // 2 + A // 3, A),
-    (3 * (A // 2), 2 * A), ((A - 1) // 2 + 1, A), (larger(smaller(A, 9) - 3, 0) + smaller(A, 3), A), (2 * smaller(A, 4), 8),
-    (smaller(A, 5) // 2, A // 2 + 2),
+    (3 * (A // 2), 2 * A), ((A - 1) // 2 + 1, A), (larger(smaller(A, 9) - 3, 0) + smaller(A, 3), A),
+    (2 * smaller(A, 4), 8), (smaller(A, 5) // 2, A // 2 + 2),
 ])  # fmt: skip
 def test_min_and_max_are_proved_case_by_case(a: Dim, b: Dim) -> None:
     assert DimTable().at_most(a, b) is True

@@ -301,6 +301,8 @@ def _kept_on_provider(program: Program, at: Callable[..., Program]) -> Program:
     """The program at the opset that keeps most nodes on the target's provider; the highest of those that do."""
     best, least = program, None
     for opset in other_opsets(program.graph, program.target, program.opset):
+        if least == (0, 0):
+            break
         try:
             least = best.losses() if least is None else least
             other = at(opset)

@@ -15,16 +15,26 @@ def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
     """Lower opsets to try, highest first; none where every node is as well off at ``opset``.
 
     An operator that a newer opset issues anew is lost to the provider, and some that it takes at one version fail, so
-    the last opset before each such change is worth a look. ``graph`` is one that the passes are done with.
+    the last opset before each such change is worth a look. What is lost at an opset found so leads to further ones:
+    the provider has no ConstantOfShape at 20, where it has the If that it lacks at 21. ``graph`` is one that the passes
+    are done with.
     """
     if target.provider is None:
         return []
-    table, found = provider(target.provider), set[int]()
-    for op, carried, domain, dtypes in set(_used(graph)):
-        names = {dtype.name for dtype in dtypes if dtype is not None}
-        for op_type in _operators(op, carried, domain):
-            found.update(_before(table, op_type, names, opset, target.release))
-    return sorted((o for o in found if target.min_opset <= o < opset), reverse=True)
+    table = provider(target.provider)
+    used = {
+        (op_type, frozenset([dtype.name for dtype in dtypes if dtype is not None]))
+        for op, carried, domain, dtypes in set(_used(graph))
+        for op_type in _operators(op, carried, domain)
+    }
+    found, pending = set[int](), [opset]
+    while pending:
+        at = pending.pop()
+        before = {o for op_type, names in used for o in _before(table, op_type, names, at, target.release)}
+        new = {o for o in before if target.min_opset <= o < at} - found
+        found |= new
+        pending += new
+    return sorted(found, reverse=True)
 
 
 def _used(graph: Graph) -> Iterator[tuple[Operation, str, str, tuple[DType | None, ...]]]:
@@ -44,7 +54,7 @@ def _operators(op: Operation, carried: str, domain: str) -> list[str]:
     return [] if need is None else [name for name, _ in need.kernels]
 
 
-def _before(table: Provider, op_type: str, dtypes: set[str], opset: int, release: str | None) -> Iterator[int]:
+def _before(table: Provider, op_type: str, dtypes: frozenset[str], opset: int, release: str | None) -> Iterator[int]:
     row = table.row("", op_type)
     if row is None:
         return

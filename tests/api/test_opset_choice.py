@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -71,6 +72,27 @@ def test_nothing_is_tried_where_every_operator_has_its_kernel() -> None:
     found = program("model m(x: f16[N, 8]) -> (y) {\n    return reduce_mean(softmax(x), axes=[0])\n}\n")
     assert found.opset == 21
     assert other_opsets(found.graph, found.target, found.opset) == []
+
+
+#: Nodes of which each is lost to the provider at some opsets: If at 21, ConstantOfShape at 20, ScatterElements from 18.
+LOST = {
+    "if": "d = If (c) <then_branch = then_graph () => (float[4] t) { t = Relu(f) },"
+    " else_branch = else_graph () => (float[4] e) { e = Exp(f) }>",
+    "fill": "g = ConstantOfShape(s)",
+    "scatter": "h = ScatterElements(f, i, f)",
+}
+
+
+@pytest.mark.parametrize("names", [("if",), ("fill",), ("if", "fill"), ("if", "fill", "scatter")], ids="+".join)
+def test_no_other_opset_keeps_more_nodes_on_the_provider(names: tuple[str, ...]) -> None:
+    results = {"if": "float[4] d", "fill": "float[n, m] g", "scatter": "float[4] h"}
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 16]>'
+        f" g (bool c, float[4] f, int64[2] s, int64[4] i) => ({', '.join(results[name] for name in names)})"
+        f" {{ {' '.join(LOST[name] for name in names)} }}"
+    )
+    losses = [dmlc.compile(model, opset=opset).losses() for opset in range(16, 22)]
+    assert dmlc.compile(model).losses() == min(losses)
 
 
 @pytest.mark.parametrize("op", ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp"])

@@ -141,11 +141,13 @@ def _of_rare_dtypes(graph: Graph) -> Iterator[tuple[Node, DType]]:
     """ONNX's own nodes of an imported graph and of those inside it whose first operand is of neither f16, f32 nor bool;
     and its dtype."""
     for node in graph:
-        first = next(filter(None, node.operands), None)
-        if first is None or first.type.dtype in _COMMON or node.origin is None:
+        if node.origin is None:
             continue
-        if node.origin.proto.domain in ("", "ai.onnx"):
-            yield node, first.type.dtype
+        for value in node.operands:
+            if value is not None:
+                if value.type.dtype not in _COMMON and node.origin.proto.domain in ("", "ai.onnx"):
+                    yield node, value.type.dtype
+                break
     for node in graph.with_regions:
         for region in node.regions:
             yield from _of_rare_dtypes(region.graph)

@@ -39,7 +39,7 @@ def keep_fused_results(emitter: Emitter) -> None:
 
 
 def _has_used_outputs(graph: Graph) -> bool:
-    return any(value.producer is not None and value.uses for _, value in graph.outputs)
+    return any(value.producer is not None and value.users != [graph.output] for _, value in graph.outputs)
 
 
 def _copy_lost(emitter: Emitter, host: NodeProto, users: list[NodeProto]) -> None:

@@ -42,8 +42,8 @@ class LayoutWriter(SizeWriter):
         self._bypassed.add(name)
         return source, shape
 
-    def flush(self, span: Span | None, renamed: dict[str, str] | None = None) -> None:
-        super().flush(span, renamed)
+    def flush(self, span: Span | None, renamed: dict[str, str] | None = None, *, between: bool = False) -> None:
+        super().flush(span, renamed, between=between)
         for old, new in (renamed or {}).items():
             if old in self._bypassed:
                 self._bypassed.add(new)

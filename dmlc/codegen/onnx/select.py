@@ -85,7 +85,7 @@ def top_k(emitter: Emitter, node: Node) -> Sequence[str]:
     largest = int(a.order == "largest")
     operands = [emitter.operand(node, 0), emitter.size(a.k)]
     values, indices = emitter.ops("TopK", operands, 2, axis=a.axis, largest=largest, sorted=1)
-    return values, emitter.cast(indices, a.dtype, have=i64)
+    return values, emitter.cast(indices, a.dtype, have=i64) if node.results[1].uses else indices
 
 
 @lowers(HARDMAX)

@@ -291,7 +291,7 @@ class NodeWriter:
     def finish(self, node: Node, results: Sequence[str]) -> None:
         """Give the results their final names and turn what is pending into protos."""
         renamed: dict[str, str] = {}
-        many = len(node.results) > 1
+        many, unread = len(node.results) > 1, False
         if not self._pending and len(results) == 1 and results[0] in self._taken:
             # A node as a whole is not shared: that is ``cse``, which may have been left out.
             op_type, given, domain, attributes = self._taken[results[0]]
@@ -305,7 +305,8 @@ class NodeWriter:
                     continue
                 name = self.op("Identity", [renamed.get(name, name)])
                 entry = self._made[name]
-            if i and wanted is None and not value.uses and is_absent(value.type):
+            is_read = not i or wanted is not None or value.uses
+            if not is_read and is_absent(value.type):
                 entry[0].outputs[entry[1]] = ""  # an optional result that the node does not have
                 continue
             final = wanted or self.values.own(value, value.name, f"{self.base}.{i}" if many else self.base)
@@ -313,10 +314,14 @@ class NodeWriter:
             self._main = self._main or entry[0]
             renamed[name] = final
             self._names[value] = final
-            self.shared.types.types[final] = value.type
-        self.flush(node.spans[0] if node.spans else None, renamed)
+            if is_read:
+                self.shared.types.types[final] = value.type
+            else:
+                unread = True  # nothing has cast it: it is of the type that the node gives
+        self.flush(node.spans[0] if node.spans else None, renamed, between=unread)
 
-    def flush(self, span: Span | None, renamed: dict[str, str] | None = None) -> None:
+    def flush(self, span: Span | None, renamed: dict[str, str] | None = None, *, between: bool = False) -> None:
+        """Turn what is pending into protos. ``between`` says that the types of some results are not known yet."""
         pending = self._pending
         if not pending:
             return
@@ -333,7 +338,7 @@ class NodeWriter:
             self._write(entry, name, inputs, place)
             if entry.form is not None:
                 self._written.setdefault((entry.form, *inputs), entry.outputs[0])
-        if len(pending) > 1:
+        if len(pending) > 1 or between:
             self.type_between(self.nodes[len(self.nodes) - len(pending) :])
         pending.clear()
         self._made.clear()

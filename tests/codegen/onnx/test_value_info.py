@@ -23,6 +23,8 @@ PROGRAMS = {
     "layout": "model m(x: f32[N, 4, H]) -> (y, z) {\n y = exp(reshape(x, shape=[N * 2, 2 * H]))\n"
     " z = reduce_sum(abs(reshape(x, shape=[4 * N * H])), axes=[0])\n return y, z\n}",
     "types": "model m(x: f64[N, 5, H]) -> (y, k) {\n y, k = top_k(x, k=2, axis=1)\n return y, k\n}",
+    "unread results": "model m(x: f32[N, 6, H]) -> (y, s, a) {\n y, _ = top_k(x, k=2, axis=1, dtype=u32)\n"
+    " s = sort(x, axis=1)\n a, _ = onnx.Split(x, axis=1, num_outputs=2)\n return y, s, a\n}",
 }
 MODELS = {
     "branches": "g (bool c, float[N, 4] x) => (float[A, B] y) { h = If(c) <then_branch = t () => (float[a, b] p) "
@@ -169,3 +171,10 @@ def test_a_normalizer_keeps_the_signs_of_its_operand(norm: str, target: str) -> 
     # where DirectML has no kernel the definition stands there, whose sums and quotients round once more each
     np.testing.assert_allclose(found, expected, rtol=0 if target != "directml" else 4 * np.finfo(np.float32).eps)
     assert norm == "MAX" or (np.sign(found) == np.sign(x)).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_node_computes_what_nothing_reads(target: str) -> None:
+    made = dmlc.compile(source("unread results"), target=target).to_onnx()
+    read = {name for node in made.graph.node for name in node.input} | {info.name for info in made.graph.output}
+    assert all(read & set(node.output) for node in made.graph.node)

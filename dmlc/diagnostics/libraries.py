@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import FrameType, ModuleType
 from typing import Any
 
-from dmlc.diagnostics.catalogue.runs import NO_LIBRARY, NO_RUNTIME
+from dmlc.diagnostics.catalogue.runs import NO_BACKEND, NO_LIBRARY, NO_RUNTIME
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.diagnostic import DmlcError, fail
 from dmlc.records import dataclass
@@ -191,3 +191,9 @@ def _library_being_imported(error: BaseException) -> str | None:
         if frame.f_code.co_name == "<module>" and _root(_module_of(frame)) in LIBRARIES:
             return _root(_module_of(frame))
     return None
+
+
+def no_directml() -> DmlcError:
+    """Return the error E0553 of an ONNX Runtime without the DirectML execution provider."""
+    help = "on Windows, `dmlc doctor` shows how to install it; elsewhere use the CPU"
+    return fail(NO_BACKEND, "this ONNX Runtime has no DirectML execution provider", help=help)

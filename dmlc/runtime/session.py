@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, Label, Source, Span, fail, option
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.libraries import load
+from dmlc.diagnostics.libraries import load, no_directml
 from dmlc.ir import Array
 from dmlc.runtime.feeds import FeedChecker
 
@@ -42,11 +42,7 @@ def session_options(
     """
     library = onnxruntime()
     if backend == "dml" and not has_directml():
-        raise fail(
-            codes.NO_BACKEND,
-            "this ONNX Runtime has no DirectML execution provider",
-            help="on Windows, `dmlc doctor` shows how to install it; elsewhere use the CPU",
-        )
+        raise no_directml()
     options = library.SessionOptions()
     if folder is not None:
         options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder.absolute()))

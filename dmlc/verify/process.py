@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
+from dmlc.diagnostics.libraries import no_directml
 from dmlc.verify.trace import NoEvidence, RunFailed
 from dmlc.workers import Worker, WorkerEnded
 
@@ -35,12 +36,14 @@ class Process:
         self.generation = 0
 
     def ask(self, *request: Any) -> Any:
-        """The answer. Raises ``RunFailed`` where it is an error, or where the process ended or took too long, and
-        ``NoEvidence`` as ``start`` does."""
+        """The answer. Raises ``RunFailed`` where it is an error, or where the process ended or took too long,
+        ``NoEvidence`` as ``start`` does, and ``DmlcError`` E0553 where the provider is missing."""
         with self._lock:
             self.start()
             gone, self.gone[:] = list(self.gone), []
             status, answer = self._exchange(TIME_LIMIT, (gone, *request))
+        if status == "no provider":
+            raise no_directml()
         if status != "fine":
             raise RunFailed(answer)
         return answer

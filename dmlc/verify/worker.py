@@ -1,8 +1,8 @@
 """The process that ONNX Runtime runs in, so that a kernel that ends its process does not end ours.
 
 Requests and answers are pickles on stdin and stdout: ``(keys of sessions to forget, what, ...)``, and
-``("fine", answer)`` or ``("failed", text)``. Before the first request the process reports how importing ONNX Runtime
-went: ``("fine", version)``, ``("missing", text)`` or ``("failed", text)``.
+``("fine", answer)``, ``("failed", text)`` or ``("no provider", name)``. Before the first request the process reports
+how importing ONNX Runtime went: ``("fine", version)``, ``("missing", text)`` or ``("failed", text)``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from typing import Any, BinaryIO
 
 #: Where external data of a model that is given as bytes lies (onnxruntime_session_options_config_keys.h).
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
+_DML = "DmlExecutionProvider"
+
+
+class ProviderMissing(Exception):
+    """An execution provider that this ONNX Runtime lacks; it would take the CPU's without a word."""
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -43,11 +48,13 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.intra_op_num_threads = 1
         if backend == "dml":
+            if _DML not in onnxruntime.get_available_providers():
+                raise ProviderMissing(_DML)
             options.enable_mem_pattern = False
         options.log_severity_level = 4
         if folder is not None:
             options.add_session_config_entry(_WEIGHTS_FOLDER, folder)
-        providers = [*(["DmlExecutionProvider"] if backend == "dml" else []), "CPUExecutionProvider"]
+        providers = [*([_DML] if backend == "dml" else []), "CPUExecutionProvider"]
         session = onnxruntime.InferenceSession(model, options, providers=providers)
         sessions[key] = session
         return {value.name: value.type for value in session.get_outputs()}
@@ -65,6 +72,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
             sessions.pop(key, None)
         try:
             send("fine", verbs[what](*arguments))
+        except ProviderMissing as error:
+            send("no provider", str(error))
         except Exception as error:  # onnxruntime's exceptions have no common base class
             send("failed", str(error) or type(error).__name__)
 

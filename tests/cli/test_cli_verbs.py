@@ -337,11 +337,23 @@ def test_run_refuses_data_that_does_not_match(dmlc: Run) -> None:
         assert text in err
 
 
-def test_run_without_the_provider(dmlc: Run) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "head.dml", *INPUTS, "--backend", "dml"),
+        ("verify", "head.dml", "--backend", "dml"),
+        ("verify", "head.dml", "--backend", "cpu:dml", "--locate"),
+        ("verify", "head.onnx", "head.onnx", "--backend", "dml"),
+    ],
+    ids=" ".join,
+)
+def test_a_missing_provider_is_told(dmlc: Run, words: tuple[str, ...]) -> None:
+    """ONNX Runtime itself would take the CPU's without a word."""
     import onnxruntime
 
     if "DmlExecutionProvider" not in onnxruntime.get_available_providers():
-        code, _, err = dmlc("run", "head.dml", *INPUTS, "--backend", "dml")
+        assert dmlc("compile", "head.dml", "-q")[0] == 0
+        code, _, err = dmlc(*words)
         assert code == 1
         assert "error[E0553]" in err
 

@@ -17,7 +17,7 @@ from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.reduce import REDUCE_MEAN
 
 
-class OpenCall(Protocol):
+class OpenNumberCall(Protocol):
     """A call as the compositions see it. ``record`` has its attributes, with any number for the open ones."""
 
     operands: Sequence[Value]
@@ -35,12 +35,12 @@ def _needed(value: Value | None) -> Value:
     return value
 
 
-def _full(call: OpenCall) -> Value:
+def _full(call: OpenNumberCall) -> Value:
     a: index.FullAttributes = call.record
     return call.add(move.EXPAND, _needed(call.number("value", a.dtype)), shape=a.shape)
 
 
-def _clip(call: OpenCall) -> Value:
+def _clip(call: OpenNumberCall) -> Value:
     x = call.operands[0]
     for name, op in (("min", MAX), ("max", MIN)):
         bound = call.number(name, x.type.dtype)
@@ -48,23 +48,23 @@ def _clip(call: OpenCall) -> Value:
     return x
 
 
-def _pad(call: OpenCall) -> Value:
+def _pad(call: OpenNumberCall) -> Value:
     x = call.operands[0]
     pads, inside = call.record.pads, call.add(index.FULL, shape=x.shape, value=True, dtype=bool_)
     inside = call.add(move.PAD, inside, pads=pads, value=False)
     return call.add(WHERE, inside, call.add(move.PAD, x, pads=pads), _needed(call.number("value", x.type.dtype)))
 
 
-def _one_hot(call: OpenCall) -> Value:
+def _one_hot(call: OpenNumberCall) -> Value:
     a: index.OneHotAttributes = call.record
     hot = call.add(index.ONE_HOT, call.operands[0], depth=a.depth, axis=a.axis, on=True, off=False, dtype=bool_)
     return call.add(WHERE, hot, *[_needed(call.number(name, a.dtype)) for name in ("on", "off")])
 
 
-def _negative_part(op: Operation | None) -> Callable[[OpenCall], Value]:
+def _negative_part(op: Operation | None) -> Callable[[OpenNumberCall], Value]:
     """``where(x < 0, alpha * op(x), x)``."""
 
-    def compose(call: OpenCall) -> Value:
+    def compose(call: OpenNumberCall) -> Value:
         x = call.operands[0]
         part = x if op is None else call.add(op, x)
         part = call.add(MUL, part, _needed(call.number("alpha", x.type.dtype)))
@@ -73,17 +73,17 @@ def _negative_part(op: Operation | None) -> Callable[[OpenCall], Value]:
     return compose
 
 
-def _zero(call: OpenCall, x: Value) -> Value:
+def _zero(call: OpenNumberCall, x: Value) -> Value:
     return call.add(index.FULL, shape=(), value=0, dtype=x.type.dtype)
 
 
-def _hard_sigmoid(call: OpenCall) -> Value:
+def _hard_sigmoid(call: OpenNumberCall) -> Value:
     x = call.operands[0]
     slope, offset = [_needed(call.number(name, x.type.dtype)) for name in ("alpha", "beta")]
     return call.add(CLIP, call.add(ADD, call.add(MUL, x, slope), offset), min=0, max=1)
 
 
-def _normalized(call: OpenCall, x: Value, axes: Sequence[int], *, centred: bool) -> Value:
+def _normalized(call: OpenNumberCall, x: Value, axes: Sequence[int], *, centred: bool) -> Value:
     """``x`` less its mean, over the root of its mean square and epsilon."""
     if centred:
         x = call.add(SUB, x, call.add(REDUCE_MEAN, x, axes=axes))
@@ -92,11 +92,11 @@ def _normalized(call: OpenCall, x: Value, axes: Sequence[int], *, centred: bool)
     return call.add(DIV, x, root)
 
 
-def _wide(call: OpenCall, x: Value) -> Value:
+def _wide(call: OpenNumberCall, x: Value) -> Value:
     return call.add(CAST, x, to=f32) if x.type.dtype is f16 else x
 
 
-def _mean_variance_norm(call: OpenCall) -> Value:
+def _mean_variance_norm(call: OpenNumberCall) -> Value:
     a: normalize.MeanVarianceAttributes = call.record
     x = call.operands[0]
     if not a.variance:
@@ -104,8 +104,8 @@ def _mean_variance_norm(call: OpenCall) -> Value:
     return _narrow(call, _normalized(call, _wide(call, x), a.axes, centred=True), x)
 
 
-def _trailing_norm(*, centred: bool) -> Callable[[OpenCall], Value]:
-    def compose(call: OpenCall) -> Value:
+def _trailing_norm(*, centred: bool) -> Callable[[OpenNumberCall], Value]:
+    def compose(call: OpenNumberCall) -> Value:
         x, *affine = [_wide(call, operand) for operand in call.operands]
         out = _normalized(call, x, list(range(call.record.axis, x.type.rank)), centred=centred)
         for op, operand in zip((MUL, ADD), affine, strict=False):
@@ -115,12 +115,12 @@ def _trailing_norm(*, centred: bool) -> Callable[[OpenCall], Value]:
     return compose
 
 
-def _narrow(call: OpenCall, out: Value, x: Value) -> Value:
+def _narrow(call: OpenNumberCall, out: Value, x: Value) -> Value:
     return call.add(CAST, out, to=f16) if x.type.dtype is f16 else out
 
 
 #: How a call with an open number is computed, by its operation.
-COMPOSED: dict[Operation, Callable[[OpenCall], Value]] = {
+COMPOSED: dict[Operation, Callable[[OpenNumberCall], Value]] = {
     index.FULL: _full,
     CLIP: _clip,
     move.PAD: _pad,
@@ -133,4 +133,4 @@ COMPOSED: dict[Operation, Callable[[OpenCall], Value]] = {
     normalize.RMS_NORM: _trailing_norm(centred=False),
 }
 
-__all__ = ["COMPOSED", "OpenCall"]
+__all__ = ["COMPOSED", "OpenNumberCall"]

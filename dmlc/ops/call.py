@@ -184,6 +184,13 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
     """The operands as values: literals become constants of the dtype that their group has. Raises ``OpError``."""
     declared = declared_operands(op, len(arguments))
     given: list[Argument] = [*arguments, *([None] * (len(declared) - len(arguments)))]
+    for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
+        if isinstance(argument, Value) and argument.type.dtype is FOREIGN and FOREIGN not in spec.dtypes:
+            message = (
+                f"{op.symbol or op.name} does not take {_name(site, i, given)}, whose type the language does not have"
+            )
+            help = "hand it on to a called model, or to an operator of ONNX"
+            raise OpError(codes.OPERAND_DTYPE, message, at=i, about=i, help=help)
     dtypes = _group_dtypes(declared, given, site)
     out: list[Value | None] = []
     for i, (spec, argument) in enumerate(zip(declared, given, strict=True)):
@@ -195,11 +202,6 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
             out.append(None)
             continue
         if isinstance(argument, Value):
-            if argument.type.dtype is FOREIGN and FOREIGN not in spec.dtypes:
-                name = _name(site, i, given)
-                message = f"{op.symbol or op.name} does not take {name}, whose type the language does not have"
-                help = "hand it on to a called model, or to an operator of ONNX"
-                raise OpError(codes.OPERAND_DTYPE, message, at=i, about=i, help=help)
             if argument.type.dtype not in spec.dtypes:
                 raise _dtype_error(op, spec, argument.type.dtype, i, site)
             out.append(argument)

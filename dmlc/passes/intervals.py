@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import DimExpr, DType, Graph, Node, Operation, Value, product
+from dmlc.ir import Dim, DimExpr, DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import i64
 from dmlc.ir.tensor import StoredTensor, Tensor
 from dmlc.ops import binary as b
@@ -21,7 +21,17 @@ from dmlc.ops import move as m
 from dmlc.ops import normalize, reduce, select
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, ONE_HOT, SCATTER_ELEMENTS, FullAttributes, OneHotAttributes
+from dmlc.ops.index import (
+    FULL,
+    GATHER,
+    GATHER_ELEMENTS,
+    IOTA,
+    ONE_HOT,
+    SCATTER_ELEMENTS,
+    FullAttributes,
+    IotaAttributes,
+    OneHotAttributes,
+)
 from dmlc.ops.opaque import OPAQUE, is_opaque
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.patterns import scalar_of
@@ -101,6 +111,22 @@ class Intervals:
         """The most elements that a reduction takes together; infinite where the sizes have no bound."""
         axes, x = node.attributes_as(ReduceAttributes).axes, node.operand(0)
         return float(self.graph.dims.interval(product([x.shape[axis] for axis in axes]))[1])
+
+
+class RangedRule:
+    """A rule that asks for intervals. What is known of the graph at work is kept: a value keeps its interval."""
+
+    _intervals: Intervals | None = None
+
+    def interval(self, value: Value, graph: Graph) -> Interval:
+        """Return the interval of a value; promises of inputs are not relied on."""
+        if self._intervals is None or self._intervals.graph is not graph:
+            self._intervals = Intervals(graph, trusts=False)
+        return self._intervals.of(value)
+
+    def is_positive(self, value: Value, graph: Graph) -> bool:
+        """Return whether every element of integers is 1 or more."""
+        return self.interval(value, graph)[0] >= 1
 
 
 def of_dtype(dtype: DType) -> Interval:
@@ -239,6 +265,28 @@ def _div(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return _wider(exact, dtype, 1) if dtype.is_float else (math.floor(exact[0]), math.ceil(exact[1]))
 
 
+def _floordiv(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    """Of integers that are not negative by positive ones; others are not looked at."""
+    dtype = node.result.type.dtype
+    if not dtype.is_integer or x[0][0] < 0 or x[1][0] <= 0:
+        return _anything(dtype)
+    return (0.0, x[0][1])
+
+
+def _mod(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
+    """A remainder has the divisor's sign, and is nearer to 0 than it."""
+    dtype, (low, high) = node.result.type.dtype, x[1]
+    if not dtype.is_integer or low <= 0 <= high:
+        return _anything(dtype)
+    return (0.0, high - 1) if low > 0 else (low + 1, 0.0)
+
+
+def _iota(known: Intervals, node: Node, __: Sequence[Interval]) -> Interval:
+    """Numbers from 0 on, which wrap where the dtype is too small for them."""
+    a = node.attributes_as(IotaAttributes)
+    return (0.0, max(_size(a.length, a.dtype, known)[1], 0.0))
+
+
 def _reciprocal(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     low, high = x[0]
     if low <= 0 <= high:
@@ -337,11 +385,18 @@ def _pad(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     return _hull([x[0], _rounded((value, value), node.result.type.dtype)])
 
 
+def _size(size: Dim, dtype: DType, known: Intervals) -> Interval:
+    """The interval of a size as a number. Every size fits integers of 32 bits and more: the language says so."""
+    low, high = known.graph.dims.interval(size)
+    if dtype.is_integer and dtype.bits >= 32:
+        low, high = max(low, dtype.lowest), min(high, dtype.highest, _EXACT)
+    return _rounded((float(low), float(high)), dtype)
+
+
 def _full(known: Intervals, node: Node, __: Sequence[Interval]) -> Interval:
     a = node.attributes_as(FullAttributes)
     if isinstance(a.value, DimExpr):
-        low, high = known.graph.dims.interval(a.value)
-        return _rounded((float(low), float(high)), a.dtype)
+        return _size(a.value, a.dtype, known)
     value = float(np.asarray(a.value).astype(a.dtype.numpy))
     return (value, value)
 
@@ -426,8 +481,9 @@ def _indices(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 _TRUTH = (b.EQUAL, b.NOT_EQUAL, b.LESS, b.LESS_EQUAL, b.GREATER, b.GREATER_EQUAL)
 _RULES: dict[Operation, _Rule] = {
     **{op: _fixed(*op.bounds) for op in e.UNARY},
-    CONSTANT: _constant, CAST: _cast, CLIP: _clip, WHERE: _where, FULL: _full, ONE_HOT: _one_hot,
-    b.ADD: _add, b.SUB: _sub, b.MUL: _mul, b.DIV: _div, b.POW: _pow, b.MIN: _min, b.MAX: _max,
+    CONSTANT: _constant, CAST: _cast, CLIP: _clip, WHERE: _where, FULL: _full, IOTA: _iota, ONE_HOT: _one_hot,
+    b.ADD: _add, b.SUB: _sub, b.MUL: _mul, b.DIV: _div, b.FLOORDIV: _floordiv, b.MOD: _mod,
+    b.POW: _pow, b.MIN: _min, b.MAX: _max,
     e.ABS: _abs, e.NEG: _neg, e.EXP: _exp, e.SQRT: _sqrt, e.RECIPROCAL: _reciprocal, e.RELU: _relu,
     e.FLOOR: _whole(math.floor), e.CEIL: _whole(math.ceil), e.ROUND: _whole(round),
     normalize.SOFTMAX: _fixed(0, 1), select.HARDMAX: _fixed(0, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,17 +12,22 @@ import numpy as np
 
 from dmlc.api.functions import std_block
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, OpError, Tensor, TensorType, Value, symbol
+from dmlc.ir import DTYPES, Dim, DimExpr, DType, Graph, OpError, Tensor, TensorType, Value, product, symbol
 from dmlc.ir.dtype import bool_, f16, f32, i32, i64
-from dmlc.ir.size_number import Arithmetic
+from dmlc.ir.size_number import Arithmetic, SizeNumber
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, call_results
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.indexing import SliceItem, index_tensor
+from dmlc.ops.literals import Quotient
 from dmlc.ops.ranges import range_of
 from tools.fuzz.recipes import BLOCKS, RECIPES, NoneFits, broadcasts
 
 DTYPE_WEIGHTS: dict[DType, int] = dict.fromkeys(DTYPES, 2) | {f32: 12, f16: 6, i32: 5, i64: 4, bool_: 3}
+
+
+#: A name in an operand or a keyword: ``size(v3, axis=1)`` needs v3.
+_NAME = re.compile(r"[a-z]\w*")
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,8 @@ class FuzzProgram:
         for line in reversed(self.lines):
             if used.intersection(line.results):
                 kept.append(line)
-                used.update(line.operands)
-                used.update(text for _, text in line.keywords)
+                for text in (*line.operands, *(text for _, text in line.keywords)):
+                    used.update(_NAME.findall(text))
         words = " ".join(text for line in kept for text in (*line.operands, *(text for _, text in line.keywords)))
         named = {dim for dim, _, _ in self.dims if dim in words}  # an input must tell their size
         inputs = tuple((n, t) for n, t in self.inputs if n in used or any(dim in t for dim in named))
@@ -165,7 +171,7 @@ class Generator:
         data = np.array([self.literal(dtype) for _ in range(count)], dtype.numpy).reshape(shape)
         node = self.graph.add(CONSTANT, [], ConstantAttributes(value=Tensor(data)))
         self.values[name] = node.result
-        self.consts.append((name, str(node.result.type), _word(data.tolist())))
+        self.consts.append((name, str(node.result.type), _plain(data.tolist())))
 
     def any(self, fits: Callable[[Value], bool] = lambda value: True) -> Value:
         """A value, more often a young one. Raises ``NoneFits``."""
@@ -193,8 +199,8 @@ class Generator:
         if any(value.type.rank > 6 or _is_large(value.type) for value in made):
             return
         results = tuple(f"v{len(self.values) + i}" for i in range(len(made)))
-        texts = tuple(self._name(o) if isinstance(o, Value) else _operand(o) for o in operands)
-        words = tuple((k, self._name(v) if isinstance(v, Value) else _word(v)) for k, v in keywords.items())
+        texts = tuple(f"({self._word(o)})" if isinstance(o, Arithmetic) else self._word(o) for o in operands)
+        words = tuple((k, self._word(v)) for k, v in keywords.items())
         self.lines.append(Line(results, name, texts, words))
         self.values.update(zip(results, made, strict=True))
 
@@ -208,9 +214,46 @@ class Generator:
         value = index_tensor(self.graph, x, items, CallSite())
         if value is x or _is_large(value.type):
             return
-        name, text = f"v{len(self.values)}", ", ".join(map(_item, items))
+        name, text = f"v{len(self.values)}", ", ".join(map(self._item, items))
         self.lines.append(Line((name,), "[]", (self._name(x),), (("items", text),)))
         self.values[name] = value
+
+    # --- texts
+
+    def _item(self, item: Any) -> str:
+        """An item of an index."""
+        if isinstance(item, SliceItem):
+            start, stop, step = [
+                "" if part is None else self._word(part) for part in (item.start, item.stop, item.step)
+            ]
+            return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+        return "..." if item is Ellipsis else self._word(item)
+
+    def _word(self, value: Any) -> str:
+        """An operand, a keyword or a part of one. Raises ``NoneFits`` for a size that no program can write."""
+        if isinstance(value, Value):
+            return self._name(value)
+        if isinstance(value, DimExpr):
+            return self._dim(value)
+        if isinstance(value, SizeNumber):
+            parts = [f"({text})" if " " in text else text for text in map(self._word, value.operands)]
+            return f"-{parts[0]}" if len(parts) == 1 else f" {value.sign} ".join(parts)
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(self._word, value))}]"
+        return _plain(value)
+
+    def _dim(self, size: DimExpr) -> str:
+        """A size by the names of its dims, or as that of a value."""
+        if size.is_clamped or self.rng.random() < 0.3:
+            for name, value in self.values.items():
+                axes = [axis for axis, own in enumerate(value.type.shape) if own == size]
+                if axes:
+                    return f"size({name}, axis={axes[0]})"
+                if product(value.type.shape) == size:
+                    return f"size({name})"
+        if size.is_clamped:
+            raise NoneFits
+        return str(size)
 
     # --- what recipes ask for
 
@@ -237,21 +280,30 @@ class Generator:
             return self.literal(a.type.dtype)
         return self.any(lambda v: v.type.dtype is a.type.dtype and broadcasts(v.type.shape, a.type.shape))
 
+    def number(self, dtype: DType) -> Any:
+        """A literal, or a number with a dim."""
+        if self.dims and dtype is not bool_ and self.rng.random() < 0.15:
+            return self.size_number(dtype)
+        return self.literal(dtype)
+
     def literal(self, dtype: DType) -> Any:
         if dtype is bool_:
             return self.rng.random() < 0.5
         if dtype.is_integer:
             choices = [1, 2, 3, 5, 7, 0, int(dtype.highest)] + ([] if dtype.kind == "uint" else [-1, -3])
             return self.rng.choice(choices)
-        return self.rng.choice((0.5, 1.0, 2.0, 3.0, -1.5, 0.0, 0.1, 1e-3, 40.0, -0.25))
+        return self.rng.choice((0.5, 1.0, 2.0, 3.0, -1.5, 0.0, 0.1, 1e-3, 40.0, -0.25, Quotient(1, 3), Quotient(-5, 2)))
 
     def dtype_of(self, keyword: str) -> dict[str, Any]:
         """A dtype by name, or that of a value."""
         return {"like": self.tensor()} if self.values and self.rng.random() < 0.2 else {keyword: self._dtype()}
 
     def size_number(self, dtype: DType) -> Any:
-        """A number with a dim, never 0."""
+        """A number with a dim, 1 or more where it is an integer, never 0."""
+        sizes = {size for value in self.values.values() for size in value.type.shape if isinstance(size, DimExpr)}
         dim = symbol(self.rng.choice(self.dims)[0]) + 1
+        if sizes and self.flag():
+            dim = self.rng.choice(sorted(sizes, key=str)) + 1
         choices: list[Any] = [dim, dim * 2 - 1, (dim + 3) // 2]
         if dtype.is_float:
             choices += [dim / 2, 1 / dim, dim**-0.5, dim % 2.5 + 1, -(dim / 4)]
@@ -261,33 +313,21 @@ class Generator:
         return self.rng.random() < 0.5
 
 
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_plain, value))}]"
+    if isinstance(value, Quotient):
+        return f"({value})"
+    return value.name if isinstance(value, DType) else str(value)
+
+
 def _is_large(type_: TensorType) -> bool:
     size = 1
     for dim in type_.shape:
         size *= dim if isinstance(dim, int) else 5
     return size > 4096
-
-
-def _operand(value: Any) -> str:
-    return f"({value})" if isinstance(value, Arithmetic) else _word(value)
-
-
-def _item(item: Any) -> str:
-    """An item of an index."""
-    if isinstance(item, SliceItem):
-        start, stop, step = ["" if part is None else str(part) for part in (item.start, item.stop, item.step)]
-        return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
-    return "..." if item is Ellipsis else str(item)
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, DType):
-        return value.name
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_word, value))}]"
-    return str(value)
 
 
 def generate(seed: int) -> FuzzProgram:

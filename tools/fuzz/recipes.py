@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmlc.ir import Dim, Value
+from dmlc.ir import Dim, Value, symbol
 from dmlc.ir.dtype import i32, i64, u32, u64
 from dmlc.ops.attributes import WordKind, attribute_specs
 from dmlc.ops.elementwise import UNARY, UnaryOperation
@@ -36,7 +36,14 @@ def _unary(op: UnaryOperation) -> Callable[[Generator], Made]:
         spec.name: spec.kind.words if isinstance(spec.kind, WordKind) else (0.25, 0.5, 1.0, 1.5)
         for spec in attribute_specs(op.attributes)
     }
-    return lambda g: ([g.tensor(kinds)], {n: g.rng.choice(some) for n, some in choices.items() if g.flag()})
+    return lambda g: ([g.tensor(kinds)], {n: _chosen(g, some) for n, some in choices.items() if g.flag()})
+
+
+def _chosen(g: Generator, some: Sequence[Any]) -> Any:
+    """One of the words or numbers, or, for a number that is not an integer, a small one with a dim."""
+    one = g.rng.choice(some)
+    is_number = isinstance(one, float) and g.dims and g.rng.random() < 0.15
+    return 1 / (g._size() * symbol(g.rng.choice(g.dims)[0]) + 1) if is_number else one
 
 
 def _binary(kinds: str) -> Callable[[Generator], Made]:
@@ -89,7 +96,7 @@ def _top_k(g: Generator) -> Made:
 def _along(kinds: str, **choices: Sequence[Any]) -> Callable[[Generator], Made]:
     def made(g: Generator) -> Made:
         x = g.tensor(kinds, 1)
-        return [x], {"axis": g.axis(x), **{k: g.rng.choice(v) for k, v in choices.items() if g.flag()}}
+        return [x], {"axis": g.axis(x), **{k: _chosen(g, v) for k, v in choices.items() if g.flag()}}
 
     return made
 
@@ -97,7 +104,7 @@ def _along(kinds: str, **choices: Sequence[Any]) -> Callable[[Generator], Made]:
 def _over(**choices: Sequence[Any]) -> Callable[[Generator], Made]:
     def made(g: Generator) -> Made:
         x = g.tensor("f", 1)
-        return [x], {"axes": g.axes(x), **{k: g.rng.choice(v) for k, v in choices.items() if g.flag()}}
+        return [x], {"axes": g.axes(x), **{k: _chosen(g, v) for k, v in choices.items() if g.flag()}}
 
     return made
 
@@ -197,7 +204,7 @@ def _slice(g: Generator) -> Made:
 def _pad(g: Generator) -> Made:
     x = g.tensor("fiu", 1)
     keywords = {"pads": [g.rng.choice((0, 0, 1, 2)) for _ in range(2 * x.type.rank)]}
-    return [x], keywords | ({"value": g.literal(x.type.dtype)} if g.flag() else {})
+    return [x], keywords | ({"value": g.number(x.type.dtype)} if g.flag() else {})
 
 
 def _gather(elements: bool) -> Callable[[Generator], Made]:
@@ -215,7 +222,7 @@ def _one_hot(g: Generator) -> Made:
     dtype = g._dtype()
     keywords: dict[str, Any] = {"depth": g.rng.choice((1, 2, 5)), "dtype": dtype}
     if g.flag():
-        keywords |= {"on": g.literal(dtype), "off": g.literal(dtype)}
+        keywords |= {"on": g.number(dtype), "off": g.number(dtype)}
     return [index], keywords | ({"axis": g.rng.randrange(-1, index.type.rank + 1)} if g.flag() else {})
 
 
@@ -226,7 +233,7 @@ def _iota(g: Generator) -> Made:
 def _full(g: Generator) -> Made:
     dtype = g._dtype()
     shape = [g._size() for _ in range(g.rng.choice((0, 1, 2)))]
-    return [], {"shape": shape, "value": g.literal(dtype), "dtype": dtype}
+    return [], {"shape": shape, "value": g.number(dtype), "dtype": dtype}
 
 
 def _matmul(g: Generator) -> Made:
@@ -252,7 +259,7 @@ RECIPES: list[tuple[str, Callable[[Generator], Made], int]] = [
     *[(f"reduce_{name}", _reduce("f"), 3) for name in ("l2", "log_sum", "log_sum_exp")],
     ("argmax", _arg, 10), ("argmin", _arg, 8), ("top_k", _top_k, 7), ("hardmax", _over(), 8),
     ("softmax", _over(), 5), ("log_softmax", _over(), 3),
-    ("mean_variance_norm", _over(epsilon=(1e-5, 0.1), variance=(True, False)), 3),
+    ("mean_variance_norm", _over(epsilon=(1e-5, 0.1, 0.5), variance=(True, False)), 3),
     ("layer_norm", _scaled(2), 3), ("rms_norm", _scaled(1), 3), ("lp_norm", _along("f", p=(1, 2)), 2),
     ("cumsum", _along("fiu", exclusive=(True, False), reverse=(True, False)), 2),
     ("cumprod", _along("fiu", exclusive=(True, False), reverse=(True, False)), 1),
@@ -281,8 +288,11 @@ def _index(g: Generator) -> Made:
         elif isinstance(size, int):
             first, last = [g.rng.choice((None, g.rng.randint(-size - 1, size + 1))) for _ in range(2)]
             items.append(SliceItem(first, last, g.rng.choice((None, None, 1, 2, -1, -2))))
+        elif g.rng.random() < 0.3 and (least := int(max(g.graph.dims.interval(size)[0], 0))):
+            items.append(g.rng.randrange(-least, least))
         else:
-            items.append(SliceItem(None, None, g.rng.choice((None, 2, -1))))
+            start, stop = [g.rng.choice((None, g.rng.randint(-5, 9), g._size())) for _ in range(2)]
+            items.append(SliceItem(start, stop, g.rng.choice((None, None, 1, 2, -1, -2))))
     if g.flag():
         items.insert(*((0, Ellipsis) if g.flag() and len(items) == x.type.rank else (len(items), Ellipsis)))
     return [x], {"items": items}
@@ -334,7 +344,7 @@ BLOCKS: dict[str, Callable[[Generator], Made]] = {
 RECIPES += [
     *[(name, recipe, 1) for name, recipe in BLOCKS.items()],
     ("gather", _gather_batch, 2),
-    ("scatter_elements", _scatter, 1), ("[]", _index, 4), ("sort", _along("fiu", descending=(True, False)), 2),
+    ("scatter_elements", _scatter, 1), ("[]", _index, 6), ("sort", _along("fiu", descending=(True, False)), 2),
     ("argsort", _along("fiu", descending=(True, False), dtype=INDEX_DTYPES), 2),
     ("reduce_any", _reduce("b"), 2), ("reduce_all", _reduce("b"), 2), ("stack", _stack, 2), ("tile", _tile, 2),
     ("flip", _flip, 2),

@@ -31,6 +31,7 @@ from dmlc.ops.elementwise import NEG, NOT, RELU, SIGN
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import UNSQUEEZE, NewAxesAttributes
+from dmlc.passes.intervals import RangedRule
 from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.node_maker import Maker, dtype_of
 
@@ -105,7 +106,7 @@ class ClipAsExtremes(LegalRule):
         return out
 
 
-class GuardDivision(LegalRule):
+class GuardDivision(RangedRule, LegalRule):
     """An integer division that could trap the process gets a divisor that cannot: by zero, or of the lowest by -1.
 
     The first is unspecified and the second wraps to itself: a divisor that is not a constant is kept from both.
@@ -116,11 +117,10 @@ class GuardDivision(LegalRule):
 
     def wants(self, node: Node, graph: Graph) -> bool:
         dtype = dtype_of(node)
-        return (
-            dtype.is_integer
-            and self.name not in node.history.rules
-            and not _is_safe(constant_of(node.operand(1)), dtype)
-        )
+        if not dtype.is_integer or self.name in node.history.rules:
+            return False
+        low, high = self.interval(node.operand(1), graph)
+        return not (low >= 1 or high <= -2 or _is_safe(constant_of(node.operand(1)), dtype))
 
     def make(self, node: Node, make: Maker) -> Value:
         a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)
@@ -146,7 +146,7 @@ def _is_safe(divisor: Tensor | None, dtype: DType) -> bool:
     return not bool(np.any(array == 0)) and not (_traps(dtype) and bool(np.any(array == -1)))
 
 
-class FloorDivision(LegalRule):
+class FloorDivision(RangedRule, LegalRule):
     """Floor division becomes the quotient that truncates, less one where it is not exact and the signs differ."""
 
     name = "floor-division"
@@ -159,11 +159,15 @@ class FloorDivision(LegalRule):
         dtype = dtype_of(node)
         if dtype.kind == "uint":
             return make(DIV, node.operand(0), node.operand(1))
+        is_positive = self.is_positive(node.operand(1), make.rewriter.graph)
+        if is_positive and self.interval(node.operand(0), make.rewriter.graph)[0] >= 0:
+            return make(DIV, node.operand(0), node.operand(1))
         home = i64 if dtype is i64 else i32
         a, b, zero = make.cast(node.operand(0), home), make.cast(node.operand(1), home), make.constant(0, home)
         quotient = make(DIV, a, b)
         rest = make(SUB, a, make(MUL, quotient, b))
-        return make.cast(make(SUB, quotient, make.cast(_is_below(make, rest, b, zero), home)), dtype)
+        below = make(LESS, rest, zero) if is_positive else _is_below(make, rest, b, zero)
+        return make.cast(make(SUB, quotient, make.cast(below, home)), dtype)
 
 
 def _is_below(make: Maker, rest: Value, divisor: Value, zero: Value) -> Value:
@@ -173,7 +177,7 @@ def _is_below(make: Maker, rest: Value, divisor: Value, zero: Value) -> Value:
     if negative is None or negative.any() != negative.all():
         sign = make(LESS, divisor, zero) if negative is None else make.constant(negative, bool_)
         return make(AND, make(NOT_EQUAL, rest, zero), make(XOR, make(LESS, rest, zero), sign))
-    return make(LESS, zero, rest) if negative.any() else make(LESS, rest, zero)
+    return make(LESS, zero, rest)
 
 
 class IntegerPower(LegalRule):

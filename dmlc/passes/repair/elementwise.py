@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from dmlc.ir import FOREIGN, Graph, Node, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops.binary import ADD, AND, DIV, EQUAL, LESS, MOD, MUL, NOT_EQUAL, POW, SUB, XOR
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import NOT
-from dmlc.ops.index import IOTA
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
-from dmlc.ops.select import ARGMAX, ARGMIN
-from dmlc.passes.intervals import Intervals
+from dmlc.passes.intervals import RangedRule
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
@@ -58,11 +54,7 @@ class PowerByProducts(Rule[Match]):
         return [make(POW, base, make.cast(root.operand(1), base.type.dtype))]  # legalize makes products of it
 
 
-#: What is never negative, where it wraps no number: indices and counts.
-_COUNTS = (ARGMAX, ARGMIN, IOTA)
-
-
-class RemainderByDivision(Rule[Match]):
+class RemainderByDivision(RangedRule, Rule[Match]):
     """A remainder of 64-bit integers becomes a - (a / b) * b, with b added where the signs differ.
 
     The provider has no kernel of Mod for them, and one of Div, which truncates. Where neither number is negative
@@ -73,8 +65,6 @@ class RemainderByDivision(Rule[Match]):
     optional = False
     roots = (MOD,)
     repairs = ()
-    #: What is known of the ranges of the graph at work; a value keeps its range.
-    _intervals: Intervals | None = None
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         name, mod, div = dtype_of(node).name, self.capabilities.kernel("Mod"), self.capabilities.kernel("Div")
@@ -89,27 +79,15 @@ class RemainderByDivision(Rule[Match]):
         node, make = match.root, Maker(rewriter)
         a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)
         rest = make(SUB, a, make(MUL, make(DIV, a, b), b))
-        if dtype.kind == "uint" or (self._is_count(a, rewriter.graph) and _is_positive(b)):
+        is_positive = self.is_positive(b, rewriter.graph)
+        if dtype.kind == "uint" or (is_positive and self.interval(a, rewriter.graph)[0] >= 0):
             return [rest]
         zero = make.constant(0, dtype)
         negative = make(LESS, rest, zero)
-        if _is_positive(b):
+        if is_positive:
             return [make(WHERE, negative, make(ADD, rest, b), rest)]
         differs = make(XOR, negative, make(LESS, b, zero))
         return [make(WHERE, make(AND, make(NOT_EQUAL, rest, zero), differs), make(ADD, rest, b), rest)]
-
-    def _is_count(self, value: Value, graph: Graph) -> bool:
-        """True if no element is negative: an index, a count, or what is selected or computed from such."""
-        if value.producer is not None and value.producer.op in _COUNTS:
-            return True
-        if self._intervals is None or self._intervals.graph is not graph:
-            self._intervals = Intervals(graph, trusts=False)
-        return self._intervals.of(value)[0] >= 0
-
-
-def _is_positive(value: Value) -> bool:
-    data = constant_of(value)
-    return data is not None and bool(np.all(data.array > 0))
 
 
 class EqualTruths(Rule[Match]):

@@ -57,7 +57,7 @@ def default_pipeline(
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
         # A repair may undo another, or the operation that it stands beside. What costs chose must stay as it is.
         repairs = () if target.provider is None else (Repair(),)
-        again = (FoldConstants(), CanonicalizeReduce(), Cse(), Dce())
+        again = (FoldConstants(), FoldConv(), CanonicalizeReduce(), Cse(), Dce())
         passes.append(FixedPoint((*repairs, *again)))
     if target.kernels is not None:
         passes.append(Legalize())

@@ -42,15 +42,21 @@ _TOLERANCE, _HALF_TOLERANCE = 1e-5, 2e-3
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class GeluMatch(Match):
-    """A product that is the GELU of ``x``, made with ``inner``: erf or tanh."""
+    """A product that is the GELU of ``x`` times ``factor``, made with ``inner``: erf or tanh."""
 
     x: Value
     inner: Operation
     shared: Miss | None
+    factor: float
 
 
 def find_gelu(inner: Node) -> GeluMatch | None:
-    """The GELU around an erf or a tanh: the product that it is made for, in any order and grouping of its factors."""
+    """The GELU around an erf or a tanh: the product that it is made for, in any order and grouping of its factors.
+
+    Around an erf, the first product that is a GELU times another number if none is a GELU: a pass, or a tool before,
+    may have put the half into the weights or the sum that follow.
+    """
+    scaled = None
     result, tolerance = inner.result, _tolerance(inner.result)
     wanted = [
         (x, {(1, 0): 0.5, (1, 1): 0.5 * sign})
@@ -62,13 +68,26 @@ def find_gelu(inner: Node) -> GeluMatch | None:
         shared = shared or used_elsewhere(value)
         root = next((node for node in value.users if node.op in _ARITHMETIC), None)
         if root is None:
-            return None
+            break
         value = root.result
         for x, want in wanted:
-            if value.type == x.type and _equal(_polynomial(value, x, result), want, tolerance):
-                return GeluMatch(root, tuple(chain), x=x, inner=inner.op, shared=shared)
+            factor = _factor(_polynomial(value, x, result), want, tolerance) if value.type == x.type else None
+            if factor is None:
+                continue
+            found = GeluMatch(root, tuple(chain), x=x, inner=inner.op, shared=shared, factor=factor)
+            if factor == 1:
+                return found if shared is None or scaled is None else scaled
+            scaled = scaled or (found if inner.op is ERF else None)
         chain.append(root)
-    return None
+    return scaled
+
+
+def _factor(found: _Polynomial | None, want: _Polynomial, tolerance: float) -> float | None:
+    """The number that times ``want`` is the polynomial; None if there is none. What is within the tolerance of 1 is."""
+    factor = (found or {}).get((1, 0), 0.0) / want[1, 0]
+    if not factor or not _equal(found, {key: factor * number for key, number in want.items()}, tolerance):
+        return None
+    return 1.0 if abs(factor - 1) <= tolerance else factor
 
 
 def _tolerance(value: Value) -> float:
@@ -167,14 +186,18 @@ class GeluRule(Rule[GeluMatch]):
 
 
 class ErfGelu(GeluRule):
-    """x * (1 + erf(x / sqrt(2))) / 2, in any spelling, becomes com.microsoft.Gelu."""
+    """x * (1 + erf(x / sqrt(2))) / 2, in any spelling, becomes com.microsoft.Gelu; another multiple times a number."""
 
     name = "erf-gelu"
     roots = (ERF,)
     repairs = ("gelu",)
 
     def build(self, match: GeluMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [own_gelu(rewriter, match.x)]
+        gelu = own_gelu(rewriter, match.x)
+        if match.factor == 1:
+            return [gelu]
+        make = Maker(rewriter)
+        return [make(MUL, gelu, make.constant(match.factor, gelu.type.dtype))]
 
 
 class TanhGelu(GeluRule):

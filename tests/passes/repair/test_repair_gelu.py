@@ -43,11 +43,11 @@ TANH = {
 }
 NEAR = {
     "another root": "d = Div(x, 1.5) e = Erf(d) f = Add(e, 1) h = Mul(x, f) y = Mul(h, 0.5)",
-    "not half": "d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) y = Mul(x, f)",
+    "not half of the tanh form": f"{_CUBED} t = Tanh(z) f = Add(t, 1) y = Mul(x, f)",
     "another addend": "d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 2) h = Mul(x, f) y = Mul(h, 0.5)",
     "the complement": "d = Div(x, 1.4142135) e = Erf(d) f = Sub(1, e) h = Mul(x, f) y = Mul(h, 0.5)",
     "another factor": "z = Exp(x) d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) h = Mul(z, f) y = Mul(h, 0.5)",
-    "square": "d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) h = Mul(x, f) g = Mul(x, h) y = Mul(g, 0.5)",
+    "square": "d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) g = Mul(x, x) h = Mul(g, f) y = Mul(h, 0.5)",
     "another cube": _CUBED.replace("0.044715", "0.05") + " t = Tanh(z) f = Add(t, 1) h = Mul(x, f) y = Mul(h, 0.5)",
     "no cube": "z = Mul(x, 0.7978845) t = Tanh(z) f = Add(t, 1) h = Mul(x, f) y = Mul(h, 0.5)",
 }
@@ -121,6 +121,57 @@ def test_near_misses_stay(form: str, opset: int) -> None:
     assert not {"erf-gelu", "tanh-gelu"} & dict(r.fired(program)).keys()
     feed = {"x": X.astype(np.float32)}
     r.same(r.run(made, feed), program.run(feed, backend="cpu"), 2e-6)
+
+
+#: Multiples of the erf form.
+SCALED = {
+    "twice": "d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) y = Mul(x, f)",
+    "minus": "n = Neg(x) d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) y = Mul(n, f)",
+    "a third": "h = Div(x, 3) d = Mul(x, 0.70710678) e = Erf(d) p = Mul(h, e) y = Add(h, p)",
+}
+
+
+@pytest.mark.parametrize("kind", TOLERANCE)
+@pytest.mark.parametrize("form", SCALED)
+def test_multiple_of_the_erf_form_is_gelu_times_a_number(form: str, kind: str) -> None:
+    program = compiled(model(SCALED[form], kind, 17), "erf-gelu", kind)
+    assert kinds(program) == ["com.microsoft.Gelu", "Mul"]
+
+
+WEIGHTS = np.arange(25).reshape(5, 5) % 7 - 3
+#: Nodes that other passes put the last factor of a product into. ``v`` is the GELU.
+AFTER = {
+    "sum": "m = ReduceSum(v, a) y = Expand(m, z)",
+    "mean": "m = ReduceMean<axes = [1]>(v) y = Expand(m, z)",
+    "matmul": "y = MatMul(v, q)",
+}
+
+
+@pytest.mark.parametrize("after", AFTER)
+@pytest.mark.parametrize("form", ERF)
+def test_erf_form_before_what_takes_its_factor(form: str, after: str) -> None:
+    made = model(ERF[form].replace("y = ", "v = ") + " " + AFTER[after])
+    arrays = {"q": np.float32(WEIGHTS), "z": np.array([2, 5]), "a": np.array([1])}
+    made.graph.initializer.extend([numpy_helper.from_array(array, name) for name, array in arrays.items()])
+    left = kinds(compiled(made, "erf-gelu"))
+    assert left.count("com.microsoft.Gelu") == 1 and "Erf" not in left
+
+
+@pytest.mark.parametrize("form", ERF)
+def test_erf_form_before_a_convolution(form: str) -> None:
+    made = model(ERF[form].replace("y = ", "v = ") + " y = Conv(v, w)")
+    made.graph.initializer.append(numpy_helper.from_array(np.float32(WEIGHTS)[:, :, None], "w"))
+    for info in (made.graph.input[0], made.graph.output[0]):
+        info.type.tensor_type.shape.dim.add().dim_value = 1
+    program = dmlc.compile(made, target="directml")
+    assert kinds(program) == ["com.microsoft.Gelu", "Conv"]
+    feed = {"x": X.astype(np.float32)[:, :, None]}
+    r.same(r.run(made, feed), program.run(feed, backend="cpu"), 2e-5)
+
+
+def test_product_that_is_used_twice_is_a_multiple() -> None:
+    made = model(ERF["exporter"], outputs=", float[2,5] h")
+    assert sorted(kinds(compiled(made, "erf-gelu"))) == ["Mul", "Mul", "com.microsoft.Gelu"]
 
 
 def test_part_that_is_used_outside_stays() -> None:

@@ -19,7 +19,9 @@ _HOMES = {
     "compile": "dmlc.api",
     "decompose": "dmlc.api.decomposition",
     "function": "dmlc.api.functions",
-    **dict.fromkeys(("BisectResult", "LocatedVerdict", "ModelDiff", "bisect", "diff", "locate"), "dmlc.debugging"),
+    **dict.fromkeys(
+        ("BisectResult", "LocatedVerdict", "ModelDiff", "Repro", "bisect", "diff", "locate", "repro"), "dmlc.debugging"
+    ),
     "model_facts": "dmlc.codegen.onnx.metadata",
     "replay": "dmlc.ledgers",
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),

@@ -94,9 +94,11 @@ from dmlc.codegen.onnx.metadata import model_facts as model_facts
 from dmlc.debugging import BisectResult as BisectResult
 from dmlc.debugging import LocatedVerdict as LocatedVerdict
 from dmlc.debugging import ModelDiff as ModelDiff
+from dmlc.debugging import Repro as Repro
 from dmlc.debugging import bisect as bisect
 from dmlc.debugging import diff as diff
 from dmlc.debugging import locate as locate
+from dmlc.debugging import repro as repro
 from dmlc.diagnostics import Diagnostic as Diagnostic
 from dmlc.diagnostics import DmlcError as DmlcError
 from dmlc.ir.dtype import DType as DType
@@ -126,6 +128,7 @@ __all__ = [
     "LocatedVerdict",
     "ModelDiff",
     "Program",
+    "Repro",
     "Source",
     "Tensor",
     "argmax",
@@ -195,6 +198,7 @@ __all__ = [
     "reduce_sum_square",
     "relu",
     "replay",
+    "repro",
     "reshape",
     "rms_norm",
     "scatter_elements",

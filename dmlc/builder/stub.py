@@ -52,7 +52,7 @@ def package_stub() -> str:
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
         "dmlc.codegen.onnx.metadata": ["model_facts"],
-        "dmlc.debugging": ["BisectResult", "LocatedVerdict", "ModelDiff", "bisect", "diff", "locate"],
+        "dmlc.debugging": ["BisectResult", "LocatedVerdict", "ModelDiff", "Repro", "bisect", "diff", "locate", "repro"],
         "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
         "dmlc.ir.dtype": ["DType"],
     }
@@ -71,13 +71,14 @@ def package_stub() -> str:
         "LocatedVerdict",
         "ModelDiff",
         "Program",
+        "Repro",
         "Source",
         "bisect",
         "decompose",
         "diff",
         "function",
     }
-    public |= {"locate", "model_facts", "replay", *_DTYPES, *PUBLIC}
+    public |= {"locate", "model_facts", "replay", "repro", *_DTYPES, *PUBLIC}
     return f"{_PACKAGE}\n{''.join(lines)}\n__version__: str\nbool: DType\n\n{_names(public)}"
 
 

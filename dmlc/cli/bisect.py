@@ -37,7 +37,7 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
     checks.add_argument("--backend", metavar="X", help=help)
     help = "a command that exits with 0 for good, 1 for bad, 125 to skip {model}; {inputs} is an .npz file"
     checks.add_argument("--check", metavar="CMD", help=help)
-    help = f"what is right: {names} (default: ONNX Runtime's CPU provider without optimizations)"
+    help = f"what is right: {names}, or another model (default: ONNX Runtime's CPU provider without optimizations)"
     parser.add_argument("--against", metavar="Y", help=help)
 
 

@@ -25,6 +25,7 @@ VERBS = {
     "check": "say whether a program compiles, and write nothing",
     "verify": "say whether a model computes what another one, or a program, says",
     "bisect": "find the node with which a fault comes in, by cutting the model in two",
+    "repro": "write the smallest model that still shows a fault, with all that a report needs",
     "diff": "show how two models or programs differ",
     "decompose": "write fused operators of a model in primitive ones",
     "fmt": "lay out a program as the language reference does",

@@ -1,4 +1,5 @@
-"""Tools that look for the wrong node: differences of two models, the first value that parts, bisection.
+"""Tools that look for the wrong node: differences of two models, the first value that parts, bisection,
+reduction to the smallest model with a fault.
 
 The names are loaded when they are first asked for.
 """
@@ -12,19 +13,33 @@ if TYPE_CHECKING:
     from dmlc.debugging.bisection import BisectResult, bisect
     from dmlc.debugging.first_difference import Location
     from dmlc.debugging.model_diff import ModelDiff, diff
+    from dmlc.debugging.reproduction import Repro, repro
     from dmlc.debugging.verification import LocatedVerdict, last_line, locate
 
-__all__ = ["BisectResult", "LocatedVerdict", "Location", "ModelDiff", "bisect", "diff", "last_line", "locate"]
+__all__ = [
+    "BisectResult",
+    "LocatedVerdict",
+    "Location",
+    "ModelDiff",
+    "Repro",
+    "bisect",
+    "diff",
+    "last_line",
+    "locate",
+    "repro",
+]
 
 _HOMES = {
     "BisectResult": "bisection",
     "LocatedVerdict": "verification",
     "Location": "first_difference",
     "ModelDiff": "model_diff",
+    "Repro": "reproduction",
     "bisect": "bisection",
     "diff": "model_diff",
     "last_line": "verification",
     "locate": "verification",
+    "repro": "reproduction",
 }
 
 

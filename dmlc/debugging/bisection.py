@@ -108,7 +108,7 @@ class BisectResult:
         """Lines for people; the last one is the verdict."""
         end = "to the end" if self.from_end else "from the start"
         out = [
-            f"{step.nodes} of {self.nodes} nodes {end}, {len(step.cut)} values at the cut: {step.status}"
+            f"{step.nodes} of {self.nodes} nodes {end}, {_values(len(step.cut))} at the cut: {step.status}"
             for step in self.steps
         ]
         out.append(self.message)
@@ -128,7 +128,7 @@ class BisectResult:
         if self.alone is False:
             out.append("  alone, fed with right values, it is right: the fault needs other nodes beside it")
         if others:
-            out.append(f"  {'wrong together with' if self.alone is False else 'or a kernel joins it with'}: {others}")
+            out.append(f"  {'wrong together with' if self.alone is False else 'a kernel may join it with'}: {others}")
         if self.hidden:
             how = "inputs" if self.from_end else "outputs"
             out.append(f"  as {how} these values hide the fault: {', '.join(self.hidden)}")
@@ -142,11 +142,15 @@ class BisectResult:
         return f"{what}{named} | {runs} | {self.seconds:.2f} s"
 
 
+def _values(count: int) -> str:
+    return f"{count} value{'' if count == 1 else 's'}"
+
+
 def bisect(
     a: SideSource,
     *,
     backend: str | None = None,
-    against: str | None = None,
+    against: str | SideSource | None = None,
     check: str | CheckFunction | None = None,
     inputs: int | Mapping[str, Any] = DEFAULT_INPUTS,
     seed: int = 0,
@@ -163,8 +167,9 @@ def bisect(
 
     ``a`` is what ``dmlc.compile`` takes; a program is compiled first. Parts of it run on ``backend`` (``cpu``, ``dml``,
     ``numpy``, ``reference``; by default as what they compile to for ``directml``) and are compared with ``against``, a
-    backend too (by default ONNX Runtime's CPU provider without optimizations). Instead, ``check`` decides: a command
-    with ``{model}`` and ``{inputs}`` in it, or a function of the model, its inputs and the expected outputs.
+    backend too (by default ONNX Runtime's CPU provider without optimizations) or another model, whose values of the
+    same names are right; then ``a`` runs as it is by default. Instead, ``check`` decides: a command with ``{model}``
+    and ``{inputs}`` in it, or a function of the model, its inputs and the expected outputs.
 
     A part from the start has the values that leave it as outputs. With ``from_end`` the parts reach to the end of the
     model and are fed with values of ``against``, for faults that vanish if the end of the model is cut off. ``inputs``
@@ -179,8 +184,13 @@ def bisect(
     )  # fmt: skip
     identity = {**setup.identity, "from_end": from_end}
     setup.state = SearchState(None if state is None else Path(state), identity)
-    found = _Bisection(setup, from_end).result()
+    found = bisected(setup, from_end=from_end)
     return replace(found, seconds=time.perf_counter() - start)
+
+
+def bisected(setup: SearchSetup, *, from_end: bool = False) -> BisectResult:
+    """The search itself. Raises ``DmlcError`` as ``bisect`` does."""
+    return _Bisection(setup, from_end).result()
 
 
 # --- the search

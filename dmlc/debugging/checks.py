@@ -8,12 +8,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
+from dmlc.debugging.counterpart import ModelCounterpart
 from dmlc.debugging.source_sides import CompileOptions, compiled_side, side_of
+from dmlc.debugging.value_sides import ValueSide
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.searches import NO_ANSWER
 from dmlc.records import dataclass
@@ -44,37 +46,61 @@ class PartResult:
     fails: bool = False
 
 
-class PartCheck(Protocol):
-    """A check of any part of a model."""
+class Originals:
+    """Right models: each part itself on the backend ``against``, or the part of another model that stands for it."""
+
+    def __init__(self, against: str | None, options: CompileOptions, other: ModelCounterpart | None = None) -> None:
+        self._against, self._options, self.other = against, options, other
+
+    def part(self, model: ModelProto) -> ModelProto:
+        """The model that a part is compared with. Raises ``LookupError`` where the other model has no such part."""
+        return model if self.other is None else self.other.part(model)
+
+    def values(self, model: ModelProto) -> ValueSide:
+        """A model on the backend."""
+        return side_of(model, self._against, self._options, as_written=True)
+
+    def side(self, model: ModelProto) -> Side:
+        return self.values(model).side
 
     def original(self, model: ModelProto) -> Side:
-        """The side that is right."""
-
-    def check(self, model: ModelProto, feeds: Feeds) -> PartResult: ...
+        """The side that a part is compared with. Raises ``LookupError`` as ``part`` does."""
+        return self.side(self.part(model))
 
 
 class BackendCheck:
-    """A model on a backend, compared with the same model on another one, or with what is ``expected`` of it."""
+    """A model on a backend, compared with the original on another one.
+
+    Without a backend the model runs as what it ``compiles`` to for ``directml``, else as it is, without optimizations.
+    """
 
     def __init__(
-        self, backend: str | None, against: str | None, options: CompileOptions, tolerance: Tolerance | None
+        self,
+        backend: str | None,
+        originals: Originals,
+        options: CompileOptions,
+        tolerance: Tolerance | None,
+        *,
+        compiles: bool,
     ) -> None:
-        self._backend, self._against = backend, against
+        self.backend, self.originals, self.compiles = backend, originals, compiles and backend is None
         self._options, self._tolerance = options, tolerance
 
-    def original(self, model: ModelProto) -> Side:
-        return side_of(model, self._against, self._options, as_written=True).side
+    def values(self, model: ModelProto) -> ValueSide:
+        """The side that may be wrong."""
+        if self.compiles:
+            return compiled_side(self._options.program(model, as_written=False, target="directml"), None)
+        return side_of(model, self.backend, self._options, as_written=False)
 
     def result(self, model: ModelProto) -> Side:
-        """The side that may be wrong: without a backend the model that it compiles to."""
-        if self._backend is None:
-            return compiled_side(self._options.program(model, as_written=False, target="directml"), None).side
-        return side_of(model, self._backend, self._options, as_written=False).side
+        return self.values(model).side
 
-    def check(self, model: ModelProto, feeds: Feeds) -> PartResult:
+    def check(self, model: ModelProto, feeds: Feeds, right: ModelProto | None = None) -> PartResult:
+        """Compare a model with a right one, by default its original. Raises ``LookupError`` as ``Originals.part``."""
+        right = self.originals.part(model) if right is None else right
         return result_of(verify_given(
-            lambda: (self.original(model), self.result(model)), feeds, data="the input", allowed=(EXACT, REASSOCIATES),
-            tolerance=self._tolerance,
+            lambda: (self.originals.side(right), self.result(model)), feeds, data="the input",
+            allowed=(EXACT, REASSOCIATES), tolerance=self._tolerance,
         ))  # fmt: skip
 
 
@@ -97,15 +123,14 @@ class UserCheck:
     not check, and any other code for bad. Raises ``DmlcError`` E0568 where it did not check.
     """
 
-    def __init__(self, check: str | CheckFunction, against: str | None, options: CompileOptions) -> None:
-        self._check, self._against, self._options = check, against, options
+    def __init__(self, check: str | CheckFunction, originals: Originals) -> None:
+        self._check, self.originals = check, originals
 
-    def original(self, model: ModelProto) -> Side:
-        return side_of(model, self._against, self._options, as_written=True).side
-
-    def check(self, model: ModelProto, feeds: Feeds) -> PartResult:
+    def check(self, model: ModelProto, feeds: Feeds, right: ModelProto | None = None) -> PartResult:
+        """Check a model; the expected outputs are those of a right one, by default its original."""
+        right = self.originals.part(model) if right is None else right
         try:
-            expected = self.original(model).run(feeds)
+            expected = self.originals.side(right).run(feeds)
         except (NotVerifiable, RunFailed) as error:
             return PartResult(SKIP, (f"the expected outputs cannot be computed: {error}",), fails=True)
         if isinstance(self._check, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from hashlib import sha256
@@ -16,9 +16,10 @@ from onnx import ModelProto
 
 from dmlc import api
 from dmlc.api.sources import onnx_model
-from dmlc.debugging.checks import BAD, SKIP, BackendCheck, CheckFunction, PartResult, UserCheck, result_of
+from dmlc.debugging.checks import BAD, SKIP, BackendCheck, CheckFunction, Originals, PartResult, UserCheck, result_of
+from dmlc.debugging.counterpart import ModelCounterpart
 from dmlc.debugging.search_state import SearchState
-from dmlc.debugging.source_sides import CompileOptions, SideSource, side_of
+from dmlc.debugging.source_sides import CompileOptions, SideSource
 from dmlc.debugging.submodels import NodeGraph, fed_values
 from dmlc.debugging.value_sides import OnnxValues, ValueSide
 from dmlc.diagnostics import did_you_mean, fail
@@ -43,7 +44,6 @@ class SearchSetup:
     checker: BackendCheck | UserCheck
     inputs: int | Mapping[str, Any]
     seed: int
-    against: str | None
     options: CompileOptions
     identity: dict[str, Any]
     rtol: float | None
@@ -56,34 +56,34 @@ class SearchSetup:
     fails: bool = False
     _values: dict[str, Any] = field(default_factory=dict)
     _ranks: dict[str, int] = field(default_factory=dict)
+    _whole: PartResult | None = None
     #: Keys of the parts that were checked in this search.
     _asked: set[str] = field(default_factory=set)
 
     def whole(self) -> PartResult:
         """Check the whole model, and keep the inputs that show the fault. Raises ``DmlcError`` E0563 if it cannot be
         checked."""
-        known = self.state.known("whole")
-        if known is None or self.state.feeds is None:
-            self.progress("the whole model")
-            found, self.feeds = self._checked()
-            self.state.feeds = self.feeds
-            self.state.record("whole", found)
-        else:
-            found, self.feeds = known, self.state.feeds
-        self.runs += 1
-        self.fails = found.fails
-        if found.status == SKIP:
-            raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {'; '.join(found.details)}")
-        return found
+        if self._whole is None:
+            known = self.state.known("whole")
+            if known is None or self.state.feeds is None:
+                self.progress("the whole model")
+                known, self.state.feeds = self._checked()
+                self.state.record("whole", known)
+            self._whole, self.feeds = known, self.state.feeds
+            self.runs += 1
+            self.fails = known.fails
+        if self._whole.status == SKIP:
+            raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {'; '.join(self._whole.details)}")
+        return self._whole
 
     def _checked(self) -> tuple[PartResult, Feeds]:
         model = self.graph.model
         try:
             if isinstance(self.inputs, int) and isinstance(self.checker, BackendCheck):
                 return self._tried(self.inputs, self.checker)
-            original = self.checker.original(model)
+            original = self.checker.originals.original(model)
             feeds = first_feeds(original, self.seed) if isinstance(self.inputs, int) else dict(self.inputs)
-        except (NotVerifiable, NoEvidence, NoInputs) as error:
+        except (NotVerifiable, NoEvidence, NoInputs, LookupError) as error:
             raise fail(NOT_VERIFIED, f"the whole model cannot be checked: {error}") from None
         missing = [name for name in original.input_names if name not in feeds]
         if missing:
@@ -94,7 +94,7 @@ class SearchSetup:
         """The result on made-up inputs, and the first of them that shows the fault."""
         model = self.graph.model
         verdict = verify_sides(
-            lambda: checker.original(model), lambda: checker.result(model), inputs=count, seed=self.seed,
+            lambda: checker.originals.original(model), lambda: checker.result(model), inputs=count, seed=self.seed,
             allowed=(EXACT, REASSOCIATES), tolerance=asked_tolerance(self.rtol, self.atol),
         )  # fmt: skip
         if verdict.status == UNVERIFIED:
@@ -102,18 +102,23 @@ class SearchSetup:
         found = replace(result_of(verdict), details=(verdict.headline(),)) if verdict.ok else result_of(verdict)
         if verdict.case is not None or verdict.ok:
             return found, dict(verdict.case or {})
-        return found, first_feeds(checker.original(model), self.seed)
+        return found, first_feeds(checker.originals.original(model), self.seed)
 
-    def checked_part(self, part: Collection[int], *, fed: bool, all_inputs: bool = True) -> PartResult:
+    def checked_part(
+        self, part: Collection[int], *, fed: bool, outputs: Sequence[str] | None = None, all_inputs: bool = True
+    ) -> PartResult:
         """Check some nodes; values that enter are those of ``against``. Raises ``DmlcError`` as the check does."""
-        key = sha256(repr((sorted(part), fed)).encode()).hexdigest()[:32]
+        key = sha256(repr((sorted(part), fed, outputs, all_inputs)).encode()).hexdigest()[:32]
         found = self.state.known(key)
         if found is None:
             try:
-                model, feeds = self.model_of(part, all_inputs=all_inputs)
+                model, feeds = self.model_of(part, outputs, all_inputs=all_inputs)
             except LookupError as error:
                 return PartResult(SKIP, (str(error),), fails=True)
-            found = self.checker.check(model, feeds)
+            try:
+                found = self.checker.check(model, feeds)
+            except LookupError as error:
+                return PartResult(SKIP, (str(error),), fails=True)
             if found.status == BAD and found.fails and not self.fails:
                 found = replace(found, status=SKIP)  # the fault is one of numbers
             self.state.record(key, found)
@@ -121,11 +126,13 @@ class SearchSetup:
         self._asked.add(key)
         return found
 
-    def model_of(self, part: Collection[int], *, all_inputs: bool = True) -> tuple[ModelProto, Feeds]:
+    def model_of(
+        self, part: Collection[int], outputs: Sequence[str] | None = None, *, all_inputs: bool = True
+    ) -> tuple[ModelProto, Feeds]:
         """The model of some nodes and its inputs. Raises ``LookupError`` for values that cannot be fed."""
         entering = self.graph.entering(part)
         values = {name: self.value(name) for name in entering}
-        model = self.graph.part(part, values, all_inputs=all_inputs)
+        model = self.graph.part(part, values, outputs, all_inputs=all_inputs)
         self._declare_ranks(model)
         return model, fed_values(self.graph, self.feeds, values, model)
 
@@ -154,12 +161,14 @@ class SearchSetup:
 
     def _computed(self, name: str) -> dict[str, Any]:
         """All values where they fit together, else one."""
-        names = [other for other in self.graph.makers if other not in self._values]
+        originals = self.checker.originals
+        graph = self.graph if originals.other is None else originals.other.graph
+        model = graph.model
+        names = [other for other in graph.makers if other not in self._values]
         for wanted in (names, [name]):
-            makers: list[Callable[[], ValueSide]] = [
-                partial(side_of, self.graph.model, self.against, self.options, as_written=True),
-                partial(OnnxValues, self.graph.model, None),
-            ]
+            makers: list[Callable[[], ValueSide]] = [partial(originals.values, model)]
+            if originals.other is None:
+                makers.append(partial(OnnxValues, model, None))
             for make in makers:
                 try:
                     found = make().values(self.feeds, wanted)
@@ -173,7 +182,7 @@ class SearchSetup:
 def prepare(
     a: SideSource,
     backend: str | None,
-    against: str | None,
+    against: str | SideSource | None,
     check: str | CheckFunction | None,
     *,
     inputs: int | Mapping[str, Any],
@@ -183,30 +192,51 @@ def prepare(
     options: CompileOptions,
     progress: Report | None,
 ) -> SearchSetup:
-    """The setup of a search. Raises ``DmlcError`` for a source or a backend that does not exist, and for a check
-    without ``{model}`` (E0556)."""
-    for name in (backend, against):
+    """The setup of a search; ``against`` is a backend or a source. Raises ``DmlcError`` for a source or a backend that
+    does not exist, and for a check without ``{model}`` (E0556)."""
+    named, other = (against, None) if against is None or _is_name(against) else (None, against)
+    for name in (backend, named):
         if name is not None and name not in api.BACKENDS:
-            help = did_you_mean(name, api.BACKENDS) or f"it is one of {', '.join(api.BACKENDS)}"
-            raise fail(NO_BACKEND, f"there is no backend {name}", help=help)
+            help = did_you_mean(str(name), api.BACKENDS) or f"it is one of {', '.join(api.BACKENDS)}"
+            raise fail(NO_BACKEND, f"there is no backend {name!s}", help=help)
     if check is not None and backend is not None:
         raise fail(UNKNOWN_CHOICE, "a check and a backend both decide: give one of them", exit_code=2)
     if isinstance(check, str) and "{model}" not in check:
         raise fail(UNKNOWN_CHOICE, "the check has no {model} in it, the path of the model to check", exit_code=2)
     tolerance = asked_tolerance(rtol, atol)
-    graph = NodeGraph(*_model_of(a, backend, options, as_written=backend is None and check is None))
-    data = graph.model.SerializeToString(deterministic=True)
+    compiles = backend is None and check is None and other is None
+    graph = NodeGraph(*_model_of(a, backend, options, as_written=compiles))
+    counterpart = None if other is None else _counterpart(graph, other, options)
+    originals = Originals(None if named is None else str(named), options, counterpart)
+    models = [graph.model, *([] if counterpart is None else [counterpart.graph.model])]
     given: Any = [inputs, seed] if isinstance(inputs, int) else {n: _digest(x) for n, x in sorted(inputs.items())}
-    identity = {"model": sha256(data).hexdigest(), "inputs": given, "rtol": rtol, "atol": atol, "against": against}
-    identity["check"] = "a check" if check is not None else f"backend {backend}"
+    identity = {
+        "models": [sha256(model.SerializeToString(deterministic=True)).hexdigest() for model in models],
+        "inputs": given,
+        "tolerance": [rtol, atol],
+        "against": named,
+        "check": "a check" if check is not None else f"backend {backend}",
+    }
     checker: BackendCheck | UserCheck
     if check is not None:
-        checker = UserCheck(check, against, options)
+        checker = UserCheck(check, originals)
     else:
-        checker = BackendCheck(backend, against, options, tolerance)
+        checker = BackendCheck(backend, originals, options, tolerance, compiles=compiles)
     return SearchSetup(
-        graph, checker, inputs, seed, against, options, identity, rtol, atol, progress or (lambda step: None)
+        graph, checker, inputs, seed, options, identity, rtol, atol, progress or (lambda step: None)
     )  # fmt: skip
+
+
+def _is_name(against: SideSource) -> bool:
+    """True for the name of a backend, right or wrong; a file has a suffix."""
+    return isinstance(against, str) and not Path(against).suffix
+
+
+def _counterpart(graph: NodeGraph, other: SideSource, options: CompileOptions) -> ModelCounterpart:
+    try:
+        return ModelCounterpart(graph, *_model_of(other, "reference", options, as_written=True))
+    except (NotVerifiable, NoEvidence) as error:
+        raise fail(NOT_VERIFIED, f"the models cannot be compared: {error}") from None
 
 
 def _digest(value: Any) -> str:

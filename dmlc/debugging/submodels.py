@@ -126,15 +126,15 @@ class NodeGraph:
 
     @cached_property
     def _frame(self) -> ModelProto:
-        """The model without nodes and data."""
+        """The model without nodes, data and names of its makers."""
         out = ModelProto()
         for field, value in self.model.ListFields():
             if field.name == "graph":
                 out.graph.name = value.name
             elif field.name in ("opset_import", "metadata_props", "functions"):
                 getattr(out, field.name).extend(value)
-            elif field.name in ("ir_version", "producer_name"):
-                setattr(out, field.name, value)
+            elif field.name == "ir_version":
+                out.ir_version = value
         return out
 
     @cached_property

@@ -54,6 +54,7 @@ VERBS = {
     "fmt": ("--check",),
     "verify": ("good.onnx", "--inputs", "2"),
     "bisect": ("--backend", "cpu", "--inputs", "2"),
+    "repro": ("--backend", "cpu", "--inputs", "2", "-o", "out.zip"),
     "diff": ("good.onnx",),
     "decompose": ("-o", "out.onnx"),
 }

@@ -1,5 +1,6 @@
 """Settings of the whole suite: hypothesis draws the same examples each time, and every emitted model is checked."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from models.emitted_models import SAMPLE, recorded
 
+from dmlc.ir import collector
+
 # The same examples each time: what fails is due to a change. ``pytest --hypothesis-profile=default`` draws others, and
 # ``python -m tools.fuzz`` looks for what nobody thought of.
 settings.register_profile("suite", derandomize=True)
@@ -24,6 +27,11 @@ settings.load_profile("suite")
 os.environ.pop("COLUMNS", None)
 
 RECORDER = recorded()
+
+# The items of the suite are millions of objects. A full collection walks them all, and dmlc starts one for each 200,000
+# objects that became old: a tenth of the suite's time. ``tests/ir/test_collector.py`` sets dmlc's own number.
+gc.set_threshold(100_000, 20, 20)
+collector._MORE = 3_000_000
 
 
 class OneThread(onnxruntime.SessionOptions):
@@ -41,8 +49,11 @@ class OneThread(onnxruntime.SessionOptions):
 def session_on_one_thread(
     session: onnxruntime.InferenceSession, path_or_bytes: Any, sess_options: Any = None, *args: Any, **options: Any
 ) -> None:
-    """As the constructor that it stands for, with ``OneThread`` by default."""
-    make_session(session, path_or_bytes, sess_options or OneThread(), *args, **options)
+    """As the constructor that it stands for, with ``OneThread`` by default. What loads is recorded."""
+    settings = sess_options or OneThread()
+    make_session(session, path_or_bytes, settings, *args, **options)
+    if isinstance(path_or_bytes, bytes) and not options.get("disabled_optimizers"):
+        RECORDER.on_load(path_or_bytes, settings.graph_optimization_level)
 
 
 make_session, onnxruntime.SessionOptions = onnxruntime.InferenceSession.__init__, OneThread

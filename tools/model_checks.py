@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +55,20 @@ def without_metadata(model: ModelProto) -> bytes:
     return data
 
 
-def defects(model: ModelProto, folder: Path | None = None) -> dict[str, str]:
+def defects(model: ModelProto, folder: Path | None = None, loaded: Collection[str] = ()) -> dict[str, str]:
     """Describe what rejects the model: ``checker``, ``loading``, ``loading optimized``; empty for a valid model.
 
-    A model that need not run on ONNX Runtime's CPU provider need not load there.
+    A model that need not run on ONNX Runtime's CPU provider need not load there. ``loaded`` names the ways of loading
+    that are known to work.
     """
     out = {}
     text = checker_complaint(model, folder)
     if text is not None:
         out["checker"] = text
-    for name, optimized in () if needs_reference(model) else (("loading", False), ("loading optimized", True)):
+    ways = {} if needs_reference(model) else {"loading": False, "loading optimized": True}
+    for name, optimized in ways.items():
+        if name in loaded:
+            continue
         try:
             session(model, folder, optimized=optimized)
         except Exception as error:  # ONNX Runtime's exceptions have no common base
@@ -72,9 +76,11 @@ def defects(model: ModelProto, folder: Path | None = None) -> dict[str, str]:
     return out
 
 
-def new_defects(model: ModelProto, source: ModelProto | None, folder: Path | None = None) -> dict[str, str]:
+def new_defects(
+    model: ModelProto, source: ModelProto | None, folder: Path | None = None, loaded: Collection[str] = ()
+) -> dict[str, str]:
     """As ``defects``, without those that the ``source`` has as well."""
-    found = defects(model, folder)
+    found = defects(model, folder, loaded)
     if source is None:
         return found
     if "checker" in found:

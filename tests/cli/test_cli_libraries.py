@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +32,41 @@ MISSING = {
     "blocked": "raise ImportError('blocked')",
     "leftover": "return None if '.' in name else importlib.machinery.ModuleSpec(name, None, is_package=True)",
 }
-FINDER = """
-import importlib.machinery
-class Finder:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name == LIBRARY or name.startswith(LIBRARY + '.'):
-            ACTION
-sys.meta_path.insert(0, Finder)
-"""
+#: The faults that are tried of each library.
+FAULTS: dict[str, tuple[str, ...]] = {
+    "onnxruntime": (*MISSING, *BROKEN),
+    **dict.fromkeys(("numpy", "onnx"), (*MISSING, "os-error", "needs-another", "empty")),
+    "lark": ("missing", "os-error", "empty"),
+    "networkx": ("missing", "os-error"),
+}
+#: One process for all faults of a library, which it never imports: dmlc is loaded anew for each.
 DRIVER = """
-import contextlib, io, json, sys
+import contextlib, importlib, importlib.machinery, io, json, sys
 LIBRARY = sys.argv[1]
-PRELUDE
-from dmlc.cli.main import main
-results = []
-for words in json.loads(sys.argv[2]):
+class Finder:
+    def __init__(self, action):
+        scope = {"importlib": importlib}
+        exec("def spec(name):\\n    " + action, scope)
+        self.spec = scope["spec"]
+    def find_spec(self, name, path=None, target=None):
+        if name == LIBRARY or name.startswith(LIBRARY + '.'):
+            return self.spec(name)
+def run(words):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(words)
-    results.append((code, out.getvalue(), err.getvalue()))
+        code = importlib.import_module("dmlc.cli.main").main(words)
+    return code, out.getvalue(), err.getvalue()
+results = {}
+for job in json.load(sys.stdin):
+    for name in [name for name in sys.modules if name.split(".")[0] in ("dmlc", LIBRARY)]:
+        del sys.modules[name]
+    finders, path = sys.meta_path[:], sys.path[:]
+    if job["action"]:
+        sys.meta_path.insert(0, Finder(job["action"]))
+    sys.path[1:1] = job["path"]
+    importlib.invalidate_caches()
+    results[job["fault"]] = [run(words) for words in job["commands"]]
+    sys.meta_path[:], sys.path[:] = finders, path
 print(json.dumps(results))
 """
 PROGRAM = "model m(x: f32[3, 4]) -> (y) {\n    y = argmax(x, axes=[0, 1])\n    return y\n}\n"
@@ -89,29 +106,48 @@ WITH_RUNTIME = (
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "a.dml").write_text(PROGRAM)
-    dmlc.compile(str(tmp_path / "a.dml")).save(tmp_path / "a.onnx")
-    return tmp_path
+Commands = tuple[list[str], ...]
+Outcome = tuple[int, str, str]
 
 
-def commands(folder: Path, library: str, fault: str, words: tuple[list[str], ...]) -> list[tuple[int, str, str]]:
-    """The exit code, stdout and stderr of each command, all run in one process in which the library is at fault."""
-    prelude = FINDER.replace("ACTION", MISSING[fault]) if fault in MISSING else ""
-    path = [str(Path(dmlc.__file__).parents[1])]
-    if fault in BROKEN:
-        package = folder / "broken" / library
-        package.mkdir(parents=True)
-        (package / "__init__.py").write_text(BROKEN[fault].format(name=library))
-        path.insert(0, str(package.parent))
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER.replace("PRELUDE", prelude), library, json.dumps(words)],
-        cwd=folder, capture_output=True, text=True, timeout=300,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [(code, out, err) for code, out, err in json.loads(done.stdout)]
+def tried(library: str, fault: str) -> Commands:
+    """The commands that run with a library at fault."""
+    if library == "onnxruntime":
+        return (WITHOUT_RUNTIME if fault == "missing" else FEW) + WITH_RUNTIME
+    if fault == "missing":
+        return WITHOUT_LIBRARIES + WITHOUT_RUNTIME + WITH_RUNTIME[:3] + WITH_RUNTIME[4:6]
+    return WITHOUT_LIBRARIES + FEW + WITH_RUNTIME[1:2]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, list[Outcome]]]:
+    """The exit code, stdout and stderr of the commands of each fault of a library, run when they are asked for."""
+    folder = tmp_path_factory.mktemp("libraries")
+    (folder / "a.dml").write_text(PROGRAM)
+    dmlc.compile(str(folder / "a.dml")).save(folder / "a.onnx")
+
+    @cache
+    def run(library: str) -> dict[str, list[Outcome]]:
+        jobs: list[dict[str, Any]] = []
+        for fault in FAULTS[library]:
+            path = []
+            if fault in BROKEN:
+                package = folder / fault / library
+                package.mkdir(parents=True)
+                (package / "__init__.py").write_text(BROKEN[fault].format(name=library))
+                path = [str(package.parent)]
+            words = tried(library, fault)
+            jobs.append({"fault": fault, "action": MISSING.get(fault, ""), "path": path, "commands": words})
+        done = subprocess.run(
+            [sys.executable, "-c", DRIVER, library],
+            input=json.dumps(jobs), cwd=folder, capture_output=True, text=True, timeout=600,
+            env={**os.environ, "PYTHONPATH": str(Path(dmlc.__file__).parents[1])},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found: dict[str, list[Outcome]] = json.loads(done.stdout)
+        return found
+
+    return run
 
 
 def diagnostic(words: list[str], out: str, err: str) -> str:
@@ -124,10 +160,12 @@ def diagnostic(words: list[str], out: str, err: str) -> str:
     return f"{found['severity']}[{found['code']}]: {found['message']} {found['help']}"
 
 
-@pytest.mark.parametrize("fault", [*MISSING, *BROKEN])
-def test_only_what_runs_models_needs_onnx_runtime(folder: Path, fault: str) -> None:
-    tried = (WITHOUT_RUNTIME if fault == "missing" else FEW) + WITH_RUNTIME
-    for words, (code, out, err) in zip(tried, commands(folder, "onnxruntime", fault, tried), strict=True):
+@pytest.mark.parametrize("fault", FAULTS["onnxruntime"])
+def test_only_what_runs_models_needs_onnx_runtime(
+    outcomes: Callable[[str], dict[str, list[Outcome]]], fault: str
+) -> None:
+    found = outcomes("onnxruntime")[fault]
+    for words, (code, out, err) in zip(tried("onnxruntime", fault), found, strict=True):
         if words in WITHOUT_RUNTIME:
             assert (code, "error[" in err) == (0, False), (words, err)
             continue
@@ -137,17 +175,13 @@ def test_only_what_runs_models_needs_onnx_runtime(folder: Path, fault: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("library", "fault"),
-    [(library, fault) for library in ("numpy", "onnx") for fault in (*MISSING, "os-error", "needs-another", "empty")]
-    + [("lark", fault) for fault in ("missing", "os-error", "empty")]
-    + [("networkx", fault) for fault in ("missing", "os-error")],
+    ("library", "fault"), [(name, fault) for name in FAULTS for fault in FAULTS[name] if name != "onnxruntime"]
 )
-def test_a_command_works_or_names_the_library_to_install(folder: Path, library: str, fault: str) -> None:
-    words = WITHOUT_LIBRARIES + FEW + WITH_RUNTIME[1:2]
-    if fault == "missing":
-        words = WITHOUT_LIBRARIES + WITHOUT_RUNTIME + WITH_RUNTIME[:3] + WITH_RUNTIME[4:6]
-    failed = 0
-    for command, (code, out, err) in zip(words, commands(folder, library, fault, words), strict=True):
+def test_a_command_works_or_names_the_library_to_install(
+    outcomes: Callable[[str], dict[str, list[Outcome]]], library: str, fault: str
+) -> None:
+    words, failed = tried(library, fault), 0
+    for command, (code, out, err) in zip(words, outcomes(library)[fault], strict=True):
         assert "I0901" not in out + err and "Traceback" not in err, (command, err)
         if code != 0:
             assert command not in WITHOUT_LIBRARIES

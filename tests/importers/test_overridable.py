@@ -94,10 +94,11 @@ def unshaped(m: onnx.ModelProto) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("inside", [False, True], ids=["main", "branch"])
-@pytest.mark.parametrize("exact", [False, True], ids=["default", "exact"])
 @pytest.mark.parametrize("tail", TAILS)
 @pytest.mark.parametrize("name", BODIES)
-def test_any_value_may_be_fed(name: str, tail: str, exact: bool, inside: bool) -> None:
+def test_any_value_may_be_fed(name: str, tail: str, inside: bool) -> None:
+    """One of the targets compiles with ``exact``: they take turns."""
+    exact = ("onnx", "directml")[([*BODIES].index(name) + [*TAILS].index(tail) + inside) % 2]
     m = unshaped(overridable(name, tail, inside=inside))
     kinds = {info.name: info.type.tensor_type.elem_type for info in m.graph.input}
     fed = {
@@ -107,7 +108,7 @@ def test_any_value_may_be_fed(name: str, tail: str, exact: bool, inside: bool) -
     inputs = ({"x": X}, {"x": X, **fed})
     want = run_all(m, inputs)
     for target in ("onnx", "directml"):
-        out = dmlc.compile(m, target=target, exact=exact).to_onnx()
+        out = dmlc.compile(m, target=target, exact=target == exact).to_onnx()
         for expected, found in zip(want, run_all(out, inputs), strict=True):
             for old, new in zip(expected, found, strict=True):
                 np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-6)

@@ -12,7 +12,9 @@ from dmlc.ir.collector import collector_paused
 
 
 @pytest.fixture(autouse=True)
-def collector_is_on() -> Iterator[None]:
+def collector_is_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The suite has a number of its own, for its many items."""
+    monkeypatch.setattr("dmlc.ir.collector._MORE", 200_000)
     gc.enable()
     yield
     gc.enable()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
+from onnxruntime import GraphOptimizationLevel
 
 import dmlc.codegen.onnx
 import dmlc.codegen.onnx.model
@@ -23,6 +24,11 @@ SAMPLE = 4
 MOST_NODES = 3000
 #: So many imported models are kept to compare with what is emitted from them.
 _SOURCES = 400
+#: The levels of optimization at which a model must load, by the words of ``tools.model_checks.defects``.
+_LEVELS = {
+    "loading": GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "loading optimized": GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
 
 
 @dataclass(frozen=True)
@@ -44,12 +50,14 @@ class Emitted:
 class Recorder:
     """The models that were emitted since the last ``clear``, and the imported models that they may come from.
 
-    ``judged`` has the numbers of those that were judged in this process: many tests emit the same model.
+    ``judged`` has the numbers of those that were judged in this process: many tests emit the same model. ``loaded`` has
+    what the test itself has loaded, which need not be loaded again.
     """
 
     models: list[Emitted] = field(default_factory=list)
     sources: OrderedDict[int, tuple[Any, bytes]] = field(default_factory=OrderedDict)
     judged: set[int] = field(default_factory=set)
+    loaded: set[tuple[bytes, Any]] = field(default_factory=set)
 
     def on_import(self, graph: Any, model: ModelProto) -> None:
         if len(model.graph.node) > MOST_NODES:
@@ -72,8 +80,12 @@ class Recorder:
         data, key = model.SerializeToString(deterministic=True), without_metadata(model)
         self.models.append(Emitted(data, key, source, artifact.folder))
 
+    def on_load(self, data: bytes, level: Any) -> None:
+        self.loaded.add((data, level))
+
     def clear(self) -> None:
         self.models.clear()
+        self.loaded.clear()
 
     def chosen(self, rate: int) -> Iterator[Emitted]:
         """The models that were not judged before, one in ``rate``."""
@@ -89,7 +101,8 @@ class Recorder:
         for emitted in self.chosen(rate):
             model = ModelProto.FromString(emitted.data)
             source = None if emitted.source is None else ModelProto.FromString(emitted.source)
-            found = new_defects(model, source, emitted.folder)
+            loaded = [name for name, level in _LEVELS.items() if (emitted.data, level) in self.loaded]
+            found = new_defects(model, source, emitted.folder, loaded)
             if found:
                 out.append(f"{model.graph.name} for {_target(model)}: {found}")
         return out

@@ -42,9 +42,15 @@ def shapes_of(path: Path) -> dict[str, tuple[int, ...]]:
     return {name: array.shape for name, array in cases(path)[0][0].items()}
 
 
-@pytest.mark.parametrize("path", BOUND)
-def test_a_bound_fixture_is_one_fused_graph_or_names_what_prevents_it(path: Path) -> None:
-    program = dmlc.compile(path, shapes=shapes_of(path))
+@pytest.fixture(scope="module", params=BOUND)
+def bound(request: pytest.FixtureRequest) -> tuple[Path, dmlc.Program]:
+    """Each fixture, compiled once for all tests of it."""
+    path: Path = request.param
+    return path, dmlc.compile(path, shapes=shapes_of(path))
+
+
+def test_a_bound_fixture_is_one_fused_graph_or_names_what_prevents_it(bound: tuple[Path, dmlc.Program]) -> None:
+    path, program = bound
     report = program.placement()
     assert [node.name for node in report.nodes if node.where == "unknown"] == []
     assert (report.dims, report.shapes) == ([], [])
@@ -58,20 +64,19 @@ def test_a_bound_fixture_is_one_fused_graph_or_names_what_prevents_it(path: Path
         assert {(node.where, node.alone) for node in report.nodes} <= {("provider", ""), ("folded", "")}
 
 
-@pytest.mark.parametrize("path", BOUND)
-def test_a_bound_fixture_keeps_the_numbers(path: Path) -> None:
+def test_a_bound_fixture_keeps_the_numbers(bound: tuple[Path, dmlc.Program]) -> None:
     """And declares the sizes of the case at its inputs."""
+    path, program = bound
     feeds, expected = cases(path)[0]
-    model = dmlc.compile(path, shapes=shapes_of(path)).to_onnx()
+    model = program.to_onnx()
     assert differences(expected, run(session(model, path.parent), feeds)) == []
     for info in model.graph.input:
         declared: list[Any] = [size.dim_value for size in info.type.tensor_type.shape.dim]
         assert declared == list(feeds[info.name].shape)
 
 
-@pytest.mark.parametrize("path", BOUND)
-def test_compiling_a_bound_fixture_again_changes_nothing(path: Path) -> None:
-    first = dmlc.compile(path, shapes=shapes_of(path)).to_onnx()
+def test_compiling_a_bound_fixture_again_changes_nothing(bound: tuple[Path, dmlc.Program]) -> None:
+    first = bound[1].to_onnx()
     program = dmlc.compile(first)
     assert operators(program.to_onnx()) == operators(first), [entry.rule for entry in program.ledger]
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,21 @@ DRIVER = "import sys; from dmlc.cli.main import main; sys.exit(main(sys.argv[1:]
 LIBRARIES = {"numpy": "ndarray", "lark": "Lark", "onnx": "ModelProto", "networkx": "DiGraph"}
 
 
+@cache
+def code() -> tempfile.TemporaryDirectory[str]:
+    """A folder of the package alone: beside an installed one lie the libraries of this environment."""
+    folder = tempfile.TemporaryDirectory()
+    shutil.copytree(Path(dmlc.__file__).parent, Path(folder.name) / "dmlc")
+    return folder
+
+
 def doctor(site: Path, *words: str) -> tuple[int, str]:
     """The exit code and the output in an environment with these site-packages alone."""
-    with tempfile.TemporaryDirectory() as code:
-        # alone: beside an installed package lie the libraries of this environment
-        shutil.copytree(Path(dmlc.__file__).parent, Path(code) / "dmlc")
-        path = os.pathsep.join([code, str(site)])
-        done = subprocess.run(
-            [sys.executable, "-S", "-c", DRIVER, "doctor", *words],
-            capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+    path = os.pathsep.join([code().name, str(site)])
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", DRIVER, "doctor", *words],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
     assert done.stderr == ""
     return done.returncode, done.stdout
 

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import networkx
+from definitions import definitions
 
 import dmlc
 
@@ -161,12 +162,10 @@ def written() -> Iterator[Path]:
 def test_files_and_functions_stay_small() -> None:
     large = []
     for path in written():
-        text, name = path.read_text(encoding="utf-8"), path.relative_to(CHECKOUT).as_posix()
-        if text.count("\n") >= 600:
-            large.append(f"{name}: a file holds one idea, under 600 lines")
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                assert node.end_lineno is not None
-                if node.end_lineno - node.lineno >= 60:
-                    large.append(f"{name}: {node.name} is too long")
+        name = path.relative_to(CHECKOUT).as_posix()
+        for found in definitions(path):
+            if found.kind == "module" and found.lines >= 600:
+                large.append(f"{name}: a file holds one idea, under 600 lines")
+            if found.kind == "function" and found.lines >= 60:
+                large.append(f"{name}: {found.name} is too long")
     assert large == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import dataclasses
 import inspect
@@ -10,15 +9,11 @@ import math
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field, fields, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-import dmlc
 from dmlc import records
-
-MODULES = sorted(Path(dmlc.__file__).parent.rglob("*.py"))
 
 
 def classes(dataclass: Any) -> list[type]:
@@ -192,13 +187,3 @@ def test_nothing_is_made_before_it_is_used() -> None:
     assert list(inspect.signature(cls).parameters) == ["a", "b", "c", "e", "f"]
     assert made == cls(1, f=2.0)
     assert vars(cls)["__eq__"] is not waiting["__eq__"]
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: "/".join(path.parts[-2:]))
-def test_all_records_are_made_here(path: Path) -> None:
-    """The standard decorator takes a millisecond of every start for each class."""
-    if path.name == "records.py":
-        return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
-            assert "dataclass" not in [alias.name for alias in node.names], "import it from dmlc.records"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import tokenize
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from definitions import Definition, definitions, definitions_of
 
 import dmlc
 
@@ -37,15 +37,6 @@ REPLACED = {
 SHARED_NAMES = {"Graph", "Program", "Tensor"}
 
 
-def docstrings(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the docstring of a module and of each class and function in it."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            found = ast.get_docstring(node)
-            if found:
-                yield getattr(node, "name", "module"), found
-
-
 def prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and text of each comment, and of each string with a space: docstrings, messages, help."""
     strings = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
@@ -54,8 +45,8 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], " ".join(token.string.split())
 
 
-def late_starts(text: str) -> list[str]:
-    return [f"{name}: {found.splitlines()[0]}" for name, found in docstrings(text) if LATE_START.match(found)]
+def late_starts(found: Iterable[Definition]) -> list[str]:
+    return [f"{d.name}: {d.docstring.splitlines()[0]}" for d in found if d.docstring and LATE_START.match(d.docstring)]
 
 
 def replaced_words(text: str) -> list[str]:
@@ -67,30 +58,31 @@ def replaced_words(text: str) -> list[str]:
     ]
 
 
-def test_docstrings_beside_the_package_start_early() -> None:
-    found = {path: late_starts(path.read_text(encoding="utf-8")) for top in BESIDE for path in top.rglob("*.py")}
+def test_docstrings_start_early() -> None:
+    beside = (path for top in BESIDE for path in top.rglob("*.py"))
+    found = {path: late_starts(definitions(path)) for path in (*beside, *MODULES, *STUBS)}
     assert not {path.relative_to(PACKAGE.parent).as_posix(): wrong for path, wrong in found.items() if wrong}
 
 
-@pytest.mark.parametrize("check", [late_starts, replaced_words])
-def test_words_of_the_package(check: Callable[[str], list[str]]) -> None:
-    found = {path: check(path.read_text(encoding="utf-8")) for path in (*MODULES, *STUBS)}
+def test_words_of_the_package() -> None:
+    found = {path: replaced_words(path.read_text(encoding="utf-8")) for path in (*MODULES, *STUBS)}
     assert not {path.relative_to(PACKAGE).as_posix(): wrong for path, wrong in found.items() if wrong}
 
 
 def test_classes_have_names_of_their_own() -> None:
     defined: dict[str, set[str]] = defaultdict(set)
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                defined[node.name.lstrip("_")].add(path.relative_to(PACKAGE).as_posix())
+        for found in definitions(path):
+            if found.kind == "class":
+                defined[found.name.lstrip("_")].add(path.relative_to(PACKAGE).as_posix())
     assert {name: sorted(places) for name, places in defined.items() if len(places) > 1}.keys() == SHARED_NAMES
 
 
 @pytest.mark.parametrize("word", ["What", "Whether", "That", "Those", "Which", "Of", "Where", "How", "Why"])
 def test_a_late_start_is_found(word: str) -> None:
-    assert late_starts(f'def f():\n    """{word} comes out."""\n') == [f"f: {word} comes out."]
-    assert not late_starts('class A:\n    """Return whether it is so."""\n\n\nclass B:\n    """Offset of a row."""\n')
+    assert late_starts(definitions_of(f'def f():\n    """{word} comes out."""\n')) == [f"f: {word} comes out."]
+    fine = 'class A:\n    """Return whether it is so."""\n\n\nclass B:\n    """Offset of a row."""\n'
+    assert not late_starts(definitions_of(fine))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,11 @@ ALL = [*NUMBERS, "f64", "bool"]
 AXES = [list(axes) for n in (1, 2, 3) for axes in itertools.combinations(range(3), n)]
 
 
+def every_other(dtypes: list[str], *turns: int) -> list[str]:
+    """Half of the dtypes: with two values of one turn, all."""
+    return dtypes[sum(turns) % 2 :: 2]
+
+
 def one(call: str, dtype: str = "f32", shape: str = "2, 3, 4", results: str = "y") -> str:
     return f"model m(x: {dtype}[{shape}]) -> ({results}) {{\n    {results} = {call}\n    return {results}\n}}\n"
 
@@ -32,7 +37,7 @@ def two(call: str, dtype: str, a: str = "2, 3, 4", b: str = "3, 1") -> str:
 @pytest.mark.parametrize("ties", ["first", "last"])
 @pytest.mark.parametrize("op", ["argmax", "argmin"])
 def test_arg(op: str, ties: str, axes: list[int]) -> None:
-    for dtype in NUMBERS:
+    for dtype in every_other(NUMBERS, len(op), len(ties), AXES.index(axes)):
         assert check(one(f"{op}(x, axes={axes}, ties={ties})", dtype)) == [op.upper()]
 
 
@@ -73,7 +78,7 @@ def test_ties_of_minus_zero() -> None:
 @pytest.mark.parametrize("axes", AXES, ids=str)
 @pytest.mark.parametrize("op", ["sum", "mean", "max", "min", "prod", "l1", "sum_square"])
 def test_reduce(op: str, axes: list[int]) -> None:
-    for dtype in NUMBERS:
+    for dtype in every_other(NUMBERS, AXES.index(axes)):
         used = check(one(f"reduce_{op}(x, axes={axes}, keepdims=false)", dtype), scale=4)
         assert used.count("REDUCE") == 1 or op == "mean"
         if dtype in FLOATS:
@@ -125,8 +130,9 @@ def test_means_of_wide_integers(dtype: str) -> None:
 @pytest.mark.parametrize("flags", ["", ", exclusive=true", ", reverse=true", ", exclusive=true, reverse=true"])
 @pytest.mark.parametrize("op", ["cumsum", "cumprod"])
 def test_scans(op: str, flags: str) -> None:
-    for dtype, axis in itertools.product(NUMBERS, range(3)):
-        check(one(f"{op}(x, axis={axis}{flags})", dtype), scale=4)
+    for axis in range(3):
+        for dtype in every_other(NUMBERS, axis):
+            check(one(f"{op}(x, axis={axis}{flags})", dtype), scale=4)
 
 
 # --- normalizations

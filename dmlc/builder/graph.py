@@ -205,7 +205,7 @@ def size(x: Tensor, *, axis: int | None = None) -> Dim:
         return size_of(x._value, axis)
     except OpError as error:
         span = caller()
-        raise fail(error.code, error.message, *([Label(span)] if span else []), help=error.help) from None
+        raise fail(error.code, error.message, *([Label(span)] if span else []), help=str(error.help)) from None
 
 
 def unsolved_dims(graph: ir.Graph) -> set[str]:

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from dmlc.diagnostics.code import Code
+from dmlc.diagnostics.fix import Fix, Help, fix_of, sentences
 from dmlc.diagnostics.source import Span
 from dmlc.records import dataclass
 
@@ -25,7 +26,8 @@ class Diagnostic:
     """One message. ``labels[0]`` is the primary place; later ones explain it.
 
     ``strict`` is true where ``--strict`` was given: a warning is an error then. ``file`` is the source of a diagnostic
-    without labels: about a file as a whole, or about a node of a model.
+    without labels: about a file as a whole, or about a node of a model. ``fix`` are the edits that ``help`` proposes;
+    None where it proposes none.
     """
 
     code: Code
@@ -35,6 +37,13 @@ class Diagnostic:
     notes: tuple[str, ...] = field(default=())
     strict: bool = False
     file: str = ""
+    fix: Fix | None = None
+
+    @classmethod
+    def of(cls, code: Code, message: str, *labels: Label, help: Help = "") -> Diagnostic:
+        """A diagnostic with the fix that its help proposes."""
+        fix = fix_of(help, labels[0].span if labels else None)
+        return cls(code, message, labels, str(help), fix=fix)
 
     @property
     def severity(self) -> str:
@@ -101,7 +110,7 @@ class DmlcError(Exception):
         from_each = []
         for d in self.diagnostics:
             place = f" ({d.place})" if d.place else ""
-            from_each.append(f"{d.severity}[{d.code.id}]: {d.message}{place}" + (f"; {d.help}" if d.help else ""))
+            from_each.append(sentences(f"{d.severity}[{d.code.id}]: {d.message}{place}", d.help))
         return "\n".join(from_each)
 
 
@@ -119,6 +128,6 @@ def naming(file: str) -> Iterator[None]:
         raise
 
 
-def fail(code: Code, message: str, *labels: Label, help: str = "", exit_code: int = 1) -> DmlcError:
+def fail(code: Code, message: str, *labels: Label, help: Help = "", exit_code: int = 1) -> DmlcError:
     """Build the error for one diagnostic, ready to be raised."""
-    return DmlcError(Diagnostic(code, message, labels, help), exit_code=exit_code)
+    return DmlcError(Diagnostic.of(code, message, *labels, help=help), exit_code=exit_code)

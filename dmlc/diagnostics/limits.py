@@ -14,6 +14,7 @@ from dmlc.diagnostics.catalogue import syntax
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.diagnostic import DmlcError, Label, fail
+from dmlc.diagnostics.fix import sentences
 from dmlc.diagnostics.suggest import did_you_mean
 from dmlc.records import dataclass
 
@@ -82,7 +83,7 @@ class Limits:
         count = f"{have:,}" if is_countable else f"more than {_COUNTLESS:,}"
         message = f"{what} {count} {limit.unit}, the limit is {most:,}"
         ways = [instead, way_out(name, have) if is_countable else ""]
-        return fail(limit.code, message, *labels, help="; ".join(filter(None, ways)))
+        return fail(limit.code, message, *labels, help=sentences(*ways))
 
 
 def way_out(name: str, enough: int) -> str:

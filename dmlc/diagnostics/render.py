@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from unicodedata import category, combining, east_asian_width
 
 from dmlc.diagnostics.diagnostic import Diagnostic, Label
+from dmlc.diagnostics.fix import fix_json, sentences
 
 _STYLE = {
     "error": "\x1b[1;31m",
@@ -49,8 +50,7 @@ def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
         out.append(f"{' ' * gutter}{paint('-->', 'gutter')} {diagnostic.file}")
     out.extend(f"{' ' * gutter} {paint('=', 'gutter')} note: {note}" for note in diagnostic.notes)
     explain = f"see: dmlc explain {diagnostic.code.id}"
-    way_out = f"{diagnostic.help}; {explain}" if diagnostic.help else explain
-    out.append(f"{' ' * gutter} {paint('=', 'gutter')} help: {way_out}")
+    out.append(f"{' ' * gutter} {paint('=', 'gutter')} help: {sentences(diagnostic.help, explain)}")
     return "\n".join(out) + "\n"
 
 
@@ -156,4 +156,5 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "labels": [place(label) for label in diagnostic.labels],
         "help": diagnostic.help,
         "notes": list(diagnostic.notes),
+        "fix": None if diagnostic.fix is None else fix_json(diagnostic.fix),
     }

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from dmlc.diagnostics.fix import Help, Part, proposal, sentences
 
 #: A shorter name begins too many others to mean one of them.
 _SHORTEST_START = 4
+#: Shorter names are near to each other by chance.
+_SHORTEST_SAFE = 3
+#: A slip of the finger for each so many letters.
+_LETTERS_FOR_A_SLIP = 4
 
 
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
@@ -14,7 +21,53 @@ def did_you_mean(name: object, candidates: Iterable[str]) -> str:
 
     A candidate that begins with the name is nearer than one that is spelled alike.
     """
-    text, known = str(name), list(candidates)
+    return str(suggestion(name, candidates))
+
+
+def suggestion(
+    name: object,
+    candidates: Iterable[str],
+    at: Part = None,
+    *,
+    then: str = "",
+    spelled: Callable[[str], str] = str,
+) -> Help:
+    """``did_you_mean`` with the change that writes the candidate, as ``spelled`` writes it.
+
+    Letters of the wrong case count as right. ``then`` follows the question, and is the help without a candidate. The
+    change is safe if the name is a slip of exactly one candidate.
+    """
+    text, known = str(name), list(dict.fromkeys(candidates))
     begun = [candidate for candidate in known if len(text) >= _SHORTEST_START and candidate.startswith(text)]
-    near = difflib.get_close_matches(text, begun or known, n=1, cutoff=0.0 if begun else 0.6)
-    return f'did you mean "{near[0]}"?' if near else ""
+    folded: dict[str, str] = {}
+    for candidate in begun or known:
+        folded.setdefault(candidate.casefold(), candidate)
+    near = difflib.get_close_matches(text.casefold(), folded, n=1, cutoff=0.0 if begun else 0.6)
+    if not near:
+        return then
+    meant = text if text in known else folded[near[0]]
+    return proposal(sentences(f'did you mean "{meant}"?', then), spelled(meant), at, safe=_is_slip(text, meant, known))
+
+
+def _is_slip(name: str, meant: str, known: Sequence[str]) -> bool:
+    """Return true if a name is a misspelling of this one candidate and of no other: at most one letter of four is
+    wrong, missing, doubled or swapped, and no digit. Names that differ in a digit are different things."""
+    if min(len(name), len(meant)) < _SHORTEST_SAFE:
+        return False
+    most = max(1, len(name) // _LETTERS_FOR_A_SLIP)
+    close = [other for other in known if abs(len(other) - len(name)) <= most and _distance(name, other) <= most]
+    return close == [meant] and re.findall(r"\d", name) == re.findall(r"\d", meant)
+
+
+def _distance(a: str, b: str) -> int:
+    """The number of letters to insert, remove, replace or swap with their neighbour, upper and lower case alike."""
+    a, b = a.casefold(), b.casefold()
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, last, row = row, before, [i]
+        for j, y in enumerate(b, 1):
+            row.append(min(row[-1] + 1, before[j] + 1, before[j - 1] + (x != y)))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                row[-1] = min(row[-1], last[j - 2] + 1)
+    return row[-1]

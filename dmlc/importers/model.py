@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onnx import GraphProto, ModelProto, SparseTensorProto, TensorProto, ValueInfoProto
 
-from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming
+from dmlc.diagnostics import DmlcError, did_you_mean, fail, naming, sentences
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.limits import DEFAULTS, Limits
@@ -119,7 +119,7 @@ def _check_binding(graph: GraphProto, binding: Mapping[str, int]) -> None:
     for name, size in binding.items():
         if name not in names:
             has = f"its dims are {', '.join(names)}" if names else "none of its sizes has a name"
-            help = "; ".join(filter(None, [did_you_mean(name, names), has]))
+            help = sentences(did_you_mean(name, names), has)
             raise fail(runs.BAD_BINDING, f"the model has no dim {name}", help=help)
         if size < 0:
             raise fail(runs.BAD_BINDING, f"{name}={size} is out of bounds: {name} is 0 or more")

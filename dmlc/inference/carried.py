@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from dmlc.diagnostics import DmlcError, fail, option
+from dmlc.diagnostics import DmlcError, around, fail, option
 from dmlc.diagnostics.catalogue import shapes, targets
 from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array
 from dmlc.inference.protos import asked_attributes
@@ -293,7 +293,8 @@ def _bind_operands(graph: Graph, schema: Schema, given: Sequence[Argument], site
 def _no_dtype(literal: int | float | bool, formal: Formal, index: int) -> OpError:
     likely = next((d for d in (f32, i64, *formal.dtypes) if d in formal.dtypes), f32)
     message = f"nothing gives {show(literal)} a dtype here: {formal.name} may be " + ", ".join(map(str, formal.dtypes))
-    return OpError(shapes.NO_DTYPE, message, at=index, help=f"write {show(literal)} as {likely}")
+    help = around(f"write {show(literal)} as {likely}", f"{{}} as {likely}", index)
+    return OpError(shapes.NO_DTYPE, message, at=index, help=help)
 
 
 def _check_dtype(schema: Schema, formal: Formal, dtype: DType, index: int, found: dict[str, DType]) -> None:

@@ -28,6 +28,7 @@ from dmlc.ir.dtype import (
 )
 from dmlc.ir.graph import Graph, Node, OutputAttributes, Region, Value
 from dmlc.ir.operation import (
+    CALLEE,
     Array,
     Attributes,
     Condition,
@@ -43,6 +44,7 @@ from dmlc.ir.tensor import StoredTensor, Tensor
 from dmlc.ir.types import UNKNOWN, ForeignType, TensorType, is_absent
 
 __all__ = [
+    "CALLEE",
     "DTYPES",
     "DTYPE_BY_NAME",
     "FLOATS",

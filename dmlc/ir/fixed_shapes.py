@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from typing import TypeAlias
 
-from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, option
+from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, option, sentences
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
 from dmlc.records import dataclass
@@ -185,7 +185,7 @@ def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> 
     source = inputs.get(name)
     if source is None:
         has = f"its inputs are {', '.join(inputs)}" if inputs else "it has no inputs"
-        help = "; ".join(filter(None, [did_you_mean(name, inputs), has]))
+        help = sentences(did_you_mean(name, inputs), has)
         raise fail(codes.SHAPE_DOES_NOT_FIT, f"the model has no input {name}", help=help)
     declared = source.sizes
     for known, what in ((declared, name), (source.default, f"the default of {name}")):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.diagnostics import Code, Span
+from dmlc.diagnostics import Code, Help, Span
 from dmlc.ir.dim import Dim, DimExpr, DimTable, substitute
 from dmlc.ir.dtype import DType
 from dmlc.ir.tensor import Tensor
@@ -25,6 +25,8 @@ Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 #: Where in a call an error is: an operand's number, an attribute's name, (attribute, element), or the call.
 Place: TypeAlias = "int | str | tuple[str, int] | None"
+#: The name that is called, as a part of a call.
+CALLEE = "()"
 
 
 class OpError(Exception):
@@ -42,7 +44,7 @@ class OpError(Exception):
         at: Place = None,
         under: str = "",
         about: int | None = None,
-        help: str = "",
+        help: Help = "",
     ) -> None:
         super().__init__(message)
         self.code = code

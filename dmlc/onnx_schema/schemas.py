@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
@@ -10,9 +9,9 @@ from typing import Any
 
 from onnx import defs
 
-from dmlc.diagnostics import option
+from dmlc.diagnostics import option, suggestion, writing
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import DTYPES, DType, OpError
+from dmlc.ir import CALLEE, DTYPES, DType, OpError
 from dmlc.records import dataclass
 
 #: ONNX's spelling of the language's dtypes.
@@ -21,6 +20,8 @@ TYPE_NAMES: dict[str, DType] = {
 }
 #: The opset of other domains that goes with a model: ONNX Runtime has these for all opsets from 11 on.
 DOMAIN_VERSIONS: dict[str, int] = {"com.microsoft": 1, "ai.onnx.ml": 2}
+#: Operators that ONNX took out, by those that are the same under another name (onnx's changelog, Scatter-11).
+_RENAMED = {"Scatter": "ScatterElements"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,9 @@ def _find(domain: str, name: str, opset: int) -> Schema:
     schema = defs.get_schema(name, opset, domain)
     if schema.deprecated:
         message = f"ONNX took {name} out at opset {schema.since_version}"
-        raise OpError(codes.UNKNOWN_ONNX_OPERATOR, message, help="use what took its place")
+        instead = _RENAMED.get(name)
+        help = writing(instead, CALLEE, safe=True) if instead else "use what took its place"
+        raise OpError(codes.UNKNOWN_ONNX_OPERATOR, message, help=help)
     return _convert(schema, domain)
 
 
@@ -96,10 +99,7 @@ def _versions() -> dict[str, dict[str, list[int]]]:
 
 
 def _unknown(domain: str, name: str, candidates: Mapping[str, Any]) -> OpError:
-    """With the nearest name; letters of the wrong case count as near."""
-    spelling = {known.lower(): known for known in candidates}
-    near = difflib.get_close_matches(name.lower(), list(spelling), n=1, cutoff=0.6)
-    help = f'did you mean "{spelling[near[0]]}"?' if near else ""
+    help = suggestion(name, candidates, CALLEE)
     if not help and domain == "com.microsoft":
         help = "known are " + ", ".join(sorted(candidates))
     where = f"domain {domain}" if domain else "ONNX"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, helper, numpy_helper
 
-from dmlc.diagnostics import did_you_mean
+from dmlc.diagnostics import suggestion
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DType, OpError, Tensor
 from dmlc.onnx_schema.schemas import Schema
@@ -29,7 +29,7 @@ def canonical_attributes(schema: Schema, given: dict[str, Any]) -> tuple[tuple[s
         known = schema.attributes.get(name)
         if known is None:
             takes = "it takes " + ", ".join(schema.attributes) if schema.attributes else "it takes none"
-            help = "; ".join(filter(None, [did_you_mean(name, schema.attributes), takes]))
+            help = suggestion(name, schema.attributes, then=takes)
             raise OpError(codes.UNKNOWN_ATTRIBUTE, f"{schema.full_name} has no attribute {name}", at=name, help=help)
         out.append((name, _canonical(schema, name, known[0], raw)))
     for name, (kind, required) in schema.attributes.items():

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import did_you_mean
+from dmlc.diagnostics import Help, proposal, removing, suggestion, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Dim, DimExpr, DType, OpError, TensorType, as_dtype, symbol
 from dmlc.ir.size_number import SizeNumber
@@ -32,6 +32,11 @@ class _Sentinel:
 REQUIRED = _Sentinel("required")
 #: The default of ``axes``: all axes of the first operand.
 ALL = _Sentinel("all")
+#: How other libraries call attributes, by their names here.
+ATTRIBUTE_SPELLINGS: dict[str, tuple[str, ...]] = {
+    "axes": ("axis", "dim", "dims"), "axis": ("axes", "dim", "dims"), "keepdims": ("keepdim", "keep_dims"),
+    "epsilon": ("eps",), "shape": ("size", "sizes"), "perm": ("permutation", "order"),
+}  # fmt: skip
 
 
 class ValueOf(_Sentinel):
@@ -53,7 +58,7 @@ class Binding:
         assert found is not None
         return found
 
-    def fail(self, message: str, *, element: int | None = None, help: str = "") -> OpError:
+    def fail(self, message: str, *, element: int | None = None, help: Help = "") -> OpError:
         """A wrong value for this attribute."""
         at = self.name if element is None else (self.name, element)
         return OpError(codes.WRONG_ATTRIBUTE, message, at=at, help=help)
@@ -107,14 +112,17 @@ def show(raw: Any) -> str:
     return repr(raw) if isinstance(raw, str) else str(raw)
 
 
-def integer_help(raw: Any) -> str:
+def integer_help(raw: Any) -> Help:
     """The help where an integer is wanted and a number with a fraction stands; empty for everything else."""
     if not isinstance(raw, float) or not math.isfinite(raw):
         return ""
     if raw == int(raw):
-        return f"write {int(raw)}"
-    written = str(raw).replace(" / ", " // ") if " / " in str(raw) else "a // b"
-    return f"/ gives a number with a fraction; // gives an integer: {written}"
+        return writing(str(int(raw)), safe=True)
+    text = "/ gives a number with a fraction; // gives an integer:"
+    if " / " not in str(raw):
+        return f"{text} a // b"
+    written = str(raw).replace(" / ", " // ")
+    return proposal(f"{text} {written}", written)
 
 
 def size_help(number: SizeNumber) -> str:
@@ -144,12 +152,13 @@ def normalize_axis(axis: int, at: Binding, element: int | None, extra: int = 0) 
         return axis + rank if axis < 0 else axis
     where = at.name if element is None else (at.name, element)
     name = at.operand_names[0] if not extra else "the result"
+    help: Help
     if rank == 0:
         text, help = f"axis {show(axis)} does not exist: {name} is a scalar", "a scalar has no axes"
     else:
         span = "0" if rank == 1 else f"0 to {rank - 1}"
         text = f"axis {show(axis)} does not exist: {name} has {rank} {'axis' if rank == 1 else 'axes'}, {span}"
-        help = f"the last axis is {rank - 1}, or -1"
+        help = proposal(f"the last axis is {rank - 1}, or -1", str(rank - 1))
     raise OpError(codes.AXIS_OUT_OF_RANGE, text, at=where, under="no such axis", about=0, help=help)
 
 
@@ -176,7 +185,7 @@ class AxesKind(Kind):
                 f"{at.name}=[] names no axis",
                 at=at.name,
                 under="empty",
-                help="name the axes, or leave the attribute out for its default",
+                help=removing("name the axes, or leave the attribute out for its default", at.name),
             )
         seen: dict[int, int] = {}
         for i, item in enumerate(items):
@@ -189,7 +198,7 @@ class AxesKind(Kind):
                     f"axis {show(item)} is named twice: it stands before as {show(items[seen[axis]])}",
                     at=(at.name, i),
                     under="again",
-                    help="name each axis once",
+                    help=removing("name each axis once"),
                 )
             seen[axis] = i
         return tuple(seen)
@@ -225,7 +234,7 @@ class WordKind(Kind):
         raw = "none" if raw is None and "none" in self.words else raw  # the language's literal of that name
         if isinstance(raw, str) and raw in self.words:
             return raw
-        near = did_you_mean(raw, self.words) if isinstance(raw, str) else ""
+        near = suggestion(raw, self.words) if isinstance(raw, str) else ""
         expected = " or ".join(self.words)
         raise at.fail(f"{at.name} must be {expected}, not {str(raw) if isinstance(raw, str) else show(raw)}", help=near)
 
@@ -239,7 +248,8 @@ class FlagKind(Kind):
     def convert(self, raw: Any, at: Binding) -> bool:
         if isinstance(raw, bool):
             return raw
-        raise at.fail(f"{at.name} must be true or false, not {show(raw)}")
+        help = writing("true" if raw else "false", safe=True) if isinstance(raw, int) and raw in (0, 1) else ""
+        raise at.fail(f"{at.name} must be true or false, not {show(raw)}", help=help)
 
 
 class IntKind(Kind):
@@ -353,7 +363,7 @@ class DTypeKind(Kind):
         try:
             found = as_dtype(raw)
         except KeyError:
-            near = did_you_mean(str(raw), [d.name for d in self.allowed])
+            near = suggestion(str(raw), [d.name for d in self.allowed])
             if str(raw).lower() in ("bf16", "bfloat16"):
                 near = "there is no bfloat16; f32 has its range, f16 ends at 65504"
             raise at.fail(f"{show(raw)} is not a dtype", help=near) from None

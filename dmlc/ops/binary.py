@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlc.diagnostics import around
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import (
     DTYPES,
@@ -103,7 +104,7 @@ def _no_negative_exponent(operands: Sequence[Tensor | None]) -> None:
             "an integer to a negative power is not an integer",
             at=1,
             under="negative",
-            help="cast the base to a float first, such as (x as f32) ** -1",
+            help=around("cast the base to a float first, such as (x as f32) ** -1", "{} as f32", 0),
         )
 
 

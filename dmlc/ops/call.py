@@ -7,13 +7,29 @@ becomes a diagnostic at the place that the call site knows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean
+from dmlc.diagnostics import (
+    Change,
+    Diagnostic,
+    DmlcError,
+    Label,
+    Proposal,
+    Span,
+    around,
+    proposal,
+    removing,
+    sentences,
+    suggestion,
+    text_of,
+)
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.fix import Part
 from dmlc.ir import (
+    CALLEE,
     FOREIGN,
     Attributes,
     DimExpr,
@@ -29,8 +45,18 @@ from dmlc.ir import (
     TensorType,
     Value,
 )
+from dmlc.ir.dtype import f32
 from dmlc.ir.size_number import Arithmetic
-from dmlc.ops.attributes import REQUIRED, AttributeSpec, Binding, NumberKind, ValueOf, attribute_specs, show
+from dmlc.ops.attributes import (
+    ATTRIBUTE_SPELLINGS,
+    REQUIRED,
+    AttributeSpec,
+    Binding,
+    NumberKind,
+    ValueOf,
+    attribute_specs,
+    show,
+)
 from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -41,6 +67,7 @@ from dmlc.ops.open_numbers import COMPOSED
 from dmlc.ops.size_numbers import size_scalar
 from dmlc.records import dataclass
 
+_INTEGER, _NUMBER = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9][0-9_.]*([eE][-+]?[0-9]+)?")
 Argument: TypeAlias = Value | int | float | bool | Arithmetic | None
 
 
@@ -58,7 +85,7 @@ class CallSite:
     """Source locations of a call. A builder's call has only ``span``, the Python line.
 
     ``names`` are the operands as the user wrote them, for messages ("image has 4 axes"). ``outer`` are the calls of the
-    ``def`` blocks around the call, innermost first.
+    ``def`` blocks around the call, innermost first. ``callee`` is the name that is called.
     """
 
     span: Span | None = None
@@ -66,6 +93,7 @@ class CallSite:
     attributes: Mapping[str, AttributeSite] = field(default_factory=dict)
     names: Sequence[str | None] = ()
     outer: Sequence[Span] = ()
+    callee: Span | None = None
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -73,18 +101,46 @@ class CallSite:
 
     def place(self, at: Place, keyword: str | None = None) -> Span | None:
         """The span of a part of the call, or of the whole call."""
+        found = self.part(at, keyword)
+        if found is None and isinstance(at, tuple):
+            found = self.part(at[0], keyword)
+        return found or self.span
+
+    def part(self, at: Place, keyword: str | None = None) -> Span | None:
+        """The span of a part of the call; None if the part is not known, or is not written there."""
         if isinstance(at, int):
-            found = self.operands[at] if at < len(self.operands) else None
-            return found or self.span
+            return self.operands[at] if at < len(self.operands) else None
+        if at == CALLEE:
+            return self.callee
         if isinstance(at, str):
             site = self.attributes.get(keyword or at)
-            return (site.value if site else None) or self.span
+            return site.value if site else None
         if isinstance(at, tuple):
             site = self.attributes.get(keyword or at[0])
-            if site and at[1] < len(site.elements):
+            if site is not None and at[1] < len(site.elements):
                 return site.elements[at[1]]
-            return (site.value if site else None) or self.span
+            is_number = site is not None and site.value is not None and _INTEGER.fullmatch(text_of(site.value))
+            return site.value if site is not None and is_number and at[1] == 0 else None
         return self.span
+
+    def changed(self, change: Change, at: Place, keyword: str | None, *, is_name: bool) -> Span | None:
+        """The span that a change of this call is about; ``at`` is the guilty part, ``is_name`` tells a keyword's name
+        from its value."""
+        part = at if change.at is None else change.at
+        found = self._changed(part, at, keyword, item=change.item, is_name=is_name)
+        is_number = _INTEGER.fullmatch(change.text) is not None
+        # a name or an expression that gives the number stays, here and where a def is called
+        return None if found is None or (is_number and not _NUMBER.fullmatch(text_of(found))) else found
+
+    def _changed(self, part: Part, at: Place, keyword: str | None, *, item: bool, is_name: bool) -> Span | None:
+        if isinstance(part, Span):
+            return part
+        if isinstance(part, str) and part != CALLEE and (item or (is_name and part == at)):
+            site = self.attributes.get(keyword or part)
+            if site is None or site.name is None or site.value is None:
+                return None
+            return site.name.to(site.value) if item else site.name
+        return self.part(part, keyword)
 
 
 def apply(
@@ -140,9 +196,11 @@ def diagnose(
     """An ``OpError`` at its place in the source."""
     at = error.at
     name = at if isinstance(at, str) else at[0] if isinstance(at, tuple) else None
-    span = site.place(at, (written or {}).get(name) if name else None)
+    spelled = (written or {}).get(name) if name else None
+    span = site.place(at, spelled)
     keyword = site.attributes.get(name) if name else None
-    if error.code in (codes.UNKNOWN_ATTRIBUTE, codes.BOTH_SYNONYMS) and keyword is not None:
+    is_name = error.code in (codes.UNKNOWN_ATTRIBUTE, codes.BOTH_SYNONYMS) and keyword is not None
+    if is_name and keyword is not None:
         span = keyword.name or span
     labels = [Label(span, error.under)] if span else []
     about = error.about
@@ -153,7 +211,10 @@ def diagnose(
     if error.code in (codes.MIXED_DTYPES, codes.DOES_NOT_BROADCAST):
         labels += _operand_types(site, arguments, at)
     labels += [Label(outer, "in this call") for outer in site.outer]
-    return Diagnostic(error.code, error.message, tuple(labels), error.help)
+    help = error.help
+    if isinstance(help, Proposal):
+        help = help.with_parts(lambda change: site.changed(change, at, spelled, is_name=is_name))
+    return Diagnostic.of(error.code, error.message, *labels, help=help)
 
 
 def _unless_written(value: Value) -> str:
@@ -272,10 +333,15 @@ def _group_dtypes(declared: Sequence[Operand], given: Sequence[Argument], site: 
                 f"dtypes differ: {left} is {found[spec.group].name}, {right} is {dtype.name}",
                 at=i,
                 under=f"this is {argument.type}",
-                help=f"cast one of them, such as ({right} as {found[spec.group].name})",
+                help=_cast("cast one of them, such as", right, found[spec.group], i),
             )
         first.setdefault(spec.group, i)
     return found
+
+
+def _cast(text: str, name: str, dtype: DType, index: int) -> Proposal:
+    """The proposal to cast an operand."""
+    return around(f"{text} ({name} as {dtype.name})", f"{{}} as {dtype.name}", index)
 
 
 def _name(site: CallSite, index: int, given: Sequence[Argument]) -> str:
@@ -283,6 +349,10 @@ def _name(site: CallSite, index: int, given: Sequence[Argument]) -> str:
         return str(site.names[index])
     argument = given[index] if index < len(given) else None
     return (argument.name if isinstance(argument, Value) and argument.name else None) or f"operand {index + 1}"
+
+
+def _written(site: CallSite, index: int) -> str:
+    return (site.names[index] if index < len(site.names) else None) or "x"
 
 
 def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: CallSite) -> OpError:
@@ -293,7 +363,7 @@ def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: C
         at=index,
         under=f"this is {dtype.name}",
         about=index,
-        help=f"cast it, such as (x as {spec.dtypes[0].name})",
+        help=_cast("cast it, such as", _written(site, index), f32 if f32 in spec.dtypes else spec.dtypes[0], index),
     )
 
 
@@ -304,7 +374,9 @@ def no_dtype(number: Literal | Arithmetic, index: int) -> OpError:
         is_dim = isinstance(number, DimExpr) and number.name is not None
         code, written = codes.DIM_AS_TENSOR, str(number) if is_dim else f"({number})"
         what = f"{'the dim' if is_dim else 'the number'} {number}"
-    return OpError(code, f"nothing gives {what} a dtype here", at=index, help=f"write {written} as f32")
+    return OpError(
+        code, f"nothing gives {what} a dtype here", at=index, help=around(f"write {written} as f32", "{} as f32", index)
+    )
 
 
 def literal_value(graph: Graph, literal: Literal | Arithmetic, dtype: DType, index: int, site: CallSite) -> Value:
@@ -425,7 +497,7 @@ def bind_attributes(
                 codes.BOTH_SYNONYMS,
                 f"{written[spec.name]} and {keyword} both say {spec.name}",
                 at=keyword,
-                help="keep one of them",
+                help=removing("keep one of them", keyword),
             )
         written.setdefault(spec.name, keyword)
         raw[spec.name] = (
@@ -466,7 +538,7 @@ def _with_like(op: Operation, keywords: Mapping[str, Any], written: dict[str, st
     like, others = keywords[LIKE], {name: value for name, value in keywords.items() if name != LIKE}
     if spec.name in others:
         message = f"{spec.name} and {LIKE} both say {spec.name}"
-        raise OpError(codes.BOTH_SYNONYMS, message, at=LIKE, help="keep one of them")
+        raise OpError(codes.BOTH_SYNONYMS, message, at=LIKE, help=removing("keep one of them", LIKE))
     type = like.type if isinstance(like, Value) else like
     if not isinstance(type, TensorType):
         raise OpError(codes.NOT_A_TENSOR, f"{LIKE} takes a tensor, not {show(like)}", at=LIKE)
@@ -479,16 +551,19 @@ def _translate(spec: AttributeSpec, keyword: str, value: Any, at: Binding) -> An
     words = spec.synonym.words
     if isinstance(value, str) and value in words:
         return words[value]
-    near = did_you_mean(value, words) if isinstance(value, str) else ""
+    near = suggestion(value, words) if isinstance(value, str) else ""
     raise at.fail(f"{keyword} must be {' or '.join(words)}, not {value}", help=near)
 
 
 def _unknown_keyword(op: Operation, keyword: str, known: Mapping[str, object]) -> OpError:
-    near = did_you_mean(keyword, known)
     takes = "it takes " + ", ".join(known) if known else "it takes none"
+    meant = next((name for name in known if keyword in ATTRIBUTE_SPELLINGS.get(name, ())), None)
+    help = suggestion(keyword, known, then=takes)
+    if meant is not None:
+        help = proposal(sentences(f'did you mean "{meant}"?', takes), meant, safe=True)
     return OpError(
         codes.UNKNOWN_ATTRIBUTE,
         f"{op.name} has no attribute {keyword}",
         at=keyword,
-        help="; ".join(filter(None, [near, takes])),
+        help=help,
     )

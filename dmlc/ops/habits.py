@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dmlc.ops import OPERATIONS
-from dmlc.ops.attributes import attribute_specs
+from dmlc.ops.attributes import (
+    ATTRIBUTE_SPELLINGS,
+    AttributeSpec,
+    AxesKind,
+    DimsKind,
+    IntsKind,
+    attribute_specs,
+)
+from dmlc.records import dataclass
 
 #: Modules whose functions users write.
 MODULES = frozenset(("np", "numpy", "torch", "tf", "jnp", "math", "F", "nn", "op", "onnx_op"))
@@ -21,7 +29,12 @@ _OTHERS = {
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
     "take_along_axis": "gather_elements", "expand_dims": "unsqueeze", "broadcast_to": "expand", "clamp": "clip",
 }  # fmt: skip
-_AXIS = ("axis", "axes", "dim")
+#: Those that mean the same for all operands. Others depend on the library (max of torch has two results, transpose of
+#: torch swaps two axes) or differ in a default.
+_SAME = frozenset((
+    "sum", "mean", "prod", "amax", "amin", "any", "all", "logsumexp", "absolute", "maximum", "minimum", "power",
+    "isnan", "isinf", "negative", "rint", "expand_dims", "clamp", "cat", "concatenate", "mm", "bmm", "view",
+))  # fmt: skip
 
 
 def operation_named(name: str) -> str:
@@ -31,37 +44,70 @@ def operation_named(name: str) -> str:
     return _REDUCTIONS.get(name) or _OTHERS.get(name) or (name if name in OPERATIONS else "")
 
 
-def call_instead(name: str, operands: Sequence[str], keywords: Mapping[str, str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Rewritten:
     """The call to write for one of another library, as text; empty for a name that is not known.
 
-    ``operands`` and ``keywords`` are texts; the first operand is the tensor of a method.
+    ``is_same`` is true if it keeps every argument and means the same for all operands.
+    """
+
+    text: str
+    is_same: bool = False
+
+
+def call_instead(
+    name: str, operands: Sequence[str], keywords: Mapping[str, str], *, is_foreign: bool = False
+) -> Rewritten:
+    """The call to write for one of another library.
+
+    ``operands`` and ``keywords`` are texts; the first operand is the tensor of a method. A call that ``is_foreign``
+    drops the axes that it reduces, as NumPy and PyTorch do; a call of the language keeps them.
     """
     op = operation_named(name)
     if not op or not operands:
-        return f"{op}(...)" if op else ""
-    first, rest = operands[0], list(operands[1:])
-    if name in ("astype", "type") and rest:
-        return f"{first} as {rest[0]}"
-    axis = next((keywords[key] for key in _AXIS if key in keywords), None)
-    kept = {key: text for key, text in keywords.items() if key not in _AXIS}
-    if op in _REDUCTIONS.values() or op in ("reduce_any", "reduce_all"):
-        axis = rest[0] if axis is None and rest else axis
-        parts = [first, *([f"axes={_listed(axis)}"] if axis is not None else [])]
-        parts += ["keepdims=false"] if kept.get("keepdims", kept.get("keepdim")) in ("False", "false") else []
-        return f"{op}({', '.join(parts)})"
+        return Rewritten(f"{op}(...)" if op else "")
+    if name in ("astype", "type") and len(operands) == 2 and not keywords:
+        return Rewritten(f"{operands[0]} as {operands[1]}", is_same=True)
     declared = OPERATIONS[op]
-    names = [spec.name for spec in attribute_specs(declared.attributes)]
-    if axis is not None:
-        kept = {("axes" if "axes" in names else "axis"): _listed(axis) if "axes" in names else axis, **kept}
-    taken = len(declared.operands)
-    if declared.operands and declared.operands[-1].variadic:
-        taken = len(operands)
-    extra = [text for text in operands[taken:] if text]
+    specs = {spec.name: spec for spec in attribute_specs(declared.attributes)}
+    taken = len(operands) if declared.operands and declared.operands[-1].variadic else len(declared.operands)
+    kept, is_whole = _attributes(specs, list(operands[taken:]), keywords)
+    if "keepdims" in specs and is_foreign:
+        kept.setdefault("keepdims", "false")
+        if kept["keepdims"] == "true":
+            del kept["keepdims"]
+    parts = [*operands[:taken], *[f"{key}={text}" for key, text in kept.items()]]
+    is_same = is_whole and len(operands) >= taken and (name == op or name in _SAME)
+    return Rewritten(f"{op}({', '.join(parts)})", is_same)
+
+
+def _attributes(
+    specs: Mapping[str, AttributeSpec], extra: list[str], keywords: Mapping[str, str]
+) -> tuple[dict[str, str], bool]:
+    """The attributes for what another library gives by position and by name, and whether all of it has a place."""
+    axes = next((name for name in ("axes", "axis") if name in specs), None)
+    out: dict[str, str] = {}
+    is_whole = True
+    for key, text in keywords.items():
+        known = next((name for name in specs if key == name or key in ATTRIBUTE_SPELLINGS.get(name, ())), None)
+        if known is None or known in out:
+            is_whole = False
+            continue
+        text = {"True": "true", "False": "false"}.get(text, text)
+        if known == axes and text in ("None", "none"):
+            continue
+        out[known] = _listed(text) if known == "axes" else text
+    names = [name for name in specs if name not in out]
+    if axes in names and axes is not None:
+        names = [axes, *[name for name in names if name != axes]]
     if extra and names:
-        given = f"[{', '.join(extra)}]" if len(extra) > 1 else extra[0]
-        kept = {names[0]: given.replace("(", "[").replace(")", "]"), **kept}
-    parts = [*operands[:taken], *[f"{key}={text}" for key, text in kept.items() if key in names]]
-    return f"{op}({', '.join(parts)})"
+        is_list = isinstance(specs[names[0]].kind, (AxesKind, IntsKind, DimsKind))
+        if is_list:
+            out = {names[0]: _listed(", ".join(extra)), **out}
+        else:
+            out = {**dict(zip(names, extra, strict=False)), **out}
+        is_whole = is_whole and (is_list or len(extra) <= len(names))
+    return out, is_whole and not (extra and not names)
 
 
 def attribute_instead(name: str, x: str) -> str:
@@ -70,7 +116,7 @@ def attribute_instead(name: str, x: str) -> str:
         "T": f"transpose({x})", "mT": f"transpose({x})", "shape": f"size({x}, axis=0)", "size": f"size({x})",
         "ndim": "the rank, which is known from the type", "dtype": f"like={x} where a dtype is wanted",
     }.get(name)  # fmt: skip
-    return found or call_instead(name, [x], {})
+    return found or call_instead(name, [x], {}, is_foreign=True).text
 
 
 def _listed(axis: str) -> str:
@@ -81,4 +127,4 @@ def _listed(axis: str) -> str:
     return f"[{inner}]"
 
 
-__all__ = ["MODULES", "attribute_instead", "call_instead", "operation_named"]
+__all__ = ["MODULES", "Rewritten", "attribute_instead", "call_instead", "operation_named"]

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from dmlc.diagnostics import Span
+from dmlc.diagnostics import Help, Span, proposal
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Dim, DimExpr, DimTable, Graph, OpError, Value
 from dmlc.ir.size_number import SizeNumber
@@ -76,7 +76,9 @@ def _axes(x: Value, items: Sequence[Any]) -> list[tuple[int, int, Any]]:
     """Return (position, axis, item) of each item but the ellipsis. Raises E0340."""
     ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
-        raise OpError(codes.WRONG_INDEX, "an index has one ... at most", at=ellipses[1], help="write : for an axis")
+        raise OpError(
+            codes.WRONG_INDEX, "an index has one ... at most", at=ellipses[1], help=proposal("write : for an axis", ":")
+        )
     count, rank = len(items) - len(ellipses), len(x.type.shape)
     if count > rank:
         many = "1 axis" if rank == 1 else f"{rank} axes"
@@ -97,6 +99,7 @@ def place_of(item: Any, position: int) -> Dim:
         return item
     if isinstance(item, SizeNumber):
         raise OpError(codes.WRONG_INDEX, f"{item} is not an index", at=position, help=size_help(item))
+    help: Help
     if item is None:
         message, help = "none is not an index", "a new axis is made by unsqueeze(x, axes=[0])"
     elif isinstance(item, bool):
@@ -126,7 +129,7 @@ def _taken(graph: Graph, item: Any, axis: int, size: Dim, position: int) -> _Row
     counted = size + place if isinstance(place, int) and place < 0 else start
     if graph.dims.at_most(counted + 1, size) is False or graph.dims.at_most(0, counted) is False:
         message = f"index {place} does not exist: axis {axis} has {size} elements"
-        help = f"the last is {size - 1}, or -1" if size != 0 else "the axis is empty"
+        help: Help = proposal(f"the last is {size - 1}, or -1", str(size - 1)) if size != 0 else "the axis is empty"
         raise OpError(codes.INDEX_OUT_OF_RANGE, message, at=position, under="out of range", help=help)
     is_last = isinstance(start, int) and start == -1
     return start, _FAR if is_last else start + 1, 1

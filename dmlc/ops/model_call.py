@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from dmlc.diagnostics import DmlcError, Label, did_you_mean
+from dmlc.diagnostics import DmlcError, Help, Label, removing, suggestion
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DType, Graph, OpError, Value
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
@@ -116,7 +116,7 @@ def _bind(
     if len(arguments) > len(in_order):
         shown = f" ({', '.join(info.name for info in in_order)})" if in_order else ""
         others = [info.name for info in model.inputs if info.has_default]
-        help = f"{', '.join(others)} are given as keywords" if others else ""
+        help: Help = f"{', '.join(others)} are given as keywords" if others else ""
         noun = "operand" if len(in_order) == 1 else "operands"
         message = f"{name} takes {len(in_order)} {noun} in order{shown}, {len(arguments)} given"
         raise OpError(codes.OPERAND_COUNT, message, at=len(in_order), help=help)
@@ -125,11 +125,11 @@ def _bind(
     for keyword, value in keywords.items():
         if keyword not in inputs:
             has = f"its inputs are {', '.join(inputs)}" if inputs else "it has no inputs"
-            help = "; ".join(filter(None, [did_you_mean(keyword, inputs), has]))
+            help = suggestion(keyword, inputs, then=has)
             raise OpError(codes.UNKNOWN_ATTRIBUTE, f"{model.title} has no input {keyword}", at=keyword, help=help)
         if keyword in given:
             message = f"{keyword} is given twice: in order and by name"
-            raise OpError(codes.BOTH_SYNONYMS, message, at=keyword, help="keep one of them")
+            raise OpError(codes.BOTH_SYNONYMS, message, at=keyword, help=removing("keep one of them", keyword))
         given[keyword], places[keyword] = value, keyword
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.diagnostics import Label, did_you_mean, fail
+from dmlc.diagnostics import Label, did_you_mean, fail, sentences, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Array, DType, Graph, OpError, TensorType, Value
 from dmlc.ir.printer import number_text
@@ -44,7 +44,8 @@ def range_of(dtype: DType, low: Any, high: Any) -> Range:
         ends.append(literal_array(number, dtype, place).item())
     if ends[0] > ends[1]:
         message = f"{number_text(ends[0])} is more than {number_text(ends[1])}"
-        raise OpError(codes.WRONG_RANGE, message, under="no number lies between", help=_HELP)
+        swapped = f"{number_text(ends[1])}..{number_text(ends[0])}"
+        raise OpError(codes.WRONG_RANGE, message, under="no number lies between", help=writing(swapped))
     return ends[0], ends[1]
 
 
@@ -129,7 +130,7 @@ def promise(graph: Graph, ranges: Mapping[str, tuple[Any, Any]]) -> None:
         value = inputs.get(name)
         if value is None:
             has = f"its inputs are {', '.join(inputs)}" if inputs else "it has no inputs"
-            help = "; ".join(filter(None, [did_you_mean(name, inputs), has]))
+            help = sentences(did_you_mean(name, inputs), has)
             raise fail(codes.WRONG_RANGE, f"the model has no input {name}", help=help)
         labels = [Label(value.span)] if value.span else []
         try:
@@ -139,7 +140,7 @@ def promise(graph: Graph, ranges: Mapping[str, tuple[Any, Any]]) -> None:
             before = graph.ranges.get(name, found)
             graph.ranges[name] = range_of(value.type.dtype, max(found[0], before[0]), min(found[1], before[1]))
         except OpError as error:
-            raise fail(error.code, f"the range of {name}: {error.message}", *labels, help=error.help) from None
+            raise fail(error.code, f"the range of {name}: {error.message}", *labels, help=str(error.help)) from None
 
 
 def declared_range(graph: Graph, value: Value) -> Range | None:

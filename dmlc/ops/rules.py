@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dmlc.diagnostics import around
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Dim, DimExpr, Inference, OpError, Place, Shape, TensorType
 
@@ -61,7 +62,7 @@ def check_selection(call: Inference, axes: Sequence[int], op: str) -> None:
             codes.RANK_ZERO,
             f"{op} of a scalar has nothing to choose from",
             at=0,
-            help="reshape it to [1] first",
+            help=around("reshape it first: reshape(x, shape=[1])", "reshape({}, shape=[1])", 0),
         )
     for axis in axes:
         check_not_empty(call, operand.shape[axis], axis, op)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlc.diagnostics import proposal
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import (
     FLOATS,
@@ -144,7 +145,9 @@ def _infer_top_k(call: Inference) -> list[TensorType]:
     call.require(1, "<=", a.k, OpError(codes.K_OUT_OF_RANGE, f"k is {a.k}, it must be 1 or more", at="k"))
     check_selection(call, (a.axis,), "top_k")
     message = f"k is {a.k}, axis {a.axis} has {size} elements"
-    call.require(a.k, "<=", size, OpError(codes.K_OUT_OF_RANGE, message, at="k", under="too large", about=0))
+    help = proposal(f"k is at most {size}", str(size))
+    error = OpError(codes.K_OUT_OF_RANGE, message, at="k", under="too large", about=0, help=help)
+    call.require(a.k, "<=", size, error)
     shape = tuple([a.k if i == a.axis else d for i, d in enumerate(x.shape)])
     return [TensorType(x.dtype, shape), TensorType(a.dtype, shape)]
 

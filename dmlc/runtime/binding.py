@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dmlc.diagnostics import DmlcError, Label, did_you_mean, fail
+from dmlc.diagnostics import DmlcError, Label, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Graph, OpError, dim_names
 from dmlc.ir.fixed_shapes import DeclaredInput, FixedShape, bound_dims
@@ -25,7 +25,7 @@ def _check_binding(graph: Graph, binding: Mapping[str, int]) -> None:
     for name, size in binding.items():
         if name not in names:
             has = f"its dims are {', '.join(names)}" if names else "none of its sizes has a name"
-            help = "; ".join(filter(None, [did_you_mean(name, names), has]))
+            help = sentences(did_you_mean(name, names), has)
             raise fail(codes.BAD_BINDING, f"the model has no dim {name}", help=help)
         interval = graph.dims.bounds.get(name, (graph.dims.least, float("inf")))
         if not interval[0] <= size <= interval[1]:

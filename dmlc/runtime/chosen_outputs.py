@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dmlc.codegen.artifact import Artifact
-from dmlc.diagnostics import DmlcError, did_you_mean, fail
+from dmlc.diagnostics import DmlcError, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Graph, Value
 
@@ -63,7 +63,7 @@ def unknown_value(name: str, results: Sequence[str], inner: Iterable[str]) -> Dm
     """The error E0446 for a value that a compiled program does not have."""
     near = did_you_mean(name, [*results, *inner])
     listed = ", ".join(results[:_MOST]) + (", ..." if len(results) > _MOST else "")
-    help = "; ".join(filter(None, [near, f"its results are {listed}"]))
+    help = sentences(near, f"its results are {listed}")
     return fail(codes.NO_OUTPUT, f"the compiled program has no value {name}", help=help)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.codegen.artifact import Signature
-from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, option
+from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, option, sentences
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array, Dim, ForeignType, TensorType, as_dtype, evaluate
 from dmlc.ir.dim import DimExpr, Interval
@@ -75,7 +75,7 @@ class FeedChecker:
             if name not in names:
                 near = did_you_mean(str(name), names)
                 has = f"it has {', '.join(names)}" if names else "it has none"
-                help = "; ".join(filter(None, [near, has]))
+                help = sentences(near, has)
                 problems.append(Diagnostic(codes.INPUT_NAMES, f"the model has no input {name}", help=help))
         for name, type_ in self.signature.inputs:
             if name not in feeds:

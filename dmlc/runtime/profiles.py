@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmlc.codegen.artifact import Artifact, Signature
-from dmlc.diagnostics import DmlcError, did_you_mean, fail
+from dmlc.diagnostics import DmlcError, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.runtime import files
 
@@ -74,7 +74,7 @@ def dim_places(signature: Signature, dims: Iterable[str]) -> dict[str, tuple[str
     for dim in dims:
         if dim not in found:
             has = f"its dims are {', '.join(sorted(found))}" if found else "none of its sizes has a name"
-            help = "; ".join(filter(None, [did_you_mean(dim, found), has]))
+            help = sentences(did_you_mean(dim, found), has)
             raise fail(codes.BAD_BINDING, f"the model has no dim {dim}", help=help)
     return {dim: found[dim] for dim in dims}
 

@@ -122,7 +122,7 @@ def test_a_statement_of_100_columns_stays_on_its_line(width: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "near"), [
-    ("argmx", "argmax"), ("ARGMAX", ""), ("softmax2", "softmax"), ("abcd", "abce"), ("xyzw", ""), ("abxy", ""),
+    ("argmx", "argmax"), ("ARGMAX", "argmax"), ("softmax2", "softmax"), ("abcd", "abce"), ("xyzw", ""), ("abxy", ""),
 ])  # fmt: skip
 def test_only_a_near_name_is_suggested(name: str, near: str) -> None:
     found = did_you_mean(name, ["argmax", "softmax", "abce", "abqq"])

@@ -19,7 +19,7 @@ def carried(emitter: Emitter, node: Node) -> Sequence[str]:
     try:
         schema = find_schema(a.domain, a.op_type, emitter.opset)
     except OpError as error:  # the graph was typed at another opset
-        raise fail(error.code, error.message, *map(Label, node.spans[:1]), help=error.help) from None
+        raise fail(error.code, error.message, *map(Label, node.spans[:1]), help=str(error.help)) from None
     protos = attribute_protos(a.attributes, schema)
     operands = [emitter.of(v) for v in node.operands]
     out = emitter.ops(a.op_type, operands, a.results, domain=a.domain, protos=protos)

@@ -14,7 +14,7 @@ model m(x: f32[4, 3]) -> (y) {
 """,
     fixed="""
 model m(x: f32[4, 3]) -> (y) {
-    y = argmax(x, axes=1)
+    y = argmax(x, axes=0)
     return y
 }
 """,

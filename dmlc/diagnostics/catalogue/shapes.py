@@ -32,7 +32,7 @@ model m(x: f32[4, 3]) -> (y) {
 """,
     fixed="""
 model m(x: f32[4, 3]) -> (y) {
-    y = reduce_sum(x, axes=[0, 1])
+    y = reduce_sum(x, axes=[1])
     return y
 }
 """,
@@ -142,7 +142,7 @@ model m(x: f32[4, 3]) -> (y) {
 """,
     fixed="""
 model m(x: f32[4, 3]) -> (y) {
-    y = argmax(x, axes=1)
+    y = argmax(x, axes=[1])
     return y
 }
 """,

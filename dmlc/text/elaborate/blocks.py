@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import DmlcError, Label, did_you_mean
+from dmlc.diagnostics import Change, DmlcError, Label, Proposal, proposal, suggestion
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Value
 from dmlc.text.elaborate.calls import Caller
 from dmlc.text.elaborate.cycles import Unfolded, unfolded
 from dmlc.text.elaborate.evaluate import Asked, at
-from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, bare, plural
+from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, bare, plural, quoted
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
@@ -72,8 +72,9 @@ class Block(Caller):
         stand = "stands" if len(targets) == 1 else "stand"
         message = f"{what} gives {plural(count, 'result')}, and {names} {stand} before ="
         given = [t.text for t in targets][:count]
-        help = ", ".join(given + ["_"] * (count - len(given)))
-        help = f"write {help} = ...; _ drops a result" if count > len(targets) else f"write {help} = ..."
+        names_wanted = ", ".join(given + ["_"] * (count - len(given)))
+        text = f"write {names_wanted} = ..." + ("; _ drops a result" if count > len(targets) else "")
+        help = proposal(text, ", ".join([quoted(name) for name in given] + ["_"] * (count - len(given))))
         label = Label(statement.value.span, plural(count, "result"))
         span = targets[0].span.to(targets[-1].span)
         return self.frame.fail(name_codes.RESULT_COUNT, message, span, names, label, help=help)
@@ -85,7 +86,9 @@ class Block(Caller):
             return
         if text in LITERALS and not target.quoted:
             message = f"{text} is a word of the language"
-            error = self.frame.fail(name_codes.RESERVED_NAME, message, target.span, help=f"quote it: `{text}`")
+            error = self.frame.fail(
+                name_codes.RESERVED_NAME, message, target.span, help=proposal(f"quote it: `{text}`", f"`{text}`")
+            )
             self.unit.problems.add(error)
             return
         const = self.unit.consts.get(text)
@@ -170,7 +173,7 @@ class Block(Caller):
         for keyword in expr.keywords:
             if keyword.name.text not in known:
                 message = f"{name} has no parameter {keyword.name.text} after *"
-                help = did_you_mean(keyword.name.text, known)
+                help = suggestion(keyword.name.text, known, spelled=quoted)
                 if keyword.name.text in wanted:
                     help = "it is an operand, and stands before the keywords without its name"
                 raise self.frame.fail(codes.UNKNOWN_ATTRIBUTE, message, keyword.name.span, help=help)
@@ -178,6 +181,13 @@ class Block(Caller):
             shown = f" ({', '.join(wanted)})" if wanted else ""
             message = f"{name} takes {plural(len(wanted), 'operand')}{shown}, {count} given"
             help = f"{', '.join(known)} are given as keywords" if known and count > len(wanted) else ""
+            if len(known) == 1 and not expr.keywords and count == len(wanted) + 1 and expr.operands:
+                (only,), last = known, expr.operands[-1]
+                help = Proposal(
+                    f"{only} is given as a keyword: write {only}=...",
+                    (Change(f"{quoted(only)}={{}}", last.span, True),),
+                    safe=True,
+                )
             raise self.frame.fail(codes.OPERAND_COUNT, message, expr.span, help=help)
         for text, parameter in known.items():
             if text not in given and parameter.default is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import DmlcError, Span, did_you_mean
+from dmlc.diagnostics import Change, DmlcError, Help, Proposal, Span, suggestion, writing
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPE_BY_NAME, Node, Operation, OpError, Value
@@ -17,7 +17,7 @@ from dmlc.ops.habits import MODULES, call_instead, operation_named
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
-from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, bare
+from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, bare, quoted
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
@@ -128,7 +128,10 @@ class Caller(Evaluator):
             places.append(at(operand))
         if len(values) != 1:
             message = f"size takes 1 operand (x), {len(values)} given"
-            help = "the axis is a keyword: size(x, axis=1)" if len(values) == 2 else ""
+            help: Help = ""
+            if len(values) == 2 and not expr.keywords:
+                change = Change("axis={}", expr.operands[-1].span, keeps=True)
+                help = Proposal("the axis is a keyword: size(x, axis=1)", (change,), safe=True)
             raise self.frame.fail(codes.OPERAND_COUNT, message, expr.span, help=help)
         axis = None
         for keyword in expr.keywords:
@@ -153,7 +156,7 @@ class Caller(Evaluator):
             elements = tuple([item.span for item in value.items]) if isinstance(value, tree.ListOf) else ()
             attributes[keyword.name.text] = AttributeSite(keyword.name.span, keyword.value.span, elements)
         spans, names = [p.span for p in places], [p.name for p in places]
-        return CallSite(expr.span, spans, attributes, names, self.frame.outer)
+        return CallSite(expr.span, spans, attributes, names, self.frame.outer, expr.callee[-1].span)
 
     def attribute(self, kind: Kind | None, value: Any, name: str, op: Operation, site: CallSite) -> Any:
         """A keyword's value as the operation's kinds take it. Raises E0304, E0311."""
@@ -187,7 +190,7 @@ class Caller(Evaluator):
 
     def unknown_operation(self, expr: tree.Call, name: str) -> DmlcError:
         first = expr.callee[0]
-        near = did_you_mean(name, [*self.unit.defs, *self.unit.names.models, *OPERATIONS])
+        near = suggestion(name, [*self.unit.defs, *self.unit.names.models, *OPERATIONS], spelled=quoted)
         message = f"there is no operation {name}"
         if len(expr.callee) > 1:
             near = self.method_help(expr)
@@ -201,7 +204,7 @@ class Caller(Evaluator):
         elif name in _SIGNS:
             near = f"write a {_SIGNS[name]} b"
         elif operation_named(name):
-            near = f'did you mean "{operation_named(name)}"? write {self.instead(name, expr)}'
+            near = self.instead(name, expr, before=f'did you mean "{operation_named(name)}"? ')
         elif name in self.frame.names or name in self.unit.consts:
             message = f"{name} is a value, not an operation"
         elif name in DTYPE_BY_NAME:
@@ -209,19 +212,31 @@ class Caller(Evaluator):
         span = first.span.to(expr.callee[-1].span)
         return self.frame.fail(name_codes.UNKNOWN_OPERATION, message, span, "not found", help=near)
 
-    def method_help(self, expr: tree.Call) -> str:
+    def method_help(self, expr: tree.Call) -> Help:
         """The help for ``x.sum(axis=1)`` and ``np.exp(x)``."""
         owner, method = expr.callee[0].text, expr.callee[-1].text
         is_value = owner in self.frame.names or owner in self.unit.consts
         if is_value or owner in MODULES:
-            instead = self.instead(method, expr, *([owner] if is_value else []))
-            return f"write {instead}" if instead else f"operations are called with operands: {method}({owner})"
+            instead = self.instead(method, expr, [expr.callee[0].span] if is_value else [])
+            return instead or f"operations are called with operands: {method}({owner})"
         return f"operators of ONNX are called as onnx.{method}(...)"
 
-    def instead(self, name: str, expr: tree.Call, *before: str) -> str:
-        """The call to write for one of another library."""
-        operands = [*before, *[_text(operand.span) for operand in expr.operands]]
-        return call_instead(name, operands, {k.name.text: _text(k.value.span) for k in expr.keywords})
+    def instead(self, name: str, expr: tree.Call, owner: Sequence[Span] = (), *, before: str = "") -> Help:
+        """The proposal to write a call of the language for one of another library; empty for an unknown name."""
+        spans = [*owner, *[operand.span for operand in expr.operands]]
+        keywords = {k.name.text: k.value.span for k in expr.keywords}
+        is_foreign = operation_named(name) != name or bool(owner) or len(expr.callee) > 1
+        found = call_instead(
+            name,
+            [_text(span) for span in spans],
+            {key: _text(span) for key, span in keywords.items()},
+            is_foreign=is_foreign and not name.startswith("reduce_"),
+        )
+        text = f"{before}write {found.text}" if found.text else ""
+        new = f"({found.text})" if " as " in found.text else found.text
+        if not spans or any(span.line != span.end_line for span in (*spans, *keywords.values())):
+            return text
+        return Proposal(text, (Change(new, expr.span),), found.is_same) if text else ""
 
     def check_count(self, op: Operation, expr: tree.Call, count: int) -> None:
         """The number of operands of an operation, before they are evaluated. Raises E0308 with what to write."""
@@ -231,8 +246,9 @@ class Caller(Evaluator):
             if error.help:
                 texts = [_text(operand.span) for operand in expr.operands]
                 keywords = {k.name.text: _text(k.value.span) for k in expr.keywords}
-                whole = call_instead(op.name, texts, keywords) if len(texts) == count else ""
-                error.help = f"write {whole}" if whole and (count == 1 or "=" in whole) else error.help
+                whole = call_instead(op.name, texts, keywords).text if len(texts) == count else ""
+                if whole and (count == 1 or "=" in whole):
+                    error.help = f"write {whole}" if "..." in texts else writing(whole, safe=count > 1)
             raise self.located(error, CallSite(expr.span)) from None
 
     def check_call(self, definition: Definition, expr: tree.Call, count: int) -> None:

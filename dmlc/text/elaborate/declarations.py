@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.diagnostics import DmlcError, Label, fail
+from dmlc.diagnostics import DmlcError, Label, Proposal, fail, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Dim, DimExpr, OpError, Tensor, TensorType
@@ -65,7 +65,7 @@ def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
     low, high = bounds
     if low > high:
         label = Label(line.low.span.to(line.high.span), "no size lies between")
-        raise fail(codes.WRONG_BOUNDS, f"{low} is more than {high}", label, help=f"write {high}..{low}")
+        raise fail(codes.WRONG_BOUNDS, f"{low} is more than {high}", label, help=writing(f"{high}..{low}"))
     return low, high
 
 
@@ -97,7 +97,10 @@ def _load(call: tree.Call, wanted: TensorType, const: str, folders: Folders, lim
     try:
         return load_tensor(folders, strings[0], strings[1] if len(strings) == 2 else None, wanted, const, limits)
     except LoadError as error:
-        raise fail(error.code, error.message, Label(call.span), help=error.help) from None
+        found = error.help
+        if isinstance(found, Proposal):
+            found = found.with_parts(lambda change: texts[0].span)  # the name of the file
+        raise fail(error.code, error.message, Label(call.span), help=found) from None
 
 
 class _List:

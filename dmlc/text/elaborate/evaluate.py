@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum, auto
 from typing import Any
 
-from dmlc.diagnostics import DmlcError, Span, did_you_mean
+from dmlc.diagnostics import Change, Diagnostic, DmlcError, Help, Proposal, Span, proposal, suggestion, writing
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPE_BY_NAME, DTYPES, DimExpr, DType, OpError, Tensor, Value, symbol
@@ -29,6 +28,7 @@ from dmlc.text.elaborate.scope import (
     Word,
     described,
     plural,
+    quoted,
     written,
 )
 from dmlc.text.elaborate.trampoline import Asking
@@ -171,11 +171,11 @@ class Evaluator:
             help = f"give an input an axis of size {text} alone"
             return self.frame.fail(name_codes.UNSOLVED_DIM, f"no input tells the size of {text}", expr.span, help=help)
         known = [*self.frame.names, *self.unit.consts, *self.unit.dims]
-        near = did_you_mean(text, known)
+        near = suggestion(text, known, spelled=quoted)
         if text == "_" and not expr.quoted:
             message, near = "_ names nothing: it drops a result", "give the result a name"
         elif text in ("True", "False", "None"):
-            message, near = f"nothing is named {text}", f"write {text.lower()}"
+            message, near = f"nothing is named {text}", writing(text.lower(), safe=True)
         elif text in OPERATIONS or text in self.unit.defs:
             message, near = f"no value is named {text}; it is called with operands", f"write {text}(...)"
         elif text in DTYPE_BY_NAME:
@@ -200,7 +200,9 @@ class Evaluator:
                 if asked is not Asked.OPERAND or first.code is not codes.NOT_KNOWN:
                     raise
                 help = "a list holds no tensors; operands stand without brackets: concat(a, b, axis=0)"
-                raise DmlcError(replace(first, help=help)) from None
+                raise DmlcError(
+                    Diagnostic.of(first.code, first.message, *first.labels, help=_bared(expr, help))
+                ) from None
             out.append(value)
         return POISON if any(value is POISON for value in out) else out
 
@@ -358,7 +360,9 @@ class Evaluator:
     def cast(self, expr: tree.Cast, asked: Asked) -> Asking:
         if asked is not Asked.OPERAND:
             message = "a cast makes a tensor; here a plain number is known while compiling"
-            raise self.frame.fail(codes.NOT_KNOWN, message, expr.span, help="take the cast away")
+            raise self.frame.fail(
+                codes.NOT_KNOWN, message, expr.span, help=proposal("take the cast away", "", _behind(expr))
+            )
         value = yield self.evaluate(expr.operand)
         for name in expr.dtypes:
             dtype = self.dtype(name)
@@ -411,11 +415,28 @@ def _part(asked: Asked) -> Asked:
     return asked if asked in (Asked.OPERAND, Asked.SIZE) else Asked.KNOWN
 
 
-def dtype_help(text: str) -> str:
-    """The dtype that another spelling means."""
+def _bared(expr: tree.ListOf, help: str) -> Help:
+    """The proposal to take the brackets of a list of operands away."""
+    span = expr.span
+    if not span.source.line(span.line)[: span.column - 1].rstrip().endswith(("(", ",")):
+        return help
+    first, last = expr.items[0].span, expr.items[-1].span
+    before = Span(span.source, span.line, span.column, first.line, first.column)
+    behind = Span(span.source, last.end_line, last.end_column, span.end_line, span.end_column)
+    return Proposal(help, (Change("", before), Change("", behind)), safe=True)
+
+
+def _behind(cast: tree.Cast) -> Span:
+    """The dtypes of a cast, with the words before them."""
+    start, end = cast.operand.span, cast.span
+    return Span(end.source, start.end_line, start.end_column, end.end_line, end.end_column)
+
+
+def dtype_help(text: str) -> Help:
+    """The dtype that another spelling means. It is not safe for those that other libraries read differently."""
     if text.lower() in ("bf16", "bfloat16"):
         return "the language has no bfloat16; f32 has its range, f16 ends at 65504"
     near = _SPELLED.get(text.lower())
     if near:
-        return f'did you mean "{near}"?'
-    return did_you_mean(text, DTYPE_BY_NAME) or f"dtypes are {', '.join(DTYPE_BY_NAME)}"
+        return proposal(f'did you mean "{near}"?', near, safe=text.lower() not in ("float", "int", "long", "byte"))
+    return suggestion(text, DTYPE_BY_NAME) or f"dtypes are {', '.join(DTYPE_BY_NAME)}"

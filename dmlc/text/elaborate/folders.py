@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path, PureWindowsPath
 
-from dmlc.diagnostics import Code, did_you_mean
+from dmlc.diagnostics import Code, Help, suggestion
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.ir.plain_file import NotPlain, open_plain
 from dmlc.records import dataclass
@@ -14,7 +14,7 @@ from dmlc.records import dataclass
 class LoadError(Exception):
     """A file that cannot be loaded; the elaboration knows the place."""
 
-    def __init__(self, code: Code, message: str, help: str = "") -> None:
+    def __init__(self, code: Code, message: str, help: Help = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -39,7 +39,8 @@ class Folders:
             if path is not None:
                 return path
         where = "the program's folder" if len(folders) == 1 else "the program's folder and those of --include"
-        near = did_you_mean(name, [found for folder in folders for found in _beside(folder, name)])
+        known = [found for folder in folders for found in _beside(folder, name)]
+        near = suggestion(name, known, spelled=_string)
         raise LoadError(codes.CANNOT_LOAD, f"{name} does not exist in {where}", near)
 
 
@@ -61,6 +62,12 @@ def _beside(folder: Path, name: str) -> list[str]:
         return [f"{before}/{entry.name}" if before else entry.name for entry in sorted((folder / before).iterdir())]
     except (OSError, ValueError):
         return []
+
+
+def _string(text: str) -> str:
+    """A text as a program writes it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _inside(folder: Path, name: str) -> Path | None:

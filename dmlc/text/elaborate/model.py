@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, fail
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, fail, proposal
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM, UNUSED
@@ -63,8 +63,8 @@ class ModelReader:
             if name in self.frame.used or name in needed:
                 continue
             what = f"input {name}" if name in inputs else name
-            help = "take it away" if name in inputs else "take it away, or write _ for it"
-            out.append(Diagnostic(UNUSED, f"{what} is not used", (Label(span),), help))
+            help = "take it away" if name in inputs else proposal("take it away, or write _ for it", "_")
+            out.append(Diagnostic.of(UNUSED, f"{what} is not used", Label(span), help=help))
         return out
 
     # --- the head
@@ -210,7 +210,12 @@ class ModelReader:
         if span is not None:
             message = f"{result.name.text} is {found}, not {wanted}"
             labels = (Label(span, "written here"), Label(expr.span, f"this is {found}"))
-            raise fail(codes.RESULT_TYPE, message, *labels, help=f"write {result.name.text}: {found}")
+            raise fail(
+                codes.RESULT_TYPE,
+                message,
+                *labels,
+                help=proposal(f"write {result.name.text}: {found}", str(found), written.span),
+            )
         for have, want in zip(found.shape, wanted.shape, strict=True):
             if self.unit.graph.dims.equal(have, want) is None:
                 why = f"the result {result.name.text} is {wanted}"

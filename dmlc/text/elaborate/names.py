@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, did_you_mean, fail, naming
+from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Span, fail, naming, suggestion
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.catalogue.advice import HIDES_OPERATION
 from dmlc.diagnostics.limits import Limits
@@ -28,6 +28,7 @@ from dmlc.text.elaborate.scope import (
     Problems,
     Unfolding,
     Unit,
+    quoted,
 )
 from dmlc.text.standard_library import std_blocks, std_path
 from dmlc.text.syntax import tree
@@ -217,7 +218,7 @@ class NameReader:
         where, blocks = f"std/{name.text}.dml", std_blocks()
         if name.text not in blocks:
             message = f"the standard library has no block {name.text}"
-            help = did_you_mean(name.text, blocks) or "dmlc ops --std lists its blocks"
+            help = suggestion(name.text, blocks) or "dmlc ops --std lists its blocks"
             raise fail(codes.NOT_IN_FILE, message, Label(name.span), help=help)
         if where not in self._read:
             path = std_path(name.text)
@@ -261,6 +262,7 @@ def _dims(program: tree.Program) -> frozenset[str]:
 def _not_in_file(name: tree.Name, found: UsedFile) -> DmlcError:
     names, text = found.names, name.text
     own = [data.line.name.text for data in names.own_defs] + [data.line.name.text for data in names.own_consts]
+    help: Help
     kinds = {item.name.text: item for item in found.program.items if isinstance(item, (tree.Dim, tree.Model))}
     if text in kinds:
         kind = "dim" if isinstance(kinds[text], tree.Dim) else "model"
@@ -270,5 +272,5 @@ def _not_in_file(name: tree.Name, found: UsedFile) -> DmlcError:
         message, help = f"{names.label} has {text} from another file", "use it from there"
     else:
         message = f"{names.label} has no def or const {text}"
-        help = did_you_mean(text, own) or (f"it has {', '.join(own)}" if own else "it has none")
+        help = suggestion(text, own, spelled=quoted) or (f"it has {', '.join(own)}" if own else "it has none")
     return fail(codes.NOT_IN_FILE, message, Label(name.span), help=help)

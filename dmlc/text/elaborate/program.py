@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail, option
+from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail, option, sentences
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
@@ -122,7 +122,7 @@ class _File:
         elif wanted in names:
             return next(model for model in self.models if model.name.text == wanted)
         else:
-            help = "; ".join(filter(None, [did_you_mean(wanted, names), listed]))
+            help = sentences(did_you_mean(wanted, names), listed)
             error = fail(codes.WHICH_MODEL, f"the program has no model {wanted}", help=help)
         self.problems.add(error)
         return None

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final
 
-from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, Span
+from dmlc.diagnostics import Code, Diagnostic, DmlcError, Help, Label, Span
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import DTYPE_BY_NAME, Graph, Tensor, Value
 from dmlc.ops import OPERATIONS
@@ -172,6 +172,7 @@ HIDEABLE: Final[frozenset[str]] = frozenset(
         *("reduce_any", "reduce_all", "stack", "tile", "flip", "size"),
     )
 )
+_KEYWORDS = ("dml", "dim", "in", "const", "def", "model", "return", "as", "_")
 #: What a def or its parameters cannot be named.
 RESERVED: Final[frozenset[str]] = (WORDS | set(OPERATIONS) | set(DTYPE_BY_NAME) | {"load", "onnx", "_"}) - HIDEABLE
 
@@ -219,9 +220,9 @@ class Frame:
     outer: tuple[Span, ...] = ()
     depth: int = 0
 
-    def fail(self, code: Code, message: str, span: Span, under: str = "", *labels: Label, help: str = "") -> DmlcError:
+    def fail(self, code: Code, message: str, span: Span, under: str = "", *labels: Label, help: Help = "") -> DmlcError:
         """An error at a place in this block."""
-        return DmlcError(Diagnostic(code, message, self.labels(span, under, *labels), help))
+        return DmlcError(Diagnostic.of(code, message, *self.labels(span, under, *labels), help=help))
 
     def labels(self, span: Span, under: str = "", *labels: Label) -> tuple[Label, ...]:
         """A place in this block, and the calls around it."""
@@ -240,6 +241,12 @@ def written(expr: tree.Expr) -> str | None:
     """The name that an operand is written as, for messages."""
     expr = bare(expr)
     return expr.text if isinstance(expr, tree.Name) else None
+
+
+def quoted(name: str) -> str:
+    """A name as a program writes it: in backticks if it is not a plain name, or means something else without them."""
+    is_plain = name.isidentifier() and name not in LITERALS and name not in _KEYWORDS
+    return name if is_plain else f"`{name}`"
 
 
 def bare(expr: tree.Expr) -> tree.Expr:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from dmlc.diagnostics import Diagnostic, Label, Span
+from dmlc.diagnostics import Diagnostic, Help, Label, Proposal, Span, proposal, removing, text_of
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
@@ -61,10 +62,8 @@ class Builder:
         number = p[1]
         if number.text != "1":
             message = f"language version {number.text} is not known"
-            diagnostic = Diagnostic(
-                codes.VERSION, message, (Label(number.span),), "this dmlc reads version 1: write dml 1"
-            )
-            raise SyntaxProblem(diagnostic)
+            help = proposal("this dmlc reads version 1: write dml 1", "1")
+            raise SyntaxProblem(Diagnostic.of(codes.VERSION, message, Label(number.span), help=help))
         return tree.Header(tree.Number(number.text, number.span), p[0].to(number))
 
     def use(self, p: Pieces) -> tree.Use:
@@ -134,8 +133,8 @@ class Builder:
         return tree.Def(head.name, head.parameters, head.keywords, body, result, head.span)
 
     def model(self, p: Pieces) -> tree.Model:
-        body, result = body_of(p[1:-2], p[-2])
         head: ModelHead = p[0]
+        body, result = body_of(p[1:-2], p[-2], [result.name.text for result in head.results])
         return tree.Model(head.name, head.inputs, head.results, body, result, head.span)
 
     # --- statements
@@ -202,20 +201,29 @@ class Builder:
                 operands.append(finish(piece, self._limits))
                 if keywords:
                     named = next(iter(keywords))
-                    help = f"operands come first, keywords after them; a comparison is written {named} == ..."
+                    text = f"operands come first, keywords after them; a comparison is written {named} == ..."
+                    help = _compared(text, next(iter(keywords.values())))
                     raise _problem(operands[-1].span, "an operand stands after a keyword", help)
             elif piece.name.text in keywords:
                 labels = (Label(piece.name.span, "again"), Label(keywords[piece.name.text].name.span, "first here"))
                 message = f"{piece.name.text} is given twice in one call"
-                raise SyntaxProblem(Diagnostic(name_codes.KEYWORD_TWICE, message, labels, "keep one of them"))
+                first = keywords[piece.name.text]
+                is_same = text_of(piece.value.span) == text_of(first.value.span)
+                help = removing("keep one of them", piece.name.span.to(piece.value.span), safe=is_same)
+                raise SyntaxProblem(Diagnostic.of(name_codes.KEYWORD_TWICE, message, *labels, help=help))
             else:
                 keywords[piece.name.text] = piece
         callee = tuple([name(t) for t in p[:parts]])
         return tree.Call(callee, tuple(operands), tuple(keywords.values()), p[0].to(p[-1]))
 
 
-def body_of(statements: Pieces, closing: Token) -> tuple[tuple[tree.Assign, ...], tree.Return]:
-    """A block's statements and its only ``return``, which is the last. Raises ``SyntaxProblem``."""
+def body_of(
+    statements: Pieces, closing: Token, results: Sequence[str] = ()
+) -> tuple[tuple[tree.Assign, ...], tree.Return]:
+    """A block's statements and its only ``return``, which is the last. Raises ``SyntaxProblem``.
+
+    ``results`` are the results that the head of a model names.
+    """
     for i, statement in enumerate(statements):
         if isinstance(statement, tree.Return):
             if i + 1 < len(statements):
@@ -224,13 +232,35 @@ def body_of(statements: Pieces, closing: Token) -> tuple[tuple[tree.Assign, ...]
                 labels = (Label(after.span, "never reached"), Label(statement.span, "the block ends here"))
                 raise SyntaxProblem(Diagnostic(codes.RETURN, what, labels, "return once, at the end"))
             return tuple(statements[:-1]), statement
-    help = "end the block with return and its results"
-    raise SyntaxProblem(Diagnostic(codes.RETURN, "this block returns nothing", (Label(closing.span),), help))
+    help = _with_return(statements, closing, results)
+    raise SyntaxProblem(Diagnostic.of(codes.RETURN, "this block returns nothing", Label(closing.span), help=help))
+
+
+def _with_return(statements: Pieces, closing: Token, results: Sequence[str]) -> Help:
+    """The proposal to return what the head names, if the block gives all of it a value."""
+    given = {target.text: text_of(target.span) for statement in statements for target in statement.targets}
+    line = closing.source.line(closing.line)
+    if not results or not set(results) <= set(given) or line[: closing.column - 1].strip():
+        return "end the block with return and its results"
+    first = statements[0].targets[0].span
+    indent = first.source.line(first.line)[: first.column - 1]
+    if indent.strip():
+        return "end the block with return and its results"
+    written = f"return {', '.join(given[name] for name in results)}"
+    start = Span(closing.source, closing.line, 1, closing.line, 1)
+    return proposal(f"end the block with its results: {written}", f"{indent}{written}\n", start, safe=True)
+
+
+def _compared(text: str, keyword: tree.Keyword) -> Proposal:
+    """The proposal to write == for the sign of a keyword."""
+    name, value = keyword.name.span, keyword.value.span
+    between = Span(name.source, name.line, name.end_column, value.line, value.column)
+    return proposal(text, " == ", between)
 
 
 def _is(piece: Any, kind: str) -> bool:
     return piece.__class__ is Token and piece.type == kind
 
 
-def _problem(span: Span, message: str, help: str) -> SyntaxProblem:
-    return SyntaxProblem(Diagnostic(codes.UNEXPECTED, message, (Label(span),), help))
+def _problem(span: Span, message: str, help: Help) -> SyntaxProblem:
+    return SyntaxProblem(Diagnostic.of(codes.UNEXPECTED, message, Label(span), help=help))

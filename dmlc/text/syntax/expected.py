@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from dmlc.diagnostics import Diagnostic, Label
+from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal
 from dmlc.diagnostics.catalogue import syntax as codes
-from dmlc.text.syntax.habits import attribute_read, habit
+from dmlc.text.syntax.habits import attribute_read, augmented, habit
 from dmlc.text.syntax.tokens import Token
 
 _OPERATORS = {"INFIX", "STAR", "MINUS", "PIPE", "AS"}
@@ -31,17 +31,21 @@ def shown(token: Token) -> str:
     return text if text[0].isalnum() or text[0] in '_`"' else f'"{text}"'
 
 
-def unexpected(start: str, tokens: Sequence[Token], token: Token, accepts: set[str]) -> Diagnostic:
-    """The diagnostic for a token of ``start`` that cannot stand where it stands; ``accepts`` are terminals that can."""
+def unexpected(
+    start: str, tokens: Sequence[Token], token: Token, accepts: set[str], behind: Callable[[], Sequence[Token]] = tuple
+) -> Diagnostic:
+    """The diagnostic for a token of ``start`` that cannot stand where it stands; ``accepts`` are terminals that can.
+
+    ``behind`` gives the rest of the block.
+    """
     before = _before(tokens, token)
     if start == "dim" and before is not None:
         bounds = _bounds(token, before, accepts)
         if bounds is not None:
             return bounds
     message = f"expected {_list(accepts)}, found {shown(token)}"
-    return Diagnostic(
-        codes.UNEXPECTED, message, (Label(token.span, "here"),), _help(start, tokens, token, before, accepts)
-    )
+    help = augmented(start, tokens, token, behind) or _help(start, tokens, token, before, accepts)
+    return Diagnostic.of(codes.UNEXPECTED, message, Label(token.span, "here"), help=help)
 
 
 def _before(tokens: Sequence[Token], token: Token) -> Token | None:
@@ -66,9 +70,18 @@ def _list(accepts: set[str]) -> str:
     return out[0] if len(out) == 1 else f"{', '.join(out[:-1])} or {out[-1]}" if out else "nothing"
 
 
-def _use_help(token: Token, accepts: set[str]) -> str:
+def commented(token: Token) -> Help:
+    """The help for a sign that begins comments elsewhere; empty for other tokens."""
+    if token.text not in COMMENT_SIGNS:
+        return ""
+    help = "a comment begins with #"
+    return proposal(help, "#", safe=True) if token.text == "//" else help
+
+
+def _use_help(token: Token, accepts: set[str]) -> Help:
     if accepts == {"STD", "STRING"} and token.type == "NAME":
-        return f'the name of a file stands in quotes: from "{token.text}.dml"'
+        written = f'"{token.text}.dml"'
+        return proposal(f"the name of a file stands in quotes: from {written}", written)
     return 'write use a, b as c from "file.dml", or use a from std'
 
 
@@ -85,41 +98,58 @@ def _bounds(token: Token, before: Token, accepts: set[str]) -> Diagnostic | None
     return Diagnostic(codes.OPEN_RANGE, message, (Label(token.span, "here"),), help)
 
 
-def _attribute_help(x: str, name: str) -> str:
+def _attribute_help(x: Token, name: Token, tokens: Sequence[Token]) -> Help:
+    """The help for ``x.T`` and ``x.shape[0]``."""
     from dmlc.ops.habits import attribute_instead
 
-    instead = attribute_instead(name, x)
-    return f"{x} has no attributes; write {instead}" if instead else f"{x} has no attributes"
+    instead = attribute_instead(name.text, x.text)
+    if not instead:
+        return f"{x.text} has no attributes"
+    help, span = f"{x.text} has no attributes; write {instead}", x.span.to(name.span)
+    if name.text == "shape":
+        behind = tokens[tokens.index(name) + 1 :]
+        if [token.type for token in behind[:3]] != ["LSQB", "NUMBER", "RSQB"]:
+            return help
+        return proposal(help, f"size({x.text}, axis={behind[1].text})", span.to(behind[2].span), safe=True)
+    return proposal(help, instead, span, safe=name.text != "mT") if instead.endswith(f"({x.text})") else help
 
 
-def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | None, accepts: set[str]) -> str:
+def _quoted(keyword: Token) -> Help:
+    return proposal(
+        f"{keyword.text} is a keyword; as a name it is quoted: `{keyword.text}`", f"`{keyword.text}`", keyword
+    )
+
+
+def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | None, accepts: set[str]) -> Help:
     kind, previous = token.type, before.type if before else ""
     found = habit(start, tokens, token, before)
     if found:
         return found
     read = attribute_read(tokens[: tokens.index(before) + 1]) if before is not None and "LPAR" in accepts else None
     if read is not None and "_DOT" in accepts:
-        return _attribute_help(*read)
+        return _attribute_help(*read, tokens)
     if kind in _KEYWORDS and "NAME" in accepts:
-        return f"{token.text} is a keyword; as a name it is quoted: `{token.text}`"
+        return _quoted(token)
     if previous in _KEYWORDS and kind == "EQUAL":
-        return f"{before.text} is a keyword; as a name it is quoted: `{before.text}`" if before else ""
+        return _quoted(before) if before else ""
     if start == "use":
         return _use_help(token, accepts)
     if kind == "EQUAL" and "INFIX" in accepts:
-        return "== compares; a name is given at the start of a line: name = value"
+        return proposal("== compares; a name is given at the start of a line: name = value", "==")
     if "ARROW" in accepts:
         return "a model names its results after its inputs: -> (y)"
     if previous == "ARROW" and "LPAR" in accepts:
-        return "the results stand in parentheses: -> (y)"
+        last = tokens[-2] if tokens[-1].type in ("LBRACE", "NL") else tokens[-1]
+        change = Change("({})", token.span.to(last.span), keeps=True)
+        return Proposal("the results stand in parentheses: -> (y)", (change,), safe=True)
     if accepts == {"LSQB"}:
         return "a type has its sizes in brackets; a scalar is f32[]"
     if accepts == {"COLON"} and start == "model_head":
         return "each input has a type, such as x: f32[N, 3]"
     if start == "statement" and accepts <= {"EQUAL", "_COMMA"}:
         return "a statement is name = value, or return ..."
-    if before is None and token.text in COMMENT_SIGNS:
-        return "a comment begins with #"
+    if before is None and commented(token):
+        return commented(token)
     if accepts == {"COLON"} and start == "const":
         return "a const has a type, such as const w: f32[4] = ..."
     if kind == "COLON" and start == "def_head":
@@ -131,7 +161,7 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     if kind == "LSQB" and "INFIX" in accepts:
         return "an index follows a name, a call or a bracket: (x as f32)[0]"
     if kind in ("NAME", "NUMBER") and "_COMMA" in accepts:
-        return "a comma may be missing"
+        return proposal("a comma may be missing", ",", before.after("_COMMA").span) if before else ""
     if kind in ("NAME", "NUMBER") and "NL" in accepts:
         return "one statement a line"
     return ""

@@ -2,87 +2,223 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from dmlc.diagnostics import Change, Help, Proposal, Span, proposal, text_of
+from dmlc.diagnostics.fix import is_one_operand
 from dmlc.text.syntax.tokens import Token
 
 _DECLARES = ("let", "var", "val", "auto", "set")
 _BRANCHES = ("if", "else", "elif")
 _LOOPS = ("for", "while")
+_NO_IF = "there is no if: write where(cond, a, b)"
+_OPENERS, _CLOSERS = ("LPAR", "LSQB"), ("RPAR", "RSQB")
+#: The signs for the words of Python.
+_SIGNS = {"and": "&", "or": "|", "is": "=="}
 
 
-def habit(start: str, tokens: Sequence[Token], token: Token, before: Token | None) -> str:
+def habit(start: str, tokens: Sequence[Token], token: Token, before: Token | None) -> Help:
     """The way to write what was meant; empty where no habit explains the token."""
     place = next((i for i, other in enumerate(tokens) if other is token), len(tokens))
-    earlier = tokens[:place]
-    texts = [other.text for other in earlier]
-    line = [other.text for other in tokens if other.line == token.line]
     return (
-        _statement(start, texts, line, token, before)
-        or _operator(texts, token, before)
-        or _bracket(earlier, token, before)
+        _statement(start, tokens, place, token, before)
+        or _operator(tokens, place, token, before)
+        or _bracket(tokens, place, token, before)
     )
 
 
-def _statement(start: str, texts: Sequence[str], line: Sequence[str], token: Token, before: Token | None) -> str:
+def augmented(start: str, tokens: Sequence[Token], token: Token, rest: Callable[[], Sequence[Token]]) -> Help:
+    """The help for ``y += x``: a new name, and that name wherever the block reads the old one later."""
+    is_one = start == "statement" and len(tokens) > 3 and token is tokens[1] and tokens[2].type == "EQUAL"
+    if not is_one or token.type not in ("INFIX", "STAR", "MINUS") or tokens[0].type != "NAME":
+        return ""
+    behind = rest()
+    old, value = tokens[0], tokens[3:-1] if tokens[-1].type == "NL" else tokens[3:]
+    names = {other.text for other in (*tokens, *behind) if other.type == "NAME"}
+    base, _, number = old.text.rpartition("_")
+    base, first = (base, int(number) + 1) if base and number.isdecimal() else (old.text, 2)
+    if base[0] == "`" or not value:
+        return f"a name is given once, so there is no {token.text}=: give the result another name"
+    new = next(f"{base}_{i}" for i in range(first, first + len(names) + 1) if f"{base}_{i}" not in names)
+    text = _text(value)
+    written = f"{new} = {old.text} {token.text} {text if is_one_operand(text) else f'({text})'}"
+    changes = [Change(written, old.to(value[-1])), *[Change(new, read) for read in _reads(old.text, behind)]]
+    help = f"a name is given once, so there is no {token.text}=: {new} = {old.text} {token.text} ..."
+    return Proposal(help, tuple(changes), safe=True)
+
+
+def _reads(name: str, tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens of a block that mean a value of that name, not an attribute or a method."""
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.type in _OPENERS) - (token.type in _CLOSERS)
+        is_keyword = depth > 0 and i + 1 < len(tokens) and tokens[i + 1].type == "EQUAL"
+        is_method = i > 0 and tokens[i - 1].type == "_DOT"
+        if token.type == "NAME" and token.text == name and not is_keyword and not is_method:
+            yield token
+
+
+def _statement(start: str, tokens: Sequence[Token], place: int, token: Token, before: Token | None) -> Help:
+    texts = [other.text for other in tokens[:place]]
     if start == "dim" and token.type == "EQUAL" and len(texts) == 2:
-        return f"bounds follow in: dim {texts[1]} in 1..64"
+        return proposal(f"bounds follow in: dim {texts[1]} in 1..64", "in", safe=True)
     if start != "statement" or not texts:
         return ""
     first = texts[0]
-    if len(texts) == 1 and first in _DECLARES and token.type == "NAME":
-        return f"a name is given without {first}: {token.text} = ..."
-    if first in _BRANCHES or any(text in _BRANCHES for text in line):
-        return "there is no if: write where(cond, a, b)"
+    if place == 1 and first in _DECLARES and token.type == "NAME":
+        help = f"a name is given without {first}: {token.text} = ..."
+        return proposal(help, "", _between(tokens[0], token), safe=True)
+    if first in _BRANCHES or any(other.text in _BRANCHES for other in tokens if other.line == token.line):
+        return _choice(tokens)
     if first in _LOOPS:
         return "there are no loops: an operation takes the axes that it works along"
-    if len(texts) == 1 and token.type in ("INFIX", "STAR", "MINUS"):
-        return f"a name is given once, so there is no {token.text}=: {first}_2 = {first} {token.text} ..."
-    if len(texts) == 1 and token.type == "COLON":
-        return f"a name is given by =: {first} = ..."
-    if len(texts) == 1 and token.type == "LPAR":
+    if place == 1 and token.type == "COLON":
+        help = f"a name is given by =: {first} = ..."
+        behind = tokens[place + 1] if place + 1 < len(tokens) else token
+        return proposal(help, "=", token.to(behind), safe=True) if behind.type == "EQUAL" else help
+    if place == 1 and token.type == "LPAR":
         return f"a statement is name = value, such as y = {first}(...)"
     return ""
 
 
-def _operator(texts: Sequence[str], token: Token, before: Token | None) -> str:
-    words = {"and": "a & b", "or": "a | b", "not": "!a", "is": "a == b"}
+def _choice(tokens: Sequence[Token]) -> Help:
+    """The help for ``a if cond else b``, and for a statement that begins with if."""
+    words = [i for i, token in enumerate(tokens) if token.type == "NAME" and token.text in ("if", "else")]
+    if not words or tokens[words[0]].text != "if" or words[0] == 0:
+        return _NO_IF
+    middle = words[0]
+    other = _end(tokens, middle + 1, until="else")
+    if other is None or tokens[other].text != "else":
+        return _NO_IF
+    first, last = _start(tokens, middle), _end(tokens, other + 1)
+    if last is None or first == middle or other == middle + 1 or last == other + 1:
+        return _NO_IF
+    yes, cond, no = tokens[first:middle], tokens[middle + 1 : other], tokens[other + 1 : last]
+    written = f"where({_text(cond)}, {_text(yes)}, {_text(no)})"
+    return proposal(_NO_IF, written, yes[0].to(no[-1]), safe=True)
+
+
+def _start(tokens: Sequence[Token], place: int) -> int:
+    """The first token of the expression before a place."""
+    depth = 0
+    for i in range(place - 1, -1, -1):
+        kind = tokens[i].type
+        depth += (kind in _CLOSERS) - (kind in _OPENERS)
+        if depth < 0 or (depth == 0 and kind in ("_COMMA", "EQUAL", "RETURN")):
+            return i + 1
+    return 0
+
+
+def _end(tokens: Sequence[Token], place: int, until: str = "") -> int | None:
+    """The place behind the expression that begins at a place; None if the statement ends in a bracket."""
+    depth = 0
+    for i in range(place, len(tokens)):
+        kind = tokens[i].type
+        depth += (kind in _OPENERS) - (kind in _CLOSERS)
+        if depth < 0 or (depth == 0 and (kind in ("_COMMA", "NL") or (until and tokens[i].text == until))):
+            return i
+    return None
+
+
+def _operator(tokens: Sequence[Token], place: int, token: Token, before: Token | None) -> Help:
     previous = before.text if before is not None else ""
-    if token.text in words:
-        return f"write {words[token.text]}"
-    if previous in ("and", "or", "is"):
-        return f"write {words[previous]}"
-    if previous == "not" and token.type in ("NAME", "NUMBER"):
-        return f"write !{token.text}"
-    if previous in ("&", "|") and token.text == previous:
-        return f"write a {previous} b"
+    word, at = (token, place) if token.text in (*_SIGNS, "not") else (before, place - 1)
+    if word is not None and word.text in _SIGNS and word.type == "NAME":
+        return _sign(tokens, at, word)
+    if word is not None and word.text == "not" and (word is token or token.type in ("NAME", "NUMBER")):
+        return _negated(tokens, at, f"write !{'a' if word is token else token.text}")
+    if previous in ("&", "|") and token.text == previous and before is not None:
+        return proposal(f"write a {previous} b", previous, before.to(token), safe=True)
     if previous == "lambda":
         return "a block is written def f(x) { return ... }"
     return ""
 
 
-def _bracket(earlier: Sequence[Token], token: Token, before: Token | None) -> str:
+def _sign(tokens: Sequence[Token], at: int, word: Token) -> Help:
+    """The help for ``and``, ``or``, ``is`` and ``is not``: comparisons bind tighter than & and | here too."""
+    behind = tokens[at + 1] if at + 1 < len(tokens) else None
+    if word.text == "is" and behind is not None and behind.text == "not":
+        return proposal("write a != b", "!=", word.to(behind), safe=True)
+    sign = _SIGNS[word.text]
+    return proposal(f"write a {sign} b", sign, word, safe=True)
+
+
+def _negated(tokens: Sequence[Token], at: int, help: str) -> Help:
+    """The help for ``not``, which takes a whole comparison: the operand gets parentheses if it is one."""
+    last = min(
+        [i for i in (_end(tokens, at + 1, until=word) for word in ("", "and", "or")) if i is not None], default=None
+    )
+    if last is None or last == at + 1:
+        return help
+    operand = tokens[at + 1 : last]
+    signs = [token for token in operand if token.type in ("INFIX", "STAR", "MINUS", "AS", "PIPE")]
+    pattern = f"!({_text(operand)})" if signs else f"!{_text(operand)}"
+    return proposal(help, pattern, tokens[at].to(operand[-1]), safe=True)
+
+
+def _bracket(tokens: Sequence[Token], place: int, token: Token, before: Token | None) -> Help:
+    earlier = tokens[:place]
     opened: list[int] = []
     for i, other in enumerate(earlier):
-        if other.type in ("LPAR", "LSQB"):
+        if other.type in _OPENERS:
             opened.append(i)
-        elif other.type in ("RPAR", "RSQB") and opened:
+        elif other.type in _CLOSERS and opened:
             opened.pop()
     inside = opened[-1] if opened else -1
     is_call = inside > 0 and earlier[inside].type == "LPAR" and earlier[inside - 1].type == "NAME"
     if token.type == "_COMMA" and inside >= 0 and not is_call and earlier[inside].type == "LPAR":
-        return "a list is written in brackets: axes=[0, 1]"
+        return _listed(tokens, inside, is_inner=len(opened) > 1)
     if token.type == "COLON" and is_call and before is not None and before.type == "NAME":
-        return f"attributes are given by =: {before.text}=..."
+        help, behind = f"attributes are given by =: {before.text}=...", tokens[place + 1]
+        return proposal(help, "=", _between(token, behind), safe=True) if behind.line == token.line else help
     if "DIM" in (token.type, before.type if before is not None else "") and opened:
-        return "the attribute is called axis or axes: axes=[1]"
+        word = token if token.type == "DIM" else before
+        return _axis(word, earlier[inside - 1].text if is_call else "")
     if token.type in ("IF", "NAME") and token.text in _BRANCHES:
-        return "there is no if: write where(cond, a, b)"
+        return _choice(tokens)
     return ""
 
 
-def attribute_read(earlier: Sequence[Token]) -> tuple[str, str] | None:
+def _listed(tokens: Sequence[Token], opener: int, *, is_inner: bool) -> Help:
+    """The help for several values in parentheses."""
+    last = _end(tokens, opener + 1)
+    while last is not None and tokens[last].type == "_COMMA":
+        last = _end(tokens, last + 1)
+    is_returned = opener > 0 and tokens[opener - 1].type == "RETURN"
+    new = ("", "") if is_returned else ("[", "]")
+    help = (
+        "results stand without parentheses: return a, b"
+        if is_returned
+        else "a list is written in brackets: axes=[0, 1]"
+    )
+    if last is None or tokens[last].type != "RPAR" or not (is_returned or is_inner):
+        return help
+    changes = (Change(new[0], tokens[opener].span), Change(new[1], tokens[last].span))
+    return Proposal(help, changes, safe=True)
+
+
+def _axis(word: Token | None, callee: str) -> Help:
+    """The help for ``dim=1``: the attribute by its name here."""
+    from dmlc.ops import OPERATIONS
+    from dmlc.ops.attributes import attribute_specs
+
+    names = [spec.name for spec in attribute_specs(OPERATIONS[callee].attributes)] if callee in OPERATIONS else []
+    meant = "axis" if "axis" in names and "axes" not in names else "axes"
+    help = f"the attribute is called {meant}: {meant}={'1' if meant == 'axis' else '[1]'}"
+    return proposal(help, meant, word, safe=True) if word is not None else help
+
+
+def _between(first: Span, last: Span) -> Span:
+    """The span from a token up to another."""
+    return Span(first.source, first.line, first.column, last.line, last.column)
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    return text_of(tokens[0].to(tokens[-1]))
+
+
+def attribute_read(earlier: Sequence[Token]) -> tuple[Token, Token] | None:
     """The names in ``x.T`` at the end of the tokens; None where something else stands there."""
     if len(earlier) >= 3 and [t.type for t in earlier[-3:]] == ["NAME", "_DOT", "NAME"]:
-        return earlier[-3].text, earlier[-1].text
+        return earlier[-3], earlier[-1]
     return None

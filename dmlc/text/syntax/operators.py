@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlc.diagnostics import Diagnostic, Label
+from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal, text_of
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.text.syntax.tokens import Token
@@ -180,10 +180,18 @@ def _node(level: int, signs: list[Token], operands: list[Expr]) -> Expr:
         return Pipe(first, tuple([c for c in rest if isinstance(c, Call)]), span)
     if level == _COMPARE and len(signs) > 1:
         labels = (Label(signs[1].span, "second comparison"), Label(signs[0].span, "first comparison"))
-        a, b, c = "a", "b", "c"
-        help = f"write ({a} {signs[0].text} {b}) & ({b} {signs[1].text} {c})"
-        raise SyntaxProblem(Diagnostic(codes.CHAINED_COMPARISON, "comparisons do not chain", labels, help))
+        help = _unchained(signs, operands)
+        raise SyntaxProblem(Diagnostic.of(codes.CHAINED_COMPARISON, "comparisons do not chain", *labels, help=help))
     return Infix(first, tuple([(s.text, o) for s, o in zip(signs, rest, strict=True)]), span)
+
+
+def _unchained(signs: list[Token], operands: list[Expr]) -> Proposal:
+    """The proposal to compare each pair of neighbours, and to combine the results."""
+    texts = [text_of(operand.span) for operand in operands]
+    pairs = zip(texts[:-1], [sign.text for sign in signs], texts[1:], strict=True)
+    written = " & ".join(f"({left} {sign} {right})" for left, sign, right in pairs)
+    text = f"write (a {signs[0].text} b) & (b {signs[1].text} c)"
+    return Proposal(text, (Change(written, operands[0].span.to(operands[-1].span)),), safe=True)
 
 
 def _check_piped(sign: Token, right: Expr) -> None:
@@ -191,12 +199,14 @@ def _check_piped(sign: Token, right: Expr) -> None:
     if isinstance(right, Call):
         return
     if isinstance(right, Name):
-        help = f"write {right.text}()"
+        help: Help = proposal(f"write {right.text}()", f"{text_of(right.span)}()", safe=True)
     elif isinstance(right, Index):
         help = "put the pipe in parentheses: (x |> f(a))[0]"
     elif isinstance(right, Paren):
-        help = "take the parentheses around it away"
+        text, inner = text_of(right.span), text_of(right.inner.span)
+        help = proposal("take the parentheses around it away", inner, safe=True) if inner in text else ""
     else:
         help = "put what stands before the next operator in parentheses: (x |> f(a)) + 1"
     message = "the right side of |> is one call with parentheses"
-    raise SyntaxProblem(Diagnostic(codes.PIPE, message, (Label(right.span, "not a call"), Label(sign.span)), help))
+    labels = Label(right.span, "not a call"), Label(sign.span)
+    raise SyntaxProblem(Diagnostic.of(codes.PIPE, message, *labels, help=help))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import islice, takewhile
 from typing import Any
 
 from lark import UnexpectedToken
@@ -13,7 +14,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError, Label, Source, Span, fail, n
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir.collector import collector_paused
-from dmlc.text.syntax.builder import body_of
+from dmlc.text.syntax.builder import ModelHead, body_of
 from dmlc.text.syntax.grammar import parser_of
 from dmlc.text.syntax.lexer import Lexed, Patterns, tokenize
 from dmlc.text.syntax.operators import SyntaxProblem
@@ -62,15 +63,18 @@ def parse_tokens(lexed: Lexed, limits: Limits = DEFAULTS) -> Program:
     raise together([*lexed.problems, *_Search(lexed.tokens, limits).problems] or first)
 
 
-def _run(start: str, tokens: Sequence[Token], limits: Limits) -> Any:
-    """Return what the builder makes of ``tokens``. Raises ``SyntaxProblem``."""
+def _run(start: str, tokens: Sequence[Token], limits: Limits, behind: Callable[[], Sequence[Token]] = tuple) -> Any:
+    """Return what the builder makes of ``tokens``; ``behind`` gives the rest of their block.
+
+    Raises ``SyntaxProblem``.
+    """
     try:
         return parser_of(limits).parse(tokens, start=start)
     except UnexpectedToken as error:
         from dmlc.text.syntax.expected import unexpected
 
         found = error.token if isinstance(error.token, Token) else tokens[-1].after("$END")
-        raise SyntaxProblem(unexpected(start, tokens, found, error.accepts)) from None
+        raise SyntaxProblem(unexpected(start, tokens, found, error.accepts, behind)) from None
 
 
 @cache
@@ -86,12 +90,15 @@ class _Search:
 
     def __init__(self, tokens: Sequence[Token], limits: Limits) -> None:
         self.limits = limits
+        self.tokens = tokens
+        self.place = 0  # how many of them were looked at
         self.problems: list[Diagnostic] = []
         self.block: list[Any] | None = None  # the statements of the block that is open
+        self.results: list[str] = []  # the results that its head names
         self.is_whole = False  # whether all of them were understood
         self.inner = 0  # braces inside the block, where none belong
         piece: list[Token] = []
-        for token in tokens:
+        for self.place, token in enumerate(tokens, 1):
             piece.append(token)
             if token.type in ("NL", "LBRACE"):
                 self.piece(piece)
@@ -121,25 +128,31 @@ class _Search:
             self.inner += 1
         is_clear = self.inner <= opens and all(token.type != "BAD" for token in piece)
         result = self.parse(start, piece) if is_clear else None
+        if start != "statement":
+            self.results = [item.name.text for item in result.results] if isinstance(result, ModelHead) else []
         if start == "statement" and self.block is not None:
             self.block.append(result)
         self.is_whole = self.is_whole and result is not None
 
     def parse(self, start: str, piece: list[Token]) -> Any:
         try:
-            return _run(start, piece, self.limits)
+            is_shown = start == "statement" and len(self.problems) < MAX_SHOWN
+            return _run(start, piece, self.limits, self.rest if is_shown else tuple)
         except SyntaxProblem as problem:
             self.problems.append(problem.diagnostic)
             return None
 
+    def rest(self) -> list[Token]:
+        """The tokens of the block behind the statement."""
+        return list(takewhile(lambda token: token.type != "RBRACE", islice(self.tokens, self.place, None)))
+
     def outside(self, first: Token, opens: bool) -> None:
-        from dmlc.text.syntax.expected import COMMENT_SIGNS, shown
+        from dmlc.text.syntax.expected import commented, shown
 
         if first.type != "BAD":
             message = f"{shown(first)} stands outside of a model or def"
-            help = "a file holds use, dim, const, def and model"
-            help = "a comment begins with #" if first.text in COMMENT_SIGNS else help
-            self.problems.append(Diagnostic(codes.UNEXPECTED, message, (Label(first.span),), help))
+            help = commented(first) or "a file holds use, dim, const, def and model"
+            self.problems.append(Diagnostic.of(codes.UNEXPECTED, message, Label(first.span), help=help))
         if opens:
             self.block, self.is_whole = [], False
 
@@ -149,7 +162,7 @@ class _Search:
             return
         if self.block is not None and self.is_whole:
             try:
-                body_of(self.block, brace)
+                body_of(self.block, brace, self.results)
             except SyntaxProblem as problem:
                 self.problems.append(problem.diagnostic)
         self.block = None

@@ -10,10 +10,11 @@ import unicodedata
 from functools import lru_cache
 from typing import ClassVar
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span
+from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Span, proposal, writing
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.records import dataclass, unguarded
+from dmlc.text.syntax.stray import proposed
 
 
 @unguarded
@@ -82,23 +83,30 @@ def is_number(text: str) -> bool:
 
 def malformed_number(token: Token) -> Diagnostic:
     text = token.text
+    help: Help
     if text[:2].lower() in ("0b", "0o"):
-        help = f"write {int(text, 0)}" if re.fullmatch(r"0[bB][01]{1,64}|0[oO][0-7]{1,22}", text) else ""
+        is_whole = re.fullmatch(r"0[bB][01]{1,64}|0[oO][0-7]{1,22}", text)
+        help = writing(str(int(text, 0)), safe=True) if is_whole else ""
         help = help or "integers are decimal, or hexadecimal with 0x"
     elif re.fullmatch(r"0[0-9_]+", text):
         help = "an integer does not begin with 0"
+        digits = text.lstrip("0_")
+        help = proposal(f"{help}: write {digits}", digits) if is_number(digits) else help
     elif "_" in text and not re.search(r"[a-df-zA-DF-Z]", text):
         help = "an underscore stands between two digits, as in 1_000"
+        mended = re.sub(r"(?<![0-9])_+|_+(?![0-9])", "", re.sub(r"_+", "_", text))
+        help = proposal(help, mended, safe=True) if is_number(mended) else help
     elif re.match(r"[0-9]+[a-zA-Z]", text) and not re.match(r"[0-9]+[eE]", text):
         help = "a name does not begin with a digit; a dtype is given by as: 1 as f32"
     else:
         help = "numbers look like 12, 1_000, 0x1f, 0.5 or 1e-6"
-    return Diagnostic(codes.MALFORMED_NUMBER, f"{_short(text)} is not a number", (Label(token.span),), help)
+    return Diagnostic.of(codes.MALFORMED_NUMBER, f"{_short(text)} is not a number", Label(token.span), help=help)
 
 
 def stray(token: Token) -> Diagnostic:
     """A character that no token begins with, or a quote that is never closed."""
     text = token.text
+    help: Help
     if text[0] == '"':
         return _unclosed_quote(token, "this string is never closed on its line", '"')
     if text[0] == "`":
@@ -107,20 +115,21 @@ def stray(token: Token) -> Diagnostic:
             return Diagnostic(codes.UNCLOSED_QUOTE, message, (Label(token.span),), help)
         return _unclosed_quote(token, "this quoted name is never closed on its line", "`")
     if len(text) > 1 or text.isalpha():
-        help = f"a name with such characters is quoted: `{text}`"
-        return Diagnostic(codes.STRAY_CHARACTER, f"{_short(text)} is not a name", (Label(token.span),), help)
+        quoted = proposal(f"a name with such characters is quoted: `{text}`", f"`{text}`")
+        return Diagnostic.of(codes.STRAY_CHARACTER, f"{_short(text)} is not a name", Label(token.span), help=quoted)
     shown = f'"{text}"' if text.isprintable() and text.isascii() else f"U+{ord(text):04X}"
     name = unicodedata.name(text, "")
     if not text.isascii() and name:
         shown += f" ({name.lower()})"
-    help = _INSTEAD.get(text, "")
+    help = proposed(token, _INSTEAD.get(text, ""))
     if not text.isascii() and (text.isspace() or unicodedata.category(text) == "Cf"):
-        help = "replace it by a blank, or take it out"
+        is_blank = text.isspace()
+        help = proposal("replace it by a blank, or take it out", " " if is_blank else "", safe=True)
     elif name.endswith("QUOTATION MARK"):
-        help = 'strings stand in double quotes: "..."'
+        help = proposed(token, _INSTEAD["'"])
     elif unicodedata.category(text) == "Pd" or name == "MINUS SIGN":
-        help = "minus is written -"
-    return Diagnostic(codes.STRAY_CHARACTER, f"{shown} does not belong here", (Label(token.span),), help)
+        help = proposal("minus is written -", "-", safe=True)
+    return Diagnostic.of(codes.STRAY_CHARACTER, f"{shown} does not belong here", Label(token.span), help=help)
 
 
 def _unclosed_quote(token: Token, message: str, quote: str) -> Diagnostic:
@@ -153,18 +162,15 @@ def never_closed(opened: Token, noticed: Token | None) -> Diagnostic:
 
 
 def closes_nothing(token: Token) -> Diagnostic:
-    return Diagnostic(
-        codes.BRACKET,
-        f"{token.text} closes nothing",
-        (Label(token.span),),
-        "take it out, or open the bracket before it",
-    )
+    help = proposal("take it out, or open the bracket before it", "")
+    return Diagnostic.of(codes.BRACKET, f"{token.text} closes nothing", Label(token.span), help=help)
 
 
 def closes_another(token: Token, opened: Token) -> Diagnostic:
     want = _CLOSER[opened.text]
     labels = (Label(token.span, f"{want} was expected"), Label(opened.span, "opened here"))
-    return Diagnostic(codes.BRACKET, f"{token.text} does not close {opened.text}", labels, f"write {want}")
+    message = f"{token.text} does not close {opened.text}"
+    return Diagnostic.of(codes.BRACKET, message, *labels, help=writing(want))
 
 
 def _short(text: str) -> str:

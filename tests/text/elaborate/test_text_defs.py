@@ -124,7 +124,7 @@ def test_a_mistake_inside_shows_the_call() -> None:
   |            --------- x has this type
 9 |     y = wrap(x)
   |         ------- in this call
-  = help: see: dmlc explain E0316
+  = help: k is at most 3; see: dmlc explain E0316
 """
     )
 

@@ -151,7 +151,7 @@ def test_one_of_several_models() -> None:
     assert "one, two" in several.help
     (unknown,) = diagnostics(SEVERAL, model="tow")
     assert unknown.code.id == "E0209"
-    assert 'did you mean "two"?; models of this file: one, two' in unknown.help
+    assert 'did you mean "two"? models of this file: one, two' in unknown.help
     (wrong,) = diagnostics(in_model("return x"), model="k")
     assert wrong.code.id == "E0209"
 

@@ -1,0 +1,78 @@
+"""Proposals for characters that no token begins with: what other languages write there."""
+
+from __future__ import annotations
+
+import re
+
+from dmlc.diagnostics import Change, Help, Proposal, Span, proposal
+from dmlc.diagnostics.fix import is_one_operand
+
+#: Quotation marks that open a string elsewhere, and those that close it.
+_QUOTES = {"'": "'", "\u2018": "\u2019", "\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb"}
+#: The ends of an operand: its brackets are skipped.
+_OPENERS, _CLOSERS = "([", ")]"
+
+
+def proposed(token: Span, help: str) -> Help:
+    """The help with the change of the line that it asks for; the help alone where the line does not show it."""
+    line, at = token.source.line(token.line), token.column - 1
+    sign = line[at]
+    if sign == "~":
+        return proposal(help, "!", safe=True)
+    if sign == ";":
+        return _line_end(token, line, help)
+    if sign in _QUOTES:
+        return _string(token, line, help)
+    return _product(token, line, help) if sign == "@" else help
+
+
+def _line_end(token: Span, line: str, help: str) -> Help:
+    """Take a semicolon away, or put the statement behind it on a line of its own."""
+    blanks = re.match(r"[;\s]*", line[token.column - 1 :])
+    assert blanks is not None
+    rest = line[token.column - 1 + blanks.end() :]
+    indent = line[: len(line) - len(line.lstrip())]
+    new = "" if not rest else "  " if rest.startswith("#") else "\n" + indent
+    if rest.startswith("}"):
+        new = "\n"
+    return proposal(help, new, _at(token, token.column, token.column + blanks.end()), safe=True)
+
+
+def _string(token: Span, line: str, help: str) -> Help:
+    """Put double quotes around a string that stands in other ones."""
+    start = token.column - 1
+    end = line.find(_QUOTES[line[start]], start + 1)
+    if end < 0 or '"' in line[start:end] or "\\" in line[start:end]:
+        return help
+    first, last = _at(token, start + 1, start + 2), _at(token, end + 1, end + 2)
+    return Proposal(help, (Change('"', first), Change('"', last)), safe=True)
+
+
+def _product(token: Span, line: str, help: str) -> Help:
+    """Write matmul for a product of two operands that stands for itself, or in brackets."""
+    at = token.column - 1
+    start, end = _reach(line[:at][::-1], _CLOSERS, _OPENERS), _reach(line[at + 1 :], _OPENERS, _CLOSERS)
+    left, right = line[at - start : at], line[at + 1 : at + 1 + end]
+    a, b = left.strip().removeprefix("return "), right.strip()
+    if not a or not b or "@" in b or not is_one_operand(a) or not is_one_operand(b):
+        return help
+    first = at - start + left.index(a)
+    span = _at(token, first + 1, at + 2 + right.index(b) + len(b))
+    return Proposal(help, (Change(f"matmul({a}, {b})", span),), safe=True)
+
+
+def _reach(text: str, openers: str, closers: str) -> int:
+    """The length of the text up to a comma, a bracket that closes, an equals sign or a comment."""
+    depth = 0
+    for i, sign in enumerate(text):
+        depth += (sign in openers) - (sign in closers)
+        if depth < 0 or (depth == 0 and sign in ",=#"):
+            return i
+    return len(text)
+
+
+def _at(token: Span, column: int, end: int) -> Span:
+    return Span(token.source, token.line, column, token.line, end)
+
+
+__all__ = ["proposed"]

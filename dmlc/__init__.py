@@ -22,6 +22,8 @@ _HOMES = {
     **dict.fromkeys(
         ("BisectResult", "LocatedVerdict", "ModelDiff", "Repro", "bisect", "diff", "locate", "repro"), "dmlc.debugging"
     ),
+    **dict.fromkeys(("FixedText", "MadeFix", "fix"), "dmlc.api.fixing"),
+    **dict.fromkeys(("Edit", "Fix"), "dmlc.diagnostics"),
     "model_facts": "dmlc.codegen.onnx.metadata",
     "replay": "dmlc.ledgers",
     **dict.fromkeys(("DType", "f16", "f32", "f64", "i8", "i16", "i32", "i64"), "dmlc.ir.dtype"),

@@ -7,6 +7,9 @@ from dmlc.api import Program as Program
 from dmlc.api import TextSource as Source
 from dmlc.api import compile as compile
 from dmlc.api.decomposition import decompose as decompose
+from dmlc.api.fixing import FixedText as FixedText
+from dmlc.api.fixing import MadeFix as MadeFix
+from dmlc.api.fixing import fix as fix
 from dmlc.api.functions import function as function
 from dmlc.builder import Graph as Graph
 from dmlc.builder import Tensor as Tensor
@@ -101,6 +104,8 @@ from dmlc.debugging import locate as locate
 from dmlc.debugging import repro as repro
 from dmlc.diagnostics import Diagnostic as Diagnostic
 from dmlc.diagnostics import DmlcError as DmlcError
+from dmlc.diagnostics import Edit as Edit
+from dmlc.diagnostics import Fix as Fix
 from dmlc.ir.dtype import DType as DType
 from dmlc.ir.dtype import bool_ as bool_
 from dmlc.ir.dtype import f16 as f16
@@ -124,8 +129,12 @@ __all__ = [
     "DType",
     "Diagnostic",
     "DmlcError",
+    "Edit",
+    "Fix",
+    "FixedText",
     "Graph",
     "LocatedVerdict",
+    "MadeFix",
     "ModelDiff",
     "Program",
     "Repro",
@@ -153,6 +162,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "fix",
     "flip",
     "floor",
     "full",

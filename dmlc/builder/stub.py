@@ -48,12 +48,13 @@ def package_stub() -> str:
         "dmlc": ["std"],
         "dmlc.api": ["Program", "TextSource", "compile"],
         "dmlc.api.decomposition": ["decompose"],
+        "dmlc.api.fixing": ["FixedText", "MadeFix", "fix"],
         "dmlc.api.functions": ["function"],
         "dmlc.builder": ["Graph", "Tensor", "constant", "onnx", "size"],
         "dmlc.builder.operations": sorted(operations.__all__),
         "dmlc.codegen.onnx.metadata": ["model_facts"],
         "dmlc.debugging": ["BisectResult", "LocatedVerdict", "ModelDiff", "Repro", "bisect", "diff", "locate", "repro"],
-        "dmlc.diagnostics": ["Diagnostic", "DmlcError"],
+        "dmlc.diagnostics": ["Diagnostic", "DmlcError", "Edit", "Fix"],
         "dmlc.ir.dtype": ["DType"],
     }
     lines = [
@@ -68,7 +69,11 @@ def package_stub() -> str:
         "DType",
         "Diagnostic",
         "DmlcError",
+        "Edit",
+        "Fix",
+        "FixedText",
         "LocatedVerdict",
+        "MadeFix",
         "ModelDiff",
         "Program",
         "Repro",
@@ -76,6 +81,7 @@ def package_stub() -> str:
         "bisect",
         "decompose",
         "diff",
+        "fix",
         "function",
     }
     public |= {"locate", "model_facts", "replay", "repro", *_DTYPES, *PUBLIC}

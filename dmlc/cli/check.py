@@ -1,4 +1,4 @@
-"""Say whether a program or a model will run on the target, node by node; nothing is written.
+"""Say whether a program or a model will run on the target, node by node; only --fix writes.
 
 A .dml program is compiled first; an .onnx model is looked at as it is, which is what a user of it would load.
 """
@@ -17,6 +17,7 @@ from dmlc import api, importers
 from dmlc.cli.console import Console, count
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import diagnostics_of, github_text, sarif_text, with_fix
+from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
 from dmlc.cli.library_page import show_library
 from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
@@ -46,6 +47,7 @@ _WRITERS = {"sarif": sarif_text, "github": github_text}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
+    add_fix(parser)
     add_compile_options(parser)
     add_report_options(parser, ("text", "json", "sarif", "github"))
 
@@ -53,11 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @dataclass(frozen=True, slots=True)
 class _CheckResult:
     """A program or a model looked at: the compiled program (None for a model that the target refuses), the placement
-    report (None for a target without a provider), and all diagnostics, errors first."""
+    report (None for a target without a provider), and all diagnostics, errors first. ``written`` is the fixed model
+    that was written and is looked at instead."""
 
     program: api.Program | None
     report: Placement | None
     diagnostics: tuple[Diagnostic, ...]
+    written: str = ""
 
     @property
     def code(self) -> int:
@@ -65,6 +69,7 @@ class _CheckResult:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    check_fix(args)
     write = _WRITERS.get(args.format)
     if write is None:
         return run_each(args, console, _check)
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
     def collect(one: argparse.Namespace, voice: Console) -> int:
         try:
-            seen = _look(one, voice)
+            seen = _look(_fixed(one, voice), voice)
             code, diagnostics = seen.code, seen.diagnostics
         except LibraryError:
             code, diagnostics = 0, ()
@@ -87,10 +92,20 @@ def run(args: argparse.Namespace, console: Console) -> int:
 
 
 def _check(args: argparse.Namespace, console: Console) -> int:
+    args = _fixed(args, console)
     try:
         return _show(args, console, _look(args, console))
     except LibraryError as error:
         return show_library(args, console, error.library, target=args.target)
+
+
+def _fixed(args: argparse.Namespace, console: Console) -> argparse.Namespace:
+    """The arguments with the program fixed, if that is asked for."""
+    if not args.fix or _is_model(args):
+        return args
+    args = fixed(args, console)
+    console.keep(fixed_json(args))
+    return args
 
 
 # --- looking
@@ -113,8 +128,11 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     found += diagnostics_of(report, locations=locations, source=source)
     diagnostics = judged([d.in_file(args.source) for d in found], strict=args.strict)
     if any(d.severity == "error" and d.code in PLACEMENT_CODES for d in diagnostics):
-        fix = _fix(args, target, report)
-        diagnostics = tuple(with_fix(d, fix) if fix else d for d in diagnostics)
+        other = _other_options(args, target, report)
+        if other is not None and args.fix and _is_model(args) and other.f64 == args.f64:
+            return _written(args, other, report.feature_level)
+        if other is not None:
+            diagnostics = tuple(with_fix(d, _command(args, other)) for d in diagnostics)
     return _CheckResult(compiled, report, diagnostics)
 
 
@@ -173,10 +191,29 @@ def _report(args: argparse.Namespace, target: Target, program: api.Program | Non
     return placement(model, target, feature_level=level, binding=binding, types=types)
 
 
-def _fix(args: argparse.Namespace, target: Target, report: Placement) -> str:
-    """A command line that was tried and leaves nothing of what is wrong; empty where none does."""
+@dataclass(frozen=True, slots=True)
+class _OtherOptions:
+    """Options under which nothing is left of what is wrong, and the program that they make."""
+
+    opset: int | None
+    f64: str | None
+    program: api.Program
+
+
+def _written(args: argparse.Namespace, other: _OtherOptions, level: str) -> _CheckResult:
+    """Write the model that ``_command`` names, and look at it: the result is about that one."""
+    path = _output(args)
+    other.program.save(path)
+    report: Placement = other.program.placement(level)
+    found = [d for _, d in diagnose(report)]
+    diagnostics = judged([d.in_file(str(path)) for d in [*found, *other.program.advice]], strict=args.strict)
+    return _CheckResult(other.program, report, diagnostics, str(path))
+
+
+def _other_options(args: argparse.Namespace, target: Target, report: Placement) -> _OtherOptions | None:
+    """Options that were tried and leave nothing of what is wrong; None where none do."""
     if args.source == STDIN:
-        return ""
+        return None
     first = [] if not _is_model(args) and args.opset is None else [None]
     opsets = [*first, *(o for o in (target.opset, *_OTHER_OPSETS) if target.min_opset <= o <= target.max_opset)]
     tries = [(opset, args.f64) for opset in opsets]
@@ -189,17 +226,21 @@ def _fix(args: argparse.Namespace, target: Target, report: Placement) -> str:
         except DmlcError:
             continue
         if not refuses(judged(after, strict=args.strict)):
-            return _command(args, opset, f64)
-    return ""
+            return _OtherOptions(opset, f64, program)
+    return None
 
 
-def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> str:
+def _output(args: argparse.Namespace) -> Path:
     path = Path(args.source)
-    out = path.with_name(f"{path.stem}.fixed.onnx") if _is_model(args) else path.with_suffix(".onnx")
-    words = ["dmlc", "compile", args.source, "-o", str(out)]
+    return path.with_name(f"{path.stem}.fixed.onnx") if _is_model(args) else path.with_suffix(".onnx")
+
+
+def _command(args: argparse.Namespace, other: _OtherOptions) -> str:
+    """The command line that compiles with other options."""
+    words = ["dmlc", "compile", args.source, "-o", str(_output(args))]
     words += ["--target", args.target] if args.target != "directml" else []
-    words += ["--opset", str(opset)] if opset is not None else []
-    words += ["--f64", f64] if f64 is not None else []
+    words += ["--opset", str(other.opset)] if other.opset is not None else []
+    words += ["--f64", other.f64] if other.f64 is not None else []
     words += ["--accumulate", args.accumulate] if args.accumulate is not None else []
     words += [word for name in args.fuse for word in ("--fuse", name)]
     for name, size in args.bind:
@@ -216,12 +257,18 @@ def _command(args: argparse.Namespace, opset: int | None, f64: str | None) -> st
 
 def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> int:
     """The result as text or as the JSON document; the exit code."""
+    if found.written:
+        console.say(f"{args.source}: fixed in {found.written}")
     console.warn(found.diagnostics)
     program, report, code = found.program, found.report, found.code
     if not console.quiet or code:
         placed = "" if report is None else placement_text(report, verbose=console.verbose)
-        console.result(_summary(args, found) + placed)
+        # stdout is the program's where --fix prints it
+        show = console.say if args.fix and STDIN in args.sources else console.result
+        show(_summary(args, found) + placed)
     fields: dict[str, Any] = {"source": args.source, "target": load_target(args.target).name}
+    if found.written:
+        fields["written"] = found.written
     if report is not None:
         fields |= placement_json(report)
     elif program is not None:
@@ -249,7 +296,7 @@ def _kind(program: api.Program) -> str:
 
 
 def _summary(args: argparse.Namespace, found: _CheckResult) -> str:
-    program, report = found.program, found.report
+    program, report, name = found.program, found.report, found.written or args.source
     if report is not None:
         verdict = report.verdict
     else:
@@ -258,11 +305,11 @@ def _summary(args: argparse.Namespace, found: _CheckResult) -> str:
     if found.code:
         others = Counter(d.severity for d in found.diagnostics if d.code not in PLACEMENT_CODES)
         parts = [count(others[s], f"other {s}") for s in ("error", "warning") if others[s]]
-        return f"{args.source}: not fine for {args.target}: {'; '.join([verdict, *parts])}\n"
+        return f"{name}: not fine for {args.target}: {'; '.join([verdict, *parts])}\n"
     if program is None:
-        return f"{args.source}: fine for {args.target}: {verdict}\n"
+        return f"{name}: fine for {args.target}: {verdict}\n"
     signature = program.signature
     parts = [count(len(signature.inputs), "input"), count(len(signature.outputs), "output"), verdict]
     if signature.conditions:
         parts.append(f"{count(len(signature.conditions), 'relation')} of sizes left to run time")
-    return f"{args.source}: {signature.name} is fine for {args.target}: {', '.join(parts)}\n"
+    return f"{name}: {signature.name} is fine for {args.target}: {', '.join(parts)}\n"

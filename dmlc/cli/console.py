@@ -37,6 +37,7 @@ class Console:
         self.quiet = bool(getattr(args, "quiet", False))
         self.verbose = bool(getattr(args, "verbose", False))
         self._warnings: list[Diagnostic] = []
+        self._kept: dict[str, Any] = {}
 
     # --- stdout
 
@@ -50,11 +51,20 @@ class Console:
         """The command's one JSON document, where JSON was asked for."""
         if self.json:
             head = {"schema": SCHEMA, "command": self.verb, "ok": ok}
-            body = {**head, **fields, "diagnostics": fields.get("diagnostics", [to_json(d) for d in self._warnings])}
+            body = {
+                **head,
+                **self._kept,
+                **fields,
+                "diagnostics": fields.get("diagnostics", [to_json(d) for d in self._warnings]),
+            }
             if self._collected is None:
                 _write_json(body)
             else:
                 self._collected.append(body)
+
+    def keep(self, fields: Mapping[str, Any]) -> None:
+        """Keep fields for the JSON document, that of a failure too."""
+        self._kept |= fields
 
     def documents(self, found: list[dict[str, Any]]) -> None:
         """The document of several files, where JSON was asked for: that of each under ``files``."""

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dmlc import __version__
-from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span
+from dmlc.diagnostics import CODES, Code, Diagnostic, Edit, Fix, Label, Source, Span, sentences
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement
 
@@ -17,6 +17,8 @@ from dmlc.placement.report import Placement
 _SARIF = {"error": "error", "warning": "warning", "advice": "note"}
 _GITHUB = {"error": "error", "warning": "warning", "advice": "notice"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+#: The pages of codes have no address on the web: the names of what ``dmlc explain CODE`` prints.
+_PAGES = "urn:dmlc:explain:"
 
 
 def diagnostics_of(report: Placement, *, locations: Mapping[str, str], source: Source) -> list[Diagnostic]:
@@ -32,7 +34,7 @@ def with_fix(diagnostic: Diagnostic, fix: str) -> Diagnostic:
     """The diagnostic with a command that was tried, where it is about a node and an error."""
     if diagnostic.severity != "error" or diagnostic.code not in PLACEMENT_CODES:
         return diagnostic
-    return replace(diagnostic, help=f"{diagnostic.help}; this does: {fix}" if diagnostic.help else fix)
+    return replace(diagnostic, help=sentences(diagnostic.help, f"this does: {fix}") if diagnostic.help else fix)
 
 
 def _span(location: str | None, source: Source) -> Span | None:
@@ -44,35 +46,94 @@ def _span(location: str | None, source: Source) -> Span | None:
 
 def _text(diagnostic: Diagnostic) -> str:
     parts = [diagnostic.message, f"help: {diagnostic.help}" if diagnostic.help else "", *diagnostic.notes]
-    return ". ".join(filter(None, parts))
+    text = ""
+    for part in filter(None, parts):
+        text += part if not text else f"{'' if text[-1] in '.?' else '.'} {part}"
+    return text
 
 
 def sarif_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:
-    """One run of the tool."""
+    """One run of the tool. Columns are counted in characters, as in every message, not in UTF-16 code units."""
     found = list(diagnostics)
     used = sorted({d.code.id for d in found})
-    rules = [
-        {"id": id, "shortDescription": {"text": CODES[id].title}, "fullDescription": {"text": CODES[id].why}}
-        for id in used
-    ]
-    driver = {"name": "dmlc", "version": __version__, "rules": rules}
-    run = {"tool": {"driver": driver}, "results": [_sarif_result(source, d, used) for d in found]}
+    driver = {"name": "dmlc", "version": __version__, "rules": [_sarif_rule(CODES[id]) for id in used]}
+    results = [_sarif_result(source, d, used) for d in found]
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[str, Any]:
-    span = diagnostic.span
-    name = (diagnostic.source_name or source).replace("\\", "/")
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(name, errors="surrogateescape")}}
-    if span:
-        place["region"] = {"startLine": span.line, "startColumn": span.column}
+def _sarif_rule(code: Code) -> dict[str, Any]:
+    """A code with its page."""
+    lines = f"{code.why}\n\nExample:\n\n{code.example}\nFixed:\n\n{code.fixed}"
+    fence = "```dml" if code.program else "```"
+    blocks = [f"{fence}\n{text}```\n" for text in (code.example, code.fixed)]
     return {
+        "id": code.id,
+        "shortDescription": {"text": code.title},
+        "fullDescription": {"text": code.why},
+        "help": {"text": lines, "markdown": f"{code.why}\n\nExample:\n\n{blocks[0]}\nFixed:\n\n{blocks[1]}"},
+        "helpUri": f"{_PAGES}{code.id}",
+        "defaultConfiguration": {"level": _SARIF[code.severity]},
+    }
+
+
+def _sarif_result(source: str, diagnostic: Diagnostic, used: list[str]) -> dict[str, Any]:
+    span, fix = diagnostic.span, diagnostic.fix
+    place: dict[str, Any] = {"artifactLocation": _artifact(diagnostic.source_name or source)}
+    if span:
+        place["region"] = _region(span)
+    result = {
         "ruleId": diagnostic.code.id,
         "ruleIndex": used.index(diagnostic.code.id),
         "level": _SARIF[diagnostic.severity],
         "message": {"text": _text(diagnostic)},
         "locations": [{"physicalLocation": place}],
     }
+    others = [label for label in diagnostic.labels[1:] if label.text]
+    if others:
+        result["relatedLocations"] = [
+            {
+                "physicalLocation": {
+                    "artifactLocation": _artifact(label.span.source.name),
+                    "region": _region(label.span),
+                },
+                "message": {"text": label.text},
+            }
+            for label in others
+        ]
+    if fix is not None:
+        result["fixes"] = [_sarif_fix(fix)]
+    return result
+
+
+def _sarif_fix(fix: Fix) -> dict[str, Any]:
+    by_file: dict[str, list[Edit]] = {}
+    for edit in fix.edits:
+        by_file.setdefault(edit.span.source.name, []).append(edit)
+    changes = [
+        {
+            "artifactLocation": _artifact(name),
+            "replacements": [
+                {"deletedRegion": _region(edit.span), "insertedContent": {"text": edit.text}} for edit in edits
+            ],
+        }
+        for name, edits in by_file.items()
+    ]
+    return {"description": {"text": fix.title}, "artifactChanges": changes, "properties": {"safe": fix.safe}}
+
+
+def _region(span: Span) -> dict[str, int]:
+    """A span; its end is exclusive in SARIF too."""
+    return {
+        "startLine": span.line,
+        "startColumn": span.column,
+        "endLine": span.end_line,
+        "endColumn": span.end_column,
+    }
+
+
+def _artifact(name: str) -> dict[str, str]:
+    return {"uri": quote(name.replace("\\", "/"), errors="surrogateescape")}
 
 
 def github_text(source: str, diagnostics: Iterable[Diagnostic]) -> str:

@@ -49,8 +49,14 @@ def read_source(name: str, limits: Limits = DEFAULTS) -> Source:
 
 
 def open_source(args: argparse.Namespace) -> Source | str:
-    """Return the input of ``compile_source``: the text of stdin, read once, or the name of a file."""
+    """Return the input of ``compile_source``: the text of stdin, read once, or the name of a file.
+
+    ``args.text`` is a program that was read before, and fixed.
+    """
     name: str = args.source
+    given: Source | None = getattr(args, "text", None)
+    if given is not None:
+        return given
     check_is_source(name)
     return read_source(STDIN, Limits.of(limits_of(args))) if name == STDIN else name
 

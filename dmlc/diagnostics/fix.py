@@ -176,7 +176,8 @@ def is_one_operand(text: str) -> bool:
 
 def _title(edits: Sequence[Edit]) -> str:
     """Name each edit: replace `logit` with `logits`."""
-    return ", ".join(map(_said, edits[:3])) + (", ..." if len(edits) > 3 else "")
+    said = list(dict.fromkeys(map(_said, edits)))
+    return ", ".join(said[:3]) + (", ..." if len(said) > 3 else "")
 
 
 def _said(edit: Edit) -> str:

@@ -54,7 +54,7 @@ def fix(
     if not isinstance(source, Source) or source.is_python:
         help = "write: dmlc.fix(dmlc.Source(text, name='m.dml'))"
         raise fail(UNKNOWN_CHOICE, "the text of a program is fixed", help=help, exit_code=2)
-    reading = _Reading(choice_of(model, include), _OPSET if opset is None else opset, Limits.of(limits))
+    reading = _ReadingOptions(choice_of(model, include), _OPSET if opset is None else opset, Limits.of(limits))
     made: list[MadeFix] = []
     seen: set[str] = set()
     for _ in range(_MOST_ROUNDS):
@@ -70,7 +70,7 @@ def fix(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _ReadingOptions:
     """The options of reading a program's text."""
 
     choice: Choice

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
+from dmlc.cli.main import VERBS
 from dmlc.cli.options import add_compile_options, add_report_options
 from dmlc.diagnostics import CODES, Code, catalogue, did_you_mean
 
@@ -28,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC|WORD", nargs="?", help=text)
     kinds = (*_LISTS, "all")
     parser.add_argument("--list", choices=kinds, nargs="?", const="all", help="list the words that have a page")
+    help = "print the JSON Schema of what `dmlc VERB --format json` prints"
+    parser.add_argument("--schema", choices=tuple(VERBS), metavar="VERB", help=help)
     parser.add_argument("--missed", action="store_true", help="show only what was not rewritten, and why")
     parser.add_argument("--node", metavar="NAME", help="show one node: its origin and what was done to it")
     add_compile_options(parser)
@@ -35,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
+    if args.schema is not None:
+        if args.source is not None or args.list is not None:
+            raise UsageError("--schema takes no program and no word beside it")
+        sys.stdout.write(schema_text(args.schema))
+        return 0
     if args.list is not None:
         if args.source is not None:
             raise UsageError("--list takes no program and no word beside it")
@@ -53,6 +63,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
     from dmlc.cli.program_page import explain_program
 
     return explain_program(args, console)
+
+
+def schema_text(verb: str) -> str:
+    """The JSON Schema of a verb's documents: a file of the package."""
+    return (files("dmlc") / "schemas" / f"{verb}.json").read_text("utf-8")
 
 
 def _page(word: str) -> Callable[[Console], int] | None:

@@ -1,0 +1,473 @@
+"""The documents of each verb: their fields, without those that every document has."""
+
+from __future__ import annotations
+
+from tools.output_schemas.forms import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    REAL,
+    SECONDS,
+    SIZE,
+    TEXT,
+    TEXTS,
+    Form,
+    by_name,
+    either,
+    maybe,
+    record,
+    ref,
+    rows,
+    words,
+)
+from tools.output_schemas.shared import LIBRARY, SIGNATURE, VERDICT
+
+#: A document by its title: the fields that it has, and those that it may have.
+Documents = dict[str, tuple[dict[str, Form], dict[str, Form]]]
+
+_PLACED_NODE = record(
+    {
+        "name": TEXT,
+        "operator": TEXT,
+        "directml": TEXTS,
+        "where": words("provider", "cpu", "folded", "unknown"),
+        "why": TEXT,
+        "source": TEXT,
+        "partition": maybe(COUNT),
+        "alone": TEXT,
+        "dispatches": SIZE,
+        "bytes": maybe(SIZE),
+        "first_feature_level": maybe(TEXT),
+        "verdict": TEXT,
+        "hangs_on": TEXTS,
+        "findings": rows(record({"effect": TEXT, "operator": TEXT, "limit": TEXT, "source": TEXT, "repair": TEXT})),
+    }
+)
+_PLACEMENT: dict[str, Form] = {
+    "opset": COUNT,
+    "feature_level": TEXT,
+    "first_feature_level": TEXT,
+    "verdict": TEXT,
+    "partitions": COUNT,
+    "obstacles": TEXTS,
+    "dispatches": SIZE,
+    "bytes": maybe(SIZE),
+    "transfers": ref("transfers"),
+    "open_dims": TEXTS,
+    "open_inputs": TEXTS,
+    "counts": record({"provider": COUNT, "cpu": COUNT, "folded": COUNT, "unknown": COUNT}),
+    "nodes": rows(_PLACED_NODE),
+}
+_SOURCE: dict[str, Form] = {"source": TEXT}
+_TARGET: dict[str, Form] = {"target": TEXT}
+_MORE: dict[str, Form] = {"unknown_ranks": TEXTS, "unchecked": TEXT}
+
+CHECK: Documents = {
+    "a program or a model, placed": ({**_SOURCE, **_TARGET, **_PLACEMENT, **SIGNATURE, "notes": TEXTS}, _MORE),
+    "a program or a model for a target without a provider": (
+        {**_SOURCE, **_TARGET, "opset": COUNT, "nodes": COUNT, **SIGNATURE, "notes": TEXTS},
+        _MORE,
+    ),
+    "a library": ({**_SOURCE, **_TARGET, "library": LIBRARY}, {}),
+}
+_WRITTEN: dict[str, Form] = {"output": TEXT, "written": FLAG, "kind": TEXT, **_TARGET}
+_COMPARED: dict[str, Form] = {"before": ref("model_size"), "after": ref("model_size")}
+_VERIFIED = record({**VERDICT, "ok": FLAG})
+
+COMPILE: Documents = {
+    "a compiled program": (
+        {**_WRITTEN, "opset": COUNT, "nodes": COUNT, "bytes": COUNT, **SIGNATURE, "notes": TEXTS, "rewrites": COUNT},
+        {**_COMPARED, "transfers": ref("transfers"), "seconds": SECONDS, "diff": TEXT, "verification": _VERIFIED},
+    ),
+    "a program that differs from its source": ({**_WRITTEN, "opset": COUNT, "verification": _VERIFIED}, {}),
+    "profiles": (
+        _WRITTEN,
+        {
+            "profiles": rows(
+                record({"sizes": by_name(COUNT), "file": TEXT, "opset": COUNT, "bytes": COUNT, **_COMPARED})
+            ),
+            "seconds": SECONDS,
+            "verification": rows(_VERIFIED),
+        },
+    ),
+    "the list of rules": ({"rules": rows(ref("rule"))}, {}),
+}
+_BARE_NODES: Form = by_name(COUNT)
+
+INSPECT: Documents = {
+    "a program": (
+        {
+            **_SOURCE,
+            **_TARGET,
+            "opset": COUNT,
+            **SIGNATURE,
+            "operations": record({"before": _BARE_NODES, "after": _BARE_NODES}),
+            "graph": record({"before": TEXT, "after": TEXT}),
+            "nodes": record({"before": maybe(_BARE_NODES), "after": _BARE_NODES}),
+        },
+        {},
+    ),
+    "a model": (
+        {
+            **_SOURCE,
+            "model": TEXT,
+            "ir_version": COUNT,
+            "opsets": by_name(NUMBER),
+            "inputs": rows(ref("typed")),
+            "outputs": rows(ref("typed")),
+            "constants": record({"count": COUNT, "bytes": COUNT}),
+            "nodes": _BARE_NODES,
+            "compiled": rows(by_name(TEXT)),
+            "metadata": by_name(TEXT),
+        },
+        {},
+    ),
+    "a library": ({**_SOURCE, "library": LIBRARY}, {"target": TEXT}),
+}
+_REMARK: dict[str, Form] = {"rule": TEXT, "node": TEXT, "reason": TEXT, "places": TEXTS}
+_LISTS: dict[str, Form] = {kind: by_name(TEXT) for kind in ("codes", "rules", "operations", "targets")}
+
+EXPLAIN: Documents = {
+    "a program or a model": (
+        {
+            **_SOURCE,
+            **_TARGET,
+            "nodes": record({"before": COUNT, "after": COUNT}),
+            "rewrites": rows(ref("rewrite")),
+            "missed": rows(record(_REMARK)),
+            "lowerings": rows(record({"node": TEXT, "choice": TEXT, "places": TEXTS})),
+            "passes": rows(record({"pass": TEXT, "seconds": SECONDS, "changed": FLAG})),
+        },
+        {},
+    ),
+    "a library": ({**_SOURCE, "library": LIBRARY}, {"target": TEXT}),
+    "a node": (
+        {**_SOURCE, "node": TEXT},
+        {
+            "operator": TEXT,
+            "places": TEXTS,
+            "from": TEXTS,
+            "rules": TEXTS,
+            "class": rows(ref("class")),
+            "rewrites": rows(ref("rewrite")),
+            "missed": rows(record({"rule": TEXT, "reason": TEXT})),
+            "lowerings": TEXTS,
+        },
+    ),
+    "a code": ({"code": TEXT, "title": TEXT, "why": TEXT, "example": TEXT, "fixed": TEXT}, {}),
+    "a rule": (
+        {
+            "rule": TEXT,
+            "class": ref("class"),
+            "by_case": FLAG,
+            "optional": FLAG,
+            "passes": TEXTS,
+            "summary": TEXT,
+            "conditions": TEXT,
+            "example": maybe(TEXT),
+            "applies": TEXTS,
+            "stays": TEXTS,
+        },
+        {},
+    ),
+    "an operation": ({"operation": ref("operation")}, {}),
+    "a target": ({"target": ref("target")}, {}),
+    "the lists of words": ({}, _LISTS),
+}
+_KERNEL = record({"since": COUNT, "types": by_name(TEXTS), "constant": rows({}), "release": TEXT})
+_TENSOR = record({"ranks": rows(COUNT), "types": TEXTS})
+
+TARGETS: Documents = {
+    "all targets": ({"targets": rows(ref("target"))}, {}),
+    "a target": ({"target": ref("target")}, {}),
+    "an operator of DirectML": (
+        {
+            **_TARGET,
+            "operators": rows(
+                record(
+                    {
+                        "operator": TEXT,
+                        "domain": TEXT,
+                        "opsets": rows(rows(COUNT)),
+                        "directml": TEXTS,
+                        "kernels": rows(_KERNEL),
+                    }
+                )
+            ),
+            "directml": rows(
+                record(
+                    {
+                        "operator": TEXT,
+                        "introduced": TEXT,
+                        "source": TEXT,
+                        "levels": rows(record({"level": TEXT, "tensors": by_name(_TENSOR)})),
+                    }
+                )
+            ),
+        },
+        {},
+    ),
+    "an operator of the CPU provider": (
+        {
+            **_TARGET,
+            "onnxruntime": maybe(TEXT),
+            "source": TEXT,
+            "operators": rows(
+                record(
+                    {
+                        "operator": TEXT,
+                        "kernels": rows(record({"opsets": rows(COUNT), "types": by_name(TEXTS)})),
+                        "wrong": rows(record({"types": TEXTS, "what": TEXT, "source": TEXT})),
+                    }
+                )
+            ),
+        },
+        {},
+    ),
+}
+_BLOCK: dict[str, Form] = {"name": TEXT, "signature": TEXT, "summary": TEXT}
+
+OPS: Documents = {
+    "all operations": ({"operations": rows(ref("operation"))}, {}),
+    "an operation": ({"operation": ref("operation")}, {}),
+    "all blocks": ({"blocks": rows(record(_BLOCK))}, {}),
+    "a block": ({"block": record({**_BLOCK, "program": TEXT})}, {}),
+}
+
+RUN: Documents = {
+    "results": (
+        {
+            "backend": TEXT,
+            "outputs": by_name(
+                record(
+                    {"dtype": TEXT, "shape": rows(COUNT)},
+                    min=either(REAL, FLAG),
+                    max=either(REAL, FLAG),
+                    mean=REAL,
+                    nan=COUNT,
+                    values={},
+                )
+            ),
+        },
+        {},
+    )
+}
+
+BENCH: Documents = {
+    "timings": (
+        {
+            "machine": TEXT,
+            "provider": TEXT,
+            "rounds": COUNT,
+            "sizes": by_name(COUNT),
+            "notes": TEXTS,
+            "nodes": rows(
+                record(
+                    {
+                        "name": TEXT,
+                        "operator": TEXT,
+                        "predicted": maybe(TEXT),
+                        "provider": maybe(TEXT),
+                        "agrees": FLAG,
+                        "dispatches": maybe(SIZE),
+                        "bytes": maybe(SIZE),
+                        "microseconds": maybe(REAL),
+                        "alone_microseconds": maybe(REAL),
+                    }
+                )
+            ),
+            "put_in": rows(record({"name": TEXT, "operator": TEXT, "provider": TEXT, "microseconds": REAL})),
+            "whole": record(
+                {"microseconds": REAL, "idle_microseconds": REAL, "on_device": FLAG, "partitions": maybe(COUNT)}
+            ),
+            "model": record(
+                {
+                    "dispatches": maybe(SIZE),
+                    "bytes": maybe(SIZE),
+                    "dispatch_us": REAL,
+                    "bytes_per_us": REAL,
+                    "source": TEXT,
+                    "predicted_us": maybe(REAL),
+                    "implied_dispatch_us": maybe(REAL),
+                }
+            ),
+        },
+        {},
+    )
+}
+
+FMT: Documents = {
+    "files": (
+        {
+            "checked": COUNT,
+            "changed": TEXTS,
+            "files": rows(
+                either(record({"source": TEXT, "changed": FLAG}), record({"source": TEXT, "exit_code": COUNT}))
+            ),
+        },
+        {"text": TEXT, "diff": TEXT},
+    )
+}
+_VALUE = record(
+    {
+        "a": TEXT,
+        "b": TEXT,
+        "status": words("exact", "within", "different"),
+        "what": maybe(TEXT),
+        "worst": maybe(ref("worst_element")),
+    }
+)
+_LOCATION = record(
+    {
+        "value": _VALUE,
+        "node": maybe(ref("node_record")),
+        "result_node": maybe(ref("node_record")),
+        "inputs": rows(_VALUE),
+        "constants": rows(ref("constant_change")),
+        "attributes": TEXTS,
+        "agreeing": TEXTS,
+        "behind": rows(ref("node_record")),
+        "compared": COUNT,
+        "held": COUNT,
+    }
+)
+
+VERIFY: Documents = {
+    "a verdict": (
+        {"original": TEXT, "result": maybe(TEXT), **VERDICT, "seconds": SECONDS, "summary": TEXT},
+        {"located": maybe(_LOCATION), "note": maybe(TEXT)},
+    )
+}
+
+BISECT: Documents = {
+    "an outcome": (
+        {
+            **_SOURCE,
+            "status": words("found", "not shown", "range"),
+            "message": TEXT,
+            "node": maybe(ref("node_record")),
+            "alone": maybe(FLAG),
+            "region": rows(ref("node_record")),
+            "hidden": TEXTS,
+            "details": TEXTS,
+            "from_end": FLAG,
+            "nodes": COUNT,
+            "runs": COUNT,
+            "width": COUNT,
+            "steps": rows(record({"nodes": COUNT, "cut": TEXTS, "status": TEXT, "details": TEXTS})),
+            "seconds": SECONDS,
+            "summary": TEXT,
+        },
+        {},
+    )
+}
+_CHANGES = rows(
+    record(
+        {
+            "before": rows(ref("node_summary")),
+            "after": rows(ref("node_summary")),
+            "rules": TEXTS,
+            "class": maybe(ref("class")),
+            "details": TEXTS,
+        }
+    )
+)
+_ENTRIES = rows(record({"key": TEXT, "a": maybe(TEXT), "b": maybe(TEXT)}))
+
+DIFF: Documents = {
+    "differences": (
+        {
+            "a": TEXT,
+            "b": TEXT,
+            "equal": FLAG,
+            "operators": record(dict.fromkeys(("rewritten", "changed", "removed", "added"), _CHANGES)),
+            "initializers": rows(ref("constant_change")),
+            "types": rows(record({"name": TEXT, "role": TEXT, "a": maybe(TEXT), "b": maybe(TEXT)})),
+            "opset": _ENTRIES,
+            "metadata": _ENTRIES,
+            "renamed": COUNT,
+            "dml": maybe(TEXT),
+            "notes": TEXTS,
+        },
+        {},
+    )
+}
+
+DECOMPOSE: Documents = {
+    "a decomposed model": (
+        {
+            "output": TEXT,
+            "opset": COUNT,
+            "decomposed": by_name(COUNT),
+            "stayed": rows(record({"operator": TEXT, "node": TEXT, "reason": TEXT})),
+            "class": ref("class"),
+            "nodes": COUNT,
+            "bytes": COUNT,
+            "seconds": SECONDS,
+        },
+        {},
+    ),
+    "the list of operators": ({"operators": TEXTS}, {}),
+}
+
+DOCTOR: Documents = {
+    "the installation": (
+        {
+            "python": TEXT,
+            "dmlc": TEXT,
+            "system": TEXT,
+            "libraries": by_name(maybe(TEXT)),
+            "runtimes": rows(
+                record(
+                    {
+                        "name": TEXT,
+                        "version": TEXT,
+                        "folder": TEXT,
+                        "imported": FLAG,
+                        "directml": FLAG,
+                        "files": COUNT,
+                        "intact": COUNT,
+                        "missing": COUNT,
+                        "overwritten": by_name(COUNT),
+                        "changed": COUNT,
+                    }
+                )
+            ),
+            "cpu_kernels": TEXT,
+            "providers": TEXTS,
+            "directml": maybe(
+                record(
+                    {
+                        "path": maybe(TEXT),
+                        "version": maybe(TEXT),
+                        "bundled": maybe(FLAG),
+                        "adapter": maybe(TEXT),
+                        "feature_level": maybe(TEXT),
+                        "problems": TEXTS,
+                    }
+                )
+            ),
+            "missing": TEXTS,
+            "broken": by_name(maybe(TEXT)),
+            "advice": TEXTS,
+        },
+        {},
+    )
+}
+
+VERBS: dict[str, Documents] = {
+    "compile": COMPILE,
+    "run": RUN,
+    "bench": BENCH,
+    "check": CHECK,
+    "verify": VERIFY,
+    "bisect": BISECT,
+    "diff": DIFF,
+    "decompose": DECOMPOSE,
+    "fmt": FMT,
+    "explain": EXPLAIN,
+    "inspect": INSPECT,
+    "ops": OPS,
+    "targets": TARGETS,
+    "doctor": DOCTOR,
+}

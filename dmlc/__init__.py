@@ -34,8 +34,8 @@ _ALIASES = {"bool": "bool_", "Source": "TextSource"}
 #: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
 _ROOMS = frozenset([
     "api", "builder", "cli", "codegen", "debugging", "diagnostics", "importers", "inference", "ir", "ledgers",
-    "onnx_schema", "ops", "passes", "placement", "records", "runtime", "std", "targets", "text", "verify",
-    "workers",
+    "onnx_schema", "ops", "passes", "placement", "records", "runtime", "std", "targets", "testing", "text",
+    "verify", "workers",
 ])  # fmt: skip
 
 
@@ -43,8 +43,8 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         # what `from dmlc import *` brings: nothing that would shadow Python's own min, max, compile and the like
         return [*_HOMES.keys() - {"compile"}, *importlib.import_module("dmlc.builder").PUBLIC]
-    if name == "std":
-        return importlib.import_module("dmlc.std")
+    if name in ("std", "testing"):
+        return importlib.import_module(f"dmlc.{name}")
     if name.startswith("_") or name in _ROOMS:
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}")
     named = _ALIASES.get(name, name)
@@ -60,4 +60,4 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     """The public names: those of the stub."""
     builder, operations = (importlib.import_module(f"dmlc.builder{part}") for part in ("", ".operations"))
-    return sorted({*_HOMES, "bool", "std", *builder.PUBLIC, *operations.__all__})
+    return sorted({*_HOMES, "bool", "std", "testing", *builder.PUBLIC, *operations.__all__})

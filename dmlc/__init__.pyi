@@ -3,6 +3,7 @@
 # ruff: noqa: A004
 
 from dmlc import std as std
+from dmlc import testing as testing
 from dmlc.api import Program as Program
 from dmlc.api import TextSource as Source
 from dmlc.api import compile as compile

@@ -36,6 +36,25 @@ class _BoundNode:
     shapes: tuple[tuple[int, ...], ...]
 
 
+def graph_interface(graph: Graph) -> Interface:
+    """The inputs of a graph, with the sizes that they are indices into. Raises ``NoInputs`` for a type without data."""
+    limits, wrapping, divisors = _uses(graph)
+    specs = []
+    for value in graph.inputs:
+        if value in graph.defaults:
+            continue
+        if isinstance(value.type, ForeignType):
+            raise NoInputs(f"input {value.name} is not a tensor of a dtype that numbers are made up for")
+        kind, name = value.type.dtype.long_name, value.name or ""
+        uses: dict[str, Any] = {"nonzero": value in divisors, "wraps": value in wrapping}
+        uses["range"] = graph.ranges.get(name)
+        specs.append(InputSpec(name, kind, value.shape, limits.get(value), **uses))
+    divides = any(node.op in _DIVISIONS and node.operand(0).type.dtype.is_integer for node in graph)
+    widest = WIDEST if divides else None
+    bounds, conditions = dict(graph.dims.bounds), tuple(graph.conditions)
+    return Interface(tuple(specs), bounds, conditions, graph.dims.least, widest)
+
+
 class GraphSide:
     """The meaning of a graph. Raises ``NotVerifiable`` where an operation has no reference.
 
@@ -58,22 +77,7 @@ class GraphSide:
                 raise NotVerifiable(f"{name} has no reference: only ONNX Runtime knows it")
 
     def interfaces(self) -> list[Interface]:
-        graph = self._graph
-        limits, wrapping, divisors = _uses(graph)
-        specs = []
-        for value in graph.inputs:
-            if value in graph.defaults:
-                continue
-            if isinstance(value.type, ForeignType):
-                raise NoInputs(f"input {value.name} is not a tensor of a dtype that numbers are made up for")
-            kind, name = value.type.dtype.long_name, value.name or ""
-            uses: dict[str, Any] = {"nonzero": value in divisors, "wraps": value in wrapping}
-            uses["range"] = graph.ranges.get(name)
-            specs.append(InputSpec(name, kind, value.shape, limits.get(value), **uses))
-        divides = any(node.op in _DIVISIONS and node.operand(0).type.dtype.is_integer for node in graph)
-        widest = WIDEST if divides else None
-        bounds, conditions = dict(graph.dims.bounds), tuple(graph.conditions)
-        return [Interface(tuple(specs), bounds, conditions, graph.dims.least, widest)]
+        return [graph_interface(self._graph)]
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         values = self._evaluate(feeds, keep=False)

@@ -167,14 +167,28 @@ def feeds_of(interface: Interface, bindings: Sequence[Binding], number: int, see
     turn = number // len(PATTERNS)
     binding = bindings[(number + turn + draw) % len(bindings)] if number + draw else bindings[0]
     chosen = [PATTERNS[(number + turn * place) % len(PATTERNS)] for place in range(len(interface.inputs))]
-    has_nan = any(pattern.has_nan for pattern in chosen)
+    feeds_optional = (number + draw) % 3 == 1
+    return filled(interface, binding, chosen, (seed, number), draw, feeds_optional=feeds_optional)
+
+
+def filled(
+    interface: Interface,
+    binding: Binding,
+    patterns: Sequence[Pattern],
+    seeds: tuple[int, int],
+    draw: int = 0,
+    *,
+    feeds_optional: bool = False,
+) -> Feeds:
+    """Arrays of these sizes, for each input of its pattern, the same for the same seeds."""
+    has_nan = any(pattern.has_nan for pattern in patterns)
     out: Feeds = {}
     for place, spec in enumerate(interface.inputs):
-        if spec.optional and (number + draw) % 3 != 1:
+        if spec.optional and not feeds_optional:
             continue
         # a NaN beside numbers out of range would leave open which of the two a difference comes from
-        pattern = PATTERNS[0] if has_nan and not chosen[place].has_nan else chosen[place]
-        rng = np.random.default_rng([seed, number, place, draw])
+        pattern = PATTERNS[0] if has_nan and not patterns[place].has_nan else patterns[place]
+        rng = np.random.default_rng([*seeds, place, draw])
         arrays = [_array(spec, pattern, binding, rng, interface.widest) for _ in range(spec.length or 1)]
         if spec.range is not None:
             size = None if spec.limit is None else evaluate(spec.limit, binding)

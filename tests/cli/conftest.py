@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,7 +13,7 @@ from dmlc.cli import console
 from tools.output_schemas.build import schema_of
 
 
-@lru_cache(maxsize=None)
+@cache
 def _validator(verb: str) -> Any:
     from jsonschema import Draft202012Validator
 

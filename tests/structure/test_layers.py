@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runtime", "verify"),
     ("api",),
     ("ledgers", "debugging", "std"),
+    ("testing",),
     ("cli",),
 )
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
@@ -55,6 +56,7 @@ LIBRARIES: dict[str, set[str]] = {
     "ledgers": set(),
     "debugging": {"numpy", "onnx", "networkx"},
     "std": set(),
+    "testing": {"numpy", "hypothesis"},
     "cli": {"numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }
 

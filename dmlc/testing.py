@@ -1,0 +1,113 @@
+"""Checks for test suites of users: two models compute the same, on data that breaks rewrites.
+
+``assert_equivalent`` needs onnxruntime; ``breaking_inputs`` needs hypothesis (``pip install hypothesis``), which is
+loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dmlc import api
+from dmlc.api.sources import ProgramSource
+from dmlc.debugging.verification import locate
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue.runs import NO_RANDOM_SIZES
+from dmlc.verify.graph_side import graph_interface
+from dmlc.verify.inputs import SIZES, NoInputs, filled
+from dmlc.verify.models import DEFAULT_CLASSES, DEFAULT_INPUTS
+from dmlc.verify.patterns import PATTERNS
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+    from dmlc.ir import Array
+
+__all__ = ["assert_equivalent", "breaking_inputs"]
+
+
+def assert_equivalent(
+    a: ProgramSource | api.Program,
+    b: ProgramSource | api.Program | None = None,
+    inputs: int | Mapping[str, Any] = DEFAULT_INPUTS,
+    *,
+    expected: Mapping[str, Any] | None = None,
+    backend: str | None = None,
+    seed: int = 0,
+    allowed: str | Iterable[str] = DEFAULT_CLASSES,
+    rtol: float | None = None,
+    atol: float | None = None,
+    model: str | None = None,
+    include: Sequence[str | os.PathLike[str]] = (),
+    limits: Mapping[str, int] | None = None,
+) -> None:
+    """Check that B computes what A does; without B, that A does what it compiles to for ``directml``.
+
+    A and B are what ``dmlc.locate`` takes, or compiled programs. ``inputs`` is the number of made-up inputs, or arrays
+    by name; the other keywords are those of ``dmlc.locate``. Raises ``AssertionError`` where they differ, or where
+    nothing could be compared, with the verdict, the worst element, and the first value that parts and its node; and
+    ``DmlcError`` for a source that cannot be read.
+    """
+    found = locate(
+        _source(a),
+        None if b is None else _source(b),
+        inputs=inputs,
+        expected=expected,
+        backend=backend,
+        seed=seed,
+        allowed=allowed,
+        rtol=rtol,
+        atol=atol,
+        model=model,
+        include=include,
+        limits=limits,
+    )
+    if found.ok:
+        return
+    where = found.location.to_text() if found.location is not None else f"{found.note}\n" if found.note else ""
+    raise AssertionError(f"{found.verdict.to_text()}{where}{found.last_line()}")
+
+
+def breaking_inputs(source: ProgramSource | api.Program, *, specials: bool = True) -> SearchStrategy[dict[str, Array]]:
+    """Return a hypothesis strategy of inputs: arrays by the names of the inputs of a program or a model.
+
+    The arrays are of the kinds that break wrong rewrites: ties, extremes, denormals, large means, NaN and infinities,
+    masks, sizes of 1 and at the bounds of dims. They keep promised ranges, and indices stay in their axis. Without
+    ``specials`` all elements are ordinary numbers. A failing example shrinks to few sizes and a plain kind.
+    Raises ``DmlcError`` E0427 if no sizes or no data are found, and ``ModuleNotFoundError`` without hypothesis.
+    """
+    strategies = _strategies()
+    graph = (source if isinstance(source, api.Program) else api.compile(source, target="onnx")).source_graph
+    try:
+        interface = graph_interface(graph)
+        bindings = interface.bindings(0)[:SIZES]
+        bindings += interface.empty_bindings(bindings[0])[:1] if specials else []
+    except NoInputs as error:
+        raise fail(NO_RANDOM_SIZES, str(error), help="declare bounds that sizes keep, or feed arrays") from None
+    kinds = [pattern for pattern in PATTERNS if specials or pattern.is_plain]
+    count = len(interface.inputs)
+    parts = strategies.tuples(
+        strategies.sampled_from(sorted(bindings, key=lambda binding: sum(binding.values()))),
+        strategies.lists(strategies.sampled_from(kinds), min_size=count, max_size=count),
+        strategies.integers(0, 2**16 - 1),
+    )
+    made: SearchStrategy[dict[str, Array]] = parts.map(lambda one: filled(interface, one[0], one[1], (one[2], 0)))
+    return made
+
+
+def _strategies() -> Any:
+    """The module ``hypothesis.strategies``."""
+    try:
+        from hypothesis import strategies
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] != "hypothesis":
+            raise
+        message = "dmlc.testing.breaking_inputs makes hypothesis strategies: pip install hypothesis"
+        raise ModuleNotFoundError(message, name="hypothesis") from None
+    return strategies
+
+
+def _source(source: ProgramSource | api.Program) -> ProgramSource:
+    return source.to_onnx() if isinstance(source, api.Program) else source

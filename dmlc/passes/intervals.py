@@ -266,7 +266,7 @@ def _div(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 
 def _floordiv(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    """Of integers that are not negative by positive ones; others are not looked at."""
+    """Bound quotients of integers that are not negative by positive ones; others are not looked at."""
     dtype = node.result.type.dtype
     if not dtype.is_integer or x[0][0] < 0 or x[1][0] <= 0:
         return _anything(dtype)

@@ -22,7 +22,13 @@ from dmlc.ops.reduce import (
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.scan import CUMPROD, CUMSUM
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX, TOP_K
-from dmlc.passes.canonicalize_reduce.kinds import elementwise_class, merge_class, order_class, reduce_to
+from dmlc.passes.canonicalize_reduce.kinds import (
+    elementwise_class,
+    merge_class,
+    order_class,
+    promises_in_range,
+    reduce_to,
+)
 from dmlc.passes.layouts import Origin, follow, is_unit
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -158,6 +164,9 @@ class MergeNested(Rule[NestedMatch]):
 
     def class_of(self, match: NestedMatch, graph: Graph, context: PassContext) -> str:
         return merge_class(match.root.op, match.inner, match.axes, graph, context.target)
+
+    def relies_on(self, match: NestedMatch, graph: Graph) -> tuple[str, ...]:
+        return promises_in_range(match.root.op, match.inner, match.axes, graph)
 
     def build(self, match: NestedMatch, rewriter: Rewriter) -> Sequence[Value]:
         op = MERGES[match.root.op, match.inner.op]

@@ -16,6 +16,7 @@ from dmlc.ops.move import EXPAND, RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.reduce import EXTREMES, REDUCE_L1, REDUCE_PROD, REDUCE_SUM_SQUARE, Reduction
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN
+from dmlc.passes.intervals import Intervals
 from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.passes.rewrite import Rewriter
@@ -59,11 +60,30 @@ def order_class(node: Node) -> str:
 
 def stays_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> bool:
     """Return whether bounds prove that every target computes all partial results of an integer reduction exactly."""
+    return _is_exact(outer, inner, axes, magnitude(inner.operand(0), graph), graph)
+
+
+def promises_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> tuple[str, ...]:
+    """Return the inputs whose promised ranges prove what ``stays_in_range`` asks; none if they do not."""
+    x = inner.operand(0)
+    most = promised_magnitude(x, graph)
+    return () if most is None or not _is_exact(outer, inner, axes, most, graph) else Intervals(graph).promised(x)
+
+
+def promised_magnitude(value: Value, graph: Graph) -> int | None:
+    """A bound of the absolute values of an integer value that promised ranges give; None where they give none."""
+    if not graph.ranges or value.type.dtype.is_float:
+        return None
+    found = Intervals(graph).promised_of(value)
+    return None if found is None or not all(map(isfinite, found)) else int(max(-found[0], found[1]))
+
+
+def _is_exact(outer: Operation, inner: Node, axes: tuple[int, ...], most: int, graph: Graph) -> bool:
     x = inner.operand(0)
     high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
     if not isfinite(high):
         return False
-    count, most = int(high), magnitude(x, graph)
+    count = int(high)
     limit = min(int(x.type.dtype.highest), 2**53)
     if outer is REDUCE_PROD:
         return most <= 1 or (count <= 64 and most**count <= limit)

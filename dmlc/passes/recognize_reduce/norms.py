@@ -24,7 +24,7 @@ from dmlc.ops.reduce import (
     ReduceAttributes,
 )
 from dmlc.ops.rules import reduced_shape
-from dmlc.passes.canonicalize_reduce.kinds import magnitude
+from dmlc.passes.canonicalize_reduce.kinds import magnitude, promised_magnitude
 from dmlc.passes.emitted import emitted_nodes, no_gain
 from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
@@ -66,20 +66,24 @@ class _BeforeSum(_Counted):
             return REASSOCIATES
         # An imported model for a target that wraps also runs on ONNX Runtime's CPU provider, whose kernels saturate.
         wraps = context.target.wraps_integers and graph.dims.least > 0
-        return EXACT if wraps or _stays_in_range(self.becomes, match, graph) else RANGE
+        x = match.consumed[0].operand(0)
+        return EXACT if wraps or self.stays_in_range(match, magnitude(x, graph), graph) else RANGE
+
+    def relies_on(self, match: Match, graph: Graph) -> tuple[str, ...]:
+        x = match.consumed[0].operand(0)
+        most = promised_magnitude(x, graph)
+        return () if most is None or not self.stays_in_range(match, most, graph) else Intervals(graph).promised(x)
+
+    def stays_in_range(self, match: Match, most: int, graph: Graph) -> bool:
+        """Return whether every target computes the integer sum of numbers up to ``most``, or their squares, exactly."""
+        x = match.consumed[0].operand(0)
+        axes = match.root.attributes_as(ReduceAttributes).axes
+        high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
+        each = most * most if self.becomes is REDUCE_SUM_SQUARE else most
+        return isfinite(high) and int(high) * each <= min(int(x.type.dtype.highest), 2**53)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         return [rewriter.add(self.becomes, [match.consumed[0].operand(0)], match.root.attributes)]
-
-
-def _stays_in_range(becomes: Operation, match: Match, graph: Graph) -> bool:
-    """Return whether bounds prove that every target computes the integer sum of squares or magnitudes exactly."""
-    x = match.consumed[0].operand(0)
-    axes = match.root.attributes_as(ReduceAttributes).axes
-    high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
-    most = magnitude(x, graph)
-    each = most * most if becomes is REDUCE_SUM_SQUARE else most
-    return isfinite(high) and int(high) * each <= min(int(x.type.dtype.highest), 2**53)
 
 
 class SumOfSquares(_BeforeSum):

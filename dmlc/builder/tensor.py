@@ -407,6 +407,8 @@ def _array_argument(home: Home, operand: Array | np.generic[Any], span: PythonSp
 def constant_value(home: Home, data: object, dtype: DType | None, span: PythonSpan | None) -> ir.Value:
     """Data as a constant of the graph. Raises ``DmlcError`` E0211 where the language has no such dtype, E0311 where an
     element does not fit ``dtype``, E0335 where the data is not an array, such as lists of different lengths."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise mistake(shapes.NOT_A_TENSOR, "a masked array would lose its mask", help="fill it: array.filled(0)")
     try:
         array = np.asarray(data) if dtype is None else _converted(data, dtype)
     except (TypeError, ValueError, OverflowError) as error:

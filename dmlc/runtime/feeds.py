@@ -101,6 +101,9 @@ def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:
     if isinstance(type_, ForeignType):
         return value  # type: ignore[return-value]
     wanted = type_.dtype.numpy
+    if isinstance(value, np.ma.MaskedArray):
+        message = f"input {name}: expected {type_}, got a masked array, whose mask would be lost"
+        return Diagnostic(codes.FED_DTYPE, message, help=f"fill it: {name}.filled(0)")
     try:
         array = np.asarray(value)
     except ValueError:  # lists of different lengths

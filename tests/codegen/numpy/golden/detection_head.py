@@ -48,8 +48,8 @@ def detection_head(logits: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, .
 
 
 def _check(name: str, array: np.ndarray, dtype: type, shape: tuple[int | str, ...]) -> None:
-    """Refuse another dtype or shape; a word in the shape stands for any size."""
-    if not isinstance(array, (np.ndarray, np.generic)):
+    """Refuse another dtype or shape, and masks; a word in the shape stands for any size."""
+    if not isinstance(array, (np.ndarray, np.generic)) or isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a NumPy array, not {type(array).__name__}")
     if array.dtype != dtype:
         raise TypeError(f"{name} must have dtype {np.dtype(dtype)}, not {array.dtype}")

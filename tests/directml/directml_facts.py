@@ -178,6 +178,13 @@ def _weight_blocks(columns: int) -> Fact:
     return _model(("com.microsoft.MatMulNBits", attributes), _of(1, 3, columns), [("f32", [1, 3, 2])], 17, **weights)
 
 
+def _quantized_sigmoid() -> Fact:
+    numbers = {"scale": np.float32(0.1), "zero": np.uint8(2), "result_scale": np.float32(0.1)}
+    fact = _model(("com.microsoft.QLinearSigmoid", {}), _of(2, 3, dtype="uint8"), [("u8", [2, 3])], 17, **numbers)
+    fact[0].graph.node[0].input.append("")
+    return fact
+
+
 def _with_ints(fact: Fact, index: int, name: str, array: np.ndarray) -> Fact:
     """The model with an operand of integers at a number."""
     made, data = fact
@@ -301,6 +308,7 @@ FACTS: dict[str, Callable[[], Fact]] = {
     "attention-present": lambda: _attention("Attention", present=True),
     "attention-causal": lambda: _attention("Attention", unidirectional=1),
     "attention-rotary": lambda: _attention("Attention", do_rotary=1),
+    "quantized-sigmoid": _quantized_sigmoid,
     "weight-block": lambda: _weight_blocks(24),
     "mha-bias-broadcast": lambda: _given(_MHA, [*_HEADS, [], [], [1, 1, 2, 2]], [[1, 2, 8]], num_heads=2),
     "mha-keys-by-head": lambda: _given(

@@ -125,6 +125,8 @@ _TEXTS: dict[str, tuple[int, str]] = {
     "attention-causal": (17, f"{_ATTENTION}<num_heads = 1, unidirectional = 0>(x, w, b) }}"),
     "attention-rotary": (17, f"{_ATTENTION}<num_heads = 1, do_rotary = 0>(x, w, b) }}"),
     "quantized-attention-past": (17, f"{_QUANTIZED}<num_heads = 1>(x, w, b, s, s, m) }}"),
+    "quantized-sigmoid": (17, "(uint8[2,3] x) => (uint8[2,3] y) { s = Constant<value = float {0.1}>()"
+                              " z = Constant<value = uint8 {2}>() y = com.microsoft.QLinearSigmoid(x, s, z, s, z) }"),
     "weight-block": (17, "(float[1,3,32] x, uint8[2,2,8] w, float[4] s) => (float[1,3,2] y)"
                          " { y = com.microsoft.MatMulNBits<K = 32, N = 2, bits = 4, block_size = 16>(x, w, s) }"),
 }  # fmt: skip

@@ -34,7 +34,14 @@ from dmlc.passes.repair.merged_batch import (
     TriluOfMergedBatch,
 )
 from dmlc.passes.repair.norms import LpNormInParts, OneLayerNormResult, PlainSkipNorm
-from dmlc.passes.repair.operators import DropIdleAttribute, FullAttentionBias, SlicesOfGate, TileByExpand
+from dmlc.passes.repair.operators import (
+    DropIdleAttribute,
+    DropUnusedResult,
+    ExplicitZeroPoints,
+    FullAttentionBias,
+    SlicesOfGate,
+    TileByExpand,
+)
 from dmlc.passes.repair.pads import SliceNegativePads
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch
@@ -67,6 +74,8 @@ RULES: Sequence[type[Any]] = (
     LrnOfFourAxes,
     PlainSkipNorm,
     SlicesOfGate,
+    ExplicitZeroPoints,
+    DropUnusedResult,
     *EMPTY_RULES,
     SpellEllipsis,
     DropIdleAttribute,

@@ -1,4 +1,4 @@
-"""Repairs of single ONNX operators: attributes that do nothing, biases of attention, Split and Tile."""
+"""Repairs of single ONNX operators: attributes and results that do nothing, biases of attention, Split and Tile."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.repair.gelu import MICROSOFT
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows, refusal
@@ -95,6 +96,91 @@ class DropIdleAttribute(Rule[_IdleAttributeMatch]):
         proto.attribute.extend([attribute for attribute in old.attribute if attribute.name != name])
         made.name, made.origin = root.name, replace(root.origin, proto=proto)
         return [*made.results, *root.results[kept:]]
+
+
+#: The operands of QLinearSigmoid that are zero points: of the operand, and of the result.
+_ZERO_POINTS = (2, 4)
+
+
+class ExplicitZeroPoints(Rule[Match]):
+    """A QLinearSigmoid without a zero point gets its default, 0."""
+
+    name = "explicit-zero-points"
+    optional = False
+    roots = (OPAQUE,)
+    repairs = ("quantized-sigmoid",)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        (failure,) = self.repairs
+        if not is_opaque(node, "QLinearSigmoid", MICROSOFT) or len(node.operands) <= _ZERO_POINTS[0]:
+            return None
+        known = {found.id for found in self.capabilities.faults("QLinearSigmoid", MICROSOFT)}
+        if failure not in known or node.operands[0] is None:
+            return None
+        given = [len(node.operands) > index and node.operands[index] is not None for index in _ZERO_POINTS]
+        return None if all(given) or node.operands[0].type.dtype is FOREIGN else Match(node)
+
+    def describe(self, match: Match) -> str:
+        return "QLinearSigmoid without a zero point"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        root = match.root
+        operands = [*root.operands, *[None] * (_ZERO_POINTS[-1] + 1 - len(root.operands))]
+        for index in _ZERO_POINTS:
+            if operands[index] is None:
+                operands[index] = Maker(rewriter).constant(0, root.operand(0).type.dtype)
+        return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _ResultsMatch(Match):
+    """``names`` are those of the results that stay, in the model that the node is of; a result without one is empty."""
+
+    names: Sequence[str]
+
+
+class DropUnusedResult(Rule[_ResultsMatch]):
+    """A result that nothing uses is left out where the provider does not take the node with it."""
+
+    name = "drop-unused-result"
+    roots = (OPAQUE,)
+    repairs = ("skip-norm-results", "attention-present", "mha-scores")
+
+    def match(self, node: Node, graph: Graph) -> _ResultsMatch | None:
+        if len(node.results) < 2:
+            return None
+        a = node.attributes_as(OpaqueAttributes)
+        names = ["result"] * len(node.results) if node.origin is None else [*node.origin.proto.output]
+        known = [found for found in self.capabilities.faults(a.op_type, a.domain) if found.id in self.repairs]
+        given = {index for found in known for index in found.results_given if index < len(names) and names[index]}
+        if not given:
+            return None
+        kept = ["" if index in given and not node.results[index].uses else name for index, name in enumerate(names)]
+        while not kept[-1]:
+            kept.pop()
+        return _ResultsMatch(node, names=kept)
+
+    def check(self, match: _ResultsMatch, graph: Graph) -> Miss | None:
+        root = match.root
+        if root.origin is None and "" in match.names:
+            return Miss("a result after it is used")
+        had = ["result"] * len(root.results) if root.origin is None else root.origin.proto.output
+        return Miss("its results are used") if match.names == [*had] else None
+
+    def describe(self, match: _ResultsMatch) -> str:
+        return f"{match.root.attributes_as(OpaqueAttributes).op_type} with {len(match.root.results)} results"
+
+    def build(self, match: _ResultsMatch, rewriter: Rewriter) -> Sequence[Value]:
+        root, count = match.root, len(match.names)
+        a = root.attributes_as(OpaqueAttributes)
+        made = rewriter.add_node(OPAQUE, root.operands, replace(a, types=a.types[:count]))
+        made.name = root.name
+        if root.origin is not None:
+            proto = type(root.origin.proto)()
+            proto.CopyFrom(root.origin.proto)
+            proto.output[:] = match.names
+            made.origin = replace(root.origin, proto=proto)
+        return [*made.results, *root.results[count:]]
 
 
 class SlicesOfGate(Rule[Match]):

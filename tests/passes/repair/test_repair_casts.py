@@ -43,7 +43,7 @@ def test_a_program_of_the_language() -> None:
 
 
 def test_other_casts_are_left() -> None:
-    assert r.operators(r.left_alone(cast("i8"), RULE)) == ["Cast"]
+    assert r.operators(r.left_alone(cast("u8"), RULE)) == ["Cast"]
     made = r.node("Cast", ["x"], ["y"], to=r.KINDS["u8"])
     m = r.model(made, [("x", r.FLOAT, [2])], [("y", r.KINDS["u8"], [2])])
     assert r.operators(r.left_alone(m, RULE)) == ["Cast"]

@@ -29,6 +29,7 @@ REPAIRED = {
     "einsum-product": "matmul-of-letters",
     "einsum-letters": "matmul-of-letters",
     "lp-epsilon": "lp-norm-in-parts",
+    "quantized-sigmoid": "explicit-zero-points",
 }
 
 
@@ -174,6 +175,64 @@ def test_gate_is_refused_where_the_split_stays() -> None:
 
     (found,) = [finding for _, finding in placement(made, load_target("directml")).findings]
     assert (found.effect, "a * sigmoid(b)" in found.limit) == ("wrong", True)
+
+
+NORM = "(float[2,3,4] x, float[2,3,4] s, float[4] g) =>"
+SKIP = "com.microsoft.SkipLayerNormalization(x, s, g)"
+#: Graphs, and the names of the results that stay.
+UNUSED = {
+    "mean": (f"{NORM} (float[2,3,4] y) {{ y, m = {SKIP} }}", ["y"]),
+    "both before a sum": (f"{NORM} (float[2,3,4] y, float[2,3,4] r) {{ y, m, v, r = {SKIP} }}", ["y", "", "", "r"]),
+}
+
+
+@pytest.mark.parametrize("form", UNUSED)
+def test_unused_results_keep_no_node_on_the_cpu(form: str) -> None:
+    body, names = UNUSED[form]
+    made = model(body)
+    program = dmlc.compile(made)
+    assert ("drop-unused-result", "exact") in r.fired(program)
+    assert not program.placement().findings
+    (node,) = program.to_onnx().graph.node
+    assert list(node.output) == names
+    feeds = {"x": data(2, 3, 4), "s": data(2, 3, 4), "g": data(4)}
+    feeds = {info.name: feeds[info.name] for info in made.graph.input}
+    r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-6)
+
+
+def test_results_without_names_are_counted_by_the_provider() -> None:
+    from dmlc.placement.report import placement
+    from dmlc.targets import load_target
+
+    made = model("(float[2,4] x, float[4] g) => (float[2,4] y) { y = SimplifiedLayerNormalization(x, g) }")
+    assert not placement(made, load_target("directml")).findings
+    made.graph.node[0].output.append("")
+    assert [f.effect for _, f in placement(made, load_target("directml")).findings] == ["cpu"]
+    assert not dmlc.compile(made).placement().findings
+
+
+@pytest.mark.parametrize("form", [f"{NORM} (float[2,3,4] y, float[2,3,1] m) {{ y, m = {SKIP} }}",
+                                  f"{NORM} (float[2,3,4] y, float[2,3,4] r) {{ y, , , r = {SKIP} }}"])  # fmt: skip
+def test_used_and_unnamed_results_stay(form: str) -> None:
+    r.left_alone(model(form), "drop-unused-result")
+
+
+@pytest.mark.parametrize("operands", ["x, s, , s, z", "x, s, z, s"])
+def test_zero_points_that_are_not_given_are_zero(operands: str) -> None:
+    made = model(f"(uint8[4] x, float s, uint8 z) => (uint8[4] y) {{ y = com.microsoft.QLinearSigmoid({operands}) }}")
+    program = dmlc.compile(made)
+    assert ("explicit-zero-points", "exact") in r.fired(program)
+    assert not program.placement().findings
+    (node,) = program.to_onnx().graph.node
+    assert len(node.input) == 5 and all(node.input)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int64", "uint16"])
+def test_truth_of_numbers_that_a_byte_does_not_hold(kind: str) -> None:
+    """A cast to u8 may wrap, so that 256 is 0, or saturate, so that -1 is."""
+    made = model(f"({kind}[4] x) => (bool[4] y) {{ y = Cast<to = 9>(x) }}")
+    assert r.operators(dmlc.compile(made)) == ["Equal", "Not"]
+    assert r.operators(dmlc.compile(model("(uint8[4] x) => (bool[4] y) { y = Cast<to = 9>(x) }"))) == ["Cast"]
 
 
 def test_equality_of_bools() -> None:

@@ -45,6 +45,7 @@ from dmlc.passes.repair.operators import (
 from dmlc.passes.repair.pads import SliceNegativePads
 from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTransposed
 from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch
+from dmlc.passes.repair.resize import ResizeOfMergedAxes
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
 from dmlc.records import dataclass
 
@@ -72,6 +73,7 @@ RULES: Sequence[type[Any]] = (
     LpNormInParts,
     TriluOfMergedBatch,
     LrnOfFourAxes,
+    ResizeOfMergedAxes,
     PlainSkipNorm,
     SlicesOfGate,
     ExplicitZeroPoints,

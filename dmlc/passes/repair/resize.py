@@ -1,0 +1,125 @@
+"""Resize of more axes than DirectML resamples: neighbouring axes that keep their size become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.ir.dtype import f32, i64
+from dmlc.ops.constant import constant_of
+from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
+from dmlc.passes.node_maker import Maker
+from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
+from dmlc.records import dataclass
+
+#: The operands that say how an axis is resized, since opset 11: factors, or the sizes of the result.
+_SCALES, _SIZES = 2, 3
+#: Attributes that come with opset 18: what they say without effect, and what is written in another way.
+_NEWER = {"antialias": 0, "keep_aspect_ratio_policy": "stretch"}
+#: Coordinates that move along an axis of factor 1 as well, or are of a part of it.
+_MOVING = ("tf_half_pixel_for_nn", "tf_crop_and_resize")
+#: Axes before those that are resized in the forms that ONNX Runtime's CPU provider resizes linearly, and axes in all.
+_AXES_BEFORE, _LEAST_AXES = 2, 4
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _ResizeMatch(Match):
+    """``given`` has a factor or a size for each axis, from the operand ``operand``; None where it is not constant.
+    ``most`` is how many axes of more than one element DirectML resamples."""
+
+    operand: int
+    given: Sequence[float] | None
+    most: int
+
+
+class ResizeOfMergedAxes(Rule[_ResizeMatch]):
+    """A Resize of more than 4 axes has neighbouring axes that keep their size merged, between reshapes."""
+
+    name = "merge-resize-axes"
+    optional = False
+    roots = (OPAQUE,)
+    repairs = ("resize-rank",)
+
+    def match(self, node: Node, graph: Graph) -> _ResizeMatch | None:
+        (failure,) = self.repairs
+        found = self.capabilities.fault(failure, "Resize") if is_opaque(node, "Resize") else None
+        x, result = node.operands[0] if node.operands else None, node.results[0]
+        if found is None or found.resized_over is None or x is None or FOREIGN in (x.type.dtype, result.type.dtype):
+            return None
+        if len(x.shape) != len(result.shape) or _resized(zip(x.shape, result.shape, strict=True)) <= found.resized_over:
+            return None
+        operand = next((i for i in (_SCALES, _SIZES) if i < len(node.operands) and node.operands[i] is not None), 0)
+        return _ResizeMatch(node, operand=operand, given=_given(node, operand), most=found.resized_over)
+
+    def check(self, match: _ResizeMatch, graph: Graph) -> Miss | None:
+        root = match.root
+        if root.origin is not None and root.origin.version < 11:
+            return Miss("its opset is older than 11")
+        if match.given is None:
+            return Miss("its factors or sizes are not constant")
+        if attribute_of(root, "coordinate_transformation_mode") in _MOVING:
+            return Miss("its coordinates move along axes that keep their size")
+        if any(attribute_of(root, name, usual) != usual for name, usual in _NEWER.items()):
+            return Miss("it has an antialias or a keep_aspect_ratio_policy")
+        count = _resized([(product(x), product(y)) for x, y, _ in _groups(match)])
+        return Miss("{0} axes are left", (count,)) if count > match.most else None
+
+    def describe(self, match: _ResizeMatch) -> str:
+        return f"Resize of {match.root.result.type.rank} axes"
+
+    def build(self, match: _ResizeMatch, rewriter: Rewriter) -> Sequence[Value]:
+        make, root = Maker(rewriter), match.root
+        groups = _groups(match)
+        resized = sum(x != y for x, y, _ in groups)
+        groups = [((), (), 1.0)] * (max(_LEAST_AXES, resized + _AXES_BEFORE) - len(groups)) + groups
+        x = make.reshape(root.operand(0), [product(sizes) for sizes, _, _ in groups])
+        shape = [product(sizes) for _, sizes, _ in groups]
+        if match.operand == _SCALES:
+            how = make.constant(np.array([factor for *_, factor in groups]), f32)
+        else:
+            how = make.constant(np.array(shape), i64)
+        old = root.attributes_as(OpaqueAttributes)
+        kept = tuple([pair for pair in old.attributes if pair[0] not in (*_NEWER, "axes")])
+        record = replace(old, types=(root.result.type.with_shape(tuple(shape)),), attributes=kept)
+        operands = [x, None, *[None] * (match.operand - _SCALES), how]
+        return [make.reshape(rewriter.add(OPAQUE, operands, record), root.result.shape)]
+
+
+def _resized(sizes: Iterable[tuple[Dim, Dim]]) -> int:
+    """The number of axes that have more than one element before or after."""
+    return sum(a != 1 or b != 1 for a, b in sizes)
+
+
+def _given(node: Node, operand: int) -> Sequence[float] | None:
+    """The factor or the size of each axis of the result; an axis that ``axes`` leaves out keeps its size."""
+    tensor = constant_of(node.operands[operand]) if operand else None
+    x = node.operand(0)
+    if tensor is None:
+        return None
+    numbers, rank = tensor.array.tolist(), x.type.rank
+    axes = attribute_of(node, "axes", tuple(range(rank)))
+    if len(axes) != len(numbers):
+        return None
+    own: Sequence[Dim | float] = [1.0] * rank if operand == _SCALES else x.shape
+    known = dict(zip([axis % rank for axis in axes], numbers, strict=True))
+    out = [known.get(axis, own[axis]) for axis in range(rank)]
+    return [float(number) for number in out] if all(isinstance(n, (int, float)) for n in out) else None
+
+
+def _groups(match: _ResizeMatch) -> list[tuple[tuple[Dim, ...], tuple[Dim, ...], float]]:
+    """The axes that become one: their sizes before and after, and the factor. Those that are resized stay apart."""
+    root, joins = match.root, False
+    out: list[tuple[tuple[Dim, ...], tuple[Dim, ...], float]] = []
+    assert match.given is not None
+    for x, y, number in zip(root.operand(0).shape, root.result.shape, match.given, strict=True):
+        stays = x == y and number == (1.0 if match.operand == _SCALES else x)
+        if stays and joins:
+            before, after, _ = out[-1]
+            out[-1] = ((*before, x), (*after, y), 1.0)
+        else:
+            out.append(((x,), (y,), number))
+        joins = stays
+    return out

@@ -1,0 +1,96 @@
+"""Resize of more than 4 axes: axes that keep their size are merged, and the numbers are those of the node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import repair_helpers as r
+from onnx import helper, numpy_helper
+
+import dmlc
+
+RULE = "merge-resize-axes"
+FACTORS = {
+    "last two": [1, 1, 1, 2, 2],
+    "last three": [1, 1, 2, 2, 2],
+    "smaller": [1, 1, 1, 0.5, 0.75],
+    "first": [2, 1, 1, 1, 1],
+}
+COORDINATES = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"]
+
+
+def resize(shape: list[int | str], opset: int = 19, *, axes: list[int] | None = None, **operands: Any) -> Any:
+    """A Resize; operands other than attributes are ``scales`` and ``sizes``."""
+    names = ["", operands.pop("scales", None), operands.pop("sizes", None)]
+    attributes = operands | ({"axes": axes} if axes else {})
+    constants = [
+        numpy_helper.from_array(np.array(values, kind), name)
+        for values, kind, name in ((names[1], np.float32, "scales"), (names[2], np.int64, "sizes"))
+        if values is not None
+    ]
+    inputs = ["x", "", "scales" if names[1] else "", "sizes" if names[2] else ""]
+    node = helper.make_node("Resize", inputs[: 4 if names[2] else 3], ["y"], **attributes)
+    y = [f"d{axis}" for axis in range(len(shape))]
+    info = [helper.make_tensor_value_info(name, 1, dims) for name, dims in (("x", shape), ("y", y))]
+    graph = helper.make_graph([node], "g", info[:1], info[1:], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def merged(made: Any, *shape: int) -> None:
+    """The rule fires, nothing is left to say, and ONNX Runtime's kernel gives the same numbers."""
+    program = dmlc.compile(made)
+    assert (RULE, "exact") in r.fired(program), [miss.reason() for miss in program.remarks]
+    assert not program.placement().fails
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    r.same(r.run(made, {"x": x}), program.run({"x": x}, backend="cpu"), 1e-6)
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("factors", FACTORS)
+def test_nearest(factors: str, coordinates: str) -> None:
+    made = resize([2, 3, 2, 4, 4], mode="nearest", scales=FACTORS[factors], coordinate_transformation_mode=coordinates)
+    merged(made, 2, 3, 2, 4, 4)
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("factors", ["last three", "smaller"])
+def test_linear(factors: str, coordinates: str) -> None:
+    made = resize([2, 3, 2, 4, 4], mode="linear", scales=FACTORS[factors], coordinate_transformation_mode=coordinates)
+    merged(made, 2, 3, 2, 4, 4)
+
+
+def test_sizes() -> None:
+    merged(resize([2, 3, 2, 4, 4], mode="linear", sizes=[2, 3, 2, 7, 5]), 2, 3, 2, 4, 4)
+
+
+@pytest.mark.parametrize("given", [{"scales": [2, 3]}, {"sizes": [8, 12]}])
+def test_named_axes(given: dict[str, list[int]]) -> None:
+    merged(resize([2, 3, 2, 4, 4], mode="linear", axes=[-2, 4], **given), 2, 3, 2, 4, 4)
+
+
+@pytest.mark.parametrize("opset", [13, 18, 19])
+def test_open_sizes(opset: int) -> None:
+    merged(resize(["N", 3, 2, 4, 4], opset, mode="linear", scales=FACTORS["last two"]), 2, 3, 2, 4, 4)
+
+
+def test_axes_of_one_element_do_not_count() -> None:
+    made = resize([1, 2, 1, 2, 2, 3], mode="nearest", scales=[1, 1, 1, 1, 2, 2])
+    r.left_alone(made, RULE)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        resize([2, 2, 2, 2, 2], mode="nearest", scales=[2, 2, 2, 2, 2]),
+        resize([2, 2, 2, 2, 2], mode="nearest", scales=[1, 2, 1, 2, 1]),
+        resize([2, 3, 2, 4, 4], mode="nearest", scales=FACTORS["last two"],
+               coordinate_transformation_mode="tf_half_pixel_for_nn"),
+        resize([2, 3, 2, 4, 4], mode="linear", sizes=[2, 3, 2, 7, 8], keep_aspect_ratio_policy="not_larger"),
+    ],
+    ids=["all resized", "apart", "moving coordinates", "aspect"],
+)  # fmt: skip
+def test_what_cannot_be_merged_is_refused(made: Any) -> None:
+    program = r.left_alone(made, RULE)
+    assert r.refusals(program)

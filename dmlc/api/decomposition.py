@@ -23,6 +23,7 @@ from dmlc.ops.node_name import node_name
 from dmlc.passes.decompose import DEFINED, OPERATORS, operator_of
 from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.options import Options, listed
+from dmlc.records import dataclass
 from dmlc.targets import Target
 
 _PLAIN = ("", "ai.onnx")
@@ -65,7 +66,7 @@ def decompose(
         program = _decomposed(*found, options)
         program.source_name = name_of(source)
         if ops is not None:
-            _require_all(program, chosen)
+            _require_all(program)
     return program
 
 
@@ -113,9 +114,28 @@ def _counts(model: onnx.ModelProto, operators: frozenset[str]) -> Counter[str]:
     return Counter([n.op_type for n in all_nodes(model.graph.node) if n.op_type in names and n.domain in _PLAIN])
 
 
-def left(program: Program) -> list[Node]:
-    """The nodes of the named operators that stayed, in graphs inside nodes too."""
-    return [node for node in _nodes(program.graph) if operator_of(node) in program.decomposed]
+@dataclass(frozen=True, slots=True)
+class StayedNode:
+    """A node of a named operator that could not be decomposed, and the reason."""
+
+    operator: str
+    node: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"operator": self.operator, "node": self.node, "reason": self.reason}
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.node}: {self.reason}"
+
+
+def stayed(program: Program) -> tuple[StayedNode, ...]:
+    """The nodes that ``decompose`` was to write in primitive operators and that stayed, in graphs inside nodes too."""
+    nodes = [node for node in _nodes(program.graph) if operator_of(node) in program.decomposed]
+    reasons = {remark.node: remark.reason() for remark in program.remarks} if nodes else {}
+    unknown = "ONNX's definition of it needs types that are not known"
+    return tuple([StayedNode(operator_of(n), node_name(n), reasons.get(node_name(n), unknown)) for n in nodes])
 
 
 def _nodes(graph: Graph) -> Iterator[Node]:
@@ -125,16 +145,12 @@ def _nodes(graph: Graph) -> Iterator[Node]:
             yield from _nodes(region.graph)
 
 
-def _require_all(program: Program, chosen: frozenset[str]) -> None:
+def _require_all(program: Program) -> None:
     """Raises ``DmlcError`` E0509 where a node stayed that was to be decomposed."""
-    nodes = left(program)
+    nodes = stayed(program)
     if not nodes:
         return
-    reasons = {remark.node: remark.reason() for remark in program.remarks}
-    lines = []
-    for node in nodes[:_MOST_NAMED]:
-        why = reasons.get(node_name(node), "its form here is not one that can be")
-        lines.append(f"{operator_of(node)} {node_name(node)}: {why}")
     more = f"; and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else ""
+    lines = "; ".join(map(str, nodes[:_MOST_NAMED]))
     help = "leave the operator out of the list, or give the model shapes that are known"
-    raise fail(NOT_DECOMPOSED, f"a node cannot be decomposed: {'; '.join(lines)}{more}", help=help)
+    raise fail(NOT_DECOMPOSED, f"a node cannot be decomposed: {lines}{more}", help=help)

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from dmlc import api
-from dmlc.api.decomposition import decompose, left
+from dmlc.api.decomposition import decompose, stayed
 from dmlc.cli.compile import STDOUT, check_apart
 from dmlc.cli.console import Console, UsageError, count
 from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_options, add_source, limits_of
 from dmlc.cli.source import STDIN, check_is_source, read_source
 from dmlc.diagnostics.limits import Limits
-from dmlc.ops.node_name import node_name
-from dmlc.passes.decompose import OPERATORS, operator_of
+from dmlc.passes.decompose import OPERATORS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,21 +101,19 @@ def _write(args: argparse.Namespace, program: api.Program, output: str) -> int:
 def _report(console: Console, program: api.Program, output: str, size: int, seconds: float) -> None:
     done = Counter(entry.text for entry in program.ledger)
     done.update(program.defined)
-    stayed = left(program)
-    reasons = {remark.node: remark.reason() for remark in program.remarks}
     nodes = len(api.emitted(program, "onnx").payload.graph.node)
     where = "stdout" if output == STDOUT else output
     parts = ", ".join(f"{number} {name}" for name, number in sorted(done.items())) or "nothing"
     console.say(f"{where}: {parts} decomposed, {count(nodes, 'node')}, class reassociates, {seconds:.2f} s")
-    rows = [(operator_of(node), node_name(node), reasons.get(node_name(node), "")) for node in stayed]
-    for operator, name, why in rows:
-        console.say(f"note: {operator} {name} stays{f': {why}' if why else ''}")
+    rows = stayed(program)
+    for row in rows:
+        console.say(f"note: {row.operator} {row.node} stays: {row.reason}")
     console.document(
         {
             "output": where,
             "opset": program.opset,
             "decomposed": dict(sorted(done.items())),
-            "stayed": [{"operator": operator, "node": name, "reason": why} for operator, name, why in rows],
+            "stayed": [row.to_json() for row in rows],
             "class": "reassociates",
             "nodes": nodes,
             "bytes": size,

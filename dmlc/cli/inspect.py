@@ -42,11 +42,12 @@ def _inspect(args: argparse.Namespace, console: Console) -> int:
         console.document({"source": args.source, **found})
         return 0
     source = open_source(args)
-    try:
-        program = compile_source(args, source=source)
-    except LibraryError as error:
-        return show_library(args, console, error.library)
-    before, after = nodes_before(program, as_written(args, program, source)), nodes_after(program)
+    with console.progress(args.source) as progress:
+        try:
+            program = compile_source(args, source=source, progress=progress)
+        except LibraryError as error:
+            return show_library(args, console, error.library)
+        before, after = nodes_before(program, as_written(args, program, source)), nodes_after(program)
     console.warn(program.diagnostics)
     console.result(page(program, before, after))
     console.document(

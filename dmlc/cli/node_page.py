@@ -34,9 +34,10 @@ def explain_node(args: argparse.Namespace, console: Console) -> int:
     fields: dict[str, Any] = {"node": name, **facts}
     if not facts.get("rules"):
         source = open_source(args)
-        program = compile_source(args, source=source)
-        fields |= _done_to(program, name)
-        emitted = _nodes_of(program.to_onnx()) if program.target.code == "onnx" else {}
+        with console.progress(args.source) as progress:
+            program = compile_source(args, source=source, progress=progress)
+            fields |= _done_to(program, name)
+            emitted = _nodes_of(program.to_onnx()) if program.target.code == "onnx" else {}
         fields |= {key: value for key, value in _facts(emitted, name).items() if key not in fields}
         known |= emitted
     if len(fields) == 1:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TextIO
 
 #: Seconds of silence before the first line, and between two lines.
-_PATIENCE, _PERIOD = 2.0, 0.5
+_PATIENCE, _PERIOD = 1.0, 0.5
 _CLEAR = "\r\x1b[K"
 
 

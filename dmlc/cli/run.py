@@ -51,7 +51,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
     checked = program.signature.ranges and not args.trust_ranges
     backend = args.backend or program.default_backend()
     start = time.perf_counter()
-    outputs = program.run(feeds, backend=backend, check_ranges=bool(checked))
+    with console.progress(args.source) as progress:
+        progress("running")
+        outputs = program.run(feeds, backend=backend, check_ranges=bool(checked))
     if not program.target.runs_on_cpu and backend != "dml":
         console.say(f"note: ran on {_PLACES[backend]}: {program.target.name} makes no promise for the CPU provider")
     console.detail(f"first run on {backend}, with loading: {(time.perf_counter() - start) * 1e3:.1f} ms")

@@ -1,5 +1,5 @@
 """Tools that look for the wrong node: differences of two models, the first value that parts, bisection,
-reduction to the smallest model with a fault.
+reduction to the smallest model with a fault; and the records of their results.
 
 The names are loaded when they are first asked for.
 """
@@ -10,18 +10,30 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dmlc.debugging.bisection import BisectResult, bisect
-    from dmlc.debugging.first_difference import Location
-    from dmlc.debugging.model_diff import ModelDiff, diff
+    from dmlc.debugging.bisection import BisectResult, BisectStep, bisect
+    from dmlc.debugging.constants import ConstantChange
+    from dmlc.debugging.first_difference import ComparedValue, Location
+    from dmlc.debugging.model_diff import EntryChange, ModelDiff, diff
+    from dmlc.debugging.node_changes import NodeChange, NodeSummary
     from dmlc.debugging.reproduction import Repro, repro
+    from dmlc.debugging.type_changes import TypeChange
+    from dmlc.debugging.value_sides import NodeRecord
     from dmlc.debugging.verification import LocatedVerdict, last_line, locate
 
 __all__ = [
     "BisectResult",
+    "BisectStep",
+    "ComparedValue",
+    "ConstantChange",
+    "EntryChange",
     "LocatedVerdict",
     "Location",
     "ModelDiff",
+    "NodeChange",
+    "NodeRecord",
+    "NodeSummary",
     "Repro",
+    "TypeChange",
     "bisect",
     "diff",
     "last_line",
@@ -31,10 +43,18 @@ __all__ = [
 
 _HOMES = {
     "BisectResult": "bisection",
+    "BisectStep": "bisection",
+    "ComparedValue": "first_difference",
+    "ConstantChange": "constants",
+    "EntryChange": "model_diff",
     "LocatedVerdict": "verification",
     "Location": "first_difference",
     "ModelDiff": "model_diff",
+    "NodeChange": "node_changes",
+    "NodeRecord": "value_sides",
+    "NodeSummary": "node_changes",
     "Repro": "reproduction",
+    "TypeChange": "type_changes",
     "bisect": "bisection",
     "diff": "model_diff",
     "last_line": "verification",

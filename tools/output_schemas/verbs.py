@@ -393,6 +393,28 @@ DIFF: Documents = {
     )
 }
 
+REPRO: Documents = {
+    "a reduced model": (
+        {
+            **_SOURCE,
+            "output": TEXT,
+            "nodes": rows(ref("node_record")),
+            "start": maybe(ref("node_record")),
+            "whole": COUNT,
+            "bytes": COUNT,
+            "inputs": by_name(rows(COUNT)),
+            "outputs": TEXTS,
+            "details": TEXTS,
+            "original": TEXTS,
+            "notes": TEXTS,
+            "runs": COUNT,
+            "seconds": SECONDS,
+            "summary": TEXT,
+        },
+        {},
+    )
+}
+
 DECOMPOSE: Documents = {
     "a decomposed model": (
         {
@@ -462,6 +484,7 @@ VERBS: dict[str, Documents] = {
     "check": CHECK,
     "verify": VERIFY,
     "bisect": BISECT,
+    "repro": REPRO,
     "diff": DIFF,
     "decompose": DECOMPOSE,
     "fmt": FMT,

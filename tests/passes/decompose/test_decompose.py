@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 from passes.decompose.decompose_models import MODELS, WITHOUT_KERNEL, model
 
 import dmlc
-from dmlc.api.decomposition import left
+from dmlc.api.decomposition import stayed
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
 from dmlc.onnx_schema.functions import all_nodes
@@ -68,7 +68,7 @@ def test_operator_goes_and_numbers_stay(operator: str, made: ModelProto) -> None
 @pytest.mark.parametrize(("operator", "made"), CASES)
 def test_without_names_all_go(operator: str, made: ModelProto) -> None:
     program = dmlc.decompose(made)
-    assert left(program) == []
+    assert stayed(program) == ()
     assert not operators(program.to_onnx()) & set(OPERATORS)
 
 
@@ -210,7 +210,7 @@ def test_a_node_that_cannot_be_is_an_error_if_it_is_named(name: str) -> None:
     assert caught.value.diagnostics[0].code.id == "E0509"
     assert operator in caught.value.diagnostics[0].message
     program = dmlc.decompose(made)
-    assert len(left(program)) == 1
+    assert len(stayed(program)) == 1
     assert operator in operators(program.to_onnx())
 
 

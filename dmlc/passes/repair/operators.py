@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
@@ -11,9 +11,12 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import SIGMOID
 from dmlc.ops.move import (
     EXPAND,
+    RESHAPE,
     SLICE,
     SPLIT,
+    SQUEEZE,
     TILE,
+    UNSQUEEZE,
     ExpandAttributes,
     SliceAttributes,
     SplitAttributes,
@@ -183,8 +186,14 @@ class DropUnusedResult(Rule[_ResultsMatch]):
         return [*made.results, *root.results[count:]]
 
 
+_VIEWS = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
+
+
 class SlicesOfGate(Rule[Match]):
-    """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node."""
+    """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node.
+
+    Views in between are no nodes of DirectML, so that it sees the same there.
+    """
 
     name = "slices-of-gate"
     optional = False
@@ -214,12 +223,25 @@ class SlicesOfGate(Rule[Match]):
 
 def _is_gated(part: Value, split: Node) -> bool:
     """True if the sigmoid of a part is multiplied by a part."""
-    for sigmoid in part.users:
-        if sigmoid.op is SIGMOID:
-            for user in sigmoid.result.users:
-                if user.op is MUL and any(v is not None and v.producer is split for v in user.operands):
-                    return True
-    return False
+    gates = [sigmoid.result for sigmoid in _readers(part) if sigmoid.op is SIGMOID]
+    products = [node for gate in gates for node in _readers(gate) if node.op is MUL]
+    return any(_viewed(value).producer is split for node in products for value in node.operands if value is not None)
+
+
+def _readers(value: Value) -> Iterator[Node]:
+    """The nodes that read a value, or a view of it."""
+    for user in value.users:
+        if user.op in _VIEWS:
+            yield from _readers(user.result)
+        else:
+            yield user
+
+
+def _viewed(value: Value) -> Value:
+    """The value that a view is of; any other itself."""
+    while value.producer is not None and value.producer.op in _VIEWS:
+        value = value.producer.operand(0)
+    return value
 
 
 class TileByExpand(Rule[Match]):

@@ -142,6 +142,9 @@ GATES = {
     "the other half": ("s, u = Split<axis = 1>(x) v = Sigmoid(u) y = Mul(s, v)", True),
     "the same half": ("s, u = Split<axis = 1>(x) v = Sigmoid(u) y = Mul(u, v)", True),
     "the other way round": ("s, u = Split<axis = 1>(x) v = Sigmoid(s) y = Mul(v, u)", True),
+    "views": ("s, u = Split<axis = 1>(x) w = Reshape(s, k) v = Sigmoid(u) z = Reshape(v, k) q = Mul(w, z)"
+              " y = Reshape(q, j)", True),
+    "a view of the gate's": ("s, u = Split<axis = 1>(x) w = Flatten(u) v = Sigmoid(w) y = Mul(s, v)", True),
     "between": ("s, u = Split<axis = 1>(x) w = Exp(s) v = Sigmoid(u) y = Mul(w, v)", False),
     "no sigmoid": ("s, u = Split<axis = 1>(x) v = Tanh(u) y = Mul(s, v)", False),
     "a sum": ("s, u = Split<axis = 1>(x) v = Sigmoid(u) y = Add(s, v)", False),
@@ -158,7 +161,8 @@ def test_gate_of_a_split(form: str, opset: int) -> None:
     body, is_gate = GATES[form]
     if opset >= 18:
         body = body.replace("<axis = 1>", "<axis = 1, num_outputs = 2>")
-    made = model(f"(float[2,6] x) => (float[2,3] y) {{ {body} }}", opset)
+    numbers = "<int64[3] k = {3,1,2}, int64[2] j = {2,3}>"
+    made = model(f"(float[2,6] x) => (float[2,3] y) {numbers} {{ {body} }}", opset)
     program = dmlc.compile(made)
     assert ("slices-of-gate" in dict(r.fired(program))) == is_gate
     assert ("Split" in r.operators(program)) != is_gate

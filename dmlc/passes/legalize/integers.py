@@ -177,7 +177,7 @@ def _is_below(make: Maker, rest: Value, divisor: Value, zero: Value) -> Value:
     if negative is None or negative.any() != negative.all():
         sign = make(LESS, divisor, zero) if negative is None else make.constant(negative, bool_)
         return make(AND, make(NOT_EQUAL, rest, zero), make(XOR, make(LESS, rest, zero), sign))
-    return make(LESS, zero, rest)
+    return make(LESS, zero, rest) if negative.any() else make(LESS, rest, zero)
 
 
 class IntegerPower(LegalRule):

@@ -41,6 +41,16 @@ def test_a_size_that_may_be_0_or_overflow_its_dtype_stays_guarded() -> None:
 
 
 @pytest.mark.parametrize("target", ["directml", "cpu", "onnx", "numpy"])
+@pytest.mark.parametrize("divisor", [2**62, 2**63 - 1, -(2**62), -(2**63), 2**53 + 1, -(2**53) - 1])
+def test_divisors_that_no_float_holds(divisor: int, target: dmlc.TargetName) -> None:
+    x = np.array([-1, -5, 5, 0, -(2**63), 2**63 - 1, 2**53, -(2**53)])
+    text = f"model m(x: i64[8]) -> (y, z) {{\n    return x // {divisor}, x % {divisor}\n}}\n"
+    found = dmlc.compile(dmlc.Source(text), target=target).run({"x": x})
+    np.testing.assert_array_equal(found["y"], [n // divisor for n in x.tolist()])
+    np.testing.assert_array_equal(found["z"], [n % divisor for n in x.tolist()])
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx", "numpy"])
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_quotients_and_remainders_by_sizes_are_numpys(dtype: str, target: dmlc.TargetName) -> None:
     kind = np.dtype(dtype.replace("u", "uint") if dtype[0] == "u" else dtype.replace("i", "int"))

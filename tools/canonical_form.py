@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
+
+from dmlc.onnx_schema.nested import all_nodes, graphs_in, holds_graphs
 
 Form = tuple[str, tuple[str, ...]]
 
 
 def operators(model: ModelProto) -> Counter[str]:
     """The number of nodes by operator, those of graphs inside nodes included."""
-    return Counter(f"{node.domain}:{node.op_type}" for node in _nodes(model.graph))
-
-
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
+    return Counter(f"{node.domain}:{node.op_type}" for node in all_nodes(model.graph.node))
 
 
 def canonical_form(model: ModelProto) -> Form:
@@ -46,10 +40,8 @@ def _form(graph: GraphProto, outer: Mapping[str, str]) -> Form:
 
 
 def _attribute(attribute: AttributeProto, values: Mapping[str, str]) -> str:
-    if attribute.type == AttributeProto.GRAPH:
-        return _digest(_form(attribute.g, values))
-    if attribute.type == AttributeProto.GRAPHS:
-        return _digest([_form(graph, values) for graph in attribute.graphs])
+    if holds_graphs(attribute):
+        return _digest([_form(graph, values) for graph in graphs_in(attribute)])
     if attribute.type == AttributeProto.TENSOR:
         return _tensor(attribute.t)
     data: bytes = attribute.SerializeToString(deterministic=True)

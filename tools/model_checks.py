@@ -8,12 +8,13 @@ from typing import Any
 
 import onnx
 import onnxruntime as ort
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 from onnx.external_data_helper import load_external_data_for_model
 
 import dmlc
 from dmlc.api.artifact_meaning import needs_reference
 from dmlc.importers.definitions import with_definitions, with_kernels
+from dmlc.onnx_schema.nested import all_nodes, graphs_of
 
 #: Operators of ONNX Runtime that it registers in ONNX's domain: the checker does not know them.
 OWN_OPERATORS = frozenset(("SimplifiedLayerNormalization",))
@@ -145,11 +146,6 @@ def _own_renamed(body: onnx.GraphProto | onnx.FunctionProto) -> bool:
     return found
 
 
-def graphs_of(node: NodeProto) -> list[onnx.GraphProto]:
-    """The graphs in a node's attributes."""
-    return [g for a in node.attribute for g in ([a.g] if a.HasField("g") else list(a.graphs))]
-
-
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
@@ -167,11 +163,7 @@ ADDS_NODES = frozenset(
 
 def node_count(graph: onnx.GraphProto) -> int:
     """The nodes of a graph and of the graphs inside it. Constants and copies do not count."""
-    total = sum(node.op_type not in ("Constant", "Identity") for node in graph.node)
-    for node in graph.node:
-        for attribute in node.attribute:
-            total += sum(map(node_count, [attribute.g, *attribute.graphs]))
-    return total
+    return sum(node.op_type not in ("Constant", "Identity") for node in all_nodes(graph.node))
 
 
 def added_nodes(source: onnx.ModelProto, program: dmlc.Program) -> str:

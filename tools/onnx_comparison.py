@@ -19,7 +19,7 @@ from dmlc.inference import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.protos import type_proto_of
 from dmlc.onnx_schema.declared import contradicts
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from tools.fixture_folder import fixture_folder
 from tools.fuzz import onnx_models, structure_models
 

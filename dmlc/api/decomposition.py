@@ -108,7 +108,7 @@ def _decomposed(model: onnx.ModelProto, folder: Path | None, options: Options) -
 
 def _counts(model: onnx.ModelProto, operators: frozenset[str]) -> Counter[str]:
     """The nodes of the operators that ONNX defines, as often as each is in the model."""
-    from dmlc.onnx_schema.functions import all_nodes
+    from dmlc.onnx_schema.nested import all_nodes
 
     names = operators.intersection(DEFINED)
     return Counter([n.op_type for n in all_nodes(model.graph.node) if n.op_type in names and n.domain in _PLAIN])

@@ -17,7 +17,7 @@ from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.suggest import did_you_mean
 from dmlc.importers import read_model
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.runtime import files
 
 _TITLES = {"rules": "made by", "class": "class", "from": "from nodes", "places": "from places"}

@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto
 from dmlc.debugging.submodels import NodeGraph
 from dmlc.debugging.value_pairs import value_pairs
 from dmlc.debugging.value_sides import OnnxValues
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 
 
 class ModelCounterpart:

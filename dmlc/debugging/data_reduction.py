@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from dmlc.debugging.constants import constant_of
 from dmlc.ir import Array
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.records import dataclass
 
 #: A tensor of so many integers may be a shape, whose entries are sizes.

@@ -16,6 +16,7 @@ from dmlc.debugging.node_changes import LedgerRows, NodeChange, grouped_changes,
 from dmlc.debugging.node_pairs import NodePairs, label_of, operator_of, pair_nodes, plain_attributes
 from dmlc.debugging.type_changes import TypeChange, interface_changes, type_text, value_changes
 from dmlc.onnx_schema.functions import plain_domain
+from dmlc.onnx_schema.nested import graphs_in
 from dmlc.records import dataclass
 
 
@@ -181,10 +182,8 @@ def _compare_inner(
 
 
 def _inner(entry: AttributeProto) -> Iterable[tuple[str, GraphProto]]:
-    if entry.type == AttributeProto.GRAPH:
-        yield entry.name, entry.g
-    for number, graph in enumerate(entry.graphs):
-        yield f"{entry.name}[{number}]", graph
+    for number, graph in enumerate(graphs_in(entry)):
+        yield entry.name if entry.type == AttributeProto.GRAPH else f"{entry.name}[{number}]", graph
 
 
 def _trimmed(names: Iterable[str]) -> list[str]:

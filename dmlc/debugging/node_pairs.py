@@ -10,6 +10,7 @@ from typing import Any
 from onnx import AttributeProto, NodeProto
 
 from dmlc.onnx_schema.functions import plain_domain
+from dmlc.onnx_schema.nested import holds_graphs
 from dmlc.records import dataclass
 
 
@@ -37,8 +38,7 @@ def label_of(node: NodeProto) -> str:
 
 def plain_attributes(node: NodeProto) -> dict[str, AttributeProto]:
     """The attributes that are not graphs, by name."""
-    graphs = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-    return {entry.name: entry for entry in node.attribute if entry.type not in graphs}
+    return {entry.name: entry for entry in node.attribute if not holds_graphs(entry)}
 
 
 def pair_nodes(a: Sequence[NodeProto], b: Sequence[NodeProto], shared: Mapping[str, str]) -> NodePairs:

@@ -22,7 +22,7 @@ from dmlc.debugging.node_pairs import label_of, operator_of
 from dmlc.debugging.repro_runner import runner_text
 from dmlc.debugging.source_sides import CompileOptions
 from dmlc.diagnostics import DmlcError
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.records import dataclass
 from dmlc.runtime import dxdispatch_files, files
 from dmlc.runtime.distributions import runtime_distributions
@@ -178,7 +178,7 @@ class ReproBundle:
 
 def _line(node: NodeProto) -> str:
     """A node as a call, with its attributes."""
-    parts = [onnx.helper.printable_attribute(entry) for entry in node.attribute if not entry.g.node]
+    parts = [onnx.helper.printable_attribute(entry) for entry in node.attribute if not holds_graphs(entry)]
     call = f"{operator_of(node)}({', '.join([*node.input, *parts])})"
     return f"{', '.join(node.output)} = {call}  # {label_of(node)}"
 

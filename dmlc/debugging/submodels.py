@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, 
 
 from dmlc.debugging.constants import Constant, constant_of
 from dmlc.debugging.value_sides import NodeRecord, record_of
-from dmlc.onnx_schema.functions import graphs_of, values_read_by
+from dmlc.onnx_schema.nested import graphs_of, values_read_by
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.onnx_side import OnnxSide
 from dmlc.verify.trace import NotVerifiable, RunFailed

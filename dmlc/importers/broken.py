@@ -12,6 +12,7 @@ from onnx import GraphProto, ModelProto, TensorProto
 
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import models as codes
+from dmlc.onnx_schema.nested import all_nodes
 
 #: What a signed 64-bit integer counts.
 _LARGEST = 2**63 - 1
@@ -89,13 +90,11 @@ def sizes_without_end(graph: GraphProto) -> Iterator[str]:
 
 def _references(graph: GraphProto) -> Iterator[str]:
     """Attributes that stand for those of a function's call, where there is no function."""
-    for node in graph.node:
+    for node in all_nodes(graph.node):
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 place = f"attribute {attribute.name} of {node.name or node.op_type}"
                 yield f"{place} refers to {attribute.ref_attr_name}, but the node is in no function"
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _references(inner)
 
 
 def _sizes(graph: GraphProto) -> Iterator[str]:

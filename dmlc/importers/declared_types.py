@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, TypeProto
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
 from dmlc.importers.dim_text import dim_of_text
 from dmlc.importers.types import type_of
 from dmlc.ir import Dim, DimExpr, TensorType, dim_names, substitute
 from dmlc.onnx_schema.declared import claims
+from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.types import tensor_type_proto
 
 #: Where a graph stands in a model: for each step down, the node's number, the attribute, the graph in a list.
@@ -59,7 +60,7 @@ def _descend(graph: GraphProto, path: Path) -> GraphProto | None:
         found = next((a for a in graph.node[number].attribute if a.name == attribute), None)
         if found is None:
             return None
-        graph = found.g if found.type == AttributeProto.GRAPH else found.graphs[index]
+        graph = graphs_in(found)[index]
     return graph
 
 

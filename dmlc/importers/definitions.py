@@ -13,8 +13,9 @@ from dmlc.inference.fact import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.protos import type_proto_of
 from dmlc.ir import Dim
-from dmlc.onnx_schema.functions import all_nodes, graphs_of, operators_of, plain_domain
+from dmlc.onnx_schema.functions import operators_of, plain_domain
 from dmlc.onnx_schema.inlining import inlined
+from dmlc.onnx_schema.nested import all_nodes, graphs_of
 
 #: The domain of the functions while the model has them.
 _DOMAIN = "dmlc.definition"

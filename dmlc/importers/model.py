@@ -26,8 +26,9 @@ from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.ir.providers import record_providers
 from dmlc.onnx_schema.declared import believed, declared_dims, own_dims
-from dmlc.onnx_schema.functions import all_nodes, check_functions
+from dmlc.onnx_schema.functions import check_functions
 from dmlc.onnx_schema.inlining import inlined
+from dmlc.onnx_schema.nested import all_nodes
 from dmlc.onnx_schema.origin import ModelOrigin
 from dmlc.onnx_schema.types import DTYPE_OF, type_proto
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, Held, OpaqueAttributes

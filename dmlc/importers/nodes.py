@@ -27,6 +27,7 @@ from dmlc.importers.scope import GraphScope
 from dmlc.inference import NOTHING, Fact, has_rule
 from dmlc.inference.protos import asked_attributes
 from dmlc.ir import FOREIGN, UNKNOWN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
+from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.move import SLICE
@@ -235,10 +236,7 @@ class NodeReader:
         operands = list(reading.inputs)
         regions: list[Region] = []
         for attribute in proto.attribute[:]:
-            graphs = [attribute.g] if attribute.type == AttributeProto.GRAPH else attribute.graphs
-            if attribute.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-                continue
-            for k, inner in enumerate(graphs):
+            for k, inner in enumerate(graphs_in(attribute)):
                 path: GraphPath = (*self.scope.path, (listed.number, attribute.name, k))
                 region, captured = self.region(reading, path, attribute.name, inner)
                 first = len(operands)

@@ -10,6 +10,7 @@ from onnx import (
 
 from dmlc.importers.weights import attribute_data
 from dmlc.ir import Tensor, TensorType
+from dmlc.onnx_schema.nested import holds_graphs
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.ops.opaque import Held, OpaqueAttributes, Plain
 
@@ -19,7 +20,7 @@ def opaque_attributes(proto: NodeProto, domain: str, types: tuple[TensorType, ..
     plain: list[tuple[str, Plain]] = []
     unplain: list[Held] = []
     for attribute in proto.attribute[:]:
-        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        if holds_graphs(attribute):
             continue
         value = _plain(attribute, proto.op_type)
         if value is None:

@@ -10,6 +10,7 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.limits import Limits
+from dmlc.onnx_schema.nested import graphs_in, holds_graphs
 from dmlc.records import dataclass
 
 
@@ -39,11 +40,10 @@ class Listed:
 
     @property
     def may_hold_graphs(self) -> bool:
-        return self.has_twins or not _GRAPHS.isdisjoint([a.type for a in self.attributes.values()])
+        return self.has_twins or any(map(holds_graphs, self.attributes.values()))
 
 
 _NO_ATTRIBUTES: dict[str, AttributeProto] = {}
-_GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))
 
 
 #: How deep graphs inside nodes nest in files: protobuf reads and writes a hundred messages inside one another, and a
@@ -117,11 +117,8 @@ def needed(node: NodeProto, level: int = 0) -> Iterator[str]:
     deeper than a file can hold."""
     yield from node.input[:]
     for attribute in node.attribute[:]:
-        if attribute.type == AttributeProto.GRAPH:
-            yield from _free_names(attribute.g, level + 1)
-        elif attribute.type == AttributeProto.GRAPHS:
-            for graph in attribute.graphs:
-                yield from _free_names(graph, level + 1)
+        for graph in graphs_in(attribute):
+            yield from _free_names(graph, level + 1)
 
 
 def _free_names(graph: GraphProto, level: int) -> Iterator[str]:

@@ -15,8 +15,8 @@ from dmlc.inference.query import Query
 from dmlc.inference.registry import infer
 from dmlc.ir import FOREIGN, Dim, DimTable, Graph, TensorType, dim_names, substitute, symbol
 from dmlc.onnx_schema.declared import declared_dims, without_item_shapes
-from dmlc.onnx_schema.functions import graphs_of
 from dmlc.onnx_schema.inlining import inlined
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.records import dataclass
 
 #: Begins the names of sizes that nothing names.

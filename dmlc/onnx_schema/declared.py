@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 
 from onnx import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 
-from dmlc.onnx_schema.functions import inner_graphs
+from dmlc.onnx_schema.nested import inner_graphs
 
 #: The dims and element types of a tensor, sparse or dense.
 _TENSORS = ("tensor_type", "sparse_tensor_type")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, defs
+from onnx import FunctionProto, ModelProto, NodeProto, defs
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.limits import Limits
+from dmlc.onnx_schema.nested import all_nodes, inner_graphs, may_hold_graphs
 
 #: A function by domain, name and overload.
 Key: TypeAlias = tuple[str, str, str]
@@ -85,45 +85,6 @@ def check_functions(model: ModelProto, limits: Limits) -> None:
         raise limits.passed("nodes", "with the bodies of its functions the model has", total)
 
 
-_HOLDERS = frozenset(("If", "Loop", "Scan", "SequenceMap"))
-
-
-def may_hold_graphs(domain: str, op_type: str) -> bool:
-    """Return whether nodes of the operator may have graphs inside: of ONNX's own operators only four do."""
-    return op_type in _HOLDERS or domain not in _PLAIN
-
-
-_PLAIN = ("", "ai.onnx")
-
-
-def graphs_of(node: NodeProto) -> list[GraphProto]:
-    """The graphs inside a node. Those that have none by their operator are not looked at."""
-    if not may_hold_graphs(node.domain, node.op_type):
-        return []
-    out: list[GraphProto] = []
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            out.append(attribute.g)
-        elif attribute.type == AttributeProto.GRAPHS:
-            out.extend(attribute.graphs)
-    return out
-
-
-def values_read_by(node: NodeProto) -> Iterator[str]:
-    """Yield the name of a value for each time that a node, or a graph inside it, reads it."""
-    yield from filter(None, node.input)
-    for graph in graphs_of(node):
-        for inner in graph.node:
-            yield from values_read_by(inner)
-        yield from (info.name for info in graph.output)
-
-
-def inner_graphs(nodes: Iterable[NodeProto]) -> list[GraphProto]:
-    """The graphs inside nodes, without those inside of these."""
-    holders = [node for node in nodes if node.op_type in _HOLDERS or node.domain not in _PLAIN]
-    return [graph for node in holders for graph in graphs_of(node)]
-
-
 def operators_of(model: ModelProto) -> set[tuple[str, str]]:
     """The operators of all nodes of a model, of its functions and of the graphs inside nodes: domain and type."""
     found: set[tuple[str, str]] = set()
@@ -134,15 +95,3 @@ def operators_of(model: ModelProto) -> set[tuple[str, str]]:
             waiting += [graph.node for graph in inner_graphs(nodes)]
         found |= here
     return found
-
-
-def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """The nodes, and those of the graphs inside them."""
-    waiting = [iter(nodes)]
-    while waiting:
-        node = next(waiting[-1], None)
-        if node is None:
-            waiting.pop()
-            continue
-        yield node
-        waiting += [iter(graph.node) for graph in graphs_of(node)]

@@ -28,7 +28,8 @@ from onnx import (
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.ir import Array
-from dmlc.onnx_schema.functions import Key, all_nodes, callable_functions, called_functions, key_of, plain_domain
+from dmlc.onnx_schema.functions import Key, callable_functions, called_functions, key_of, plain_domain
+from dmlc.onnx_schema.nested import all_nodes, graphs_in
 from dmlc.onnx_schema.versions import KnownValues, move
 from dmlc.records import dataclass
 
@@ -114,7 +115,7 @@ class _Inlining:
 
     def _inner_graphs(self, node: NodeProto) -> None:
         for attribute in node.attribute:
-            for inner in _graphs(attribute):
+            for inner in graphs_in(attribute):
                 self.graph(inner)
 
     def _put(self, node: NodeProto, nodes: list[NodeProto], graph: GraphProto) -> None:
@@ -186,7 +187,7 @@ class _Inlining:
             made.CopyFrom(given)
             made.name = attribute.name
             if given is attribute:  # a graph that the call gives speaks of the values around the call
-                for inner in _graphs(made):
+                for inner in graphs_in(made):
                     self._set_graph(inner, body)
 
     def _set_graph(self, graph: GraphProto, outer: _CallBody) -> None:
@@ -283,12 +284,6 @@ def _version(op_type: str, domain: str, version: int) -> int:
         return version
 
 
-def _graphs(attribute: AttributeProto) -> list[GraphProto]:
-    if attribute.type == AttributeProto.GRAPH:
-        return [attribute.g]
-    return list(attribute.graphs) if attribute.type == AttributeProto.GRAPHS else []
-
-
 def _free(base: str, taken: dict[str, int]) -> str:
     """A name that is not taken: the base, or the base and a number. ``taken`` holds the last number of each base."""
     if base not in taken:
@@ -315,7 +310,7 @@ def _names_of(model: ModelProto) -> tuple[dict[str, int], dict[str, int]]:
             values.update(dict.fromkeys(node.input, 0))
             values.update(dict.fromkeys(node.output, 0))
             for attribute in node.attribute:
-                waiting += _graphs(attribute)
+                waiting += graphs_in(attribute)
     return values, labels
 
 

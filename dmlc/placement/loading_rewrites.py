@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.records import dataclass
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.provider import RuntimeRewrite

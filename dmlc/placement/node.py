@@ -8,7 +8,7 @@ from dataclasses import field
 
 from onnx import NodeProto
 
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.dependence import device_types, level_dependence, may_compute_in_half, releases
 from dmlc.placement.faults import data_operands, holds
 from dmlc.placement.typed_node import TypedNode

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from onnx import FunctionProto, ModelProto, NodeProto
 
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 
 _DOMAINS = ("", "ai.onnx")
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
@@ -145,7 +145,7 @@ def _kind(node: NodeProto, scope: ValueScope) -> Any:
     """
     names, attributes = node.input[:], []
     for attribute in node.attribute:
-        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        if holds_graphs(attribute):
             return None
         attributes.append(attribute.SerializeToString(deterministic=True))
     operands = [

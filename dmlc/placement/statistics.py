@@ -9,7 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.ir import Dim, TensorType, dim_names
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.activations import host_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.node_counts import is_constant, node_counts

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, defs, helper
+from onnx import GraphProto, NodeProto, TensorProto, defs, helper
 
 from dmlc.inference.fact import NOTHING as NO_FACT
 from dmlc.inference.fact import Elements, Fact, is_size
 from dmlc.inference.model_facts import GraphFacts
 from dmlc.inference.protos import is_made_up
 from dmlc.ir import Dim, Shape, dim_names, product
-from dmlc.onnx_schema.functions import values_read_by
+from dmlc.onnx_schema.nested import holds_graphs, values_read_by
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.placement.loading_rewrites import FloatScalar
 from dmlc.records import dataclass
@@ -168,7 +168,7 @@ def told_names(names: Iterable[str]) -> list[str]:
 def attribute(node: NodeProto, name: str) -> object:
     """The value of an attribute in Python; None where it is not given."""
     for found in node.attribute:
-        if found.name == name and found.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        if found.name == name and not holds_graphs(found):
             value = helper.get_attribute_value(found)
             return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return None

@@ -22,7 +22,7 @@ from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Array, DimExpr
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.node_counts import is_constant
 from dmlc.records import dataclass
 from dmlc.runtime.feeds import FeedChecker

@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from dmlc.codegen.artifact import Artifact
 from dmlc.ir import Array
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.node_counts import is_constant
 from dmlc.runtime.bench import median_run, nodes_of
 from dmlc.runtime.feeds import FeedChecker

@@ -15,6 +15,7 @@ from dmlc.diagnostics import fail, option
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.catalogue.runs import CANNOT_WRITE
 from dmlc.importers.weights import External, blocks, byte_size, external, read_external
+from dmlc.onnx_schema.nested import graphs_in
 from dmlc.runtime import files
 
 Placement = Literal["inline", "copy", "reference"]
@@ -213,9 +214,7 @@ def _of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
     if attribute.HasField("sparse_tensor"):
         yield from _sparse([attribute.sparse_tensor])
     yield from _sparse(attribute.sparse_tensors)
-    if attribute.HasField("g"):
-        yield from _of_graph(attribute.g)
-    for graph in attribute.graphs:
+    for graph in graphs_in(attribute):
         yield from _of_graph(graph)
 
 

@@ -6,11 +6,12 @@ import math
 from pathlib import Path
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from dmlc.ir import Array, Dim
+from dmlc.onnx_schema.nested import all_nodes, graphs_of
 from dmlc.verify.inputs import Default, InputSpec
-from dmlc.verify.onnx_interface import integer_uses, is_exotic, kind_of, nodes_of, required_inputs
+from dmlc.verify.onnx_interface import integer_uses, is_exotic, kind_of, required_inputs
 
 #: Defaults of more bytes are data, whatever they are used for.
 _MOST_BYTES = 1 << 16
@@ -88,10 +89,10 @@ def _is_free(info: ValueInfoProto) -> bool:
 
 def _counts(model: ModelProto) -> set[str]:
     """The values whose elements reach an operand that is not data, by names of all graphs together."""
-    nodes = list(nodes_of(model.graph))
+    nodes = list(all_nodes(model.graph.node))
     makers: dict[str, list[NodeProto]] = {}
     for node in nodes:
-        inner = [info.name for graph in _graphs(node) for info in graph.input]  # what a loop hands to its body
+        inner = [info.name for graph in graphs_of(node) for info in graph.input]  # what a loop hands to its body
         for name in (*node.output, *inner):
             makers.setdefault(name, []).append(node)
     pending = [name for node in nodes for name in _count_operands(node)]
@@ -113,8 +114,4 @@ def _count_operands(node: NodeProto) -> list[str]:
 
 def _reads(node: NodeProto) -> list[str]:
     """The operands of a node, and what its graphs give: what those capture is read by their own nodes."""
-    return [*node.input, *(info.name for graph in _graphs(node) for info in graph.output)]
-
-
-def _graphs(node: NodeProto) -> list[GraphProto]:
-    return [graph for a in node.attribute for graph in (a.g, *a.graphs)]
+    return [*node.input, *(info.name for graph in graphs_of(node) for info in graph.output)]

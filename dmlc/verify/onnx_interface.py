@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from dmlc.ir import Dim, symbol
 from dmlc.ir.dim import floordiv
+from dmlc.onnx_schema.nested import all_nodes
 from dmlc.verify.inputs import InputSpec, Interface, NoInputs
 
 #: The place of the indices and of the data among the inputs of operators that look something up.
@@ -58,7 +58,7 @@ def interfaces(model: ModelProto) -> list[Interface]:
     needed, _ = required_inputs(graph, model.ir_version)
     indices, divisors = integer_uses(graph)
     unranked = [info.name for info in needed if not _tensor_type(info).HasField("shape")]
-    widest = WIDEST if any(node.op_type in ("Div", "Mod") for node in nodes_of(graph)) else None
+    widest = WIDEST if any(node.op_type in ("Div", "Mod") for node in all_nodes(graph.node)) else None
     out = []
     for ranks in [(rank,) * len(unranked) for rank in _RANKS] if unranked else [()]:
         rank_of = dict(zip(unranked, ranks, strict=True))
@@ -132,15 +132,6 @@ def _evaluate(tree: ast.expr) -> Dim:
 
 
 # --- what integers are used for
-
-
-def nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes, those of graphs inside of them too."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from nodes_of(inner)
 
 
 def integer_uses(graph: GraphProto) -> tuple[dict[str, Dim], set[str]]:

@@ -14,6 +14,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, load, numpy_helper
 
 from dmlc.ir import Array
+from dmlc.onnx_schema.nested import all_nodes, graphs_of
 from dmlc.ops.ranges import promised_in
 from dmlc.verify.inputs import Default, Feeds, Interface
 from dmlc.verify.onnx_defaults import defaults, optional_specs
@@ -321,9 +322,8 @@ def _rename_uses(graph: GraphProto, old: str, new: str) -> None:
         for place, name in enumerate(node.input):
             if name == old:
                 node.input[place] = new
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                _rename_uses(inner, old, new)
+        for inner in graphs_of(node):
+            _rename_uses(inner, old, new)
     if graph.output and any(info.name == old for info in graph.output):  # an input that is an output too
         graph.node.append(helper.make_node("Identity", [new], [old]))
 
@@ -347,11 +347,7 @@ def _ancestors(graph: GraphProto, *outputs: str) -> list[NodeProto]:
 
 def _inputs_of(node: NodeProto) -> list[str]:
     """Return the names that a node reads, including those its nested graphs capture."""
-    return [*node.input, *(name for graph in _graphs(node) for inner in graph.node for name in _inputs_of(inner))]
-
-
-def _graphs(node: NodeProto) -> list[GraphProto]:
-    return [graph for a in node.attribute for graph in ([a.g] if a.HasField("g") else list(a.graphs))]
+    return [*node.input, *(name for graph in graphs_of(node) for inner in graph.node for name in _inputs_of(inner))]
 
 
 def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
@@ -364,7 +360,7 @@ def _step(node: NodeProto, values: dict[str, Any]) -> TraceStep:
 
 
 def _inner_ops(node: NodeProto) -> set[str]:
-    return {op for graph in _graphs(node) for inner in graph.node for op in (op_key(inner.op_type), *_inner_ops(inner))}
+    return {op_key(inner.op_type) for inner in all_nodes(node for graph in graphs_of(node) for node in graph.node)}
 
 
 def _small_data(tensor: TensorProto) -> Array | None:

@@ -15,7 +15,7 @@ from dmlc.inference import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.ir import TensorType, symbol
 from dmlc.ir.dtype import f32
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from tests.inference.test_rules_against_node_tests import CASES
 
 

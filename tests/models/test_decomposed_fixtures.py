@@ -9,7 +9,7 @@ from models.compiled_fixture import CompiledFixture
 
 import dmlc
 from dmlc.api.decomposition import stayed
-from dmlc.onnx_schema.functions import all_nodes
+from dmlc.onnx_schema.nested import all_nodes
 from dmlc.passes.decompose import OPERATORS
 from tools.fixture_folder import cases
 from tools.model_checks import run, session

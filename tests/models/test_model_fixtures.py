@@ -9,7 +9,7 @@ import onnx
 import pytest
 from models.compiled_fixture import TARGETS, CompiledFixture
 
-from dmlc.onnx_schema.functions import graphs_of
+from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
 from tools.fixture_folder import PARTS, cases, fixtures

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
 
+from dmlc.onnx_schema.nested import graphs_of
 from tools.fuzz.onnx_models import BOOL, F32, FLOATS, I64
 from tools.fuzz.structure_types import types_of
 
@@ -55,12 +56,11 @@ def opset_of(model: ModelProto) -> int:
 def reads_of(node: NodeProto) -> set[str]:
     """The names that a node reads, those that its graphs capture included."""
     out = set(node.input) - {""}
-    for attribute in node.attribute:
-        for body in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
-            own = {i.name for i in body.input} | {t.name for t in body.initializer}
-            own |= {name for inner in body.node for name in inner.output}
-            read = {i.name for i in body.output}.union(*(reads_of(inner) for inner in body.node))
-            out |= read - own
+    for body in graphs_of(node):
+        own = {i.name for i in body.input} | {t.name for t in body.initializer}
+        own |= {name for inner in body.node for name in inner.output}
+        read = {i.name for i in body.output}.union(*(reads_of(inner) for inner in body.node))
+        out |= read - own
     return out
 
 
@@ -95,15 +95,14 @@ def _renamed(nodes: Iterable[NodeProto], names: dict[str, str]) -> list[NodeProt
         for field in (twin.input, twin.output):
             for place, name in enumerate(field):
                 field[place] = names.get(name, name)
-        for attribute in twin.attribute:
-            for body in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
-                inner = _renamed(body.node, names)
-                body.ClearField("node")
-                body.node.extend(inner)
-                for info in (*body.output, *body.input):
-                    info.name = names.get(info.name, info.name)
-                for tensor in body.initializer:
-                    tensor.name = names.get(tensor.name, tensor.name)
+        for body in graphs_of(twin):
+            inner = _renamed(body.node, names)
+            body.ClearField("node")
+            body.node.extend(inner)
+            for info in (*body.output, *body.input):
+                info.name = names.get(info.name, info.name)
+            for tensor in body.initializer:
+                tensor.name = names.get(tensor.name, tensor.name)
         out.append(twin)
     return out
 
@@ -113,9 +112,8 @@ def _all_made(nodes: Iterable[NodeProto]) -> set[str]:
     out = set()
     for node in nodes:
         out |= set(node.output) - {""}
-        for attribute in node.attribute:
-            for body in [attribute.g] if attribute.HasField("g") else list(attribute.graphs):
-                out |= _all_made(body.node) | {i.name for i in body.input} | {t.name for t in body.initializer}
+        for body in graphs_of(node):
+            out |= _all_made(body.node) | {i.name for i in body.input} | {t.name for t in body.initializer}
     return out
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from dmlc.onnx_schema.nested import all_graphs, graphs_of
 from tools.fuzz.onnx_models import F32
 from tools.fuzz.structure_types import types_of
 
@@ -36,18 +37,6 @@ _ODD = (
 _DIMS = ("unknown_0", "unknown_1", "batch size", "N:1", "softmax_0", "s.0", "é", "dim_0", "x")
 
 
-def bodies_of(node: NodeProto) -> list[GraphProto]:
-    return [body for a in node.attribute for body in ([a.g] if a.HasField("g") else list(a.graphs))]
-
-
-def all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    """The graph and those inside its nodes."""
-    yield graph
-    for node in graph.node:
-        for body in bodies_of(node):
-            yield from all_graphs(body)
-
-
 def _new_name(rng: random.Random, taken: set[str]) -> str:
     for _ in range(200):
         turn = rng.random()
@@ -75,7 +64,7 @@ def rename_values(model: ModelProto, rng: random.Random) -> None:
     for function in model.functions:
         own: set[str] = {name for node in function.node for name in (*node.input, *node.output)}
         own |= {
-            name for node in function.node for body in bodies_of(node) for g in all_graphs(body) for name in _names(g)
+            name for node in function.node for body in graphs_of(node) for g in all_graphs(body) for name in _names(g)
         }
         inner_taken = set(own) | set(function.input)
         inner = {
@@ -105,7 +94,7 @@ def _apply_to_node(node: NodeProto, names: dict[str, str]) -> None:
     for field in (node.input, node.output):
         for place, name in enumerate(field):
             field[place] = names.get(name, name)
-    for body in bodies_of(node):
+    for body in graphs_of(node):
         _apply(body, names)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper, inliner, shape_inference
 
+from dmlc.onnx_schema.nested import graphs_of
 from tools.fuzz.onnx_models import BOOL, F16, F32, F64
-from tools.fuzz.structure_names import bodies_of
 from tools.model_checks import run, session
 from tools.result_comparison import MODEL_TOLERANCES, Tolerance, difference
 
@@ -151,7 +151,7 @@ def _rewrite(
     for node in graph.node:
         twin = NodeProto.FromString(node.SerializeToString())
         nodes.append(twin)
-        for body in bodies_of(twin):
+        for body in graphs_of(twin):
             _rewrite(model, body, types, marks, make)
         if node.op_type in ("Constant", "Identity", "Reshape", "Transpose"):
             continue

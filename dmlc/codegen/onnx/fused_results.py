@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.ir import Graph
-from dmlc.onnx_schema.functions import may_hold_graphs, values_read_by
+from dmlc.onnx_schema.nested import may_hold_graphs, values_read_by
 from dmlc.targets.activations import HOSTS, takes_activation
 from dmlc.targets.capabilities import Capabilities
 

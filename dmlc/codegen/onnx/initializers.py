@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from dmlc.onnx_schema.functions import inner_graphs
+from dmlc.onnx_schema.nested import inner_graphs
 
 _AXES = ("data", "axes")
 _BOTH = ("A", "B")

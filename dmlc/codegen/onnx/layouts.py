@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from onnx import AttributeProto, NodeProto
-
 from dmlc.codegen.onnx.sizes import SizeWriter
 from dmlc.diagnostics import Span
 from dmlc.ir import Shape, Value
-
-_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+from dmlc.onnx_schema.nested import values_read_by
 
 _Writer = TypeVar("_Writer", bound="LayoutWriter")
 
@@ -63,17 +60,6 @@ class LayoutWriter(SizeWriter):
                 unused.append(place)
                 self._dropped.update(node.output)
             else:
-                used |= _reads_of(node)
+                used.update(values_read_by(node))
         for place in unused:
             del self.nodes[place]
-
-
-def _reads_of(node: NodeProto) -> set[str]:
-    """The names that a node reads, also from inside its graphs."""
-    out = set(node.input)
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
-            out.update(info.name for info in graph.output)
-            for inner in graph.node:
-                out |= _reads_of(inner)
-    return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.metadata import other_entries
@@ -12,6 +12,7 @@ from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
 from dmlc.onnx_schema.declared import believed, completed, contradicts
+from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
 from dmlc.onnx_schema.types import type_proto
 from dmlc.onnx_schema.versions import NOTHING, move, unchanged
@@ -84,11 +85,8 @@ def _outputs(emitter: Emitter, node: Node, had: Sequence[str]) -> list[str]:
 def _write_regions(emitter: Emitter, node: Node, made: NodeProto, emit_nodes: EmitNodes) -> None:
     regions = iter(node.regions)
     for attribute in made.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            attribute.g.CopyFrom(_region(emitter, node, next(regions), attribute.g, emit_nodes))
-        elif attribute.type == AttributeProto.GRAPHS:
-            for graph in attribute.graphs:
-                graph.CopyFrom(_region(emitter, node, next(regions), graph, emit_nodes))
+        for graph in graphs_in(attribute):
+            graph.CopyFrom(_region(emitter, node, next(regions), graph, emit_nodes))
 
 
 def _region(emitter: Emitter, node: Node, region: Region, old: GraphProto, emit_nodes: EmitNodes) -> GraphProto:

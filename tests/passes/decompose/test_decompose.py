@@ -16,7 +16,7 @@ import dmlc
 from dmlc.api.decomposition import stayed
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
-from dmlc.onnx_schema.functions import all_nodes
+from dmlc.onnx_schema.nested import all_nodes
 from dmlc.passes.decompose import OPERATORS
 from tools.model_checks import run, session
 from tools.result_comparison import differences

@@ -26,7 +26,7 @@ from dmlc.ir.dtype import (
     DType,
     as_dtype,
 )
-from dmlc.ir.graph import Graph, Node, OutputAttributes, Region, Value
+from dmlc.ir.graph import Graph, Kind, Node, OutputAttributes, Region, Value
 from dmlc.ir.operation import (
     CALLEE,
     Array,
@@ -64,6 +64,7 @@ __all__ = [
     "Graph",
     "InferRule",
     "Inference",
+    "Kind",
     "Node",
     "OpError",
     "Operand",

@@ -26,6 +26,8 @@ _NUMBER = re.compile(r"(_\d+)?")
 
 #: Reads an opaque node again: a graph that computes its results, and the operands that the graph's inputs stand for.
 Reader: TypeAlias = "Callable[[Node], tuple[Graph, list[Value]] | None]"
+#: The operation of a node, and those that make its operands. A graph has one for all nodes that it fits.
+Kind: TypeAlias = "tuple[Operation, frozenset[Operation]]"
 
 
 class Value:
@@ -82,6 +84,7 @@ class Node:
     """
 
     __slots__ = (
+        "_kind",
         "_next",
         "_previous",
         "attributes",
@@ -117,6 +120,7 @@ class Node:
         self.origin: Any = None
         self.regions: tuple[Region, ...] = ()
         self.graph: Graph | None = None
+        self._kind: Kind | None = None
         self._previous: Node  # a graph sets both; the nodes stand in a ring that begins and ends at its output node
         self._next: Node
 
@@ -134,6 +138,15 @@ class Node:
                 return True
         assert self.graph is not None
         return not self.graph.provides.keys().isdisjoint(self.results)
+
+    @property
+    def kind(self) -> Kind:
+        """What rules are found by; kept until an operand changes."""
+        if self._kind is None:
+            makers = [v.producer.op for v in self.operands if v is not None and v.producer is not None]
+            kind: Kind = (self.op, frozenset(makers))
+            self._kind = kind if self.graph is None else self.graph._kinds.setdefault(kind, kind)
+        return self._kind
 
     def operand(self, index: int) -> Value:
         """An operand that is present."""
@@ -228,6 +241,7 @@ class Graph:
         self.output.graph = self
         self.output._previous = self.output._next = self.output
         self._of_operation: defaultdict[Operation, int] = defaultdict(int)
+        self._kinds: dict[Kind, Kind] = {}
         self._names: Counter[str] | None = None
         self._numbers: Counter[str] = Counter()
 
@@ -374,6 +388,7 @@ class Graph:
         if old is not None:
             del old.uses[node, index]
         node.operands = (*node.operands[:index], value, *node.operands[index + 1 :])
+        node._kind = None
         if value is not None:
             value.uses[node, index] = None
 
@@ -391,6 +406,7 @@ class Graph:
         kept = [place for place in range(len(node.operands)) if place not in gone]
         moved = {place: number for number, place in enumerate(kept)}
         node.operands = tuple([node.operands[place] for place in kept])
+        node._kind = None
         for place, value in enumerate(node.operands):
             if value is not None:
                 value.uses[node, place] = None
@@ -548,4 +564,4 @@ class Graph:
         return f"<graph {self.name}: {len(self)} nodes>"
 
 
-__all__ = ["OUTPUT", "Graph", "Node", "OutputAttributes", "Region", "Value"]
+__all__ = ["OUTPUT", "Graph", "Kind", "Node", "OutputAttributes", "Region", "Value"]

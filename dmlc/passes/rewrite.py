@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Tensor, Value
+from dmlc.ir import Attributes, Graph, Kind, Node, Operation, OpError, Tensor, Value
 from dmlc.ir.history import merged_history
 from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
@@ -241,12 +241,6 @@ def _name(value: Value) -> str:
     return f"the result of {value.producer.op.name}" if value.producer is not None else "an input"
 
 
-#: A root's operation and those that make its operands: what rules are found by.
-_Kind: TypeAlias = "tuple[Operation | None, ...]"
-#: Nodes of more operands are given to all rules of their operation.
-_MOST_OPERANDS = 4
-
-
 class _Driver:
     def __init__(self, graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> None:
         self.graph = graph
@@ -256,10 +250,7 @@ class _Driver:
             for op in rule.roots:
                 index.setdefault(op, []).append(rule)
         self.index = {op: tuple(found) for op, found in index.items()}
-        choosy = {op: found for op, found in self.index.items() if any(rule.fed_by for rule in found)}
-        self.feeders = {op: frozenset([fed for rule in found for fed in rule.fed_by]) for op, found in choosy.items()}
-        self.unfed = {op: tuple([rule for rule in found if not rule.fed_by]) for op, found in choosy.items()}
-        self.by_kind: dict[_Kind, tuple[Rule[Any], ...]] = {}
+        self.by_kind: dict[Kind, tuple[Rule[Any], ...]] = {}
         self.missed: set[Node] = set()
         self.pending: deque[Node] = deque()
         self.queued: set[Node] = set()
@@ -300,24 +291,14 @@ class _Driver:
 
     def _rules(self, node: Node) -> tuple[Rule[Any], ...]:
         """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
-        op = node.op
-        feeders = self.feeders.get(op)
-        if feeders is None or node in self.missed:
-            return self.index[op]
-        for value in node.operands:
-            if value is not None and (producer := value.producer) is not None and producer.op in feeders:
-                return self._fed_rules(node)
-        return self.unfed[op]
-
-    def _fed_rules(self, node: Node) -> tuple[Rule[Any], ...]:
-        """The rules that may match at a node that some rules are fed by; nodes of one kind share the answer."""
-        if len(node.operands) > _MOST_OPERANDS:
+        if node in self.missed:
             return self.index[node.op]
-        key: _Kind = (node.op, *[None if v is None or v.producer is None else v.producer.op for v in node.operands])
-        found = self.by_kind.get(key)
+        kind = node.kind
+        found = self.by_kind.get(kind)
         if found is None:
-            made = [r for r in self.index[node.op] if not r.fed_by or not {*r.fed_by}.isdisjoint(key[1:])]
-            found = self.by_kind[key] = tuple(made)
+            op, makers = kind
+            found = tuple([r for r in self.index[op] if not r.fed_by or not makers.isdisjoint(r.fed_by)])
+            self.by_kind[kind] = found
         return found
 
     def _visit(self, node: Node, rules: Sequence[Rule[Any]]) -> None:

@@ -216,3 +216,15 @@ def test_the_files_of_blocks_are_formatted_and_whole(capsys: pytest.CaptureFixtu
     for block in std_blocks():
         assert main(["fmt", "--check", str(std_path(block))]) == 0
         assert main(["check", "-q", str(std_path(block))]) == 0
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu"])
+@pytest.mark.parametrize("inputs", ["x: f32[N, 6]", "x: f32[N, M]", "x: f16[4, 6]", "x: f32[4, 6]"])
+@pytest.mark.parametrize("axes", ["[0]", "[1]", "[0, 1]"])
+def test_a_variance_is_as_short_as_by_hand(axes: str, inputs: str, target: dmlc.TargetName) -> None:
+    """Without ``ddof`` no count is asked for, open sizes included."""
+    head = f"model m({inputs}) -> (y) {{\n"
+    block = f"use variance from std\n{head}    return variance(x, axes={axes})\n}}\n"
+    hand = f"{head}    mean = reduce_mean(x, axes={axes})\n    return reduce_mean((x - mean) ** 2, axes={axes})\n}}\n"
+    counts = [len(dmlc.compile(dmlc.Source(text), target=target).to_onnx().graph.node) for text in (block, hand)]
+    assert counts[0] == counts[1]

@@ -138,7 +138,7 @@ def test_the_placement_report_says_that_binding_makes_it_free() -> None:
         ("y, _ = top_k(x, k=W / 2)", "E0332", "//"),
         ("y, _ = top_k(x, k=W % 2)", "E0332", "+ - * //"),
         ("y = reshape(x, shape=[H ** 2, -1])", "E0332", ""),
-        ("y = elu(x, alpha=1 / W)", "E0331", ""),
+        ("y = softmax(x, axes=[W])", "E0304", ""),
         ("y = x & W", "E0309", ""),
     ],
 )

@@ -33,7 +33,14 @@ if TYPE_CHECKING:
 
 def written(source: ProgramSource, choice: Choice, options: Options, *, asked: bool) -> Program:
     """The program of a text or a builder's graph at the opset that suits it."""
+    lacking: list[str] = []
 
+    def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
+        model, notes = _defined_at(model, options, asked=asked)
+        lacking.extend(note for note in notes if note not in lacking)
+        return model
+
+    choice = replace(choice, models={}, prepare=prepare)
     loaded = {options.opset: load(source, choice, options.opset, options.limits)}
 
     def at(opset: int, *notes: str) -> Program:
@@ -41,7 +48,7 @@ def written(source: ProgramSource, choice: Choice, options: Options, *, asked: b
         if graph.joined is not None:
             _require_joined(graph, opset, options)
         graph = bound(graph, options.binding, options.shapes)
-        graph.notes += notes
+        graph.notes += (*notes, *lacking)
         promise(graph, options.ranges)
         return Program(graph, replace(options, opset=opset))
 

@@ -95,16 +95,22 @@ def name_of(source: ProgramSource) -> str:
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
 
 
+#: Makes the model that is called of the one that was read.
+Prepare: TypeAlias = "Callable[[onnx.ModelProto], onnx.ModelProto]"
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The model of a program's text that is compiled, and the folders in which its ``use`` and ``load`` look too.
 
-    ``models`` are the ONNX models that it uses, by their paths: they are read once, however often the text is.
+    ``models`` are the ONNX models that it uses, by their paths: they are read once, however often the text is. Each is
+    what ``prepare`` makes of the file.
     """
 
     model: str | None = None
     include: tuple[Path, ...] = ()
     models: dict[str, CallableModel] = field(default_factory=dict, compare=False)
+    prepare: Prepare | None = field(default=None, compare=False)
 
 
 def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> Choice:
@@ -151,7 +157,7 @@ class _UsedModels:
         """The model of a file. Raises ``DmlcError``: E0430 if it is none, and what the file cannot be read for."""
         where = os.path.realpath(path)
         if where not in self.choice.models:
-            self.choice.models[where] = used_model(Path(where), self.root, title, self.limits)
+            self.choice.models[where] = used_model(Path(where), self.root, title, self.limits, self.choice.prepare)
         return self.choice.models[where]
 
 
@@ -160,14 +166,14 @@ def model_reader(folder: Path, choice: Choice, limits: Limits) -> Callable[[Path
     return _UsedModels(folder, choice, limits).read
 
 
-def used_model(path: Path, root: Path, title: str, limits: Limits) -> CallableModel:
+def used_model(path: Path, root: Path, title: str, limits: Limits, prepare: Prepare | None = None) -> CallableModel:
     """The ONNX model of a file as a function; what it refers to is found below the folder ``root``."""
     from dmlc import importers
     from dmlc.runtime.weights import locate_weights
 
     model = importers.read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     locate_weights(model, path.parent, root)
-    return importers.ModelFunction(model, root, title, limits)
+    return importers.ModelFunction(model if prepare is None else prepare(model), root, title, limits)
 
 
 def _built(source: builder.Graph, limits: Limits) -> ir.Graph:

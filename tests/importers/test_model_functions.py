@@ -331,6 +331,24 @@ def test_graphs_inside_nodes_come_along(tmp_path: Path) -> None:
     np.testing.assert_array_equal(program.run({"x": x, "c": np.True_}, backend="cpu")["y"], x * 2 + x + 2)
 
 
+@pytest.mark.parametrize(("operator", "version", "operands"), [
+    ("HardSwish", 17, "x"), ("Mish", 18, "x"), ("Swish", 24, "x"), ("Gelu", 20, "x"), ("RMSNormalization", 23, "x, x"),
+])  # fmt: skip
+@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+def test_operators_without_a_kernel_are_computed_as_in_a_model_alone(
+    tmp_path: Path, operator: str, version: int, operands: str, target: dmlc.TargetName
+) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : {version}]>
+    m (float[n, 4] x) => (float[n, 4] y) {{ y = {operator}({operands}) }}"""
+    saved(tmp_path, text)
+    (tmp_path / "h.dml").write_text('use f from "backbone.onnx"\nmodel h(x: f32[N, 4]) -> (y) {\n    return f(x)\n}\n')
+    program, alone = [dmlc.compile(tmp_path / name, target=target) for name in ("h.dml", "backbone.onnx")]
+    found, wanted = [sorted(node.op_type for node in one.to_onnx().graph.node) for one in (program, alone)]
+    assert (found, program.opset) == (wanted, alone.opset)
+    x = np.linspace(-4, 4, 12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_allclose(program.run({"x": x})["y"], alone.run({"x": x})["y"], rtol=1e-6)
+
+
 def test_values_of_foreign_types_are_handed_on(tmp_path: Path) -> None:
     first = """<ir_version: 8, opset_import: ["" : 17]>
     a (float[n] x) => (seq(float[n]) s) { s = SequenceConstruct(x, x) }"""

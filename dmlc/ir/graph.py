@@ -141,7 +141,7 @@ class Node:
 
     @property
     def kind(self) -> Kind:
-        """What rules are found by; kept until an operand changes."""
+        """The kind that rules are found by; kept until an operand changes."""
         if self._kind is None:
             makers = [v.producer.op for v in self.operands if v is not None and v.producer is not None]
             kind: Kind = (self.op, frozenset(makers))

@@ -192,7 +192,7 @@ _VIEWS = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 class SlicesOfGate(Rule[Match]):
     """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node.
 
-    Views in between are no nodes of DirectML, so that it sees the same there.
+    DirectML has no nodes for views in between, so that it sees the same there.
     """
 
     name = "slices-of-gate"

@@ -57,7 +57,7 @@ def defined(op: str, dtype: str, opset: int) -> onnx.ModelProto:
 @pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f64"])
 @pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
 def test_what_the_cpu_runs_it_runs_at_each_opset_that_is_not_refused(op: str, dtype: str, target: str) -> None:
-    """Of the opsets that are asked for, each target takes every other."""
+    """Each target takes every other of the opsets that are asked for."""
     turn = DEFINED.index(op) + ("directml", "cpu", "onnx").index(target)
     for own in (13, 18, 21):
         m = defined(op, dtype, own)

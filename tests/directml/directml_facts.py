@@ -229,9 +229,9 @@ _HEADS = [[1, 2, 8], [1, 2, 8], [1, 2, 8]]
 _MHA = "com.microsoft.MultiHeadAttention"
 
 
-def _mha_past() -> Fact:
-    """MultiHeadAttention with keys and values of the past."""
-    heads = [1, 2, 2, 4]
+def _mha_past(length: int = 2) -> Fact:
+    """MultiHeadAttention with keys and values of the past, or of a cache of a length."""
+    heads = [1, 2, length, 4]
     return _given(_MHA, [*_HEADS, [], [], [], heads, heads], [[1, 2, 8], [1, 2, 4, 4], [1, 2, 4, 4]], num_heads=2)
 
 
@@ -314,7 +314,7 @@ FACTS: dict[str, Callable[[], Fact]] = {
     "mha-keys-by-head": lambda: _given(
         _MHA, [[1, 2, 8], [1, 2, 2, 4], [1, 2, 2, 4], [], [], [1, 2, 2, 2]], [[1, 2, 8]], num_heads=2
     ),
-    "mha-cache": lambda: _with_ints(_mha_past(), 8, "past", np.array([2], np.int32)),
+    "mha-cache": lambda: _with_ints(_mha_past(4), 8, "past", np.array([1], np.int32)),
     "mha-scores": lambda: _given(_MHA, _HEADS, [[1, 2, 8], [], [], [1, 2, 2, 2]], num_heads=2),
     "mha-past-mask": lambda: _with_ints(_mha_past(), 4, "mask", np.ones((1, 4), np.int32)),
     "gqa-operands": lambda: _group_attention_with(10, np.zeros((1, 2, 2, 2), np.float32)),

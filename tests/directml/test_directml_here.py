@@ -12,11 +12,13 @@ from directml_helpers import (
     STRICT,
     differences,
     displaced,
+    expected,
     is_refused,
     is_strict,
     model_differences,
     open_model,
     operation_program,
+    repaired_differences,
     run_program,
     sized,
 )
@@ -106,6 +108,17 @@ def test_the_report_says_the_row_of_its_model(row: provider) -> None:
     assert (found.effect, found.source) == (row.effect, row.source)
     codes = {"imprecise": "W0610", "fails": "E0591", "wrong": "E0592", "cpu": "W0601", "advice": "W0611"}
     assert [diagnostic.code.id for _, diagnostic in diagnose(report)] == [codes[row.effect]]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_tests_of_a_row_run_here(row: provider) -> None:
+    """What they compare with on DirectML is known here, and what the row's model is compiled to is right on the CPU."""
+    model, feeds = FACTS[row.id]()
+    if row.effect in ("wrong", "imprecise"):
+        assert expected(model, feeds)
+        assert not is_refused(model, feeds, "cpu", expected(model, feeds)) or row.id in ("lrn-rank-low",)
+    if not dmlc.compile(model).placement().fails:
+        assert repaired_differences(model, feeds, "cpu") == []
 
 
 @pytest.mark.parametrize("name", sorted(NEAR_MISSES))

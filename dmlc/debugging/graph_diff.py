@@ -49,6 +49,13 @@ class GraphParts:
     folder: Path | None = None
     sparse: Mapping[str, bytes] = field(default_factory=dict)
 
+    def ranks(self) -> dict[str, int]:
+        """The ranks of values whose types are declared."""
+        infos = [
+            info for info in (*self.inputs, *self.values, *self.outputs) if info.type.tensor_type.HasField("shape")
+        ]
+        return {info.name: len(info.type.tensor_type.shape.dim) for info in infos}
+
     @staticmethod
     def of_graph(graph: GraphProto, folder: Path | None) -> GraphParts:
         """Read a graph; ``folder`` is where its external data lies."""
@@ -77,8 +84,9 @@ def compare_graphs(
     shared = {**(outer or {}), **_shared_inputs(a, b, nested=outer is not None)}
     shared |= _compare_constants(a, b, found, prefix)
     pairs = pair_nodes(a.nodes, b.nodes, shared)
+    ranks = a.ranks()
     for i, j in pairs.nodes.items():
-        _compare_nodes(a.nodes[i], b.nodes[j], pairs, found, prefix)
+        _compare_nodes(a.nodes[i], b.nodes[j], pairs, found, prefix, ranks)
         _compare_inner(a, b, a.nodes[i], b.nodes[j], pairs, found, prefix)
     taken = set(pairs.nodes.values())
     left = [node for i, node in enumerate(a.nodes) if i not in pairs.nodes]
@@ -152,9 +160,11 @@ def _compare_sparse(a: GraphParts, b: GraphParts, found: Differences, prefix: st
             found.constants.append(ConstantChange(prefix + name, status, "sparse tensor", "sparse tensor"))
 
 
-def _compare_nodes(a: NodeProto, b: NodeProto, pairs: NodePairs, found: Differences, prefix: str) -> None:
-    """Record what differs in two nodes of one operator."""
-    details = attribute_details(a, b, *found.opsets)
+def _compare_nodes(
+    a: NodeProto, b: NodeProto, pairs: NodePairs, found: Differences, prefix: str, ranks: Mapping[str, int]
+) -> None:
+    """Record what differs in two nodes of one operator. ``ranks`` are those of the values of the first graph."""
+    details = attribute_details(a, b, *found.opsets, rank=ranks.get(a.input[0]) if a.input else None)
     operands = [_trimmed([pairs.name_of(name) for name in a.input]), _trimmed(b.input)]
     if operands[0] != operands[1]:
         details.append(f"operands ({', '.join(_trimmed(a.input))}) -> ({', '.join(operands[1])})")
@@ -198,11 +208,17 @@ def _trimmed(names: Iterable[str]) -> list[str]:
 
 
 def attribute_details(
-    a: NodeProto | None, b: NodeProto | None, versions_a: Mapping[str, int], versions_b: Mapping[str, int]
+    a: NodeProto | None,
+    b: NodeProto | None,
+    versions_a: Mapping[str, int],
+    versions_b: Mapping[str, int],
+    *,
+    rank: int | None = None,
 ) -> list[str]:
     """The attributes of two nodes of one operator that differ, with both values; none for other pairs.
 
-    An attribute that is left out has the default of the model's opset.
+    An attribute that is left out has the default of the model's opset. Where the ``rank`` of the first operand is
+    known, an axis that is counted from the end is the same as one that is counted from the start.
     """
     if a is None or b is None or operator_of(a) != operator_of(b):
         return []
@@ -210,8 +226,8 @@ def attribute_details(
     details = []
     for name in dict.fromkeys([*before, *after]):
         texts = [_attribute_text(entries.get(name)) for entries in (before, after)]
-        same = _same_attribute(before.get(name), after.get(name))
-        if not same and not _is_default(a, before, b, after, name, (versions_a, versions_b)):
+        same = _same_attribute(before.get(name), after.get(name), rank)
+        if not same and not _is_default(a, before, b, after, name, (versions_a, versions_b), rank):
             details.append(f"{name} {_attribute_change(before.get(name), after.get(name), texts)}")
     return details
 
@@ -220,12 +236,21 @@ def _value_of(entry: AttributeProto) -> Any:
     return helper.get_attribute_value(entry)
 
 
-def _same_attribute(a: AttributeProto | None, b: AttributeProto | None) -> bool:
+def _same_attribute(a: AttributeProto | None, b: AttributeProto | None, rank: int | None) -> bool:
     if a is None or b is None:
         return False
     if a.type == b.type == AttributeProto.TENSOR:
         return compared(a.name, Constant(a.name, a.t, None), Constant(b.name, b.t, None)) is None
-    return (a.type, a.ref_attr_name) == (b.type, b.ref_attr_name) and str(_plain(a)) == str(_plain(b))
+    return (a.type, a.ref_attr_name) == (b.type, b.ref_attr_name) and _meaning(a, rank) == _meaning(b, rank)
+
+
+def _meaning(entry: AttributeProto, rank: int | None) -> str:
+    value = _plain(entry)
+    if rank is not None and entry.name == "axis" and entry.type == AttributeProto.INT:
+        value %= rank or 1
+    elif rank is not None and entry.name == "axes" and entry.type == AttributeProto.INTS:
+        value = [axis % (rank or 1) for axis in value]
+    return str(value)
 
 
 def _is_default(
@@ -235,12 +260,13 @@ def _is_default(
     after: Mapping[str, AttributeProto],
     name: str,
     opsets: Sequence[Mapping[str, int]],
+    rank: int | None,
 ) -> bool:
     """True if both nodes give an attribute one value, one of them by leaving it out."""
     values = []
     for node, entries, versions in zip((a, b), (before, after), opsets, strict=True):
         entry = entries.get(name) or _default_of(node, name, versions)
-        values.append(None if entry is None else str(_plain(entry)))
+        values.append(None if entry is None else _meaning(entry, rank))
     return (name not in before or name not in after) and values[0] is not None and values[0] == values[1]
 
 

@@ -157,6 +157,14 @@ def test_one_initializer_in_place_of_two_equal_ones_changes_no_operator() -> Non
     assert found.headline() == "different: 1 initializer"
 
 
+@pytest.mark.parametrize(
+    ("axis", "same"), [("<axis = 1>", True), ("", True), ("<axis = 0>", False), ("<axis = -2>", False)]
+)
+def test_axis_from_the_end_is_the_axis_it_counts_to(axis: str, same: bool) -> None:
+    text = '<ir_version: 8, opset_import: ["": 17]> m (float[2, 3] x) => (float[2, 3] y) { y = Softmax %s (x) }'
+    assert dmlc.diff(parser.parse_model(text % "<axis = -1>"), parser.parse_model(text % axis)).equal is same
+
+
 def test_changed_attribute_names_both_values() -> None:
     a, b = layer(), layer()
     node(b, "LayerNormalization").attribute[1].f = 1e-3

@@ -268,7 +268,7 @@ def _show(args: argparse.Namespace, console: Console, found: _CheckResult) -> in
         show(_summary(args, found) + placed)
     fields: dict[str, Any] = {"source": args.source, "target": load_target(args.target).name}
     if found.written:
-        fields["written"] = found.written
+        fields["output"] = found.written
     if report is not None:
         fields |= placement_json(report)
     elif program is not None:

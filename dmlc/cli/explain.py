@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", choices=kinds, nargs="?", const="all", help="list the words that have a page")
     help = "print the JSON Schema of what `dmlc VERB --format json` prints"
     parser.add_argument("--schema", choices=tuple(VERBS), metavar="VERB", help=help)
-    parser.add_argument("--missed", action="store_true", help="show only what was not rewritten, and why")
+    parser.add_argument(
+        "--missed", action="store_true", help="show only what was not rewritten, and why, first what would save most"
+    )
     parser.add_argument("--node", metavar="NAME", help="show one node: its origin and what was done to it")
     add_compile_options(parser)
     add_report_options(parser)

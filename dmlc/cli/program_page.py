@@ -10,6 +10,7 @@ from dmlc.cli.console import Console, count
 from dmlc.cli.counts import as_written, nodes_after, nodes_before
 from dmlc.cli.layout import table
 from dmlc.cli.library_page import show_library
+from dmlc.cli.near_misses import NearMiss, near_misses
 from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import ledger_rows
 from dmlc.diagnostics import Span
@@ -32,7 +33,9 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
         after = nodes_after(program)
     console.warn(program.diagnostics)
     totals = (None if before is None else before.total(), after.total())
-    console.result(missed_page(program) if args.missed else program_page(program, *totals, verbose=console.verbose))
+    misses = near_misses(program)
+    page = missed_page(misses) if args.missed else program_page(program, misses, *totals, verbose=console.verbose)
+    console.result(page)
     console.document(
         {
             "source": args.source,
@@ -40,12 +43,18 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
             "nodes": dict(zip(("before", "after"), totals, strict=True)),
             "rewrites": [{**row, "what": row["text"]} for row in ledger_rows(program.ledger)],
             "missed": [
-                {"rule": rule, "node": node, "reason": reason, "places": _places(spans)}
-                for (rule, node, reason), spans in _remarks(program, chosen=False).items()
+                {
+                    "rule": one.rule,
+                    "node": one.node,
+                    "reason": one.reason,
+                    "places": _places(one.spans),
+                    "saves": one.saves,
+                }
+                for one in misses
             ],
             "lowerings": [
                 {"node": node, "choice": reason, "places": _places(spans)}
-                for (_, node, reason), spans in _remarks(program, chosen=True).items()
+                for (node, reason), spans in _choices(program).items()
             ],
             "passes": [{"pass": name, "seconds": s, "changed": changed} for name, s, changed in program.timings],
         }
@@ -53,7 +62,9 @@ def explain_program(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def program_page(program: api.Program, before: int | None, after: int, *, verbose: bool = False) -> str:
+def program_page(
+    program: api.Program, misses: Sequence[NearMiss], before: int | None, after: int, *, verbose: bool = False
+) -> str:
     """Passes that changed something, or all if ``verbose``, what was rewritten, what was not and why; with the source
     lines. ``before`` and ``after`` are counts of nodes."""
     noun = "operation" if program.target.code == "numpy" else "node"
@@ -65,20 +76,21 @@ def program_page(program: api.Program, before: int | None, after: int, *, verbos
     out += "\nrewritten\n" if program.ledger else "\nnothing was rewritten\n"
     for entry in program.ledger:
         out += f"  {entry.rule} ({entry.rewrite_class}): {entry.text}\n{_change(entry)}{_lines(entry.spans)}"
-    choices = _remarks(program, chosen=True)
+    choices = _choices(program)
     if choices:
         out += "\nlowerings, with their estimated costs on one thread\n"
-    for (_, node, reason), spans in choices.items():
+    for (node, reason), spans in choices.items():
         out += f"  {node}: {reason}\n{_lines(spans)}"
-    return out + ("\n" + missed_page(program) if _remarks(program, chosen=False) else "")
+    return out + ("\n" + missed_page(misses) if misses else "")
 
 
-def missed_page(program: api.Program) -> str:
-    """List what was not rewritten, and why, with the source lines."""
-    misses = _remarks(program, chosen=False)
+def missed_page(misses: Sequence[NearMiss]) -> str:
+    """List what was not rewritten, and why, with the source lines: first what would save most."""
     out = "not rewritten\n" if misses else "no rule matched that did not fire\n"
-    for (rule, node, reason), spans in misses.items():
-        out += f"  {rule} at {node}: {reason}\n{_lines(spans)}"
+    for one in misses:
+        # a rule that knows says so in its reason
+        saves = f" (would save {count(one.saves, 'node')})" if one.saves and " save " not in one.reason else ""
+        out += f"  {one.rule} at {one.node}: {one.reason}{saves}\n{_lines(one.spans)}"
     return out
 
 
@@ -94,9 +106,9 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _remarks(program: api.Program, *, chosen: bool) -> dict[tuple[str, str, str], tuple[Span, ...]]:
-    """The choices or the near misses, by rule, node and reason: passes that run twice tell twice."""
-    return {(r.rule, r.node, r.reason()): r.spans for r in program.remarks if r.chosen is chosen}
+def _choices(program: api.Program) -> dict[tuple[str, str], tuple[Span, ...]]:
+    """The lowerings that were chosen, by node and reason: passes that run twice report twice."""
+    return {(r.node, r.reason()): r.spans for r in program.remarks if r.chosen}
 
 
 def _lines(spans: Iterable[Span]) -> str:

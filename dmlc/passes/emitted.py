@@ -114,4 +114,5 @@ def no_gain(
     return Miss(
         "on {0} {1} of {2} would be {3} nodes, no fewer than the {4} that stand here",
         (context.target.name, op.name, x.type.dtype, after, before),
+        saves=0,
     )

@@ -41,13 +41,19 @@ class LedgerEntry:
 @dataclass(frozen=True, slots=True)
 class Remark:
     """A rewrite that did not fire, and why; or, where ``chosen``, which of several lowerings was taken, and what they
-    cost. ``reason`` is formatted only when read; ``node`` is where it began."""
+    cost. ``reason`` is formatted only when read; ``node`` is where it began.
+
+    ``saves`` is how many operators a rewrite would save where its rule knows; ``takes`` are the nodes of a whole match,
+    whose work the new nodes would do, 0 where only a part of the pattern is there.
+    """
 
     rule: str
     reason: Callable[[], str]
     spans: tuple[Span, ...] = ()
     node: str = ""
     chosen: bool = False
+    saves: int | None = None
+    takes: int = 0
 
 
 @dataclass(slots=True)
@@ -108,8 +114,17 @@ class PassContext:
         if self.on_record is not None:
             self.on_record(self.ledger[-1])
 
-    def missed(self, rule: str, reason: Callable[[], str], spans: tuple[Span, ...] = (), node: str = "") -> None:
-        self.remarks.append(Remark(rule, reason, spans, node))
+    def missed(
+        self,
+        rule: str,
+        reason: Callable[[], str],
+        spans: tuple[Span, ...] = (),
+        node: str = "",
+        *,
+        saves: int | None = None,
+        takes: int = 0,
+    ) -> None:
+        self.remarks.append(Remark(rule, reason, spans, node, saves=saves, takes=takes))
 
 
 class Pass(ABC):

@@ -39,11 +39,13 @@ class Miss:
     """A reason why a matched rule does not apply. ``text`` is a format string, filled in when it is read.
 
     ``arguments`` must not change later (types, names, numbers). ``value`` is the value that caused it, if there is one.
+    ``saves`` is how many operators the rewrite would save, where the rule knows: 0 where it costs more.
     """
 
     text: str
     arguments: tuple[object, ...] = ()
     value: Value | None = None
+    saves: int | None = None
 
     def __str__(self) -> str:
         return self.text.format(*self.arguments)
@@ -83,7 +85,7 @@ class Rewriter:
         self.made: list[Node] = []
         self.spans = merge_spans(nodes)
         self.history = merged_history([(node.name, node.history) for node in nodes], rule, rewrite_class)
-        self.replaced = {n.name for n in nodes if n is match.root or not _is_used_beside(n, nodes)}
+        self.replaced = {node.name for node in _taken(match)}
         self.path = _path(self.history.sources[0]) if self.history.sources else node_name(match.root).rpartition("/")[0]
 
     def add(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Value:
@@ -131,6 +133,12 @@ class Rewriter:
                     self.graph.provides[new] = inner.provides[old]
                 known[old] = new
         return [known[value] for _, value in inner.outputs]
+
+
+def _taken(match: Match) -> list[Node]:
+    """The nodes of a match that nothing else needs: they go when it is rewritten."""
+    nodes = (match.root, *match.consumed)
+    return [node for node in dict.fromkeys(nodes) if node is match.root or not _is_used_beside(node, nodes)]
 
 
 def _is_used_beside(node: Node, nodes: Collection[Node]) -> bool:
@@ -254,7 +262,7 @@ class _Driver:
         self.missed: set[Node] = set()
         self.pending: deque[Node] = deque()
         self.queued: set[Node] = set()
-        self.misses: dict[tuple[Node, Rule[Any]], Miss] = {}
+        self.misses: dict[tuple[Node, Rule[Any]], tuple[Miss, Match | None]] = {}
         self.constants: dict[Tensor, Node] = {}
         self.sizes: dict[str, int] = {}
         self.fuel = 64 * len(graph) + 1024
@@ -271,9 +279,11 @@ class _Driver:
         while self.sizes:
             self._fix_sizes()
             self._visit_pending()
-        for (node, rule), miss in self.misses.items():
+        for (node, rule), (miss, match) in self.misses.items():
             if node.graph is self.graph:
-                self.context.missed(rule.name, partial(str, miss), _places(node, miss.value), node_name(node))
+                takes = 0 if match is None else sum(taken.op is not CONSTANT for taken in _taken(match))
+                places, name = _places(node, miss.value), node_name(node)
+                self.context.missed(rule.name, partial(str, miss), places, name, saves=miss.saves, takes=takes)
         return self.changed
 
     def _visit_pending(self) -> None:
@@ -308,6 +318,7 @@ class _Driver:
                 if self.misses:
                     self.misses.pop((node, rule), None)
                 continue
+            whole = None if isinstance(match, Miss) else match
             if isinstance(match, Miss):
                 miss = match
             elif (found := rule.check(match, self.graph)) is not None:
@@ -323,7 +334,7 @@ class _Driver:
                     self._apply(rule, match, rewrite_class, promise)
                     return
                 miss = Miss(_PERMIT[rewrite_class])
-            self.misses[node, rule] = miss
+            self.misses[node, rule] = miss, whole
             self.missed.add(node)
 
     def _apply(self, rule: Rule[Any], match: Match, rewrite_class: str, promise: str = "") -> None:

@@ -198,7 +198,7 @@ def test_fix_of_a_model_writes_what_the_command_in_the_help_writes(run: Run, mod
     assert "mean.fixed.onnx: g is fine" in out
     assert model.read_bytes() == before
     found = json.loads(run("check", "mean.onnx", "--fix", "--format", "json")[1])
-    assert (found["ok"], found["written"]) == (True, "mean.fixed.onnx")
+    assert (found["ok"], found["output"]) == (True, "mean.fixed.onnx")
 
 
 def test_fix_of_a_fine_model_writes_nothing(run: Run, model: Path) -> None:

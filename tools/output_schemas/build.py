@@ -10,7 +10,7 @@ from dmlc.cli.console import SCHEMA
 from tools import ROOT
 from tools.output_schemas.forms import COUNT, FLAG, TEXT, Form, record, ref, rows
 from tools.output_schemas.shared import SHARED
-from tools.output_schemas.verbs import VERBS
+from tools.output_schemas.verbs import OF_FAILURES, VERBS
 
 FOLDER: Path = ROOT / "dmlc" / "schemas"
 
@@ -23,7 +23,7 @@ def schema_of(verb: str) -> Form:
         record({**head, **fields, **tail}, title=title, **optional) for title, (fields, optional) in VERBS[verb].items()
     ]
     failed = {**head, "ok": {"const": False}, "exit_code": COUNT, **tail}
-    documents.append(record(failed, title="a failure", source=TEXT, message=TEXT))
+    documents.append(record(failed, title="a failure", source=TEXT, message=TEXT, **OF_FAILURES.get(verb, {})))
     one: Form = {"anyOf": documents}
     several = record({"schema": {"const": SCHEMA}, "files": rows(ref("document"))}, title="several files")
     forms = {**SHARED, "document": one}

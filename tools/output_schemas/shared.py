@@ -24,6 +24,8 @@ _CLASS = words("exact", "reassociates", "range")
 _LARGEST = {"absolute": maybe(REAL), "relative": maybe(REAL), "relative_to_largest": maybe(REAL), "ulp": maybe(REAL)}
 _NODE = {"name": TEXT, "operator": TEXT, "inputs": TEXTS, "outputs": TEXTS, "places": TEXTS}
 
+FIX: dict[str, Form] = {"title": TEXT, "safe": FLAG, "edits": rows(record({**_SPAN, "text": TEXT}))}
+
 SHARED: dict[str, Form] = {
     "diagnostic": record(
         {
@@ -34,8 +36,8 @@ SHARED: dict[str, Form] = {
             "labels": rows(record({**_SPAN, "text": TEXT})),
             "help": TEXT,
             "notes": TEXTS,
-        },
-        fix=maybe(record({"title": TEXT, "safe": FLAG, "edits": rows(record({**_SPAN, "text": TEXT}))})),
+            "fix": maybe(record(FIX)),
+        }
     ),
     "typed": record({"name": TEXT, "dtype": TEXT, "shape": rows(SIZE)}),
     "bounds": record({"min": NUMBER, "max": {"anyOf": [NUMBER, {"const": "inf"}]}}),

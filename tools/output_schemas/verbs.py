@@ -20,7 +20,7 @@ from tools.output_schemas.forms import (
     rows,
     words,
 )
-from tools.output_schemas.shared import LIBRARY, SIGNATURE, VERDICT
+from tools.output_schemas.shared import FIX, LIBRARY, SIGNATURE, VERDICT
 
 #: A document by its title: the fields that it has, and those that it may have.
 Documents = dict[str, tuple[dict[str, Form], dict[str, Form]]]
@@ -62,13 +62,19 @@ _SOURCE: dict[str, Form] = {"source": TEXT}
 _TARGET: dict[str, Form] = {"target": TEXT}
 _MORE: dict[str, Form] = {"unknown_ranks": TEXTS, "unchecked": TEXT}
 
+#: The fields of ``--fix``: what was fixed, the text of a program of stdin, the file of a fixed model.
+_FIXED: dict[str, Form] = {"fixed": rows(record({"code": TEXT, **FIX})), "text": TEXT, "output": TEXT}
+
 CHECK: Documents = {
-    "a program or a model, placed": ({**_SOURCE, **_TARGET, **_PLACEMENT, **SIGNATURE, "notes": TEXTS}, _MORE),
+    "a program or a model, placed": (
+        {**_SOURCE, **_TARGET, **_PLACEMENT, **SIGNATURE, "notes": TEXTS},
+        {**_MORE, **_FIXED},
+    ),
     "a program or a model for a target without a provider": (
         {**_SOURCE, **_TARGET, "opset": COUNT, "nodes": COUNT, **SIGNATURE, "notes": TEXTS},
-        _MORE,
+        {**_MORE, **_FIXED},
     ),
-    "a library": ({**_SOURCE, **_TARGET, "library": LIBRARY}, {}),
+    "a library": ({**_SOURCE, **_TARGET, "library": LIBRARY}, _FIXED),
 }
 _WRITTEN: dict[str, Form] = {"output": TEXT, "written": FLAG, "kind": TEXT, **_TARGET}
 _COMPARED: dict[str, Form] = {"before": ref("model_size"), "after": ref("model_size")}
@@ -134,7 +140,7 @@ EXPLAIN: Documents = {
             **_TARGET,
             "nodes": record({"before": COUNT, "after": COUNT}),
             "rewrites": rows(ref("rewrite")),
-            "missed": rows(record(_REMARK)),
+            "missed": rows(record({**_REMARK, "saves": maybe(COUNT)})),
             "lowerings": rows(record({"node": TEXT, "choice": TEXT, "places": TEXTS})),
             "passes": rows(record({"pass": TEXT, "seconds": SECONDS, "changed": FLAG})),
         },
@@ -494,3 +500,5 @@ VERBS: dict[str, Documents] = {
     "targets": TARGETS,
     "doctor": DOCTOR,
 }
+#: Fields that failures of a verb may have.
+OF_FAILURES: dict[str, dict[str, Form]] = {"check": _FIXED}

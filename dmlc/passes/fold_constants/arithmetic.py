@@ -230,7 +230,9 @@ class SignIntoFactor(Rule[_SignMatch]):
                 return Miss("the constant has {0} elements", (tensor.size,), match.factor)
             return None
         if not any(_shares(user, match) for user in islice(match.factor.users, _MOST_USERS)):
-            return Miss("no other product shares the factor, whose signs would cost what is saved", (), match.factor)
+            return Miss(
+                "no other product shares the factor, whose signs would cost what is saved", (), match.factor, saves=0
+            )
         return None
 
     def describe(self, match: _SignMatch) -> str:

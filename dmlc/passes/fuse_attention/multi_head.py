@@ -94,9 +94,11 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     def check(self, match: AttentionMatch, graph: Graph) -> Miss | None:
         saved = _saved(match.root, match.found)
         if saved < 1:
-            return Miss("as one operator it would take {0} more for its layouts and bias than it saves", (1 - saved,))
+            return Miss(
+                "as one operator it would take {0} more for its layouts and bias than it saves", (1 - saved,), saves=0
+            )
         if not self.context.fuse_attention:
-            return Miss("--fuse attention would make one operator of it and save {0}", (saved,))
+            return Miss("--fuse attention would make one operator of it and save {0}", (saved,), saves=saved)
         return None
 
     def class_of(self, match: AttentionMatch, graph: Graph, context: PassContext) -> str:

@@ -340,7 +340,7 @@ def _geometry(match: NormMatch) -> Miss | None:
     if not _reaches(match):
         return Miss("the product has another shape than what is normalized: {0}", (match.root.result.type,), match.x)
     if match.op is RMS_NORM and not _is_trailing(match):
-        return Miss("axes {0} are not the last ones: two transposes cost what it saves", (axes,), match.x)
+        return Miss("axes {0} are not the last ones: two transposes cost what it saves", (axes,), match.x, saves=0)
     return _per_channel(match)
 
 

@@ -183,7 +183,7 @@ class HotArgmax(Rule[_OneHotMatch]):
         parts = sum(self.capabilities.cost_per_element(op_type, dtype) for op_type in ("ArgMax", "OneHot"))
         if not last and self.capabilities.cost_per_element("Hardmax", dtype) > parts:
             name = self.capabilities.target.name
-            return Miss("off the last axis {0} is slower at Hardmax than at ArgMax and OneHot", (name,))
+            return Miss("off the last axis {0} is slower at Hardmax than at ArgMax and OneHot", (name,), saves=0)
         return None
 
     def class_of(self, match: _OneHotMatch, graph: Graph, context: PassContext) -> str:

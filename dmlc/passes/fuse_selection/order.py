@@ -199,7 +199,7 @@ class SearchOfWider(Rule[_MonotoneMatch]):
         if not self.capabilities.takes(op_type, dtype):
             return Miss("{0} is not searched as it is on {1}", (dtype, name))
         if self.capabilities.cost_per_element(op_type, dtype) > self.capabilities.cost_per_element(op_type, wide):
-            return Miss("{0} is searched slower than {1} on {2}", (dtype, wide, name))
+            return Miss("{0} is searched slower than {1} on {2}", (dtype, wide, name), saves=0)
         return why_kept_alive(match.inner.result)
 
     def build(self, match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:

@@ -70,7 +70,9 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
         root, inner = match.root, match.consumed[0]
         dtype = root.result.type.dtype
         if self.capabilities.emits_nodes and self.capabilities.costs is None:
-            return Miss("on {0} more nodes cost more than the copy that they save", (self.capabilities.target.name,))
+            return Miss(
+                "on {0} more nodes cost more than the copy that they save", (self.capabilities.target.name,), saves=0
+            )
         if match.along:
             if root.op not in _EACH:
                 return Miss("{0} of parts do not make that of the whole", (root.op.name,))
@@ -94,7 +96,9 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
             assert part is not None
             least = graph.dims.interval(product(part.shape))[0]
             if least < WORTH:
-                return Miss("a part may have only {0} elements, whose copy costs less than more nodes", (least,), part)
+                return Miss(
+                    "a part may have only {0} elements, whose copy costs less than more nodes", (least,), part, saves=0
+                )
         return None
 
     def class_of(self, match: _ConcatMatch, graph: Graph, context: PassContext) -> str:

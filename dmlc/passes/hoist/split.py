@@ -47,7 +47,7 @@ def why_dearer(context: PassContext, match: Match, graph: Graph, before: Steps, 
         return None
     for old, new in _costs(context, match, graph, before, after):
         if new >= old:
-            return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)))
+            return Miss("it would cost {0}, and as it stands {1}", (duration(new), duration(old)), saves=0)
     return None
 
 

@@ -71,15 +71,39 @@ def _of_quick_gelu(node: NodeProto, scope: ValueScope) -> int | None:
     return 2 if attribute(node, "alpha") == 1 else None
 
 
+def _of_group_attention(node: NodeProto, scope: ValueScope) -> int | None:
+    """Attention, a fill for more than one token, and casts of f16 (onnxruntime, DmlOperatorGroupQueryAttention.cpp)."""
+    query = scope.of(node.input[0])
+    fill = query.shape is None or len(query.shape) < 2 or query.shape[1] != 1
+    return 1 + fill + 6 * (query.dtype == "f16")
+
+
+def _of_attention(node: NodeProto, scope: ValueScope) -> int | None:
+    """Five operators where values have another size (onnxruntime, DmlOperatorAttention.cpp)."""
+    sizes = attribute(node, "qkv_hidden_sizes")
+    return 5 if isinstance(sizes, (list, tuple)) and len(sizes) == 3 and sizes[2] != sizes[0] else None
+
+
+def _of_rotary_embedding(node: NodeProto, scope: ValueScope) -> int | None:
+    """Two operators more for one position that all share, and for a part that is not rotated (onnxruntime,
+    DmlOperatorRotaryEmbedding.cpp)."""
+    positions = scope.of(node.input[1]).shape if len(node.input) > 1 else None
+    is_shared = positions is not None and len(positions) < 2
+    return 10 + 2 * is_shared + 2 * bool(attribute(node, "rotary_embedding_dim"))
+
+
 #: Operators whose count depends on more than the axes; a result of None leaves it to the table.
 _SPECIAL: Mapping[str, Callable[[NodeProto, ValueScope], int | None]] = {
+    "Attention": _of_attention,
     "Cast": _of_cast,
     "CastLike": _of_cast,
     "Einsum": _of_einsum,
+    "GroupQueryAttention": _of_group_attention,
     "Max": _of_many,
     "Mean": _of_mean,
     "Min": _of_many,
     "QuickGelu": _of_quick_gelu,
+    "RotaryEmbedding": _of_rotary_embedding,
     "Sum": _of_many,
 }
 

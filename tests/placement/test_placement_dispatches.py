@@ -65,6 +65,37 @@ COUNTED = {
 }  # fmt: skip
 
 
+_ROTARY = "(float[1,2,3,8] x, int64{0} p, float[3,{1}] t) => (float[1,2,3,8] y) {{ y = com.microsoft.RotaryEmbedding"
+_GROUPS = (
+    "({0}[1,{1},32] q, {0}[1,{1},16] k, {0}[1,{1},16] v, int32[1] n)"
+    " => ({0}[1,{1},32] y, {0}[1,1,{1},16] a, {0}[1,1,{1},16] b) {{ t = Constant<value = int32[1] {{{1}}}>()"
+    " y, a, b = com.microsoft.GroupQueryAttention<num_heads = 2, kv_num_heads = 1>(q, k, v, , , n, t) }}"
+)
+_ATTENTION = "(float[1,2,4] x, float[4,{0}] w, float[{0}] b) => (float[1,2,{1}] y) {{ y = com.microsoft.Attention"
+
+
+@pytest.mark.parametrize(
+    ("body", "op", "count"),
+    [
+        (_GROUPS.format("float", 2), "GroupQueryAttention", 2),
+        (_GROUPS.format("float", 1), "GroupQueryAttention", 1),
+        (_GROUPS.format("float16", 2), "GroupQueryAttention", 8),
+        (_GROUPS.format("float16", 1), "GroupQueryAttention", 7),
+        (_ROTARY.format("[1,3]", 4) + "(x, p, t, t) }", "RotaryEmbedding", 10),
+        (_ROTARY.format("[1]", 4) + "(x, p, t, t) }", "RotaryEmbedding", 12),
+        (
+            _ROTARY.format("[1]", 2) + "<rotary_embedding_dim = 4, num_heads = 2>(x, p, t, t) }",
+            "RotaryEmbedding",
+            14,
+        ),
+        (_ATTENTION.format(12, 4) + "<num_heads = 1>(x, w, b) }", "Attention", 3),
+        (_ATTENTION.format(10, 2) + "<num_heads = 1, qkv_hidden_sizes = [4, 4, 2]>(x, w, b) }", "Attention", 5),
+    ],
+)
+def test_dispatches_of_attention(body: str, op: str, count: int) -> None:
+    assert nodes(body)[f"com.microsoft.{op}"].dispatches == count
+
+
 @pytest.mark.parametrize("name", COUNTED)
 def test_dispatches_and_bytes(name: str) -> None:
     body, op, dispatches, bytes_moved = COUNTED[name]

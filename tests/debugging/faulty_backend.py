@@ -8,6 +8,7 @@ of an operator A that an operator B alone reads. That kernel is used only if the
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -22,29 +23,29 @@ def broken(model: ModelProto, fault: str) -> ModelProto:
     out.CopyFrom(model)
     graph = out.graph
     graph.initializer.append(numpy_helper.from_array(np.array(1, np.float32), "one//"))
-    outputs = {info.name for info in graph.output}
-    nodes, added = list(graph.node), 0
-    for node in nodes:
-        if not (node.name == what if kind == "node" else _is_fused(node, nodes, outputs, what)):
-            continue
+    nodes = list(graph.node)
+    wrong = (
+        [n for n, node in enumerate(nodes) if node.name == what] if kind == "node" else _fused(graph, *what.split("+"))
+    )
+    for number in reversed(wrong):
+        node = nodes[number]
         name, node.output[0] = node.output[0], f"{node.output[0]}//right"
-        place = [other.output[:1] for other in graph.node].index(node.output[:1])
-        graph.node.insert(place + 1, helper.make_node("Add", [node.output[0], "one//"], [name], f"fault {added}"))
-        added += 1
+        nodes.insert(number + 1, helper.make_node("Add", [node.output[0], "one//"], [name], f"fault {number}"))
+    del graph.node[:]
+    graph.node.extend(nodes)
     return out
 
 
-def _is_fused(node: onnx.NodeProto, nodes: list[onnx.NodeProto], outputs: set[str], what: str) -> bool:
-    """True for a node B that a kernel computes together with the node A before it."""
-    before, after = what.split("+")
-    if node.op_type != after:
-        return False
-    for other in nodes:
-        value = other.output[0].removesuffix("//right")
-        readers = [reader for reader in nodes if value in reader.input]
-        if other.op_type == before and value in node.input and len(readers) == 1 and value not in outputs:
-            return True
-    return False
+def _fused(graph: onnx.GraphProto, before: str, after: str) -> list[int]:
+    """The numbers of the nodes B that a kernel computes together with a node A before them."""
+    makers = {name: node.op_type for node in graph.node for name in node.output}
+    counts = Counter(name for node in graph.node for name in node.input)
+    counts.update(info.name for info in graph.output)
+    return [
+        number
+        for number, node in enumerate(graph.node)
+        if node.op_type == after and any(makers.get(name) == before and counts[name] == 1 for name in node.input)
+    ]
 
 
 def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

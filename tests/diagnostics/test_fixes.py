@@ -161,6 +161,9 @@ SAFE = [
     ("y = x as float16", "y = x as f16"),
     ("y = x @ w", "y = matmul(x, w)"),
     ("y = exp(x) @ (w + 1)", "y = matmul(exp(x), (w + 1))"),
+    ("y = exp(r @ w) * 2", "y = exp(matmul(r, w)) * 2"),
+    ("y = n >= 1 ? x : -x  # b ? c : d", "y = where(n >= 1, x, -x)  # b ? c : d"),
+    ("y = exp(m == m ? x[0:4, :] : x)", "y = exp(where(m == m, x[0:4, :], x))"),
     ("y = x |> softmax", "y = x |> softmax()"),
     ("y = x |> (softmax())", "y = x |> softmax()"),
     ("y = 0 < x <= 3", "y = (0 < x) & (x <= 3)"),
@@ -189,7 +192,7 @@ UNSAFE = [
     ("y = where(x = 0, x, x)", "y = where(x == 0, x, x)"),
     ("y = exp(x x)", "y = exp(x, x)"),
 ]
-MORE = f"{INPUTS}, w: f32[3, 2]"
+MORE = f"{INPUTS}, w: f32[3, 2], r: f32[4, 3]"
 
 
 @pytest.mark.parametrize(("wrong", "right"), SAFE, ids=[wrong for wrong, _ in SAFE])
@@ -216,6 +219,11 @@ def test_a_value_that_is_changed_gets_a_name_of_its_own_for_all_later_reads() ->
         "    return y_3",
         "}",
     ]
+
+
+def test_a_product_that_is_returned_is_fixed() -> None:
+    source = "model m(r: f32[4, 3], w: f32[3, 2]) -> (y) {\n    return r @ w\n}\n"
+    assert fixed(source) == source.replace("r @ w", "matmul(r, w)")
 
 
 def test_the_results_of_the_head_are_returned_where_nothing_is() -> None:

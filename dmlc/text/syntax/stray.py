@@ -23,6 +23,8 @@ def proposed(token: Span, help: str) -> Help:
         return _line_end(token, line, help)
     if sign in _QUOTES:
         return _string(token, line, help)
+    if sign == "?":
+        return _choice(token, line, help)
     return _product(token, line, help) if sign == "@" else help
 
 
@@ -56,17 +58,30 @@ def _product(token: Span, line: str, help: str) -> Help:
     a, b = left.strip().removeprefix("return "), right.strip()
     if not a or not b or "@" in b or not is_one_operand(a) or not is_one_operand(b):
         return help
-    first = at - start + left.index(a)
-    span = _at(token, first + 1, at + 2 + right.index(b) + len(b))
+    span = _at(token, at - len(left) + len(left.rstrip()) - len(a) + 1, at + 2 + len(right.rstrip()))
     return Proposal(help, (Change(f"matmul({a}, {b})", span),), safe=True)
 
 
-def _reach(text: str, openers: str, closers: str) -> int:
-    """The length of the text up to a comma, a bracket that closes, an equals sign or a comment."""
+def _choice(token: Span, line: str, help: str) -> Help:
+    """Write where for ``cond ? a : b`` that stands for itself, or in brackets."""
+    at = token.column - 1
+    start, end = _reach(line[:at][::-1], _CLOSERS, _OPENERS), _reach(line[at + 1 :], _OPENERS, _CLOSERS)
+    cond, behind = line[at - start : at].removeprefix("return "), line[at + 1 : at + 1 + end]
+    colon = _reach(behind, _OPENERS, _CLOSERS, stops=":")
+    a, b = behind[:colon].strip(), behind[colon + 1 :].strip()
+    if not cond.strip() or not a or not b or "?" in a + b:
+        return help
+    span = _at(token, at - len(cond.lstrip()) + 1, at + 2 + len(behind.rstrip()))
+    return Proposal(help, (Change(f"where({cond.strip()}, {a}, {b})", span),), safe=True)
+
+
+def _reach(text: str, openers: str, closers: str, stops: str = ",#") -> int:
+    """The length of the text up to a sign at which it stops, a bracket that closes, or a lone equals sign."""
     depth = 0
     for i, sign in enumerate(text):
         depth += (sign in openers) - (sign in closers)
-        if depth < 0 or (depth == 0 and sign in ",=#"):
+        is_equals = sign == "=" and text[i - 1 : i] not in (*"=<>!",) and text[i + 1 : i + 2] not in (*"=<>!",)
+        if depth < 0 or (depth == 0 and (sign in stops or is_equals)):
             return i
     return len(text)
 

@@ -68,6 +68,7 @@ _INSTEAD = {
     "~": "not is written !",
     ";": "a statement ends with its line; no sign is needed",
     "'": 'strings stand in double quotes: "..."',
+    "?": "there is no ?: write where(cond, a, b)",
     "@": "a matrix product is matmul(a, b)",
     "\\": "a line goes on inside brackets and before |>; no sign is needed",
     "$": "a name with other signs is quoted: `$x`",

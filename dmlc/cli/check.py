@@ -23,8 +23,8 @@ from dmlc.cli.many import run_each
 from dmlc.cli.options import add_compile_options, add_report_options, add_sources, limits_of
 from dmlc.cli.placement_view import placement_json, placement_text
 from dmlc.cli.signatures import signature_json
-from dmlc.cli.source import STDIN, compile_source, is_model, read_source, shapes_of
-from dmlc.diagnostics import Diagnostic, DmlcError, Source, judged, refuses
+from dmlc.cli.source import STDIN, compile_source, is_model, shapes_of
+from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
 from dmlc.diagnostics.limits import Limits
 from dmlc.inference.model_facts import types_by_name
@@ -122,10 +122,9 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
         compiled, refused = _compiled(args, progress)
         report = _report(args, target, compiled)
     found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
-    is_read = not _is_model(args) and args.source != STDIN
     locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
-    source = read_source(args.source, Limits.of(limits_of(args))) if is_read else Source(args.source, "")
-    found += diagnostics_of(report, locations=locations, source=source)
+    graph = compiled.source_graph if compiled is not None and not _is_model(args) else None
+    found += diagnostics_of(report, locations=locations, graph=graph)
     diagnostics = judged([d.in_file(args.source) for d in found], strict=args.strict)
     if any(d.severity == "error" and d.code in PLACEMENT_CODES for d in diagnostics):
         other = _other_options(args, target, report)

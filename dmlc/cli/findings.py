@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from dmlc import __version__
-from dmlc.diagnostics import CODES, Code, Diagnostic, Edit, Fix, Label, Source, Span, sentences
+from dmlc.diagnostics import CODES, Code, Diagnostic, Edit, Fix, Label, Span, sentences
+from dmlc.ir import Graph
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose
 from dmlc.placement.report import Placement
 
@@ -21,13 +22,26 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _PAGES = "urn:dmlc:explain:"
 
 
-def diagnostics_of(report: Placement, *, locations: Mapping[str, str], source: Source) -> list[Diagnostic]:
-    """Each finding as a diagnostic with its place, where that is known."""
+def diagnostics_of(report: Placement, *, locations: Mapping[str, str], graph: Graph | None) -> list[Diagnostic]:
+    """Each finding as a diagnostic with its place, where that is known. ``graph`` is what the program says."""
+    found = list(diagnose(report))
+    spans = _spans(graph) if found and graph is not None else {}
     out = []
-    for name, diagnostic in diagnose(report):
-        span = _span(locations.get(name), source)
+    for name, diagnostic in found:
+        span = spans.get(locations.get(name, ""))
         out.append(replace(diagnostic, labels=(Label(span, "this node"),)) if span else diagnostic)
     return out
+
+
+def _spans(graph: Graph) -> dict[str, Span]:
+    """The longest expression that begins at each place of a program and of the files that it uses."""
+    spans: dict[str, Span] = {}
+    for node in graph:
+        for span in node.spans:
+            known = spans.setdefault(span.place, span)
+            if (known.end_line, known.end_column) < (span.end_line, span.end_column):
+                spans[span.place] = span
+    return spans
 
 
 def with_fix(diagnostic: Diagnostic, fix: str) -> Diagnostic:
@@ -35,13 +49,6 @@ def with_fix(diagnostic: Diagnostic, fix: str) -> Diagnostic:
     if diagnostic.severity != "error" or diagnostic.code not in PLACEMENT_CODES:
         return diagnostic
     return replace(diagnostic, help=sentences(diagnostic.help, f"this does: {fix}") if diagnostic.help else fix)
-
-
-def _span(location: str | None, source: Source) -> Span | None:
-    if not location:
-        return None
-    _, line, column = location.rsplit(":", 2)
-    return Span(source, int(line), int(column), int(line), int(column) + 1)
 
 
 def _text(diagnostic: Diagnostic) -> str:

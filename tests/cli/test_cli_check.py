@@ -108,9 +108,19 @@ def test_sarif(run: Run) -> None:
     (result,) = document["runs"][0]["results"]
     assert (result["ruleId"], result["level"]) == ("W0601", "warning")
     place = result["locations"][0]["physicalLocation"]
-    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("m.dml", 3)
+    region = {"startLine": 3, "startColumn": 12, "endLine": 3, "endColumn": 19}
+    assert (place["artifactLocation"]["uri"], place["region"]) == ("m.dml", region)
     (rule,) = document["runs"][0]["tool"]["driver"]["rules"]
     assert rule["id"] == "W0601"
+
+
+def test_a_node_of_a_used_file_is_shown_in_that_file(run: Run) -> None:
+    Path("blocks.dml").write_text("def more(d) {\n    return d + 1.0\n}\n")
+    Path("user.dml").write_text('use more from "blocks.dml"\n\nmodel m(d: f64[3]) -> (y) {\n    return more(d)\n}\n')
+    (found,) = json.loads(run("check", "user.dml", "--format", "json")[1])["diagnostics"]
+    (label,) = found["labels"]
+    assert (found["code"], Path(label["file"]).name, label["line"], label["column"]) == ("W0601", "blocks.dml", 2, 12)
+    assert "return d + 1.0" in run("check", "user.dml")[2]
 
 
 def test_github(run: Run) -> None:

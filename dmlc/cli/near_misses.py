@@ -33,7 +33,7 @@ def near_misses(program: api.Program) -> list[NearMiss]:
 
 
 def _saves(remark: Remark) -> int | None:
-    """What the rule knows, else the nodes that would go less those that the rule makes of its example."""
+    """Return what the rule knows, else the nodes that would go less those that the rule makes of its example."""
     if remark.saves is not None or not remark.takes:
         return remark.saves
     return max(0, remark.takes - _made(remark.rule))

@@ -189,6 +189,6 @@ def _built(source: builder.Graph, limits: Limits) -> ir.Graph:
         message = f"no input tells the size of {', '.join(open_dims)}"
         raise fail(name_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
     copy = graph.clone()
-    if copy.joined is not None:
+    if copy.joined is not None or copy.dims.provided:
         record_providers(copy)
     return copy

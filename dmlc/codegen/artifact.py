@@ -51,7 +51,7 @@ def signature_of(graph: Graph, *, checked: bool = False) -> Signature:
 
 def _checkable(graph: Graph, names: set[str]) -> Iterable[Condition]:
     """The relations of sizes that inputs provide. Others are between sizes that only nodes of a called model know."""
-    if graph.joined is None:
+    if graph.joined is None and not graph.dims.provided:
         return graph.conditions
     return [c for c in graph.conditions if dim_names(c.left) | dim_names(c.right) <= names]
 

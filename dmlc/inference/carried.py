@@ -20,6 +20,7 @@ from dmlc.inference.registry import infer
 from dmlc.ir import (
     Array,
     Attributes,
+    Dim,
     DimTable,
     DType,
     Graph,
@@ -54,7 +55,8 @@ class CarriedAttributes(Attributes):
     """``attributes`` are the ONNX attributes that were written, sorted by name; ``results`` how many are wanted.
 
     ``known`` are the small operands whose data was known when the call was read, by their number: shapes may depend
-    on them. ``opset`` is the one at which the operator is meant.
+    on them. ``opset`` is the one at which the operator is meant. ``sizes`` names the dims that stand for sizes which no
+    rule tells, by the result and the axis where each is first: the values of the node provide them.
     """
 
     domain: str
@@ -63,6 +65,7 @@ class CarriedAttributes(Attributes):
     results: int = 1
     known: tuple[tuple[int, Tensor], ...] = ()
     opset: int = 21
+    sizes: tuple[tuple[tuple[int, int], str], ...] = ()
 
     def at_opset(self, opset: int) -> CarriedAttributes:
         """The same call, meant at another opset."""
@@ -78,13 +81,35 @@ class CarriedAttributes(Attributes):
 
 def _infer(call: Inference) -> Sequence[TensorType]:
     out = []
+    dims: dict[Dim, Dim] = {}
     for index, (dtype, shape) in enumerate(infer_types(call.attributes, tuple(call.types))):
         if shape is None:
             raise _unknown_result(call.attributes, index, "has a rank that is not known")
-        if any(name.startswith(_NEW) for size in shape for name in dim_names(size)):
-            raise _unknown_result(call.attributes, index, "has a size that is not known")
+        if any(map(_is_new, shape)):
+            named = dict(call.attributes.sizes)
+            for axis, size in enumerate(shape):
+                if _is_new(size) and (index, axis) in named:
+                    dims.setdefault(size, symbol(named[index, axis]))
+            if any(_is_new(size) and size not in dims for size in shape):
+                raise _unknown_result(call.attributes, index, "has a size that is not known")
+            shape = tuple([dims[size] if _is_new(size) else size for size in shape])
         out.append(TensorType(dtype, shape))
     return out
+
+
+def _is_new(size: Dim) -> bool:
+    """Return whether no rule tells the size."""
+    return any(name.startswith(_NEW) for name in dim_names(size))
+
+
+def _with_sizes(graph: Graph, record: CarriedAttributes, types: tuple[TensorType | None, ...]) -> CarriedAttributes:
+    """The record with a new dim of the graph for each size that no rule tells."""
+    places: dict[Dim, tuple[int, int]] = {}
+    for index, (_, shape) in enumerate(infer_types(record, types)):
+        for axis, size in enumerate(shape or ()):
+            if _is_new(size):
+                places.setdefault(size, (index, axis))
+    return replace(record, sizes=tuple([(place, str(graph.dims.new_dim())) for place in places.values()]))
 
 
 @lru_cache(maxsize=4096)
@@ -244,10 +269,37 @@ def carry(
             known=_known(values),
             opset=graph.opset,
         )
+        record = _with_sizes(graph, record, tuple([None if v is None else v.type for v in values]))
         op = CARRIED_IMPURE if schema.domain == "" and op_type in _IMPURE else CARRIED
         return graph.add(op, values, record, spans=(site.span,) if site.span else ())
     except OpError as error:
         raise DmlcError(diagnose(error, site, operands)) from None
+
+
+def read_shapes(
+    opset: int,
+    domain: str,
+    op_type: str,
+    operands: Sequence[Value | None],
+    attributes: dict[str, Any],
+    results: int,
+) -> list[tuple[Dim | None, ...] | None]:
+    """The shapes that ``carry`` gives the results of a call, None for a size, or a shape, that no rule tells.
+
+    Raises ``OpError`` for a call that ``carry`` refuses.
+    """
+    schema = find_schema(domain, op_type, opset)
+    record = CarriedAttributes(
+        domain=schema.domain,
+        op_type=op_type,
+        attributes=canonical_attributes(schema, attributes),
+        results=results,
+        known=_known(operands),
+        opset=opset,
+    )
+    found = infer_types(record, tuple([None if v is None else v.type for v in operands]))
+    shapes = [shape for _, shape in found]
+    return [None if shape is None else tuple([None if _is_new(d) else d for d in shape]) for shape in shapes]
 
 
 def _check_results(schema: Schema, results: int) -> int:

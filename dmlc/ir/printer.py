@@ -29,8 +29,12 @@ _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
 }
 
 
-#: Writes a node whose operands have these names in a way of its own; None for the call of its operation.
-Spell: TypeAlias = Callable[[Node, list[str]], "str | None"]
+#: Writes a node whose operands have these names in a way of its own; None for the call of its operation. The last
+#: argument writes a size.
+Spell: TypeAlias = Callable[[Node, list[str], Callable[[Dim], str]], "str | None"]
+#: The shapes of a node's results as they are when its call is read, with None for a size that reading does not tell;
+#: None for a node whose types are those of the graph.
+ReadShapes: TypeAlias = Callable[[Node], "list[list[Dim | None]] | None"]
 
 
 class UnwritableSize(Exception):
@@ -43,11 +47,13 @@ def print_graph(
     max_elements: int | None = 16,
     load: Callable[[Tensor], str | None] | None = None,
     spell: Spell | None = None,
+    read_shapes: ReadShapes | None = None,
 ) -> str:
     """The graph as text that ends with a newline. ``max_elements=None`` prints every constant whole, but those for
     which ``load`` gives what stands there instead. With ``spell`` the text is a program: a size with ``min`` or
-    ``max``, which no program can write, is that of a value before. Raises ``UnwritableSize`` where no value has it."""
-    return "\n".join(_Printer(graph, max_elements, load, spell).lines()) + "\n"
+    ``max``, or of a dim that no input has, is that of a value before, and a result whose sizes reading does not tell
+    as the graph does is reshaped to them. Raises ``UnwritableSize`` where no value has a size."""
+    return "\n".join(_Printer(graph, max_elements, load, spell, read_shapes).lines()) + "\n"
 
 
 def quoted(name: str) -> str:
@@ -74,10 +80,14 @@ class _Printer:
         max_elements: int | None,
         load: Callable[[Tensor], str | None] | None = None,
         spell: Spell | None = None,
+        read_shapes: ReadShapes | None = None,
     ) -> None:
         self.graph = graph
         self.load = load
         self.spell = spell
+        self.read_shapes = read_shapes
+        self.own = {name for value in graph.inputs for size in value.type.shape for name in dim_names(size)}
+        self.told: dict[str, str] = {}  # dims that no input has, and how to ask a value for them
         self.holders: dict[Dim, str] = {}  # sizes that no program can write, and how to ask a value for them
         self.max_elements = max_elements
         self.names: dict[Value, str] = {}
@@ -110,7 +120,7 @@ class _Printer:
             yield f"    {quoted(self.names[value])}: {_typed(value.type)}{kept},"
         yield ") -> ("
         for output, value in graph.outputs:
-            written = "" if self.spell and _is_clamped(value.type) else f": {_typed(value.type)}"
+            written = "" if self.spell and not self._is_written(value.type) else f": {_typed(value.type)}"
             yield f"    {quoted(output)}{written},"
         yield ") {"
         for condition in graph.conditions:
@@ -123,36 +133,77 @@ class _Printer:
 
     def _statement(self, node: Node) -> str:
         operands = [self._use(v) for v in node.operands]
-        call = _infix(node, operands) or (self.spell(node, operands) if self.spell else None)
+        call = _infix(node, operands) or (self.spell(node, operands, self.held) if self.spell else None)
         if call is None:
             name, keywords = _call(node, self.held if self.spell else spelled)
             call = f"{name}({', '.join([*operands, *keywords])})"
-        left = ", ".join([self._define(r) for r in node.results])
+        shapes = self.read_shapes(node) if self.read_shapes else None
+        reshaped = []
+        left = []
+        for i, value in enumerate(node.results):
+            raw = None if shapes is None else self._raw(value, shapes[i])
+            left.append(self._define(value) if raw is None else quoted(raw))
+            if raw is not None:
+                sizes = ", ".join(map(self.held, value.type.shape))
+                reshaped.append(f"{self._define(value)} = reshape({quoted(raw)}, shape=[{sizes}])")
         types = ", ".join([_typed(r.type) for r in node.results])
-        return f"{left} = {call}  # {types}"
+        return "\n    ".join([f"{', '.join(left)} = {call}  # {types}", *reshaped])
+
+    def _raw(self, value: Value, read: list[Dim | None]) -> str | None:
+        """A name for the value before it is reshaped to the sizes that the graph knows; None if reading knows them."""
+        new: dict[str, int] = {}
+        is_known = True
+        for axis, (size, found) in enumerate(zip(value.type.shape, read, strict=True)):
+            name = None if isinstance(size, int) else size.name
+            if name is not None and name not in self.own and name not in self.told and name not in new:
+                new[name] = axis
+            elif size != found:
+                is_known = False
+        if is_known:
+            return None
+        raw = self._unique(None)
+        self.told.update({name: f"size({quoted(raw)}, axis={axis})" for name, axis in new.items()})
+        return raw
+
+    def _is_written(self, type: TensorType) -> bool:
+        """Return whether a program can declare the type of a result."""
+        return not _is_clamped(type) and all(name in self.own for size in type.shape for name in dim_names(size))
 
     def _define(self, value: Value) -> str:
         name = self.names[value] = self._unique(value.name)
         if self.spell:
             for axis, size in enumerate(value.type.shape):
-                if isinstance(size, DimExpr) and size.is_clamped:
-                    self.holders.setdefault(size, f"size({quoted(name)}, axis={axis})")
+                if isinstance(size, DimExpr):
+                    text = f"size({quoted(name)}, axis={axis})"
+                    if size.is_clamped:
+                        self.holders.setdefault(size, text)
+                    elif size.name is not None and size.name not in self.own:
+                        self.told.setdefault(size.name, text)
         return quoted(name)
 
     def held(self, size: Dim) -> str:
         """A size of an attribute as a program writes it: as it is, or from a size of a value before."""
         if isinstance(size, int) or not size.is_clamped:
-            return spelled(size)
+            return self._told_size(size)
         for held, text in self.holders.items():
             rest = size - held
             if rest == 0:
                 return text
             if isinstance(rest, int) or not rest.is_clamped:
-                return f"{text} + {spelled(rest)}"
+                return f"{text} + {self._told_size(rest)}"
             factor = floordiv(size, held)
             if factor * held == size:
                 return f"({self.held(factor)}) * {text}"
         raise UnwritableSize(f"no value has the size {size}")
+
+    def _told_size(self, size: Dim) -> str:
+        """A size by the names of inputs' dims, and by the values that have the others."""
+        names = dim_names(size) - self.own
+        unknown = sorted(name for name in names if name not in self.told)
+        if unknown:
+            raise UnwritableSize(f"no value before has the size {unknown[0]}")
+        texts = {name: self.told.get(name) or quoted(name) for name in dim_names(size)}
+        return str(substitute(size, {name: symbol(text) for name, text in texts.items() if text != name}))
 
     def _use(self, value: Value | None) -> str:
         if value is None:

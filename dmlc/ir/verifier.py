@@ -103,7 +103,8 @@ def _canonical_axes(node: Node, axes: tuple[int, ...]) -> bool:
 
 def _check_dims(graph: Graph) -> None:
     """Check that imported graphs provide the sizes that nodes ask for. A program names its dims in its inputs."""
-    found = None if graph.origin is None and graph.joined is None else missing_dim(graph)
+    provides = graph.origin is not None or graph.joined is not None or graph.dims.provided
+    found = missing_dim(graph) if provides else None
     if found is not None:
         _bug(f"nothing provides the dim {found[1]} that it asks for", found[0])
 

@@ -19,7 +19,7 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, Array]:
     """The outputs by name. Raises what ``FeedChecker.check`` raises, and E0553 for an operator without a reference."""
     checker = FeedChecker(signature_of(graph, checked=True))
     arrays = checker.check(feeds)
-    binding = checker.binding
+    binding = dict(checker.binding)
     values: dict[Value, Array] = {}
     for value in graph.inputs:
         fed = arrays.get(value.name or "")
@@ -28,6 +28,7 @@ def evaluate(graph: Graph, feeds: Mapping[str, Any]) -> dict[str, Array]:
     for node in graph:
         results = _results(node, [None if v is None else values[v] for v in node.operands], binding)
         for value, array in zip(node.results, results, strict=True):
+            binding.update({name: array.shape[axis] for name, axis in graph.provides.get(value, ())})
             _check(node, value, array, binding)
             if value.uses:
                 values[value] = array

@@ -132,14 +132,15 @@ class GraphSide:
         graph = self._graph
         values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
         binding = _binding(graph, values)
+        is_told = self._opaque is not None or bool(graph.provides)  # results tell sizes too
         if loosely:
             values = {v: loose(array) for v, array in values.items()}
         waiting = {value: len(value.uses) for value in values}
         with np.errstate(all="ignore"):
-            for bound in self._bound(binding) if self._opaque is None else self._bound_later(binding):
+            for bound in self._bound_later(binding) if is_told else self._bound(binding):
                 node = bound.node
                 results = self._results(bound, [None if v is None else values[v] for v in node.operands], loosely)
-                if self._opaque is not None:
+                if is_told:
                     binding.update(_told_sizes(node, results, binding))
                 for value, array in zip(node.results, results, strict=True):
                     values[value], waiting[value] = array, len(value.uses)

@@ -9,6 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 
+import dmlc
 from dmlc.codegen.onnx import emit
 from dmlc.diagnostics import DmlcError, Source, Span
 from dmlc.inference.carried import CARRIED, CARRIED_IMPURE, CarriedAttributes, carry
@@ -226,9 +227,6 @@ def test_wrong_operands() -> None:
 @pytest.mark.parametrize(
     ("name", "operands", "text"),
     [
-        ("NonZero", (IMAGE,), "NonZero has a size"),
-        ("Reshape", (IMAGE, np.array([3, 128])), "Reshape has a size"),
-        ("Unique", (IMAGE,), "Unique has a size"),
         ("SequenceConstruct", (IMAGE,), "SequenceConstruct is not a tensor"),
     ],
 )
@@ -237,6 +235,59 @@ def test_results_that_nobody_can_type(name: str, operands: tuple[Any, ...], text
     assert code == "E0506"
     assert text in message
     assert help
+
+
+#: Programs of one result y whose sizes only operators tell, inputs, and the sizes that a run gives.
+TOLD = {
+    "NonZero": ("i = onnx.NonZero(x)\n    y = reshape(i, shape=[size(i, axis=1), 2])", "f32[N, 4]", [1, 0, 2], (2, 2)),
+    "Range": ("t = onnx.Range(0, onnx.Size(x), 1)\n    y = t + iota(length=size(t, axis=0), dtype=i64)", "f32[N, 4]",
+              [1, 2, 3], (12,)),
+    "twice": ("i = onnx.NonZero(x)\n    j = onnx.NonZero(x + 1)\n    y = concat(i, j, axis=1)", "f32[N, 4]",
+              [1, 0, 2], (2, 14)),
+    "Unique": ("u, _ = onnx.Unique(x)\n    y = u * 2 + full(shape=[size(u, axis=0)], value=1, dtype=f32)", "f32[N, 4]",
+               [1, 1, 2], (2,)),
+    "reduced": ("i = onnx.NonZero(x)\n    y = reduce_sum(i, axes=[1])", "f32[N, 4]", [0, 0, 1], (2, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["onnx", "directml", "cpu"])
+@pytest.mark.parametrize("name", TOLD)
+def test_sizes_that_only_results_tell(name: str, target: str) -> None:
+    body, type, rows, shape = TOLD[name]
+    text = f"model m(x: {type}) -> (y) {{\n    {body}\n    return y\n}}\n"
+    program = dmlc.compile(dmlc.Source(text, "m.dml"), target=target)
+    x = np.repeat(np.float32(rows)[:, None], 4, axis=1) * (np.arange(4) < 3 if name in ("NonZero", "twice") else 1)
+    if name == "NonZero":
+        x = np.float32([[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 2]])
+        shape = (2, 2)
+    if name == "twice":
+        x, shape = np.float32([[0, 1, 0, 0], [0, 0, 0, -1]]), (2, 9)
+    feeds = {"x": x.astype(np.float32)}
+    found, wanted = program.run(feeds, "cpu")["y"], program.run(feeds, "reference")["y"]
+    assert wanted.shape == shape
+    np.testing.assert_array_equal(found, wanted)
+    assert program.verify(4).ok
+
+
+def test_a_bound_dim_reaches_a_size_that_a_result_tells() -> None:
+    text = "model m(x: f32[N, 4]) -> (y) {\n    i = onnx.NonZero(x)\n    y = iota(length=size(i, axis=1), dtype=i64)\n"
+    program = dmlc.compile(dmlc.Source(f"{text}    return y\n}}\n", "m.dml"), bind={"N": 2}, target="onnx")
+    assert program.run({"x": np.ones((2, 4), np.float32)}, "cpu")["y"].tolist() == list(range(8))
+
+
+def test_a_builder_tells_the_sizes_of_results() -> None:
+    g = dmlc.Graph("m")
+    i = dmlc.onnx.NonZero(g.input("x", dtype="float32", shape=("N", 4)))
+    g.output("y", dmlc.reshape(i, shape=(dmlc.size(i, axis=1), 2)))
+    program = dmlc.compile(g, target="onnx")
+    assert program.run({"x": np.eye(4, dtype=np.float32)}, "cpu")["y"].shape == (4, 2)
+    assert dmlc.compile(g, target="onnx").to_onnx() == program.to_onnx()
+
+
+def test_a_rank_that_is_not_known_is_refused() -> None:
+    text = "model m(x: f32[4, 3], s: i64[N]) -> (y) {\n    y = onnx.Reshape(x, s)\n    return y\n}\n"
+    with pytest.raises(DmlcError, match="has a rank that is not known"):
+        dmlc.compile(dmlc.Source(text, "m.dml"))
 
 
 def test_subgraphs_cannot_be_written() -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from dmlc.codegen.artifact import Artifact, signature_of
 from dmlc.diagnostics import DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import targets as codes
-from dmlc.ir import FOREIGN, Array, Dim, DimExpr, DimTable, Graph, Node, Tensor, dim_names
-from dmlc.ir.printer import UnwritableSize, print_graph, spelled, string_text
+from dmlc.inference.carried import read_shapes
+from dmlc.ir import FOREIGN, Array, Dim, DimExpr, DimTable, Graph, Node, OpError, Tensor, dim_names
+from dmlc.ir.printer import UnwritableSize, number_text, print_graph, string_text
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.versions import unchanged
 from dmlc.ops.move import FAR, SLICE, SliceAttributes
-from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
+from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.ops.slicing import as_written
 
 #: What neither a quoted name nor a string holds (``dmlc/text/syntax/dml.lark``).
@@ -41,17 +43,50 @@ def emit(graph: Graph, weights: str | None = None) -> Artifact:
             raise _refusal(f"the name {weights!r} cannot be written in a program", help="give the output another name")
         return f'load({string_text(weights)}, "{key}")'
 
-    def spell(node: Node, operands: list[str]) -> str | None:
-        return _index(graph.dims, node, operands[0]) if node.op is SLICE else None
+    def spell(node: Node, operands: list[str], write: Callable[[Dim], str]) -> str | None:
+        if is_opaque(node, "ConstantOfShape"):
+            return _filled(node, operands[0])
+        return _index(graph.dims, node, operands[0], write) if node.op is SLICE else None
 
     try:
-        text = print_graph(graph, max_elements=None, load=load, spell=spell)
+        text = print_graph(graph, max_elements=None, load=load, spell=spell, read_shapes=partial(_read_shapes, graph))
     except UnwritableSize as error:
         raise _refusal(str(error)) from None
     return Artifact(kind="dml", payload=text, signature=signature_of(graph), arrays=arrays)
 
 
-def _index(dims: DimTable, node: Node, operand: str) -> str | None:
+def _filled(node: Node, shape: str) -> str | None:
+    """A ConstantOfShape with a value, which no attribute can say: the value expanded; None for one of zeros."""
+    value = attribute_of(node, "value")
+    if not isinstance(value, Tensor) or value.size != 1:
+        return None
+    number = number_text(value.array.reshape(())[()])
+    return f"onnx.Expand(full(shape=[1], value={number}, dtype={value.type.dtype.name}), {shape})"
+
+
+def _read_shapes(graph: Graph, node: Node) -> list[list[Dim | None]] | None:
+    """The shapes of the results of an ONNX operator as they are when its call is read.
+
+    Raises ``DmlcError`` E0508 where reading does not know a rank.
+    """
+    if node.op not in (OPAQUE, OPAQUE_IMPURE):
+        return None
+    a = node.attributes_as(OpaqueAttributes)
+    given = {} if _is_filled(node) else dict(a.attributes)
+    try:
+        found = read_shapes(graph.opset, a.domain, a.op_type, node.operands, given, len(node.results))
+    except OpError:
+        return None  # who reads it is told
+    if any(shape is None for shape in found):
+        raise _refusal(f"{_name(node)} gives a value whose rank only the model knows", node)
+    return [list(shape) for shape in found if shape is not None]
+
+
+def _is_filled(node: Node) -> bool:
+    return is_opaque(node, "ConstantOfShape") and isinstance(attribute_of(node, "value"), Tensor)
+
+
+def _index(dims: DimTable, node: Node, operand: str, write: Callable[[Dim], str]) -> str | None:
     """A slice that clamps its places, which is said by an index; None for another."""
     shape, items = node.operand(0).shape, {}
     is_clamped = False
@@ -60,7 +95,7 @@ def _index(dims: DimTable, node: Node, operand: str) -> str | None:
         if any(isinstance(place, DimExpr) and place.is_clamped for place in places):
             return None
         is_clamped |= places != (start, end)
-        texts = ["" if place is None or _is_far(place) else spelled(place) for place in places]
+        texts = ["" if place is None or _is_far(place) else write(place) for place in places]
         items[axis] = ":".join(texts if step == 1 else [*texts, str(step)])
     if not is_clamped:
         return None
@@ -73,7 +108,6 @@ def _is_far(place: Dim) -> bool:
 
 
 def _check(graph: Graph) -> None:
-    sizes = {name for value in graph.inputs for size in value.shape for name in dim_names(size)}
     for value in graph.inputs:
         if value.type.dtype is FOREIGN:
             raise _refusal(f"input {value.name} has a type that the language does not have")
@@ -81,11 +115,7 @@ def _check(graph: Graph) -> None:
             raise _refusal(f"input {value.name} has a default, which a program cannot say")
     for node in graph:
         if node.op in (OPAQUE, OPAQUE_IMPURE):
-            _check_opaque(node, graph.opset, sizes)
-        for size in node.attributes.dims():
-            unknown = [name for name in dim_names(size) if name not in sizes]
-            if unknown:
-                raise _refusal(f"{_name(node)} depends on {unknown[0]}, a size that no input has", node)
+            _check_opaque(node, graph.opset)
     odd = next((name for name in _names(graph) if "`" in name or _CONTROL.search(name)), None)
     if odd is not None:
         raise _refusal(f"the name {odd!r} cannot be quoted in a program")
@@ -100,17 +130,13 @@ def _names(graph: Graph) -> Iterator[str]:
     yield from {name for value in values for size in value.shape for name in dim_names(size)}
 
 
-def _check_opaque(node: Node, opset: int, sizes: set[str]) -> None:
+def _check_opaque(node: Node, opset: int) -> None:
     a = node.attributes_as(OpaqueAttributes)
     if node.regions:
         raise _refusal(f"{_name(node)} holds a graph", node)
     if a.op_type == "Initializer" or any(r.type.dtype is FOREIGN for r in node.results):
         raise _refusal(f"{_name(node)} gives a value of a type that the language does not have", node)
-    for result in node.results:
-        unknown = [name for size in result.shape for name in dim_names(size) if name not in sizes]
-        if unknown:
-            raise _refusal(f"{_name(node)} gives {unknown[0]}, a size that no input has", node)
-    for name, value in a.attributes:
+    for name, value in () if _is_filled(node) else a.attributes:
         texts = value if isinstance(value, tuple) else (value,)
         if isinstance(value, (bytes, Tensor)) or any(isinstance(text, str) and _is_odd(text) for text in texts):
             raise _refusal(f"attribute {name} of {_name(node)} cannot be written in a program", node)

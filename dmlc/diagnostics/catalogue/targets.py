@@ -97,17 +97,18 @@ model m(x: f32[1, 3, 8, 8], w: f32[4, 3, 3, 3]) -> (y) {
 ONNX_RESULT_UNKNOWN = declare(
     "E0506",
     "the type of an ONNX operator's result is not known",
-    """Every value has a dtype and a shape. ONNX's inference leaves this result open: its shape depends on data or on
-    sizes that are not bound, or it is not a tensor of one of the language's dtypes.""",
+    """Every value has a dtype and a number of axes. Inference leaves this result open: its rank depends on data or on
+    sizes that are not bound, or it is not a tensor of one of the language's dtypes. A size that only the result tells
+    is a dim of its own, which ``size(y, axis=0)`` gives.""",
     example="""
-model m(x: f32[4, 3]) -> (y) {
-    y = onnx.NonZero(x)
+model m(x: f32[4, 3], shape: i64[N]) -> (y) {
+    y = onnx.Reshape(x, shape)
     return y
 }
 """,
     fixed="""
-model m(x: f32[4, 3]) -> (y) {
-    y = x != 0.0
+model m(x: f32[4, 3], shape: i64[2]) -> (y) {
+    y = onnx.Reshape(x, shape)
     return y
 }
 """,

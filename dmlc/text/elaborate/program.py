@@ -101,7 +101,7 @@ class _File:
         graph.advice += self.problems.advice
         if len(graph) > self.limits.nodes:
             raise self.limits.passed("nodes", f"model {graph.name} has", len(graph))
-        if graph.joined is not None:
+        if graph.joined is not None or graph.dims.provided:
             record_providers(graph)
         return graph
 

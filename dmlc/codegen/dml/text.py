@@ -76,7 +76,7 @@ def _read_shapes(graph: Graph, node: Node) -> list[list[Dim | None]] | None:
     try:
         found = read_shapes(graph.opset, a.domain, a.op_type, node.operands, given, len(node.results))
     except OpError:
-        return None  # who reads it is told
+        return None  # reading it reports what is wrong
     if any(shape is None for shape in found):
         raise _refusal(f"{_name(node)} gives a value whose rank only the model knows", node)
     return [list(shape) for shape in found if shape is not None]

@@ -25,6 +25,8 @@ class ModelCounterpart:
         pairs = value_pairs(OnnxValues(inside, None), OnnxValues(searched.model, None), outputs)
         held = {name for node in inside.graph.node for name in node.output}
         held |= {tensor.name for tensor in inside.graph.initializer}
+        held |= {info.name for info in inside.graph.input}
+        pairs = [pair for pair in pairs if pair.a in held]
         names = {pair.a: pair.b for pair in pairs if pair.a == pair.b or pair.b not in held}
         self.names = frozenset(names.values())
         self.graph = NodeGraph(_renamed(inside, names))
@@ -37,9 +39,8 @@ class ModelCounterpart:
         graph = self.graph
         given = {info.name for info in model.graph.input}
         outputs = [info.name for info in model.graph.output]
-        results = {info.name for info in graph.model.graph.output}
         for name in outputs:
-            if name not in self.names and name not in results:
+            if name not in self.names:
                 raise LookupError(f"the other model has no value {name}")
         nodes = self._between(given, outputs)
         out = graph.part(nodes, outputs=outputs, all_inputs=False)

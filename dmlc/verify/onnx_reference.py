@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,8 @@ class ReferenceSide:
 
     def _all(self, feeds: Feeds) -> dict[str, Any]:
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # NumPy warns of means of nothing
                 found: Any = self._evaluator.run(None, dict(feeds), intermediate=True)
         except Exception as error:  # as above
             raise RunFailed(f"{type(error).__name__}: {error}") from None

@@ -186,6 +186,20 @@ def test_wrong_rewrite_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [node.op_type for node in onnx.load_from_string(contents["source.onnx"]).graph.node] == ["Tanh"]
 
 
+@pytest.mark.parametrize(
+    ("names", "why"), [("x z", "the other model has no value y"), ("u y", "the other model reads u too")]
+)
+def test_models_of_other_inputs_or_outputs(names: str, why: str) -> None:
+    """There is nothing to compare; the error names the value."""
+    text = HEAD + " g (float[4] {0}) => (float[4] {1}) {{ a = Sin({0}) {1} = Cos(a) }}"
+    models = [parser.parse_model(text.format(*each.split())) for each in ("x y", names)]
+    for call in (dmlc.repro, dmlc.bisect):
+        with pytest.raises(dmlc.DmlcError, match=f"E0563.*{why}"):
+            call(models[0], against=models[1], inputs={"x": np.ones(4, np.float32)})
+        with pytest.raises(dmlc.DmlcError, match=f"E0563.*{why}"):
+            call(models[0], against=models[1])
+
+
 def test_right_model_writes_nothing() -> None:
     with pytest.raises(dmlc.DmlcError, match="E0565"):
         dmlc.repro(test_locate.model(), against=test_locate.model(), inputs=FEEDS)

@@ -94,3 +94,13 @@ def test_axes_of_one_element_do_not_count() -> None:
 def test_what_cannot_be_merged_is_refused(made: Any) -> None:
     program = r.left_alone(made, RULE)
     assert r.refusals(program)
+
+
+def test_reasons_why_nothing_is_merged() -> None:
+    older = resize([2, 3, 2, 4, 4], 10, mode="nearest", scales=FACTORS["last two"])
+    older.graph.node[0].input[:] = ["x", "scales"]
+    fed = resize([2, 3, 2, 4, 4], mode="nearest", scales=FACTORS["last two"])
+    del fed.graph.initializer[:]
+    fed.graph.input.append(helper.make_tensor_value_info("scales", 1, [5]))
+    for made, reason in ((older, "its opset is older than 11"), (fed, "its factors or sizes are not constant")):
+        assert reason in [remark.reason() for remark in r.left_alone(made, RULE).remarks]

@@ -16,6 +16,8 @@ from dmlc.records import dataclass
 
 #: An expression with at most so many ``min`` and ``max`` is looked at case by case.
 _MOST_SPLITS = 4
+#: So many intervals of such expressions are kept.
+_MOST_CASES = 10_000
 Bound: TypeAlias = int | float  # an integer, or plus or minus infinity
 Interval: TypeAlias = tuple[Bound, Bound]
 
@@ -318,11 +320,33 @@ def floordiv(a: Dim, b: Dim) -> Dim:
 
 
 def smaller(a: Dim, b: Dim) -> Dim:
-    """The smaller of two sizes: ``min(a, b)``, one of them where their difference is a number."""
+    """The smaller of two sizes: ``min(a, b)``, one of them where their difference is a number.
+
+    What is cut by several numbers is cut once from below and then once from above: ``min(max(N - 3, 0), 5)``.
+    """
     for one, other in ((a, b), (b, a)):
         clamp = one.as_clamp() if isinstance(one, DimExpr) else None
-        if clamp is not None and clamp[0] == "min" and isinstance(clamp[2] - other, int):
-            return smaller(clamp[1], smaller(clamp[2], other))  # min(min(N, 5), 3) is min(N, 3)
+        if clamp is not None and isinstance(distance := clamp[2] - other, int):
+            if clamp[0] == "min":  # min(min(N, 5), 3) is min(N, 3)
+                return smaller(clamp[1], clamp[2] if distance <= 0 else other)
+            if distance >= 0:  # min(max(N, 5), 3) is 3
+                return other
+    return _smaller(a, b)
+
+
+def larger(a: Dim, b: Dim) -> Dim:
+    """The larger of two sizes: ``max(a, b)``, one of them where their difference is a number."""
+    for one, other in ((a, b), (b, a)):
+        clamp = one.as_clamp() if isinstance(one, DimExpr) else None
+        if clamp is not None and isinstance(distance := clamp[2] - other, int):
+            if clamp[0] == "max":  # max(max(N, 3), 5) is max(N, 5)
+                return larger(clamp[1], clamp[2] if distance >= 0 else other)
+            # max(min(N, 5), 3) is min(max(N, 3), 5), and max(min(N, 3), 5) is 5
+            return other if distance <= 0 else smaller(larger(clamp[1], other), clamp[2])
+    return -_smaller(-a, -b)
+
+
+def _smaller(a: Dim, b: Dim) -> Dim:
     difference = a - b
     if isinstance(difference, int):
         return a if difference <= 0 else b
@@ -330,11 +354,6 @@ def smaller(a: Dim, b: Dim) -> Dim:
         difference, b = b - a, a
         assert isinstance(difference, DimExpr)
     return b + DimExpr((((Negative(difference),), 1),))
-
-
-def larger(a: Dim, b: Dim) -> Dim:
-    """The larger of two sizes: ``max(a, b)``, one of them where their difference is a number."""
-    return -smaller(-a, -b)
 
 
 def _multiple(a: Dim, b: DimExpr) -> Dim | None:
@@ -395,7 +414,7 @@ class DimTable:
     a value of the graph provides them, they are 0 or more, and nobody promises results for empty axes of theirs.
     """
 
-    __slots__ = ("_made", "bounds", "least", "provided", "taken")
+    __slots__ = ("_cases", "_made", "bounds", "least", "provided", "taken")
 
     def __init__(
         self, bounds: Mapping[str, Interval] | None = None, *, least: int = 1, taken: Collection[str] = ()
@@ -405,6 +424,8 @@ class DimTable:
         self.taken = taken
         self.provided: set[str] = set()
         self._made = 0
+        #: Intervals of expressions with ``min`` and ``max``, by the expression and the bounds of its dims.
+        self._cases: dict[Any, Interval] = {}
 
     def new_dim(self) -> Dim:
         """Make a dim ``unknown_N`` that the graph does not have yet, for a size that only one value provides."""
@@ -421,6 +442,7 @@ class DimTable:
         out = DimTable(bounds, least=self.least, taken=self.taken)
         out._made = self._made
         out.provided = set(self.provided)
+        out._cases = self._cases
         return out
 
     def interval(self, dim: Dim, splits: int = _MOST_SPLITS) -> Interval:
@@ -438,7 +460,13 @@ class DimTable:
                 if isinstance(atom, Negative) and splits:
                     if len({other for other in dim.atoms() if isinstance(other, Negative)}) > splits:
                         return self.interval(dim, 0)
-                    return self._by_cases(dim, atom, splits - 1)
+                    key = (dim, splits, tuple([self._atom(name) for name in sorted(dim.names())]))
+                    found = self._cases.get(key)
+                    if found is None:
+                        if len(self._cases) > _MOST_CASES:
+                            self._cases.clear()
+                        found = self._cases[key] = self._by_cases(dim, atom, splits - 1)
+                    return found
                 span = _times(span, self._atom(atom))
             low, high = low + span[0], high + span[1]
         return (low, high)

@@ -44,7 +44,19 @@ def _broadcast(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str
     help = "sizes must be equal or 1, compared from the last axis"
     if not (isinstance(a, int) and isinstance(b, int)):
         help = f"{a} and {b} are not proved equal; use one dim name for both, or reshape"
+        name = _cut_short(a, b) or _cut_short(b, a)
+        if name is not None:
+            least = b if isinstance(b, int) else a
+            help = f"a slice may be shorter than it asks for: declare the dim, such as dim {name} in {least}..1000"
     raise OpError(codes.DOES_NOT_BROADCAST, f"shapes {texts} do not broadcast: {a} against {b}", help=help)
+
+
+def _cut_short(size: Dim, wanted: Dim) -> str | None:
+    """The dim for which the size is ``min(dim, wanted)``."""
+    clamp = size.as_clamp() if isinstance(size, DimExpr) and isinstance(wanted, int) else None
+    if clamp is None or clamp[0] != "min" or clamp[2] != wanted or not isinstance(clamp[1], DimExpr):
+        return None
+    return clamp[1].name
 
 
 def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:

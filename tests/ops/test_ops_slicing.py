@@ -117,6 +117,13 @@ def test_equal_slices_have_equal_sizes_and_others_say_how_they_differ() -> None:
         dmlc.compile(dmlc.Source(text.format(":5", ":4")))
 
 
+def test_a_slice_that_may_be_short_asks_for_the_bounds_of_its_dim() -> None:
+    text = "model m(x: f32[N, 2], w: f32[4]) -> (y) {\n y = x[:4, 0] + w\n return y\n}\n"
+    with pytest.raises(dmlc.DmlcError, match=r"dim N in 4\.\.1000"):
+        dmlc.compile(dmlc.Source(text))
+    dmlc.compile(dmlc.Source("dim N in 4..1000\n" + text))
+
+
 def test_a_written_type_of_a_clamped_size_is_a_condition() -> None:
     text = "model m(x: f32[N]) -> (y: f32[5]) {\n y = x[:5]\n return y\n}\n"
     program = dmlc.compile(dmlc.Source(text))
@@ -132,6 +139,16 @@ def test_a_chain_of_slices_stays_short() -> None:
         y = index_tensor(graph, y, [SliceItem(1, -1)], CallSite())
     assert str(y.type) == "f32[max(N - 80, 0)]"
     assert not graph.conditions
+
+
+def test_a_program_of_many_slices_has_a_node_for_each() -> None:
+    lines = "".join(f" v{k + 1} = v{k}[1:-1]\n" for k in range(12))
+    text = f"model m(v0: f32[N, 2]) -> (y) {{\n{lines} return v12\n}}\n"
+    program = dmlc.compile(dmlc.Source(text))
+    assert [node.op_type for node in program.to_onnx().graph.node] == ["Slice"] * 12
+    for n in (1, 23, 24, 25, 30):
+        x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
+        np.testing.assert_array_equal(program.run({"v0": x})["y"], x[12 : max(n - 12, 12)])
 
 
 def test_slices_that_interleave_never_grow_without_end() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dmlc
 from dmlc.diagnostics import Source
 from dmlc.ir import symbol
 from dmlc.text import load
@@ -208,3 +209,8 @@ model m(x: f32[2, M], i: i64[3]) -> (y) {
     assert sizes and 0 not in sizes
     with pytest.raises(NoInputs, match="an index into an axis without elements"):
         breaking_inputs(interface_of(text % "0..0"), COUNT, 0)
+
+
+def test_an_index_of_rank_0_is_an_array_like_others() -> None:
+    text = "model m(x: i64[3, 2], i: i32[]) -> (y) {\n    return gather(x, i, axis=0)\n}\n"
+    assert dmlc.compile(dmlc.Source(text)).verify(inputs=40).status == "equal"

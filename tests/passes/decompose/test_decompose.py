@@ -186,29 +186,107 @@ def test_a_name_that_cannot_be_is_refused_with_those_that_can(ops: list[str]) ->
         assert "LayerNormalization" in caught.value.diagnostics[0].help
 
 
+def head_model(inputs: str, call: str, output: str = "float y") -> ModelProto:
+    """A node of ``com.microsoft``."""
+    return model(inputs, call.replace("= ", "= com.microsoft.", 1), own=True, output=output)
+
+
+QKV = "float[2, 3, 8] q, float[2, 4, 8] k, float[2, 4, 8] v"
+ROTARY = "float[1, 3, 8] x, int64[1, 3] i, float[6, 4] c, float[6, 4] s"
+#: Nodes that cannot be decomposed, and words of the reason.
 STAYS = {
-    "diagonal": model("float[3, 3] a", 'y = Einsum<equation = "ii->i">(a)'),
-    "training": model(
-        "float[2, 3, 4] x, float[3] s, float[3] b, float[3] m, float[3] v",
-        "y, p, q = BatchNormalization<training_mode = 1>(x, s, b, m, v)",
+    "diagonal": (model("float[3, 3] a", 'y = Einsum<equation = "ii->i">(a)'), "twice"),
+    "training": (
+        model(
+            "float[2, 3, 4] x, float[3] s, float[3] b, float[3] m, float[3] v",
+            "y, p, q = BatchNormalization<training_mode = 1>(x, s, b, m, v)",
+        ),
+        "trains",
     ),
-    "past": model(
-        "float[1, 1, 8] q, float[1, 2, 4, 4] past, float[1, 2, 4, 4] more",
-        "y, pk, pv = com.microsoft.MultiHeadAttention<num_heads = 2>(q, q, q, , , , past, more)",
-        own=True,
-        output="float y, float pk, float pv",
+    "past": (
+        head_model(
+            "float[1, 1, 8] q, float[1, 2, 4, 4] past, float[1, 2, 4, 4] more",
+            "y, pk, pv = MultiHeadAttention<num_heads = 2>(q, q, q, , , , past, more)",
+            "float y, float pk, float pv",
+        ),
+        "past",
     ),
-}
+    "present": (
+        head_model(QKV, "y, pk, pv = MultiHeadAttention<num_heads = 2>(q, k, v)", "float y, float pk, float pv"),
+        "are used",
+    ),
+    "mask of one axis": (
+        head_model(f"{QKV}, int32[2] m", "y = MultiHeadAttention<num_heads = 2>(q, k, v, , m)"),
+        "its mask has 1 axes",
+    ),
+    "packed query": (
+        head_model("float[2, 3, 2, 3, 4] q", "y = MultiHeadAttention<num_heads = 2>(q)"),
+        "its query is packed",
+    ),
+    "rotary": (
+        head_model(
+            "float[2, 4, 8] x, float[8, 24] w, float[24] b", "y = Attention<num_heads = 2, do_rotary = 1>(x, w, b)"
+        ),
+        "its query is packed",
+    ),
+    "packed key": (
+        head_model(
+            "float[2, 3, 8] q, float[2, 4, 2, 2, 4] k", "y = MultiHeadAttention<num_heads = 2>(q, k)"
+        ),
+        "its key or value is packed",
+    ),
+    "key by head and value not": (
+        head_model(
+            "float[2, 3, 8] q, float[2, 2, 4, 4] k, float[2, 4, 8] v", "y = MultiHeadAttention<num_heads = 2>(q, k, v)"
+        ),
+        "its key or value is packed",
+    ),
+    "interleaved": (head_model(ROTARY, "y = RotaryEmbedding<interleaved = 1>(x, i, c, s)"), "interleaved"),
+    "packed batch": (head_model(ROTARY, "y = RotaryEmbedding<is_packed_batching = 1>(x, i, c, s)"), "packed"),
+    "part of the head": (
+        head_model(ROTARY, "y = RotaryEmbedding<num_heads = 1, rotary_embedding_dim = 4>(x, i, c, s)"),
+        "a part of the head",
+    ),
+    "scaled": (head_model(ROTARY, "y = RotaryEmbedding<scale = 2.0>(x, i, c, s)"), "scales"),
+    "offset": (
+        head_model(ROTARY.replace("int64[1, 3] i", "int64[1] i"), "y = RotaryEmbedding(x, i, c, s)"),
+        "offset",
+    ),
+    "statistics of f16": (
+        model("float16[2, 8] x, float16[8] s, float16[8] b", "y = LayerNormalization<stash_type = 10>(x, s, b)",
+              output="float16 y"),
+        "statistics",
+    ),
+    "statistics of groups": (
+        model("float16[2, 6, 4, 4] x, float16[6] s, float16[6] b",
+              "y = GroupNormalization<num_groups = 3, stash_type = 10>(x, s, b)", output="float16 y"),
+        "statistics",
+    ),
+    "channels without elements": (
+        model("float[2, 6] x, float[6] s, float[6] b", "y = GroupNormalization<num_groups = 3>(x, s, b)"),
+        "its operand has 2 axes",
+    ),
+    "rows of numbers": (
+        model("float[6] x, float[1] s, float[1] b, float[1] m, float[1] v", "y = BatchNormalization(x, s, b, m, v)"),
+        "channel",
+    ),
+    "open rank": (
+        model("float[4, 4] x, int64[n] s", "r = Reshape(x, s) y = Gelu(r)"),
+        "not known",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STAYS)
 def test_a_node_that_cannot_be_is_an_error_if_it_is_named(name: str) -> None:
-    made = STAYS[name]
+    made, reason = STAYS[name]
     operator = next(iter(operators(made) & set(OPERATORS)))
     with pytest.raises(DmlcError) as caught:
         dmlc.decompose(made, [operator])
     assert caught.value.diagnostics[0].code.id == "E0509"
-    assert operator in caught.value.diagnostics[0].message
+    message = caught.value.diagnostics[0].message
+    assert operator in message
+    assert reason in message
     program = dmlc.decompose(made)
     assert len(stayed(program)) == 1
     assert operator in operators(program.to_onnx())
@@ -280,13 +358,19 @@ def test_wrong_usage(
 
 
 def test_stays_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    onnx.save(STAYS["diagonal"], tmp_path / "m.onnx")
+    onnx.save(STAYS["diagonal"][0], tmp_path / "m.onnx")
     assert main(["decompose", str(tmp_path / "m.onnx"), "--format", "json"]) == 0
     captured = capsys.readouterr()
     (row,) = json.loads(captured.out)["stayed"]
     assert row["operator"] == "Einsum"
     assert "twice" in row["reason"]
     assert "stays" in captured.err
+
+
+def test_hardmax_takes_the_first_of_equal_elements() -> None:
+    made = model("float[N, 3] x", "y = Hardmax(x)")
+    found = run(session(dmlc.decompose(made).to_onnx()), {"x": np.float32([[1, 2, 2], [0, 0, 0]])})
+    np.testing.assert_array_equal(found["y"], [[0, 1, 0], [1, 0, 0]])
 
 
 def test_f16_is_computed_in_f32() -> None:

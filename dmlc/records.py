@@ -213,6 +213,9 @@ def _equal(cls: type[Any]) -> object:
 
 
 def _hash(cls: type[Any]) -> object:
+    if not any(field.compare for field in dataclasses.fields(cls)):
+        own = hash(cls.__qualname__)  # by () all such records would be of one hash, and a dict of them a list
+        return lambda self: own
     key = _key(cls)
 
     def __hash__(self: object) -> int:  # noqa: N807

@@ -281,9 +281,9 @@ class Graph:
                 yield node
             node = node._next
 
-    def holds(self, operations: Iterable[Operation]) -> bool:
+    def holds(self, operations: Collection[Operation]) -> bool:
         """Return whether the graph has a node of one of these operations; the output node does not count."""
-        return any(self._of_operation.get(op) for op in operations)
+        return any(count for op, count in self._of_operation.items() if op in operations)
 
     @property
     def operations(self) -> list[Operation]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dmlc.diagnostics import Span, fail
@@ -232,8 +232,10 @@ class RewritePass(Pass):
 
 def rewrite(graph: Graph, rules: Sequence[type[Rule[Any]]], context: PassContext) -> bool:
     """Apply the rules everywhere until none fires; whether any did. Linear where nothing matches."""
-    wanted = [rule(context) for rule in rules if not rule.optional or context.wants(rule.name)]
-    return _Driver(graph, wanted, context).run()
+    index = _index(tuple([rule for rule in rules if not rule.optional or context.wants(rule.name)]))
+    if not graph.retyped and not graph.holds(index):
+        return False
+    return _Driver(graph, index, context).run()
 
 
 def used_elsewhere(value: Value) -> Miss | None:
@@ -249,15 +251,23 @@ def _name(value: Value) -> str:
     return f"the result of {value.producer.op.name}" if value.producer is not None else "an input"
 
 
+@lru_cache(maxsize=1024)
+def _index(rules: tuple[type[Rule[Any]], ...]) -> dict[Operation, list[type[Rule[Any]]]]:
+    """Return the classes of rules by the operations of their roots. They depend on no graph: all graphs share them."""
+    index: dict[Operation, list[type[Rule[Any]]]] = {}
+    for rule in rules:
+        for op in rule.roots:
+            index.setdefault(op, []).append(rule)
+    return index
+
+
 class _Driver:
-    def __init__(self, graph: Graph, rules: Sequence[Rule[Any]], context: PassContext) -> None:
+    def __init__(self, graph: Graph, index: dict[Operation, list[type[Rule[Any]]]], context: PassContext) -> None:
         self.graph = graph
         self.context = context
-        index: dict[Operation, list[Rule[Any]]] = {}
-        for rule in rules:
-            for op in rule.roots:
-                index.setdefault(op, []).append(rule)
-        self.index = {op: tuple(found) for op, found in index.items()}
+        self.index = index
+        self.made: dict[type[Rule[Any]], Rule[Any]] = {}
+        self.by_root: dict[Operation, tuple[Rule[Any], ...]] = {}
         self.by_kind: dict[Kind, tuple[Rule[Any], ...]] = {}
         self.missed: set[Node] = set()
         self.pending: deque[Node] = deque()
@@ -302,13 +312,23 @@ class _Driver:
     def _rules(self, node: Node) -> tuple[Rule[Any], ...]:
         """The rules that may match at a node: all of its operation where a miss of an earlier visit may be over."""
         if node in self.missed:
-            return self.index[node.op]
+            return self._of_root(node.op)
         kind = node.kind
         found = self.by_kind.get(kind)
         if found is None:
             op, makers = kind
-            found = tuple([r for r in self.index[op] if not r.fed_by or not makers.isdisjoint(r.fed_by)])
+            found = tuple([r for r in self._of_root(op) if not r.fed_by or not makers.isdisjoint(r.fed_by)])
             self.by_kind[kind] = found
+        return found
+
+    def _of_root(self, op: Operation) -> tuple[Rule[Any], ...]:
+        """The rules that start from an operation, made when the graph has it. A rule of several roots is made once."""
+        found = self.by_root.get(op)
+        if found is None:
+            for rule in self.index[op]:
+                if rule not in self.made:
+                    self.made[rule] = rule(self.context)
+            found = self.by_root[op] = tuple([self.made[rule] for rule in self.index[op]])
         return found
 
     def _visit(self, node: Node, rules: Sequence[Rule[Any]]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pass_helpers import Building, context, names, remarks
 
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import Attributes, Graph, Node, Value
+from dmlc.ir import Attributes, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f32
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
@@ -281,3 +281,31 @@ def test_nodes_that_no_rule_starts_from_cost_a_look_up() -> None:
     rewrite(graph, [AbsOfNeg], ctx)
     # About 0.2 microseconds a node; fifty times as much would still pass on a busy machine.
     assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize(("op", "expected"), [(NEG, ["of-neg"]), (EXP, ["of-exp"]), (ABS, [])])
+def test_a_rule_is_made_where_the_graph_has_its_root(op: Operation, expected: list[str]) -> None:
+    """A small graph does not pay for the rules of operations that it does not have."""
+    made: list[str] = []
+
+    class Counted(Rule[Match]):
+        def __init__(self, context: PassContext) -> None:
+            super().__init__(context)
+            made.append(self.name)
+
+        def match(self, node: Node, graph: Graph) -> None:
+            return None
+
+        def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+            return ()
+
+    class OfNeg(Counted):
+        name, roots = "of-neg", (NEG,)
+
+    class OfExp(Counted):
+        name, roots = "of-exp", (EXP,)
+
+    b = Building()
+    graph = b.done(b(op, b(op, b.input("x", (3,)))))
+    assert not rewrite(graph, [OfNeg, OfExp], context())
+    assert made == expected

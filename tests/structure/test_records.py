@@ -187,3 +187,18 @@ def test_nothing_is_made_before_it_is_used() -> None:
     assert list(inspect.signature(cls).parameters) == ["a", "b", "c", "e", "f"]
     assert made == cls(1, f=2.0)
     assert vars(cls)["__eq__"] is not waiting["__eq__"]
+
+
+def test_records_without_fields_differ_in_their_hash() -> None:
+    """A dict of them would be a list otherwise: the pass manager has one of all passes."""
+
+    @records.dataclass(frozen=True, slots=True)
+    class First:
+        pass
+
+    @records.dataclass(frozen=True, slots=True)
+    class Second:
+        pass
+
+    assert hash(First()) == hash(First()) != hash(Second())
+    assert First() == First() != Second()

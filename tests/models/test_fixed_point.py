@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import onnx
@@ -15,8 +16,13 @@ pytestmark = pytest.mark.every_emitted
 
 
 def test_compiling_the_output_again_changes_nothing(compiled: CompiledFixture, tmp_path: Path) -> None:
-    """From a file each time: a fixture may have external data."""
-    for target in TARGETS:
+    """From a file each time: a fixture may have external data. The small models of patterns take turns beside DirectML:
+    the rewrites for the other targets are fewer.
+    """
+    others = TARGETS[1:]
+    if compiled.path.parent.name == "patterns":
+        others = others[zlib.crc32(compiled.path.stem.encode()) % 2 :][:1]
+    for target in (TARGETS[0], *others):
         once, again = tmp_path / f"{target}.onnx", tmp_path / f"{target}.again.onnx"
         compiled.program(target).save(once, weights="inline")
         program = dmlc.compile(once, target=target)

@@ -8,7 +8,7 @@ from tools.opsets.judge import complaints, number
 from tools.opsets.models import Source, node_tests, revised, sources
 
 #: One in so many is judged.
-RATE = 60
+RATE = 90
 
 
 def sample() -> list[Source]:

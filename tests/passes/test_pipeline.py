@@ -242,17 +242,17 @@ def _cancels(node: Node) -> bool:
     return node.op is SUB and all(v is not None and v.producer is not None for v in node.operands)
 
 
-def test_twenty_thousand_nodes() -> None:
+def test_five_thousand_nodes() -> None:
     """Long graphs come out as short ones do; tests/structure/test_growth.py counts the work."""
     b = Building(n=(1, 64))
     value = b.input("x", ("n", 16, 8))
-    for i in range(4_000):
+    for i in range(1_000):
         c = b.constant(float(i % 7))
         total = b(REDUCE_SUM, b(REDUCE_SUM, b(MUL, value, c), axes=[2]), axes=[1])
         value = b(SUB, value, total)
     graph, ctx = b.done(value), context()
     ctx.verify = False
-    assert len(graph) == 20_000
+    assert len(graph) == 5_000
     optimizing("directml").run(graph, ctx)
-    assert names(graph).count("reduce_sum") == 4_000
+    assert names(graph).count("reduce_sum") == 1_000
     assert FoldConstants().run(graph, ctx) is False

@@ -22,6 +22,7 @@ from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.targets import load_target
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.provider import provider
+from tools.model_checks import without_metadata
 
 OPERATIONS = [op for op in ALL_OPERATIONS if op is not CONSTANT]
 
@@ -105,6 +106,8 @@ def test_every_operation_is_no_worse_than_for_directml(op: Operation) -> None:
             continue
         only = dmlc.compile(graph, target="directml-only")
         only.require_sound()
+        if without_metadata(only.to_onnx()) == without_metadata(plain.to_onnx()):
+            continue
         assert len(only.placement().nodes) <= len(plain.placement().nodes), dtype
         assert only.placement().count("cpu") <= plain.placement().count("cpu"), dtype
         verdict = only.verify(1)

@@ -135,7 +135,7 @@ def expected(model: onnx.ModelProto, feeds: Feeds) -> dict[str, np.ndarray]:
 
 
 def repaired_differences(model: onnx.ModelProto, feeds: Feeds, backend: str) -> list[str] | None:
-    """What the model is compiled to, against ``expected``; None where no repair makes it sound."""
+    """Compare what the model is compiled to with ``expected``; None where no repair makes it sound."""
     program = dmlc.compile(model)
     if program.placement().fails:
         return None

@@ -112,7 +112,7 @@ def test_the_report_says_the_row_of_its_model(row: provider) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_the_tests_of_a_row_run_here(row: provider) -> None:
-    """What they compare with on DirectML is known here, and what the row's model is compiled to is right on the CPU."""
+    """The expected results are known here, and the compiled model of each row is right on the CPU."""
     model, feeds = FACTS[row.id]()
     if row.effect in ("wrong", "imprecise"):
         assert expected(model, feeds)

@@ -521,14 +521,26 @@ def test_an_optional_input_is_left_out(tmp_path: Path) -> None:
 
 
 def test_an_asked_opset_that_a_node_does_not_have(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 19]>
+    m (float[1, 2, 8, 8] x) => (float[1, 2, 4, 4] y) <float[4] s = {1, 1, 0.5, 0.5}>
+    { y = Resize <antialias = 1, mode = "linear"> (x, , s) }"""
+    saved(tmp_path, text)
+    head = 'use f from "backbone.onnx"\nmodel h(x: f32[1, 2, 8, 8]) -> (y) {\n    return f(x) * 2\n}\n'
+    assert refused(tmp_path, head, opset=17).code.id == "E0501"
+    x = np.random.default_rng(3).normal(size=(1, 2, 8, 8)).astype(np.float32)
+    want = session(onnx.load(tmp_path / "backbone.onnx"), x=x)[0] * 2
+    np.testing.assert_allclose(of(tmp_path, head).run({"x": x}, backend="cpu")["y"], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("opset", [None, 17])
+def test_an_operator_that_came_later_is_computed_by_its_definition(tmp_path: Path, opset: int | None) -> None:
     text = """<ir_version: 11, opset_import: ["" : 23]>
     m (float[1, 2, 3, 4] x) => (float[1, 2, 3, 4] y) { y = Attention(x, x, x) }"""
     saved(tmp_path, text)
     head = 'use f from "backbone.onnx"\nmodel h(x: f32[1, 2, 3, 4]) -> (y) {\n    return f(x) * 2\n}\n'
-    assert refused(tmp_path, head, opset=17).code.id == "E0501"
     x = np.random.default_rng(3).normal(size=(1, 2, 3, 4)).astype(np.float32)
     want = session(onnx.load(tmp_path / "backbone.onnx"), x=x)[0] * 2
-    np.testing.assert_allclose(of(tmp_path, head).run({"x": x}, backend="cpu")["y"], want, rtol=1e-5)
+    np.testing.assert_allclose(of(tmp_path, head, opset=opset).run({"x": x}, backend="cpu")["y"], want, rtol=1e-5)
 
 
 def test_many_calls_of_a_model_are_limited(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_known_failure_still_fails(row: Failure) -> None:
 
 @pytest.mark.parametrize("row", FAILURES, ids=lambda row: row.id)
 def test_what_is_done_about_a_known_failure_works(row: Failure) -> None:
-    """Where a repair makes the model of the row sound by the tables, its numbers on DirectML are right."""
+    """Compare the numbers on DirectML wherever a repair makes the model of the row sound by the tables."""
     assert not repaired_differences(*FACTS[row.id](), "dml")
 
 

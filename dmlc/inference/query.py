@@ -143,12 +143,6 @@ class Query:
         if isinstance(found, (tuple, list)) and len(found) != count:
             raise Fault(f"{name} has {len(found)} elements, not {count}")
 
-    def need_word(self, name: str, *words: str) -> None:
-        """Raise ``Fault`` for a text among the attributes that is none of ``words``."""
-        found = self.attributes.get(name)
-        if isinstance(found, str) and found not in words:
-            raise Fault(f"{name} is {found!r}, not one of {', '.join(words)}")
-
     def fails_unless_equal(self, a: Dim, b: Dim, what: str) -> None:
         """Note that the node fails in each run where two numbers differ."""
         if isinstance(a, int) and isinstance(b, int) and a != b:

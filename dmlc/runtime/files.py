@@ -55,14 +55,6 @@ def is_model_file(path: Path) -> bool:
         return path.suffix.lower() == ".onnx"
 
 
-def check_opens(path: Path) -> None:
-    """Raises ``DmlcError`` E0420 (exit code 2) for a file that cannot be read; nothing is read."""
-    try:
-        _open(path).close()
-    except (OSError, ValueError) as error:
-        raise cannot("open", path, error) from None
-
-
 def _open(path: Path) -> BinaryIO:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

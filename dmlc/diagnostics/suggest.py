@@ -51,15 +51,16 @@ def suggestion(
 
 def _is_slip(name: str, meant: str, known: Sequence[str]) -> bool:
     """Return true if a name is a misspelling of this one candidate and of no other: at most one letter of four is
-    wrong, missing, doubled or swapped, and no digit. Names that differ in a digit are different things. Names that
-    differ in upper and lower case alone are nearer than all others."""
+    wrong, missing, doubled or swapped, and no digit; one wrong letter is nearer than two. Names that differ in a digit
+    are different things. Names that differ in upper and lower case alone are nearer than all others."""
     if min(len(name), len(meant)) < _SHORTEST_SAFE:
         return False
     most = max(1, len(name) // _LETTERS_FOR_A_SLIP)
     alike = [other for other in known if other.casefold() == name.casefold()]
     if alike:
         return alike == [meant]
-    close = [other for other in known if abs(len(other) - len(name)) <= most and _distance(name, other) <= most]
+    far = {other: _distance(name, other) for other in known if abs(len(other) - len(name)) <= most}
+    close = [other for other in far if far[other] <= 1] or [other for other in far if far[other] <= most]
     return close == [meant] and re.findall(r"\d", name) == re.findall(r"\d", meant)
 
 

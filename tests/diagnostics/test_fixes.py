@@ -81,6 +81,7 @@ def test_the_mended_program_of_a_page_has_nothing_to_fix(code: Code) -> None:
     ("weig", ["weights"], False),
     ("cross_entrpoy", ["cross_entropy", "binary_cross_entropy"], True),
     ("mask", ["mast", "task"], False),
+    ("reduce_sun", ["reduce_sum", "reduce_min"], True),
 ])  # fmt: skip
 def test_a_slip_of_one_name_alone_is_safe(name: str, known: list[str], safe: bool) -> None:
     found = suggestion(name, known)

@@ -48,10 +48,12 @@ def operation_named(name: str) -> str:
 class Rewritten:
     """The call to write for one of another library, as text; empty for a name that is not known.
 
-    ``is_same`` is true if it keeps every argument and means the same for all operands.
+    ``help`` is what a message says of it. ``is_same`` is true if it keeps every argument and means the same for all
+    operands.
     """
 
     text: str
+    help: str
     is_same: bool = False
 
 
@@ -65,20 +67,30 @@ def call_instead(
     """
     op = operation_named(name)
     if not op or not operands:
-        return Rewritten(f"{op}(...)" if op else "")
+        return _plain(f"{op}(...)" if op else "")
     if name in ("astype", "type") and len(operands) == 2 and not keywords:
-        return Rewritten(f"{operands[0]} as {operands[1]}", is_same=True)
+        return _plain(f"{operands[0]} as {operands[1]}", is_same=True)
     declared = OPERATIONS[op]
     specs = {spec.name: spec for spec in attribute_specs(declared.attributes)}
     taken = len(operands) if declared.operands and declared.operands[-1].variadic else len(declared.operands)
     kept, is_whole = _attributes(specs, list(operands[taken:]), keywords)
-    if "keepdims" in specs and is_foreign:
-        kept.setdefault("keepdims", "false")
-        if kept["keepdims"] == "true":
-            del kept["keepdims"]
-    parts = [*operands[:taken], *[f"{key}={text}" for key, text in kept.items()]]
+    if kept.get("keepdims") == "true" and is_foreign:
+        del kept["keepdims"]
+        is_foreign = False
     is_same = is_whole and len(operands) >= taken and (name == op or name in _SAME)
-    return Rewritten(f"{op}({', '.join(parts)})", is_same)
+    text = _call(op, operands[:taken], kept)
+    if "keepdims" not in specs or "keepdims" in kept or not is_foreign:
+        return _plain(text, is_same=is_same)
+    dropped = _call(op, operands[:taken], {**kept, "keepdims": "false"})
+    return Rewritten(dropped, f"{text}, with keepdims=false to drop the axes as NumPy does", is_same)
+
+
+def _plain(text: str, *, is_same: bool = False) -> Rewritten:
+    return Rewritten(text, text, is_same)
+
+
+def _call(op: str, operands: Sequence[str], attributes: Mapping[str, str]) -> str:
+    return f"{op}({', '.join([*operands, *[f'{key}={text}' for key, text in attributes.items()]])})"
 
 
 def _attributes(
@@ -116,7 +128,7 @@ def attribute_instead(name: str, x: str) -> str:
         "T": f"transpose({x})", "mT": f"transpose({x})", "shape": f"size({x}, axis=0)", "size": f"size({x})",
         "ndim": "the rank, which is known from the type", "dtype": f"like={x} where a dtype is wanted",
     }.get(name)  # fmt: skip
-    return found or call_instead(name, [x], {}, is_foreign=True).text
+    return found or call_instead(name, [x], {}, is_foreign=True).help
 
 
 def _listed(axis: str) -> str:

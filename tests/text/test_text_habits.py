@@ -11,10 +11,10 @@ INPUTS = "x: f32[4, 3], m: bool[4, 3], n: i32[4, 3]"
 
 #: A statement, the code of its error, and what the help says.
 HABITS = [
-    ("y = x.sum(axis=1)", "E0203", "reduce_sum(x, axes=[1], keepdims=false)"),
-    ("y = x.sum(axis=[0, 1])", "E0203", "reduce_sum(x, axes=[0, 1], keepdims=false)"),
-    ("y = x.mean()", "E0203", "reduce_mean(x, keepdims=false)"),
-    ("y = x.max(1)", "E0203", "reduce_max(x, axes=[1], keepdims=false)"),
+    ("y = x.sum(axis=1)", "E0203", "reduce_sum(x, axes=[1]), with keepdims=false"),
+    ("y = x.sum(axis=[0, 1])", "E0203", "reduce_sum(x, axes=[0, 1]), with keepdims=false"),
+    ("y = x.mean()", "E0203", "reduce_mean(x), with keepdims=false"),
+    ("y = x.max(1)", "E0203", "reduce_max(x, axes=[1]), with keepdims=false"),
     ("y = x.mean(axis=-1, keepdims=false)", "E0203", "reduce_mean(x, axes=[-1], keepdims=false)"),
     ("y = x.reshape(4, 3)", "E0203", "reshape(x, shape=[4, 3])"),
     ("y = x.reshape((4, 3))", "E0101", "brackets"),
@@ -22,13 +22,13 @@ HABITS = [
     ("y = x.exp()", "E0203", "exp(x)"),
     ("y = x.clamp(min=0)", "E0203", "clip(x, min=0)"),
     ("y = np.exp(x)", "E0203", "exp(x)"),
-    ("y = np.sum(x, axis=0)", "E0203", "reduce_sum(x, axes=[0], keepdims=false)"),
+    ("y = np.sum(x, axis=0)", "E0203", "reduce_sum(x, axes=[0]), with keepdims=false"),
     ("y = torch.softmax(x, axis=1)", "E0203", "softmax(x, axes=[1])"),
     ("y = torch.softmax(x, dim=1)", "E0101", "axes=[1]"),
     ("y = x.T", "E0101", "transpose(x)"),
     ("y = x.shape[0] * x", "E0101", "size(x, axis=0)"),
-    ("y = sum(x, axis=1)", "E0203", "reduce_sum(x, axes=[1], keepdims=false)"),
-    ("y = mean(x)", "E0203", "reduce_mean(x, keepdims=false)"),
+    ("y = sum(x, axis=1)", "E0203", "reduce_sum(x, axes=[1]), with keepdims=false"),
+    ("y = mean(x)", "E0203", "reduce_mean(x), with keepdims=false"),
     ("y = max(x, axes=[1])", "E0308", "reduce_max(x, axes=[1])"),
     ("y = min(x, axis=0)", "E0308", "reduce_min(x, axes=[0])"),
     ("y = max(x)", "E0308", "reduce_max(x)"),
@@ -85,7 +85,7 @@ def test_bounds_of_a_dim_follow_in() -> None:
 
 def test_a_value_named_like_a_module_keeps_its_methods() -> None:
     (found,) = diagnostics(in_model("return np.sum()", inputs="np: f32[3]"))
-    assert "reduce_sum(np, keepdims=false)" in found.help
+    assert "reduce_sum(np), with keepdims=false" in found.help
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ class Caller(Evaluator):
             {key: _text(span) for key, span in keywords.items()},
             is_foreign=is_foreign and not name.startswith("reduce_"),
         )
-        text = f"{before}write {found.text}" if found.text else ""
+        text = f"{before}write {found.help}" if found.text else ""
         new = f"({found.text})" if " as " in found.text else found.text
         if not spans or any(span.line != span.end_line for span in (*spans, *keywords.values())):
             return text

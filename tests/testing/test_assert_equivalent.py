@@ -168,7 +168,8 @@ def test_the_module_is_an_attribute_of_the_package() -> None:
 # --- the page and the hooks
 
 
-def test_the_example_of_the_page_passes(tmp_path: Path) -> None:
+def test_the_example_of_the_page_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)  # options of this suite, which the example has not
     text = (ROOT / "docs" / "testing.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     path = tmp_path / "test_scores.py"

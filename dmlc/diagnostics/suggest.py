@@ -10,10 +10,11 @@ from dmlc.diagnostics.fix import Help, Part, proposal, sentences
 
 #: A shorter name begins too many others to mean one of them.
 _SHORTEST_START = 4
-#: Shorter names are near to each other by chance.
+#: Names of other case alone are of so many letters; those that one letter differs in are of more.
 _SHORTEST_SAFE = 3
-#: A slip of the finger for each so many letters.
-_LETTERS_FOR_A_SLIP = 4
+_SHORTEST_SLIP = 5
+#: Parts of so many letters tell names apart.
+_SHORT_PART = 2
 
 
 def did_you_mean(name: object, candidates: Iterable[str]) -> str:
@@ -50,18 +51,26 @@ def suggestion(
 
 
 def _is_slip(name: str, meant: str, known: Sequence[str]) -> bool:
-    """Return true if a name is a misspelling of this one candidate and of no other: at most one letter of four is
-    wrong, missing, doubled or swapped, and no digit; one wrong letter is nearer than two. Names that differ in a digit
-    are different things. Names that differ in upper and lower case alone are nearer than all others."""
-    if min(len(name), len(meant)) < _SHORTEST_SAFE:
-        return False
-    most = max(1, len(name) // _LETTERS_FOR_A_SLIP)
+    """Return true if a name is a misspelling of this one candidate and of no other.
+
+    One letter is wrong, missing, doubled or swapped, not the first one and no digit, in names of five letters or more:
+    short words, first letters and numbers tell things apart (``sin`` and ``sinh``, ``stack`` and ``hstack``). A part of
+    two letters behind a ``_`` does too (``left_on`` and ``left_in``). Names that differ in upper and lower case alone
+    are nearer than all others.
+    """
     alike = [other for other in known if other.casefold() == name.casefold()]
-    if alike:
+    if alike and len(name) >= _SHORTEST_SAFE:
         return alike == [meant]
-    far = {other: _distance(name, other) for other in known if abs(len(other) - len(name)) <= most}
-    close = [other for other in far if far[other] <= 1] or [other for other in far if far[other] <= most]
-    return close == [meant] and re.findall(r"\d", name) == re.findall(r"\d", meant)
+    if min(len(name), len(meant)) < _SHORTEST_SLIP or name[0].casefold() != meant[0].casefold():
+        return False
+    close = [other for other in known if abs(len(other) - len(name)) <= 1 and _distance(name, other) <= 1]
+    return close == [meant] and re.findall(r"\d", name) == re.findall(r"\d", meant) and not _is_short_part(name, meant)
+
+
+def _is_short_part(name: str, meant: str) -> bool:
+    """True if two names of equal length differ in a part of one or two letters."""
+    parts = list(zip(name.split("_"), meant.split("_"), strict=False))
+    return len(name) == len(meant) and any(a != b and max(len(a), len(b)) <= _SHORT_PART for a, b in parts)
 
 
 def _distance(a: str, b: str) -> int:

@@ -33,7 +33,7 @@ _OTHERS = {
 #: torch swaps two axes) or differ in a default.
 _SAME = frozenset((
     "sum", "mean", "prod", "amax", "amin", "any", "all", "logsumexp", "absolute", "maximum", "minimum", "power",
-    "isnan", "isinf", "negative", "rint", "expand_dims", "clamp", "cat", "concatenate", "mm", "bmm", "view",
+    "isnan", "isinf", "negative", "rint", "expand_dims", "clamp", "clip", "cat", "concatenate", "mm", "bmm", "view",
 ))  # fmt: skip
 
 
@@ -77,7 +77,10 @@ def call_instead(
     if kept.get("keepdims") == "true" and is_foreign:
         del kept["keepdims"]
         is_foreign = False
-    is_same = is_whole and len(operands) >= taken and (name == op or name in _SAME)
+    extra = operands[taken:]
+    is_same = is_whole and len(operands) >= taken and not any(text.startswith("[") for text in operands[:taken])
+    if name not in _SAME:  # libraries differ in the order of operands, and in what a number by position says
+        is_same = is_same and name == op and not (is_foreign and (extra or taken > 1))
     text = _call(op, operands[:taken], kept)
     if "keepdims" not in specs or "keepdims" in kept or not is_foreign:
         return _plain(text, is_same=is_same)
@@ -110,15 +113,18 @@ def _attributes(
             continue
         out[known] = _listed(text) if known == "axes" else text
     names = [name for name in specs if name not in out]
-    if axes in names and axes is not None:
-        names = [axes, *[name for name in names if name != axes]]
+    needed = [name for name in names if specs[name].required]
+    first = needed or ([axes] if axes is not None and axes in names else names)
+    names = [*first, *[name for name in names if name not in first]]
     if extra and names:
-        is_list = isinstance(specs[names[0]].kind, (AxesKind, IntsKind, DimsKind))
-        if is_list:
+        kind = specs[names[0]].kind
+        if isinstance(kind, (AxesKind, IntsKind, DimsKind)) and (len(extra) == 1 or not extra[0].startswith("[")):
+            is_whole = is_whole and (len(extra) == 1 or not isinstance(kind, AxesKind))
             out = {names[0]: _listed(", ".join(extra)), **out}
         else:
+            is_whole = is_whole and len(extra) <= len(names)
             out = {**dict(zip(names, extra, strict=False)), **out}
-        is_whole = is_whole and (is_list or len(extra) <= len(names))
+        is_whole = is_whole and names[0] in first
     return out, is_whole and not (extra and not names)
 
 

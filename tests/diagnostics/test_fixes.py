@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import defs
 
 import dmlc
 import dmlc.diagnostics.catalogue
@@ -238,6 +241,46 @@ def test_the_results_of_the_head_are_returned_where_nothing_is() -> None:
 def test_nothing_is_fixed_safely_where_something_would_be_lost(statement: str) -> None:
     source = program(statement, "return y")
     assert fixed(source) == source
+
+
+@pytest.mark.parametrize("expression", [
+    "sort(x, ascending=true)", "cumsum(x, axis=0, inclusive=true)", "argmax(x, axes=[0], ties=least)",
+    "gelu(x, approximate=tan)", "rsqrt(x)", "sqr(x)", "onnx.Rsqrt(x)", "erfc(x)", "sinh(x)", "acos(x)", "tan(x)",
+    "prelu(x)", "hstack(x, x)", "reduce_std(x)", "reduce_var(x)", "matmul(w_q, w_k)", "left_on + 1", "m and m | m",
+    "m | m and m", "m ^ m and m", "m && m | m", "m is m & m", "m or m and m", "x.where(m, x)", "np.transpose(x, 0, 1)",
+    "torch.cat([x, x], 1)", "torch.stack([x, x], 1)", "x.sum(1, True)", "x.gather(1, n)", "x.max(1)",
+])  # fmt: skip
+def test_what_has_two_readings_is_not_fixed_safely(expression: str) -> None:
+    inputs = f"{INPUTS}, w_q: f32[3, 3], left_in: f32[4]"
+    source = program(f"y = {expression}", "return y", inputs=inputs)
+    assert fixed(source) == source
+
+
+def test_operations_of_other_libraries_are_no_misspelt_ones() -> None:
+    """But for names of the same letters."""
+    foreign = {name for module in (np, np.linalg, np.ma, np.ndarray, math) for name in dir(module)}
+    foreign |= {schema.name for schema in defs.get_all_schemas()}
+    known = list(OPERATIONS)
+    for name in foreign - {*known}:
+        found = suggestion(name, known)
+        if isinstance(found, Proposal) and found.safe:
+            assert found.changes[0].text.replace("_", "") == name.replace("_", "").casefold()
+
+
+@pytest.mark.parametrize(("wrong", "right"), [
+    ("m and m or m", "m & m | m"), ("m || m", "m | m"), ("m & m and m", "m & m & m"), ("m or m | m", "m | m | m"),
+])  # fmt: skip
+def test_words_that_bind_alike_are_fixed(wrong: str, right: str) -> None:
+    assert fixed(program(f"y = {wrong}", "return y")) == program(f"y = {right}", "return y")
+
+
+@pytest.mark.parametrize(("wrong", "right"), [
+    ("top_k(x, 2)", "top_k(x, k=2)"), ("one_hot(n, 4)", "one_hot(n, depth=4)"), ("softmax(x, 1)", "axes=[1]"),
+    ("full([3], 1)", "full(shape=[3], value=1)"),
+])  # fmt: skip
+def test_a_number_by_position_is_the_attribute_that_is_needed(wrong: str, right: str) -> None:
+    found = diagnostics(program(f"y = {wrong}", "return y"))[0]
+    assert right in found.help
 
 
 def test_a_size_that_a_def_gets_is_no_number_to_replace() -> None:

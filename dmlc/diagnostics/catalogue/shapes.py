@@ -81,7 +81,7 @@ UNKNOWN_ATTRIBUTE = declare(
     """The keyword is not one of the operation's attributes; `dmlc ops NAME` lists them.""",
     example="""
 model m(x: f32[4, 3]) -> (y) {
-    y = argmax(x, axis=[1], tie=first)
+    y = argmax(x, axis=[1], ties=first)
     return y
 }
 """,

@@ -246,9 +246,11 @@ class Caller(Evaluator):
             if error.help:
                 texts = [_text(operand.span) for operand in expr.operands]
                 keywords = {k.name.text: _text(k.value.span) for k in expr.keywords}
-                whole = call_instead(op.name, texts, keywords).text if len(texts) == count else ""
+                found = call_instead(op.name, texts, keywords)
+                whole = found.text if len(texts) == count else ""
                 if whole and (count == 1 or "=" in whole):
-                    error.help = f"write {whole}" if "..." in texts else writing(whole, safe=count > 1)
+                    is_safe = count > 1 and found.is_same
+                    error.help = f"write {whole}" if "..." in texts else writing(whole, safe=is_safe)
             raise self.located(error, CallSite(expr.span)) from None
 
     def check_call(self, definition: Definition, expr: tree.Call, count: int) -> None:

@@ -128,7 +128,8 @@ def _operator(tokens: Sequence[Token], place: int, token: Token, before: Token |
     if word is not None and word.text == "not" and (word is token or token.type in ("NAME", "NUMBER")):
         return _negated(tokens, at, f"write !{'a' if word is token else token.text}")
     if previous in ("&", "|") and token.text == previous and before is not None:
-        return proposal(f"write a {previous} b", previous, before.to(token), safe=True)
+        safe = _binds_alike(tokens, previous)
+        return proposal(f"write a {previous} b", previous, before.to(token), safe=safe)
     if previous == "lambda":
         return "a block is written def f(x) { return ... }"
     return ""
@@ -138,9 +139,25 @@ def _sign(tokens: Sequence[Token], at: int, word: Token) -> Help:
     """The help for ``and``, ``or``, ``is`` and ``is not``: comparisons bind tighter than & and | here too."""
     behind = tokens[at + 1] if at + 1 < len(tokens) else None
     if word.text == "is" and behind is not None and behind.text == "not":
-        return proposal("write a != b", "!=", word.to(behind), safe=True)
+        return proposal("write a != b", "!=", word.to(behind), safe=_binds_alike(tokens, "!="))
     sign = _SIGNS[word.text]
-    return proposal(f"write a {sign} b", sign, word, safe=True)
+    return proposal(f"write a {sign} b", sign, word, safe=_binds_alike(tokens, sign))
+
+
+def _binds_alike(tokens: Sequence[Token], sign: str) -> bool:
+    """True if the sign binds in the statement as the word does that it is written for.
+
+    Python and C bind ``and`` looser than ``|``, ``^`` and comparisons, and ``or`` loosest of all; here ``|`` does.
+    Beside an ``and`` an ``or`` waits until that is written otherwise.
+    """
+    signs: list[str] = []
+    for token in tokens:
+        if signs and token.text in ("&", "|") and signs[-1] == token.text:
+            signs[-1] = "and" if token.text == "&" else "or"  # a doubled sign
+        else:
+            signs.append(token.text)
+    apart = {"&": ("|", "^"), "|": ("and",)}.get(sign, ("&", "|", "^"))
+    return not set(apart) & set(signs)
 
 
 def _negated(tokens: Sequence[Token], at: int, help: str) -> Help:

@@ -296,7 +296,10 @@ def _index_item(item: object, position: int) -> object:
                 place_of(_index_item(end, position), position)
         return SliceItem(item.start, item.stop, item.step)
     if item is None:
-        message, help = "None is not an index", "a new axis is made by dmlc.unsqueeze(x, axes=[0])"
+        message, help = (
+            "None is not an index",
+            "a new axis is made by dmlc.unsqueeze(x, axes=[K]), where K is its place in the result",
+        )
     elif isinstance(item, (bool, np.bool_)) or (isinstance(item, (Tensor, np.ndarray)) and str(item.dtype) == "bool"):
         message, help = "a truth value is not an index", "elements are chosen by dmlc.where(cond, a, b)"
     elif isinstance(item, (Tensor, np.ndarray, list)):

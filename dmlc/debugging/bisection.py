@@ -131,7 +131,8 @@ class BisectResult:
             out.append(f"  {'wrong together with' if self.alone is False else 'a kernel may join it with'}: {others}")
         if self.hidden:
             how = "inputs" if self.from_end else "outputs"
-            out.append(f"  as {how} these values hide the fault: {', '.join(self.hidden)}")
+            known = "" if self.alone is False else "may "  # unknown where the node was not checked alone
+            out.append(f"  as {how} these values {known}hide the fault: {', '.join(self.hidden)}")
         return out
 
     def last_line(self) -> str:

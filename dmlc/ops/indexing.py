@@ -101,7 +101,10 @@ def place_of(item: Any, position: int) -> Dim:
         raise OpError(codes.WRONG_INDEX, f"{item} is not an index", at=position, help=size_help(item))
     help: Help
     if item is None:
-        message, help = "none is not an index", "a new axis is made by unsqueeze(x, axes=[0])"
+        message, help = (
+            "none is not an index",
+            "a new axis is made by unsqueeze(x, axes=[K]), where K is its place in the result",
+        )
     elif isinstance(item, bool):
         message, help = f"{show(item)} is not an index", "elements are chosen by where(cond, a, b)"
     elif isinstance(item, (list, tuple)):

@@ -21,6 +21,8 @@ from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, 
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
+#: Methods of arrays that the standard library has under other names.
+_BLOCKS = {"var": "variance", "std": "standard_deviation"}
 _SIGNS = {op.name: sign for sign, op in INFIX.items()}
 
 
@@ -218,7 +220,9 @@ class Caller(Evaluator):
         is_value = owner in self.frame.names or owner in self.unit.consts
         if is_value or owner in MODULES:
             instead = self.instead(method, expr, [expr.callee[0].span] if is_value else [])
-            return instead or f"operations are called with operands: {method}({owner})"
+            if method in _BLOCKS:
+                return f"write use {_BLOCKS[method]} from std, and {_BLOCKS[method]}(x, axes=[...])"
+            return instead or "operations are called with operands, such as exp(x); dmlc ops lists them"
         return f"operators of ONNX are called as onnx.{method}(...)"
 
     def instead(self, name: str, expr: tree.Call, owner: Sequence[Span] = (), *, before: str = "") -> Help:

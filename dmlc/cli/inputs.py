@@ -17,7 +17,8 @@ from dmlc.runtime import files
 from dmlc.runtime.feeds import truth_values
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
+def add_given_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add ``--input``."""
     parser.add_argument(
         "--input",
         type=input_option,
@@ -26,6 +27,11 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         metavar="x=x.npy",
         help="data for an input; x=data.npz:key takes one array of several; may be repeated",
     )
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Add ``--input`` and ``--random``."""
+    add_given_inputs(parser)
     parser.add_argument("--random", type=int, metavar="SEED", help="make up the inputs that --input does not give")
 
 

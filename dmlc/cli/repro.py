@@ -10,13 +10,10 @@ from __future__ import annotations
 import argparse
 
 from dmlc import api
-from dmlc.cli.bisect import add_checks, add_search_options, check_search_options
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.inputs import given_inputs
-from dmlc.cli.options import limits_of
-from dmlc.cli.source import STDIN, check_is_source, read_source
+from dmlc.cli.fault_search import add_checks, add_search_options, check_search_options, search_arguments, searched
+from dmlc.cli.source import check_is_source
 from dmlc.debugging import repro
-from dmlc.diagnostics.limits import Limits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,23 +31,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         check_is_source(args.against)
     if not args.output.lower().endswith(".zip"):
         raise UsageError(f"-o names a .zip file, not {args.output}")
-    limits = Limits.of(limits_of(args))
     with console.progress(f"reducing {args.source}") as progress:
-        found = repro(
-            read_source(STDIN, limits) if args.source == STDIN else args.source,
-            against=args.against,
-            backend=args.backend,
-            check=args.check,
-            value=args.value,
-            inputs=given_inputs(args) or args.inputs,
-            seed=args.seed,
-            rtol=args.rtol,
-            atol=args.atol,
-            model=args.model,
-            include=args.include,
-            limits=limits_of(args),
-            progress=progress,
-        )
+        found = repro(searched(args), **search_arguments(args), value=args.value, progress=progress)
         found.save(args.output)
     console.result(found.last_line(args.output) if console.quiet else found.to_text(args.output))
     ending = found.last_line(args.output)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from dmlc import api, importers
 from dmlc.api.artifact_meaning import needs_reference
+from dmlc.cli.comparison import add_comparison, check_comparison
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.inputs import expected_outputs, given_inputs, input_option
+from dmlc.cli.inputs import expected_outputs, given_inputs
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
 from dmlc.codegen.artifact import signature_of
@@ -26,7 +27,7 @@ from dmlc.diagnostics import Source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array, Graph
 from dmlc.runtime import dxdispatch_files, files
-from dmlc.verify import DEFAULT_INPUTS, Verdict, verify_results
+from dmlc.verify import Verdict, verify_results
 from dmlc.verify.verdict import NOT_VERIFIED
 
 _DISPATCHES = ".dxdispatch.json"
@@ -42,23 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ".dxdispatch.json file that DxDispatch ran",
     )
     parser.add_argument("--locate", action="store_true", help="find the first value that parts, and its node")
-    parser.add_argument(
-        "--input",
-        type=input_option,
-        action="append",
-        default=[],
-        metavar="x=x.npy",
-        help="data for an input; x=data.npz:key takes one array of several; may be repeated",
-    )
-    parser.add_argument("--rtol", type=float, metavar="R", help="|a - b| may be --atol + R * |a|")
-    parser.add_argument("--atol", type=float, metavar="T", help="|a - b| may be T + --rtol * |a|")
+    add_comparison(parser, inputs="how many inputs")
     parser.add_argument(
         "--backend", metavar="A:B", help=f"where the sides run, as in cpu:reference: {', '.join(api.BACKENDS)}"
     )
-    parser.add_argument(
-        "--inputs", type=int, default=DEFAULT_INPUTS, metavar="N", help=f"how many inputs (default: {DEFAULT_INPUTS})"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="SEED", help="other inputs (default: 0)")
     parser.add_argument(
         "--output-path", metavar="DIR", help="the folder DxDispatch wrote results below (default: the one B is in)"
     )
@@ -78,15 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    for option, number in (("--rtol", args.rtol), ("--atol", args.atol)):
-        if number is not None and not number >= 0:
-            raise UsageError(f"{option} is 0 or more, not {number}")
+    check_comparison(args)
     if args.exact and (args.rtol is not None or args.atol is not None):
         raise UsageError("--exact allows no error, --rtol and --atol allow some: give one of them")
-    if args.inputs < 1:
-        raise UsageError(f"--inputs is 1 or more, not {args.inputs}")
-    if args.seed < 0:
-        raise UsageError(f"a seed is 0 or more, not {args.seed}")
     if set(args.allow) - {"exact", "reassociates", "range"}:
         raise UsageError(f"there is no class of rewrites {args.allow[-1]}; classes are exact, reassociates, range")
     with console.progress(f"verifying {args.result or args.original}"):

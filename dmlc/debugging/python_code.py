@@ -18,13 +18,13 @@ from dmlc.debugging.value_sides import NodeRecord
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.runs import NOT_CODE
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.ir import Array
 from dmlc.runtime import files
-from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
-from dmlc.verify.trace import RunFailed, Side, TraceStep
+from dmlc.verify.closed_side import ClosedSide
+from dmlc.verify.inputs import Feeds, Interface, NoInputs
+from dmlc.verify.trace import RunFailed, Side
 
 
-class PythonCode:
+class PythonCode(ClosedSide):
     """The first function of a file, called by position. Its local variables are the values that can be read.
 
     ``like`` is the side whose inputs and outputs it has; without it inputs have the names of the parameters. The file
@@ -32,8 +32,6 @@ class PythonCode:
     """
 
     constants: Mapping[str, Constant] = {}
-    #: A side that shows the steps of the same function, for a file that is the original.
-    traced_by: Side | None = None
     nodes: Sequence[NodeRecord] = ()
     names: frozenset[str] | None = None
 
@@ -43,11 +41,7 @@ class PythonCode:
         if like is not None and len(like.input_names) != len(parameters):
             wanted = f"{len(parameters)} parameters, not {len(like.input_names)}"
             raise fail(NOT_CODE, f"the function {self._function.__name__} of {path} has {wanted}")
-        self.input_names = parameters if like is None else like.input_names
-        self.output_names = () if like is None else like.output_names
-        self.kinds: dict[str, str] = {}
-        self.composites: dict[str, str] = {}
-        self.size, self.defines_empty = 0, True
+        super().__init__(parameters if like is None else like.input_names, () if like is None else like.output_names, 0)
         self.side: Side = self
         self._like = like
 
@@ -55,9 +49,6 @@ class PythonCode:
         if self._like is None:
             raise NoInputs("a function does not declare its inputs: give them")
         return self._like.interfaces()
-
-    def defaults(self) -> list[Default]:
-        return []
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         return self._call(feeds)[0]
@@ -92,18 +83,6 @@ class PythonCode:
         if len(found) != len(names):
             raise RunFailed(f"it returns {len(found)} results, not {len(names)}")
         return {name: np.asarray(array) for name, array in zip(names, found, strict=True)}, seen
-
-    def weights(self) -> dict[str, Array]:
-        return {}
-
-    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
-        return self.run(feeds)
-
-    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
-        return None
-
-    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
-        return None if self.traced_by is None else self.traced_by.trace(feeds, output)
 
 
 def _function_of(path: Path, data: bytes) -> Callable[..., Any]:

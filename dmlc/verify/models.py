@@ -12,12 +12,13 @@ from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
 from dmlc.ir import Array, Graph
 from dmlc.verify.check import verify_given, verify_sides
+from dmlc.verify.closed_side import ClosedSide
 from dmlc.verify.graph_side import GraphSide
-from dmlc.verify.inputs import Default, Feeds, Interface, NoInputs
+from dmlc.verify.inputs import Feeds, Interface, NoInputs
 from dmlc.verify.opaque_nodes import OpaqueNodes
 from dmlc.verify.patterns import PATTERNS
 from dmlc.verify.tolerance import EXACT, REASSOCIATES
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, TraceStep
+from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side
 from dmlc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -116,21 +117,12 @@ def _computed_in(kinds: Mapping[str, str] | None, side: Side) -> Side:
     return side
 
 
-class CodeSide:
-    """Code that was generated for a graph; nobody can look into it.
-
-    As an original it needs ``traced_by``, a side that shows the steps of the same function.
-    """
-
-    traced_by: Side | None = None
+class CodeSide(ClosedSide):
+    """Code that was generated for a graph."""
 
     def __init__(self, graph: Graph, function: Runner) -> None:
-        self.input_names = tuple(v.name or "" for v in graph.inputs if v not in graph.defaults)
-        self.output_names = tuple(name for name, _ in graph.outputs)
-        self.kinds: dict[str, str] = {}
-        self.composites: dict[str, str] = {}
-        self.size = len(graph)
-        self.defines_empty = True
+        fed = [v.name or "" for v in graph.inputs if v not in graph.defaults]
+        super().__init__(fed, [name for name, _ in graph.outputs], len(graph))
         self._graph, self._function = graph, function
 
     def interfaces(self) -> list[Interface]:
@@ -147,30 +139,16 @@ class CodeSide:
                 raise NoEvidence(str(error.diagnostics[0].message), error.diagnostics[0]) from None
             raise RunFailed(f"{type(error).__name__}: {error}") from None
 
-    def defaults(self) -> list[Default]:
-        return []
 
-    def weights(self) -> dict[str, Array]:
-        return {}
-
-    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
-        return self.run(feeds)
-
-    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
-        return None
-
-    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
-        return None if self.traced_by is None else self.traced_by.trace(feeds, output)
-
-
-class RecordedSide(CodeSide):
+class RecordedSide(ClosedSide):
     """Results of one input, in the dtypes and shapes of the side that they are compared with."""
 
     def __init__(self, like: Side, results: Mapping[str, Array]) -> None:
-        self.input_names, self.output_names = like.input_names, like.output_names
-        self.kinds, self.composites = {}, {}
-        self.size, self.defines_empty = like.size, True
+        super().__init__(like.input_names, like.output_names, like.size)
         self._like, self._results = like, results
+
+    def interfaces(self) -> list[Interface]:
+        return self._like.interfaces()
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         wanted = self._like.run(feeds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,21 @@ import numpy as np
 from onnx import ModelProto, load_external_data_for_model
 from onnx.reference import ReferenceEvaluator
 
-from dmlc.ir import Array
-from dmlc.verify.inputs import Default, Feeds, Interface
+from dmlc.verify.closed_side import ClosedSide
+from dmlc.verify.inputs import Feeds, Interface
 from dmlc.verify.onnx_interface import interfaces, required_inputs
-from dmlc.verify.trace import NotVerifiable, RunFailed, TraceStep
+from dmlc.verify.trace import NotVerifiable, RunFailed
 
 
-class ReferenceSide:
+class ReferenceSide(ClosedSide):
     """One model. Raises ``NotVerifiable`` for an operator that ONNX does not implement."""
 
     def __init__(self, model: ModelProto, folder: Path | None = None) -> None:
         self._model = ModelProto()
         self._model.CopyFrom(model)
         needed, _ = required_inputs(model.graph, model.ir_version)
-        self.input_names = tuple(info.name for info in needed)
-        self.output_names = tuple(info.name for info in model.graph.output)
-        self.kinds: dict[str, str] = {}
-        self.composites: dict[str, str] = {}
-        self.size = len(model.graph.node)
-        self.defines_empty = False
+        outputs = [info.name for info in model.graph.output]
+        super().__init__([info.name for info in needed], outputs, len(model.graph.node), defines_empty=False)
         try:
             if folder is not None:
                 load_external_data_for_model(self._model, str(folder))
@@ -39,9 +35,6 @@ class ReferenceSide:
 
     def interfaces(self) -> list[Interface]:
         return interfaces(self._model)
-
-    def defaults(self) -> list[Default]:
-        return []
 
     def run(self, feeds: Feeds) -> dict[str, Any]:
         found = self._all(feeds)
@@ -60,15 +53,3 @@ class ReferenceSide:
         except Exception as error:  # as above
             raise RunFailed(f"{type(error).__name__}: {error}") from None
         return dict(found)
-
-    def weights(self) -> dict[str, Array]:
-        return {}
-
-    def run_with(self, feeds: Feeds, weights: Mapping[str, Array]) -> dict[str, Any]:
-        return self.run(feeds)
-
-    def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
-        return None
-
-    def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
-        return None

@@ -12,6 +12,7 @@ from onnx import ModelProto
 from dmlc import api
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.debugging.constants import Constant, constant_of, constants_of
+from dmlc.debugging.node_changes import NodeSummary
 from dmlc.debugging.node_pairs import label_of, operator_of
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Value
@@ -27,18 +28,10 @@ from dmlc.verify.trace import RunFailed, Side, op_key
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRecord:
-    """A node: its name, operator, the values that it reads and writes, and where it comes from.
+class NodeRecord(NodeSummary):
+    """A node and its origin: ``sources`` are the nodes of an imported model that it stands for, ``rules`` the rewrites
+    that made it."""
 
-    ``places`` are lines of a source, ``sources`` the nodes of an imported model that it stands for, ``rules`` the
-    rewrites that made it.
-    """
-
-    name: str
-    operator: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    places: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
 
@@ -49,15 +42,7 @@ class NodeRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "name": self.name,
-            "operator": self.operator,
-            "inputs": list(self.inputs),
-            "outputs": list(self.outputs),
-            "places": list(self.places),
-            "from": list(self.sources),
-            "rules": list(self.rules),
-        }
+        return {**NodeSummary.to_json(self), "from": list(self.sources), "rules": list(self.rules)}
 
     def __str__(self) -> str:
         found = f"{self.operator} {self.name}"

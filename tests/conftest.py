@@ -16,7 +16,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from models.emitted_models import SAMPLE, recorded
 
+from dmlc.cli.main import main
 from dmlc.ir import collector
+from tests.command_line import Run
 
 # The same examples each time: what fails is due to a change. ``pytest --hypothesis-profile=default`` draws others, and
 # ``python -m tools.fuzz`` looks for what nobody thought of.
@@ -82,3 +84,20 @@ def emitted_models_are_valid(request: pytest.FixtureRequest) -> Iterator[None]:
         complaints = RECORDER.complaints(rate)
         if complaints:
             pytest.fail("an emitted model is not valid:\n" + "\n".join(complaints), pytrace=False)
+
+
+@pytest.fixture
+def command_line(capsys: pytest.CaptureFixture[str]) -> Run:
+    """``dmlc`` in this process: the exit code of a command, and what it alone printed, without a traceback."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stop:  # wrong use
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err, err
+        return code, out, err
+
+    return run

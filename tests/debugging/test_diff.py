@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import dmlc
-from dmlc.cli.main import main
+from tests.command_line import Run
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 LAYER = f"""{HEAD} g (float[N, 8] x) => (float[N, 8] y) <float[8, 8] w, float[8] s, float[8] b> {{
@@ -267,11 +267,10 @@ def test_compiled_model_names_the_rules() -> None:
 
 
 PROGRAM = "model m(x: f32[N, 3]) -> (y) {\n    return reduce_sum(x, axes=[1])\n}\n"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
     Path("a.dml").write_text(PROGRAM)
     Path("b.dml").write_text(PROGRAM.replace("reduce_sum", "reduce_max"))
@@ -281,12 +280,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     node(changed, "LayerNormalization").attribute[1].f = 1e-3
     onnx.save(changed, "b.onnx")
 
-    def call(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main(["diff", *argv])
-        return code, *capsys.readouterr()
-
-    return call
+    return partial(command_line, "diff")
 
 
 @pytest.mark.parametrize(
@@ -305,10 +299,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     ],
 )
 def test_exit_code(run: Run, a: str, b: str, code: int) -> None:
-    try:
-        assert run(a, b)[0] == code
-    except SystemExit as exit:
-        assert exit.code == code
+    assert run(a, b)[0] == code
 
 
 def test_document(run: Run) -> None:

@@ -1,0 +1,43 @@
+"""Faults planted in dmlc and in a backend, for the searches that must find them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dmlc
+from dmlc.debugging import checks
+from dmlc.verify.onnx_side import OnnxSide
+
+
+@pytest.fixture
+def wrong_tanh(monkeypatch: pytest.MonkeyPatch) -> dmlc.Source:
+    """A program whose ``tanh`` is compiled to Sin."""
+    compiled = checks.compiled_side
+
+    def wrong(program: dmlc.Program, backend: str | None) -> Any:
+        side = compiled(program, backend)
+        for node in side.model.graph.node:
+            if node.op_type == "Tanh":
+                node.op_type = "Sin"
+        return type(side)(side.model, None, backend or "")
+
+    monkeypatch.setattr(checks, "compiled_side", wrong)
+    return dmlc.Source("model m(x: f32[4]) -> (y) {\n    a = exp(x) + 1\n    b = tanh(a)\n    return b * x\n}\n")
+
+
+@pytest.fixture
+def wrong_gate(monkeypatch: pytest.MonkeyPatch) -> np.float32:
+    """The factor by which a model with a node ``gate`` is wrong on a backend; the reference is right."""
+    factor, values = np.float32(1.25), OnnxSide.run
+
+    def wrong(self: OnnxSide, feeds: dict[str, Any]) -> dict[str, Any]:
+        found = values(self, feeds)
+        if self._backend and any(node.name == "gate" for node in self._model.graph.node):
+            return {name: array * factor for name, array in found.items()}
+        return found
+
+    monkeypatch.setattr(OnnxSide, "run", wrong)
+    return factor

@@ -22,5 +22,5 @@ SUITES: dict[str, Suite] = {
     "startup": compiler_parts.startup,
     "builder": compiler_parts.builder,
 }
-#: Those that one thread runs, whatever is asked for.
+#: Suites that one thread runs, whatever is asked for.
 SERIAL = ("compile", "parse", "startup", "builder")

@@ -15,7 +15,7 @@ from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.runtime import files
 from dmlc.targets import load_target, target_names
 
-#: What ``dmlc compile --ledger`` wrote, where it lies or as plain data.
+#: A ledger that ``dmlc compile --ledger`` wrote: its path or its plain data.
 Ledger: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 
 

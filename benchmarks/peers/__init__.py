@@ -16,7 +16,7 @@ from benchmarks.sessions import SessionRun
 
 #: As in the extra ``bench`` of pyproject.toml.
 PINNED = {"onnxsim": "0.8.1", "onnxslim": "0.1.98", "jax": "0.10.2", "torch": "2.13.0", "numba": "0.68.1"}
-#: Those that compute, each in a module that is loaded only when it is asked for.
+#: Peers that compute, each in a module that is loaded only when it is asked for.
 _COMPUTE = ("jax", "torch", "numba")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.records import OURS, Case, Settings
 
-#: What a child runs: it prints its CPU seconds, and the most memory that it used beyond what imports had taken.
+#: The program of a child: it prints its CPU seconds, and the most memory that it used beyond what imports had taken.
 _CHILD = """
 import json, sys, time
 tool, path = sys.argv[1:]

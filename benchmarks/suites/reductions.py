@@ -46,7 +46,7 @@ _SOFTMAX: tuple[tuple[Shape, Shape], ...] = (
 )
 _LOGSUMEXP: tuple[tuple[Shape, Shape], ...] = (((4096, 1024), (1,)), (_FEATURES, (2, 3)), ((1024, 1024), (0,)))
 _QUICK: tuple[tuple[Shape, Shape], ...] = (((2, 3, 4, 5), (1, 3)), ((4, 64), (1,)))
-#: Of sums in f32 against f32: only gross errors are to be found here.
+#: The tolerance of sums in f32 against f32: only gross errors are to be found here.
 _CLOSE = 2e-4
 
 

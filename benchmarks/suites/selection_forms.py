@@ -139,7 +139,7 @@ def argmax_forms(shape: Shape, axes: Shape) -> dict[str, ModelProto]:
     return out
 
 
-#: Those of ``argmax_forms`` in which one operator does the search.
+#: Forms of ``argmax_forms`` in which one operator does the selection.
 SINGLE = ("transpose+argmax", "transpose+topk", "argmax", "topk")
 
 

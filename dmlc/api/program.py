@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: Where a program can run.
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
-#: What can be emitted, by the suffix of the file it is saved in; longer suffixes first.
+#: Kinds of artifacts by the suffix of the file they are saved in; longer suffixes first.
 SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
 #: So many inputs, outputs and dims are printed.
 _MOST_LISTED, _LONGEST = 6, 300

@@ -33,8 +33,8 @@ class HoldsModel(Protocol):
         """The model."""
 
 
-#: What can be compiled: a path, a text with its name, a graph of the builder, an ONNX model, its bytes, what holds it.
-#: A model of ``onnx_ir`` too, which has no type here.
+#: Sources that compile takes: a path, a text with its name, a graph of the builder, an ONNX model, its bytes, an object
+#: that holds it. A model of ``onnx_ir`` too, which has no type here.
 ProgramSource: TypeAlias = "str | os.PathLike[str] | Source | builder.Graph | onnx.ModelProto | bytes | HoldsModel"
 
 

@@ -7,7 +7,7 @@ from dmlc.builder.onnx_operators import OnnxOperators, onnx
 from dmlc.builder.operations import *  # noqa: F403
 from dmlc.builder.tensor import DTypeLike, Tensor, TensorLike
 
-#: What ``from dmlc import *`` brings of the builder: the operations that shadow nothing of Python's.
+#: Names of the builder that ``from dmlc import *`` brings: the operations that shadow nothing of Python's.
 PUBLIC: tuple[str, ...] = (
     "Graph",
     "Tensor",

@@ -29,7 +29,7 @@ from dmlc.ops.call import LIKE, Argument, CallSite, call_results, diagnose
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.indexing import SliceItem, index_tensor, place_of
 
-#: What a dtype may be given as: ``dmlc.f32``, ``"f32"``, ``"float32"``, ``np.float32``, ``np.dtype("f4")``.
+#: Spellings of a dtype: ``dmlc.f32``, ``"f32"``, ``"float32"``, ``np.float32``, ``np.dtype("f4")``.
 DTypeLike: TypeAlias = "DType | str | np.dtype[Any] | type[Any]"
 
 
@@ -271,7 +271,7 @@ class Tensor:
         return _only(_call(OPERATIONS["abs"], (self,), {}))
 
 
-#: What an operand may be: a tensor, a NumPy array (a constant), or a number that takes the other operand's dtype.
+#: Operands: a tensor, a NumPy array (a constant), or a number that takes the other operand's dtype.
 TensorLike: TypeAlias = "Tensor | int | float | bool | Array | Arithmetic"
 
 

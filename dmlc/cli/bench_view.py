@@ -14,7 +14,7 @@ from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.targets.dispatch import dispatch_cost
 
 _PROVIDERS = {"DmlExecutionProvider": "DirectML", "CPUExecutionProvider": "CPU"}
-#: What the report calls the place of a node, and the provider that is then to run it.
+#: The report's word for the place of a node, and the provider that is then to run it.
 _PLACES = {"provider": "DirectML", "cpu": "CPU"}
 
 

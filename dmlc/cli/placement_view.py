@@ -17,7 +17,7 @@ from dmlc.placement.transfers import Transfer
 
 #: The text names so many obstacles and transfers, the JSON document all.
 _MOST_OBSTACLES = _MOST_TRANSFERS = 3
-#: Of a verdict with more nodes the text has the number by operator.
+#: A verdict with more nodes is printed with the number of nodes by operator.
 _MOST_MEMBERS = 6
 _SIZES, _OPERAND = re.compile(r"open sizes: .*"), re.compile(r"operand \d+ \([^()]*\)")
 #: The text names so many nodes that depend on one thing.

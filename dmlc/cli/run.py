@@ -24,7 +24,7 @@ from dmlc.runtime import files
 
 #: Outputs of up to this many elements are printed whole, in JSON of up to the other many.
 _FEW, _FEW_JSON = 16, 1000
-#: What a backend is called in a sentence.
+#: Names of the backends in a sentence.
 _PLACES = {"cpu": "ONNX Runtime's CPU provider", "numpy": "NumPy code", "reference": "the reference"}
 _NUMBERS: Any = {"float_kind": lambda number: f"{number:.6g}", "int_kind": str}
 

@@ -12,7 +12,7 @@ from dmlc.records import dataclass
 
 #: Minimum cuts are computed among at most this many nodes; above, only dominators and positions in an order are tried.
 _MOST_NODES = 1500
-#: Of the dominators in reach so many are looked at, those nearest to the middle.
+#: So many of the dominators in reach are looked at, those nearest to the middle.
 _MOST_DOMINATORS = 4
 _SOURCE, _SINK = "source", "sink"
 

@@ -14,7 +14,7 @@ from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.onnx_schema.nested import all_nodes
 
-#: What a signed 64-bit integer counts.
+#: The largest signed 64-bit integer.
 _LARGEST = 2**63 - 1
 
 

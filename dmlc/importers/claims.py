@@ -16,7 +16,7 @@ from dmlc.ir import ForeignType, Region, TensorType, symbol
 from dmlc.onnx_schema.declared import claims, contradicts, with_known_sizes
 from dmlc.onnx_schema.types import type_proto
 
-#: Of so many wrong declarations the diagnostic names each.
+#: So many wrong declarations are named in the diagnostic, the others counted.
 _SHOWN = 3
 
 

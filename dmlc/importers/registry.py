@@ -44,7 +44,7 @@ class Data:
     array: Array
 
 
-#: What a reader finds; None where the language cannot say the node.
+#: The result of a reader; None if the language has no equivalent of the node.
 Found: TypeAlias = "Made | Same | Data | None"
 
 

@@ -73,7 +73,7 @@ u16 = DType("u16", "uint16", "uint", 16, np.uint16)
 u32 = DType("u32", "uint32", "uint", 32, np.uint32)
 u64 = DType("u64", "uint64", "uint", 64, np.uint64)
 bool_ = DType("bool", "bool", "bool", 8, np.bool_)
-#: What the language has no type for (strings, sequences, bfloat16, an unknown rank): only opaque nodes take it.
+#: Values without a type in the language (strings, sequences, bfloat16, an unknown rank): only opaque nodes take them.
 FOREIGN = DType("foreign", "foreign", "other", 0, object)
 
 #: The language's dtypes, in the order of the language reference.
@@ -81,7 +81,7 @@ DTYPES: tuple[DType, ...] = (f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 FLOATS: tuple[DType, ...] = (f16, f32, f64)
 INTEGERS: tuple[DType, ...] = (i8, i16, i32, i64, u8, u16, u32, u64)
 NUMERIC: tuple[DType, ...] = FLOATS + INTEGERS
-#: What an index result may be (DirectML ARGMAX output types).
+#: Dtypes that an index result may have (DirectML ARGMAX output types).
 INDEX: tuple[DType, ...] = (u32, i32, i64, u64)
 
 DTYPE_BY_NAME: dict[str, DType] = {d.name: d for d in DTYPES}

@@ -16,12 +16,12 @@ from numpy.lib import format as npy
 from dmlc.diagnostics.limits import Limits
 from dmlc.records import dataclass
 
-#: What NumPy and zipfile raise for files that are not what they should be.
+#: Errors that NumPy and zipfile raise for files that are not what they should be.
 DAMAGED = (
     *(ValueError, TypeError, EOFError, SyntaxError, KeyError, IndexError, OverflowError, RecursionError, RuntimeError),
     *(struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-#: What NumPy compresses with. Other methods shrink zeros without a limit.
+#: Methods that NumPy compresses with. Others shrink zeros without a limit.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-#: What can be written between two numbers of which one has a dim.
+#: Operators that can be written between two numbers of which one has a dim.
 SIGNS = frozenset(("+", "-", "*", "/", "//", "%", "**"))
 #: A longer expression is shown as its count of operations.
 _MOST_SHOWN = 12

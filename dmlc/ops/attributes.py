@@ -74,7 +74,7 @@ class Kind:
     hint = "object"
     #: The part of a tensor's type that ``like`` gives in place of a value: ``dtype``, ``shape``, or none.
     like = ""
-    #: What the default ``ALL`` stands for.
+    #: The meaning of the default ``ALL``.
     all_means = "all axes"
 
     def convert(self, raw: Any, at: Binding) -> Any:

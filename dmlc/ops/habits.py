@@ -29,7 +29,7 @@ _OTHERS = {
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
     "take_along_axis": "gather_elements", "expand_dims": "unsqueeze", "broadcast_to": "expand", "clamp": "clip",
 }  # fmt: skip
-#: Those that mean the same for all operands. Others depend on the library (max of torch has two results, transpose of
+#: Calls that mean the same for all operands. Others depend on the library (max of torch has two results, transpose of
 #: torch swaps two axes) or differ in a default.
 _SAME = frozenset((
     "sum", "mean", "prod", "amax", "amin", "any", "all", "logsumexp", "absolute", "maximum", "minimum", "power",

@@ -414,7 +414,7 @@ class _Axis:
                 place = self.size + written
                 return self._limit(what, written, place, low, upper=False)
         else:
-            # Whether a symbolic place counts from the end must not depend on its value.
+            # The value of a symbolic place must not decide whether it counts from the end.
             self._require(what, written, 0, written)
         return self._limit(what, written, place, high, upper=True)
 

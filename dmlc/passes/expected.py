@@ -9,7 +9,7 @@ from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.passes.manager import LedgerEntry
 
-#: What is compared. Source places are not: a program may have been moved or laid out anew.
+#: Keys that are compared. Source locations are not: a program may have been moved or laid out anew.
 COMPARED = ("rule", "class", "text", "before", "after")
 
 

@@ -52,7 +52,7 @@ _EXACT = 2.0**53
 _MANY = 1 << 20
 #: No tensor has more elements: a process addresses no more bytes.
 _MOST_COUNTED = float(2**47)
-#: What the functions of a kernel may be off by: units in the last place, generously.
+#: Units in the last place by which the functions of a kernel may be off, generously.
 _UNITS = 8
 
 

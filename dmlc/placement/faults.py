@@ -140,7 +140,8 @@ def _is_cast_of_bytes(node: NodeProto, scope: ValueScope) -> bool:
     return scope.of(node.input[0]).dtype in ("bool", "i8", "u8")
 
 
-#: What the nodes around one decide of it and its costs: two nodes with the same operands may differ in it.
+#: Properties of a node, its costs among them, that the nodes around it decide: two nodes with the same operands may
+#: differ in them.
 AROUND: Mapping[str, Callable[[NodeProto, ValueScope], bool]] = {
     "split-gate": is_split_gate,
     "loses-its-result": _loses_its_result,

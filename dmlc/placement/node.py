@@ -24,7 +24,7 @@ _SMALL = 100
 _RANDOM = frozenset(
     ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
 )
-#: What gives a shape.
+#: Operators whose result is a shape or a size.
 _SHAPES = frozenset(("Shape", "Size"))
 #: The beginning of the reason why a node with open sizes runs alone.
 OPEN_SIZES = "open sizes: "

@@ -10,7 +10,7 @@ from dmlc.placement.report import Placement
 
 #: Operators that hold graphs: ONNX Runtime's DirectML provider fuses nothing in a graph that has one.
 _HOLDERS = ("If", "Loop", "Scan", "SequenceMap")
-#: Of so many nodes of one operator each is named.
+#: So many nodes of one operator are named, the others counted.
 _MOST_NAMES = 2
 
 

@@ -43,7 +43,7 @@ def write(
     ``inputs`` are the files of the inputs by name. An input that has a file is held against the model and stays.
     Raises ``DmlcError``: E0421 (exit code 2), E0422, E0424, E0425.
     """
-    # of a name that is too long, Path.exists raises; that it cannot be written is reported at the write
+    # Path.exists raises for a name that is too long; the write reports that it cannot be written
     there = {name: path.parent / file for name, file in inputs.items() if os.path.exists(path.parent / file)}  # noqa: PTH110
     types = dict(artifact.signature.inputs)
     found = {name: _read(file, name, types[name].dtype.numpy) for name, file in there.items()}

@@ -22,7 +22,7 @@ from dmlc.ir import Array, Graph, StoredTensor, npy
 from dmlc.ir.plain_file import NotPlain, holds_model, open_plain, size_of
 from dmlc.ops.constant import ConstantAttributes
 
-#: What helps where a file is too large.
+#: Advice for a file that is too large, by the limit that it exceeds.
 _INSTEAD = {"file_bytes": "export it with its weights in files of their own", "text_bytes": "load data from .npy files"}
 #: The time that entries of written archives carry, so that the same arrays give the same bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)

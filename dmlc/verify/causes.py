@@ -15,14 +15,14 @@ from dmlc.ir import Array
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.trace import TraceStep, float_feeds
 
-#: Which element wins where a NaN is among them is unspecified; ONNX Runtime's own kernels depend on the order.
+#: Selections for which the winner beside a NaN is unspecified; in ONNX Runtime's own kernels it depends on the order.
 SELECTIONS = frozenset(
     {
         *("argmax", "argmin", "topk", "hardmax", "reducemax", "reducemin", "max", "min", "clip", "relu", "sign"),
         *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression"),
     }
 )
-#: What NaN and numbers out of range become is unspecified.
+#: Casts whose results for NaN and numbers out of range are unspecified.
 _TO_INTEGER = frozenset({"cast", "castlike", "quantizelinear", "dynamicquantizelinear"})
 #: Elementwise functions that are not defined for all numbers.
 _PARTIAL = frozenset({"log", "sqrt", "pow", "asin", "acos", "acosh", "atanh", "div", "mod", "reciprocal"})
@@ -38,9 +38,9 @@ _VANISHING = frozenset(
 _NORMALIZATIONS = frozenset(
     f"{kind}normalization" for kind in ("batch", "instance", "group", "layer", "meanvariance", "rms", "lp")
 )
-#: What is computed over nothing: kernels give what they like.
+#: Operators that may reduce no elements: their results over none differ from kernel to kernel.
 _REDUCTIONS = ("reduce", "argm", "topk", "global", "softmax", "logsoftmax", "hardmax", "cum")
-#: Where ONNX Runtime from 1.31 saturates integers that wrap elsewhere.
+#: Sums for which ONNX Runtime from 1.31 saturates integers that wrap elsewhere.
 _SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", "sum", "mean"})
 
 

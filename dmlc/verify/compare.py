@@ -39,7 +39,7 @@ class Errors:
         return self.absolute, self.relative, self.ulp, self.scaled
 
 
-#: Of what differs and has no distance in numbers.
+#: The errors of values that differ and have no distance in numbers.
 NO_ERRORS = Errors(None, None, None, None)
 
 

@@ -23,7 +23,7 @@ from dmlc.verify.trace import NotVerifiable, RunFailed, TraceStep, op_key
 
 _LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
 _DIVISIONS = (DIV, FLOORDIV, MOD)
-#: Of these the result is no rounder than the operand.
+#: Operations that hand elements on without arithmetic; a cast converts them.
 _MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TILE, TRANSPOSE, UNSQUEEZE)
 
 

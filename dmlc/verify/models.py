@@ -29,7 +29,7 @@ Runner: TypeAlias = "Callable[[Feeds], dict[str, Any]]"
 
 #: Every pattern once.
 DEFAULT_INPUTS = len(PATTERNS)
-#: What a compilation may do by default.
+#: Rewrite classes that a compilation may use by default.
 DEFAULT_CLASSES = (EXACT, REASSOCIATES)
 
 

@@ -33,7 +33,7 @@ _COUNTS: dict[str, tuple[int, ...] | None] = {
     "MaxUnpool": (2,),
     "NonMaxSuppression": (2, 3, 4),
 }
-#: What these give hangs on no element of their operands.
+#: Operators whose results depend on no element of their operands.
 _SIZES = {"Shape", "Size"}
 
 

@@ -16,7 +16,7 @@ from dmlc.verify.inputs import InputSpec, Interface, NoInputs
 #: The place of the indices and of the data among the inputs of operators that look something up.
 _LOOK_UPS = {"Gather": (1, 0), "GatherElements": (1, 0), "ScatterElements": (1, 0), "Scatter": (1, 0)}
 _ND_LOOK_UPS = {"GatherND": (1, 0), "ScatterND": (1, 0)}
-#: What hands its elements on as they are.
+#: Operators that hand the elements of their operands on as they are.
 _MOVES = {"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand", "Flatten", "Slice", "Concat"}
 #: Ranks to try where the model says none.
 _RANKS = (2, 4, 3, 1)

@@ -27,7 +27,7 @@ from dmlc.verify.unstable import UNITS
 #: A model, or where it lies.
 ModelSource: TypeAlias = "ModelProto | str | os.PathLike[str]"
 
-#: What arrays of ONNX Runtime's names for types come as.
+#: Types, as ONNX Runtime names them, whose values come as NumPy arrays.
 _PLAIN_TYPES = re.compile(r"tensor\((float|float16|double|u?int(8|16|32|64)|bool)\)")
 _EXOTIC_TYPES = re.compile(r"tensor\((bfloat16|float[48]\w*|u?int[24])\)")
 #: Sequences, maps and optionals, and the floats that they are made of; the last type is that of the values.

@@ -16,7 +16,7 @@ from dmlc.records import dataclass
 from dmlc.verify.inputs import Default, Feeds
 from dmlc.verify.trace import RunFailed
 
-#: Of one input so many candidates are tried, until so many were accepted.
+#: For one input so many candidates are tried, until so many were accepted.
 _TRIED, _ACCEPTED = 40, 4
 #: Entries are changed one by one where there are at most so many.
 _FEW = 8

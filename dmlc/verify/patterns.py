@@ -264,7 +264,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("infinities and zeros", _choice([np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0]), _powers),
 )
 
-#: Of these, indices count from the end as well where that is known to be right.
+#: Patterns whose indices count from the end as well where that is known to be right.
 FROM_THE_END = frozenset({"negative", "halves"})
 
 _WORDS = ("", "a", "b", "a b", "Größe", "0", "-1.5", "NaN", "b")

@@ -80,9 +80,9 @@ class Side(Protocol):
     kinds: dict[str, str]
     #: The types of outputs that are not tensors, as ONNX Runtime writes them, where they are known.
     composites: dict[str, str]
-    #: How many nodes it has.
+    #: Number of its nodes.
     size: int
-    #: Whether results over nothing mean something.
+    #: True if results over nothing mean something.
     defines_empty: bool
 
     def interfaces(self) -> list[Interface]:

@@ -19,7 +19,7 @@ from dmlc.verify.inputs import Feeds
 UNSPECIFIED, OVERFLOWED, BEYOND, RANDOM = "unspecified", "overflowed", "beyond the precondition", "not deterministic"
 STATUSES = (SAME, WITHIN, UNSPECIFIED, OVERFLOWED, RANDOM, BEYOND, DIFFERENT)
 
-#: Of an output where both sides never ran on one input.
+#: The verdict of an output for which both sides never ran on one input.
 NOT_COMPARED = "not compared"
 
 EQUAL, NOT_VERIFIED = "equal", "not verified"

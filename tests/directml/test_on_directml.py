@@ -33,7 +33,7 @@ from dmlc.targets.provider import Failure, provider
 pytestmark = pytest.mark.directml
 
 OPERATIONS = [op for op in ALL_OPERATIONS if op is not CONSTANT]
-#: Those of the newest release.
+#: Known failures of the newest release.
 FAILURES = [row for row in provider("dml_ep").failures if not row.last_release]
 
 

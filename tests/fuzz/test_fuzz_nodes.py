@@ -5,7 +5,7 @@ import sys
 
 from onnx import defs
 
-#: Of each operator; more with ``python -m tools.fuzz.nodes SEED COUNT``.
+#: Nodes of each operator; more with ``python -m tools.fuzz.nodes SEED COUNT``.
 COUNT = 12
 
 

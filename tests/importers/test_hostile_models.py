@@ -17,7 +17,7 @@ import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
 
-#: What is said of each bomb; None where it compiles, because nothing is made of it.
+#: The code for each bomb; None where it compiles, because nothing is made of it.
 SAID: dict[str, str | None] = {
     **dict.fromkeys(BOMBS),
     "axes doubled 30 times by Gather": "E0336",
@@ -37,7 +37,7 @@ SAID: dict[str, str | None] = {
     "weight of 100,000 axes": "E0336",
     "name of 10 MB": "E0442",
 }
-#: What is said of broken models: E0431 unless it is another code, or nothing, for only ONNX Runtime can tell.
+#: Codes for broken models other than E0431; None where it compiles, because only ONNX Runtime finds the fault.
 OTHER: dict[str, str | None] = {
     "text": "E0111",  # it is read as a program
     **dict.fromkeys(("nothing", "zeros", "a huge length", "no graph", "no opset"), "E0430"),

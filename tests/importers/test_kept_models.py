@@ -15,7 +15,7 @@ import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.targets import load_target, target_names
 
-#: Those that emit ONNX.
+#: Targets that emit ONNX.
 TARGETS = [name for name in target_names() if load_target(name).kernels is not None]
 
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from dmlc.inference.model_facts import facts_of_model
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 I64 = np.int64
-#: What follows from the default: a body that makes ``r`` of x, the inputs with defaults, and other values for them.
+#: Results of a default: a body that makes ``r`` of x, the inputs with defaults, and other values for them.
 BODIES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "Reshape": ("r = Reshape(x, s)", "int64[2] s", "int64[2] s = {12, 1}", {"s": [3, 4]}),
     "Expand": ("e = Unsqueeze(x, two) r = Expand(e, s)", "int64[3] s", "int64[3] s = {1, 1, 1}", {"s": [3, 4, 2]}),

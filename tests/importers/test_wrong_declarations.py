@@ -38,7 +38,7 @@ MAKERS: dict[str, tuple[str, tuple[int | str, ...]]] = {
         ("N", 4),
     ),
 }
-#: What follows ``v``.
+#: Nodes that follow ``v``.
 TAILS = {
     "mean": "y = ReduceMean <keepdims = 0> (v)",
     "maximum of the last axis": "h = ReduceMax <axes = [-1]> (v) y = Neg(h)",

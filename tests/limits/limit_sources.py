@@ -132,7 +132,7 @@ AT: dict[str, tuple[str, int, Callable[[Path], Any]]] = {
     "name of a size in a branch": ("name_length", 300, saved(named_size(300))),
     "unpacked_bytes": ("unpacked_bytes", 128 + 16, packed),
 }  # fmt: skip
-#: Those that are files.
+#: Cases that are files.
 FILES = [case for case in AT if case != "nodes of a builder"]
 
 

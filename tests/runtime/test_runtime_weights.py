@@ -23,7 +23,7 @@ from dmlc.runtime import weights
 from dmlc.runtime.session import Session
 from dmlc.runtime.weights import write_model
 
-#: What stands between the name of a model and the suffix of its weights.
+#: The part between the name of a model and the suffix of its weights.
 DIGITS = r"[0-9a-f]{16}\.data$"
 SMALL = np.arange(4, dtype=np.float32)
 LARGE = np.arange(1 << 16, dtype=np.float32).reshape(4, -1)

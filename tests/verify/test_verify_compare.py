@@ -189,7 +189,7 @@ def test_a_few_units_are_always_within(a: np.ndarray[Any, Any], units: int) -> N
 
 
 INT64 = np.iinfo(np.int64)
-#: What differs, and the largest absolute, relative error and units in the last place.
+#: Two values that differ, and the largest absolute, relative error and units in the last place.
 LARGEST_ERRORS: list[tuple[Any, Any, tuple[float | None, float | None, float | None]]] = [
     (f32(1, 2), f32(1, 2), (0, 0, 0)),
     (f32(1, 2), f32(1, 5), (3, 1.5, 10485760)),

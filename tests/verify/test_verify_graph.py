@@ -111,8 +111,8 @@ def test_code_that_fails_or_lies() -> None:
 
 
 _SIGMOID = "tanh((%s) * 0.5) * 0.5 + 0.5"
-#: What kernels compute in ways of their own: dtype, the program, some of the ways, and the reason that the verdict
-#: gives for one of them at least. The ways are programs, so that no processor's kernel decides what is tested.
+#: Operations that kernels compute in ways of their own: dtype, the program, some of the ways, and the reason that the
+#: verdict gives for one of them at least. The ways are programs, so that no processor's kernel decides what is tested.
 OWN_WAYS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     "sign of NaN": (
         "f16",

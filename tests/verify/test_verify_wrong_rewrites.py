@@ -19,7 +19,7 @@ def before_argmax(op: str, **options: Any) -> Pair:
     return chain(op, ARGMAX, **options), chain(ARGMAX, **options)
 
 
-#: What onnxsim 0.8.1 made of these, with its own check green.
+#: Wrong rewrites that onnxsim 0.8.1 made of these, with its own check green.
 TABLE: dict[str, Callable[[tuple[int | str, ...]], Pair]] = {
     "int32 means are merged": lambda s: (
         reductions("ReduceMean", (1,), (0,), x=s, dtype=I32),

@@ -19,11 +19,11 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-#: What no small input may take: seconds of the processor, and bytes by which it lifts the peak of the process.
+#: Limits that no small input may reach: seconds of the processor, and bytes by which it lifts the process's peak.
 MOST_SECONDS, MOST_BYTES = 3.0, 256 << 20
 #: Seconds within which no small input can have done harm.
 _SOON = 0.05
-#: What is taken in: bytes give a short word for what they are ("" or a note); a mistake in them raises ``DmlcError``.
+#: A reader of bytes: it returns a short word for what they are ("" or a note); a mistake in them raises ``DmlcError``.
 Reader = Callable[[bytes], str]
 
 

@@ -14,7 +14,7 @@ from tools.fuzz import onnx_models
 from tools.fuzz import programs as random_programs
 from tools.fuzz.onnx_patterns import PATTERNS
 
-#: What a folder of sources holds beside them: arrays that programs load, weights in files.
+#: Suffixes of other files in a folder of sources: arrays that programs load, weights in files.
 _BESIDE = {".npy", ".npz", ".data", ".bin"}
 SUFFIXES = {".dml", ".onnx", ".py"}
 

@@ -27,7 +27,7 @@ from dmlc.ir import dim_names
 
 #: Fields that tell of the run: names of files as they were given, and times.
 _OF_THE_RUN = {"source", "output", "ledger", "seconds", "passes"}
-#: What a free dim is fixed to where sizes are wanted.
+#: The size that a free dim is fixed to where sizes are wanted.
 _SIZE = 8
 
 

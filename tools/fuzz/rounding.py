@@ -26,14 +26,14 @@ _DROPS = 8
 #: Multiples of this part of 1 need no rounding, so that ties among small integers and halves stay ties.
 _PARTS = 64
 _SELECTIONS = (ARGMAX, ARGMIN, TOP_K, HARDMAX, REDUCE_MAX, REDUCE_MIN, MAX, MIN)
-#: What kernels compute by approximations whose error is one of the largest result, not of each.
+#: Operations that kernels compute by approximations whose error is one of the largest result, not of each.
 _ABSOLUTE = (
     *(op for op in UNARY if op.rises and op.rounding == "approximate" and op.bounds[1] < np.inf),
     *(LOG_SOFTMAX, GELU, HARD_SIGMOID, SILU),
 )
-#: What takes elements in any order.
+#: Operations that take elements in any order.
 _IN_ANY_ORDER = (REDUCE_PROD, REDUCE_SUM, REDUCE_MEAN)
-#: What subtracts a mean: the rounding of that is one of the operand.
+#: Operations that subtract a mean: the rounding of that is one of the operand.
 _CENTRED = (MEAN_VARIANCE_NORM, LAYER_NORM)
 
 

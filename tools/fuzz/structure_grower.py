@@ -31,7 +31,7 @@ class StructureModel:
 
     model: ModelProto
     external: bool = False
-    #: What was done to the model, for the report of a run.
+    #: Changes that were made to the model, for the report of a run.
     traits: tuple[str, ...] = field(default=(), compare=False)
 
     def text(self) -> str:

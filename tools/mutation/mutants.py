@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What no rewrite is guarded in: the driver, the lists of passes, the options, advice, the counting of nodes.
+#: Modules that guard no rewrite: the driver, the lists of passes, the options, advice, the counting of nodes.
 NOT_RULES = frozenset((
     "__init__", "choose_lowering", "emitted", "empty_advice", "f16_advice", "infer_shapes", "inventory", "manager",
     "opset_candidates", "options", "pipeline", "rewrite",
@@ -18,7 +18,7 @@ NOT_RULES = frozenset((
 KILLERS = Path(__file__).with_name("killers.json")
 #: Path -> key of a mutant that no test can tell from the original -> why: its guard only spares work.
 HARMLESS = Path(__file__).with_name("harmless.json")
-#: What a switched source asks whether a guard, by its number, is there.
+#: The function that a switched source asks whether a guard, by its number, is there.
 SWITCH = "_guard_is_there"
 #: Words that say a direction, and the other one.
 _OTHER = {"first": "last", "last": "first"}

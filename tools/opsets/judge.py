@@ -14,7 +14,7 @@ from tools.model_checks import run, session
 from tools.opsets.models import Source
 from tools.result_comparison import NODE_TOLERANCES, differences
 
-#: Those that emit ONNX.
+#: Targets that emit ONNX.
 TARGETS = tuple(name for name in target_names() if load_target(name).kernels is not None)
 
 

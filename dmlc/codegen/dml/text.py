@@ -18,7 +18,7 @@ from dmlc.ops.move import FAR, SLICE, SliceAttributes
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.ops.slicing import as_written
 
-#: What neither a quoted name nor a string holds (``dmlc/text/syntax/dml.lark``).
+#: Characters that neither a quoted name nor a string may hold (``dmlc/text/syntax/dml.lark``).
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 #: Constants up to this many elements are written in the program.
 _WRITTEN = 16

@@ -17,7 +17,7 @@ from dmlc.ir import Dim, Graph, Node, Tensor, Value, dim_names, substitute, symb
 from dmlc.ops import move
 from dmlc.ops.constant import CONSTANT, constant_of
 
-#: What may be written inside another expression, and how deep a statement may nest.
+#: Most characters and levels of an expression that is written inside another one; most levels of a statement.
 _INLINE_WIDTH = 60
 _INLINE_DEPTH = 3
 _DEPTH = 4

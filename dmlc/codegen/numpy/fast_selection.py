@@ -108,7 +108,7 @@ def _by_maxima(x: np.ndarray, axes: list[int], largest: bool, last: bool) -> np.
     first = at + at // below * ((high - 1) * below)
     values = x.reshape(-1).take(first[:, np.newaxis] + np.arange(high) * below)
     number = _arg_down(values[:, :, np.newaxis], largest, last)[:, 0]
-    # Of each candidate: the column among the axes that are kept, the place among the others.
+    # For each candidate: the column among the axes that are kept, the place among the others.
     place, column = np.zeros(at.shape, np.int64), np.zeros(at.shape, np.int64)
     high_place = wide = 1
     for i in range(x.ndim)[::-1]:
@@ -133,7 +133,7 @@ def _by_maxima(x: np.ndarray, axes: list[int], largest: bool, last: bool) -> np.
 def _by_groups(x: np.ndarray, searched: list[int], largest: bool, last: bool) -> np.ndarray:
     """``_arg`` one axis at a time: first all along one, then among the elements that are left."""
     sizes = list(x.shape)
-    # What is read in its order is read fastest: the last axis alone, or else first axes, if long.
+    # Elements are read fastest in their order: the last axis alone, or else first axes, if long.
     first = searched[0] if sizes[searched[0]] >= 32 else max(searched, key=sizes.__getitem__)
     if searched[-1] == x.ndim - 1:
         first = searched[-1]

@@ -30,7 +30,7 @@ def axis_or_axes(axes: tuple[int, ...]) -> int | tuple[int, ...]:
 class Scope(Protocol):
     """The function that is being written."""
 
-    #: What the file calls NumPy, usually ``np``.
+    #: The file's name for NumPy, usually ``np``.
     numpy: str
     style: Style
     graph: Graph

@@ -11,7 +11,7 @@ from dmlc.ir import Array
 from dmlc.onnx_schema.moves.draft import Draft, Unmovable, count, int64, ints
 from dmlc.onnx_schema.moves.rows import Row, Step
 
-#: What Pad and Clip took as long as their bounds and values were attributes.
+#: Element types that Pad and Clip took as long as their bounds and values were attributes.
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 _F32_MOST = float(np.finfo(np.float32).max)
 

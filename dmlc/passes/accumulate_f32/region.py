@@ -21,9 +21,9 @@ from dmlc.records import dataclass
 _SQUARING = tuple([op for op in REDUCTIONS if op.before == "square"])
 _ROOTS = (*_SQUARING, REDUCE_SUM, REDUCE_MEAN)
 _MOVES = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE)
-#: What may stand between a product and the reduction.
+#: Operations that may stand between a product and the reduction.
 _BETWEEN = (*_MOVES, NEG, ADD, SUB, MUL, DIV)
-#: What may follow the reduction: alone, or with a number beside.
+#: Operations that may follow the reduction: alone, or with a number beside.
 _AFTER = (*_MOVES, SQRT, RECIPROCAL, LOG, NEG, ABS, CLIP)
 _AFTER_WITH_NUMBER = (ADD, SUB, MUL, DIV, MAX, MIN, POW)
 _SHRINKS = (SQRT, RECIPROCAL, LOG, MUL, DIV, POW)

@@ -41,7 +41,7 @@ _STRIDED_BLOCK = 8
 _COARSE_BLOCK = 32
 #: Blocks that lie together have the square root of the axis, but so many elements where there are as many blocks.
 _ROW, _FEWEST = 64, 8
-#: What elements gathered from columns need beside arithmetic.
+#: Reshapes that elements gathered from columns need beside arithmetic.
 _COLUMN_RESHAPES = 4
 #: The work of a search over the segments of a view.
 Searching = Callable[[DType, View, Sequence[int]], Sequence[Work]]

@@ -18,7 +18,7 @@ from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.node_maker import Maker
 from dmlc.targets.cost import Cheapest, Step, Work
 
-#: What a size without an upper bound is taken for, beside its lower one.
+#: The value that a size without an upper bound is weighed with, beside its lower bound.
 _OPEN_END = 4096
 #: With more open dims than this only the corners "all least" and "all most" are looked at.
 _MOST_DIMS = 3

@@ -253,7 +253,7 @@ class RootOfStatistic(_StatisticRule):
         if found is None or found.shared or not found.of_squares or found.of_sum is None or found.of_sum <= 0:
             return None
         factor = sqrt(found.of_sum)
-        # Of a sum of squares as it is, root-of-squares says it.
+        # The rule root-of-squares takes the root of a sum of squares that nothing scales.
         if not found.steps and (found.reduction.op is REDUCE_SUM_SQUARE or _is_one(factor, node.result.type.dtype)):
             return None
         return _StatisticMatch(node, found.nodes, found=found, op=REDUCE_L2, factor=factor)

@@ -47,7 +47,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
 
     rewrite_class = REASSOCIATES
     norms: ClassVar[tuple[Operation, ...]]
-    #: Which operand of the normalization it becomes.
+    #: Number of the normalization's operand that it becomes.
     place: ClassVar[int]
 
     def match(self, node: Node, graph: Graph) -> AffineMatch | None:

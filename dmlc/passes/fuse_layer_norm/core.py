@@ -28,7 +28,7 @@ from dmlc.targets.capabilities import Capabilities
 #: The operations that a deviation can end with, and those that one over a deviation can.
 DEVIATES = (SQRT, POW, ADD, SUB, CAST, EXPAND)
 INVERTS = (SQRT, POW, RECIPROCAL, DIV, CAST, EXPAND)
-#: What feeds a product with, or a quotient by, one of these.
+#: Operations that feed a product with, or a quotient by, one of these.
 BY_DEVIATION = (*DEVIATES, *INVERTS, MUL)
 
 

@@ -39,7 +39,7 @@ from dmlc.passes.rewrite import Miss, Rewriter, Rule
 _RISING = frozenset((*(op for op in UNARY if op.rises and op.rounding == "exact"), CLIP, MIN, MAX, CAST))
 #: Rising functions whose kernels approximate them: neighbours may come out in the wrong order by a rounding.
 _APPROXIMATED = frozenset(op for op in UNARY if op.rises and op.rounding != "exact")
-#: Of these a number below 0 makes a NaN.
+#: Operations that make a NaN of a number below 0.
 _OF_POSITIVE = frozenset(op for op in UNARY if op.domain_from == 0)
 #: Their results are 0 or more.
 _POSITIVE = frozenset((

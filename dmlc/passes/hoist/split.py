@@ -105,7 +105,7 @@ def copy_step(dtype: DType, count: int) -> Step:
 #: Elementwise operations of two operands that rules take apart.
 PAIRS = (ADD, SUB, MUL, DIV, MIN, MAX)
 
-#: What runtimes compute together with the node before it, at no cost.
+#: Operations that runtimes compute together with the node before them, at no cost.
 _ABSORBED = frozenset((RELU, CLIP, SIGMOID, TANH, ADD))
 _ABSORBING = frozenset(("Conv", "ConvTranspose", "Gemm", "BatchNormalization", "InstanceNormalization"))
 

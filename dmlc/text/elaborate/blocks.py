@@ -16,9 +16,9 @@ from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
-#: What is unfolded before it is counted what all of it will be.
+#: Statements and nodes that are unfolded before the size of the whole is counted in advance.
 _FEW_STATEMENTS, _FEW_NODES = 1000, 2000
-#: How many of the calls around a mistake are shown.
+#: So many of the calls around a mistake are shown.
 _MAX_OUTER = 8
 
 

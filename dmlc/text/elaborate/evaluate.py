@@ -48,7 +48,7 @@ _SPELLED = {
     "byte": "u8",
     "boolean": "bool",
 }
-#: What operators compute while compiling.
+#: Types of the values that operators compute while compiling.
 PLAIN = (bool, int, float, Arithmetic)
 #: A constant with more elements is not a list of an attribute.
 _MAX_LIST = 4096
@@ -60,9 +60,9 @@ class Asked(Enum):
     OPERAND = auto()
     #: A number, a dim or a list of them.
     KNOWN = auto()
-    #: Those, or a word.
+    #: As ``KNOWN``, or a word.
     ANY = auto()
-    #: Those, or any word.
+    #: As ``KNOWN``, or any word.
     FREE = auto()
     #: A word, even where a value has that name.
     WORD = auto()

@@ -173,7 +173,7 @@ HIDEABLE: Final[frozenset[str]] = frozenset(
     )
 )
 _KEYWORDS = ("dml", "dim", "in", "const", "def", "model", "return", "as", "_")
-#: What a def or its parameters cannot be named.
+#: Names that a def or its parameters cannot have.
 RESERVED: Final[frozenset[str]] = (WORDS | set(OPERATIONS) | set(DTYPE_BY_NAME) | {"load", "onnx", "_"}) - HIDEABLE
 
 

@@ -25,7 +25,7 @@ from dmlc.text.syntax.tokens import (
 
 _ITEM_STARTS = frozenset({"USE", "DIM", "CONST", "DEF", "MODEL"})
 _STATEMENT_STARTS = _ITEM_STARTS | {"RETURN"}
-#: What may stand behind the last token of a line.
+#: Characters that may stand behind the last token of a line.
 _BLANKS = " \t\r"
 #: The words that are names outside of a use line.
 _USE_WORDS = frozenset({"use", "from", "std"})

@@ -19,7 +19,7 @@ from dmlc.ops.normalize import RMS_NORM
 from dmlc.ops.reduce import REDUCE_L1, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
 
 OPSETS = range(11, 22)
-#: What has no exact form anywhere: ONNX Runtime has no f64 kernel of Erf, which GELU is made of.
+#: Operations and dtypes without an exact form anywhere: ONNX Runtime has no f64 kernel of Erf, which GELU is made of.
 REFUSED: set[tuple[Operation, DType]] = {(ERF, f64), (GELU, f64)}
 #: f64 kernels that older versions of ONNX Runtime lack; nothing exact stands in for f64, so the table keeps them.
 LATER = {(COS, f64)} if tuple(map(int, onnxruntime.__version__.split(".")[:2])) < (1, 31) else set()

@@ -113,7 +113,7 @@ def test_open_sizes_take_what_is_never_dearer() -> None:
     program = one("argmax", ("n", 1024), [1])
     assert fired(program) == []
     assert chosen(program)[0].startswith("as it stands ")
-    # What is known of the bounds decides.
+    # Known bounds decide.
     assert fired(one("argmax", ("n", 1024), [1], dims={"n": (512, 4096)}))[0] == "blocked-argmax"
     assert fired(one("argmax", ("n", 1024), [1], bind={"n": 512}))[0] == "blocked-argmax"
 

@@ -98,7 +98,7 @@ def test_no_place_is_added_over_no_axes() -> None:
 def test_an_extreme_of_blocks_is_made_of_those_of_a_search() -> None:
     both = compiled((1000, 64, 64), ("argmax", [0, 1, 2]), ("max", [0, 1, 2]))
     assert {"blocked-argmax", "max-of-blocks"} <= set(rules(both))
-    # What a reduction in steps leaves looks like blocks too.
+    # A reduction in steps leaves a value that looks like blocks too.
     alone = compiled((16384, 3, 3, 2), ("argmax", [1, 3]), ("max", [1, 3]))
     assert "max-of-blocks" not in rules(alone)
 

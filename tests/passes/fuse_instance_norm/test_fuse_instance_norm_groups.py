@@ -83,7 +83,7 @@ def test_a_large_mean_costs_no_more_digits_than_before(opset: int | None, source
     rows = x.astype(np.float64).reshape(2, 2, -1)
     normal = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + 1e-3)
     g, b = (onnx.numpy_helper.to_array(t) for t in m.graph.initializer if t.name in "gb")
-    # What half a unit in the last digit of the mean, in which it is rounded, moves the result by.
+    # The mean is rounded by half a unit in its last digit, which moves the result by so much.
     atol = 1e-4 + 4 * float(np.spacing(np.float32(abs(mean)))) * float(np.abs(g).max())
     np.testing.assert_allclose(program.run({"x": x}, "cpu")["y"], normal.reshape(SHAPE) * g + b, rtol=1e-4, atol=atol)
 

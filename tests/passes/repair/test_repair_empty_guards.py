@@ -10,7 +10,7 @@ import pytest
 import dmlc
 from dmlc.diagnostics import Source
 
-#: What makes the repairs look: a result of no element.
+#: The statement that makes the repairs look: a result of no element.
 EMPTY = "e: f32[0, 3]"
 
 

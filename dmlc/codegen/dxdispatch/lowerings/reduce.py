@@ -8,7 +8,7 @@ from dmlc.codegen.dxdispatch.lowerings.elementwise import absolute, finite
 from dmlc.codegen.dxdispatch.view import BufferView, Sizes
 from dmlc.ops import reduce, scan
 
-#: Which are there for 8 and 16 bits as well.
+#: Reductions that DirectML has for 8 and 16 bits as well.
 _ANY_WIDTH = ("MAX", "MIN")
 
 

@@ -10,7 +10,7 @@ import importlib
 
 __version__ = "0.1.0"
 
-#: Where the names live; those of no line here are the builder's.
+#: Modules of the public names; the builder has the names that have no line here.
 _HOMES = {
     "DmlcError": "dmlc.diagnostics",
     "Diagnostic": "dmlc.diagnostics",
@@ -41,7 +41,7 @@ _ROOMS = frozenset([
 
 def __getattr__(name: str) -> object:
     if name == "__all__":
-        # what `from dmlc import *` brings: nothing that would shadow Python's own min, max, compile and the like
+        # `from dmlc import *` brings nothing that would shadow Python's own min, max, compile and the like
         return [*_HOMES.keys() - {"compile"}, *importlib.import_module("dmlc.builder").PUBLIC]
     if name in ("std", "testing"):
         return importlib.import_module(f"dmlc.{name}")

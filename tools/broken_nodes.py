@@ -162,7 +162,7 @@ def judge() -> None:
         text = ""
         try:
             onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # what its bindings raise has no common class
+        except Exception as error:  # errors of its bindings have no common class
             text = " ".join((str(error) or "?").split())
         print("verdict", text, flush=True)
 

@@ -102,7 +102,7 @@ def _decomposed(model: onnx.ModelProto, folder: Path | None, options: Options) -
         graph.reader = importers.read_again
         program = Program(graph, replace(options, opset=graph.opset), model)
         program.defined = _counts(model, options.decompose) - _counts(defined, options.decompose)
-        emitted(program, "onnx")  # what has no form at this opset is refused here
+        emitted(program, "onnx")  # refuses an operator that has no form at this opset
     return program
 
 

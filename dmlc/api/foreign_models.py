@@ -43,7 +43,7 @@ def foreign_model(source: Any, depth: int = 0) -> tuple[onnx.ModelProto, Path | 
         return copy, None
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _of_bytes(bytes(source)), None
-    library = sys.modules.get("onnx_ir")  # who has such a model has loaded it
+    library = sys.modules.get("onnx_ir")  # loaded by every program that has such a model
     if library is not None and isinstance(source, library.Model):
         return library.to_proto(source), _weights_folder(library, source)
     if depth == 0 and not isinstance(source, type) and hasattr(source, "model_proto"):

@@ -199,7 +199,7 @@ def _imported(model: onnx.ModelProto, graph_of: Callable[..., Graph], options: O
     return _as_it_is(graph_of(opaque=True), options, model, reason, asked=asked)
 
 
-#: Why a graph cannot be emitted, which says nothing about the model that it was imported from.
+#: Reasons not to emit a graph that say nothing about the model that it was imported from.
 _UNSAYABLE = (codes.NEEDS_OPSET, codes.NO_EXACT_FORM, codes.TOO_MANY_AXES)
 
 

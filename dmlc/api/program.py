@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dmlc.runtime.weights import Placement
     from dmlc.verify import Verdict
 
-#: Where a program can run.
+#: Backends that can run a program.
 BACKENDS: tuple[str, ...] = ("dml", "cpu", "numpy", "reference")
 #: Kinds of artifacts by the suffix of the file they are saved in; longer suffixes first.
 SUFFIXES = {".dxdispatch.json": "dxdispatch", ".onnx": "onnx", ".py": "numpy", ".dml": "dml"}
@@ -71,7 +71,7 @@ class Program:
         self._placements: dict[str, Report] = {}
         self._dispatched: dict[str | None, Artifact] = {}
         self._written: Artifact | None = None
-        self.source_name = ""  # of the file, for diagnostics; empty for what is not a file
+        self.source_name = ""  # name of the file, for diagnostics; empty for other sources
         self.source_graph = graph
         self.source_model = source_model
         self.profiles: dict[Profile, Program] = {}

@@ -147,7 +147,7 @@ def _of_level(report: Placement) -> list[Diagnostic]:
 def _checked_target(args: argparse.Namespace) -> Target:
     """Raises ``DmlcError`` E0550, E0556 for what there is not."""
     if args.feature_level not in (None, *feature_levels()) or args.target not in target_names():
-        compile_source(args)  # which says it as it always does
+        compile_source(args)  # raises the error of all commands
     return load_target(args.target)
 
 

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         progress("reading")
         program = compile_source(args, source=source, for_numpy=kind in ("numpy", "dxdispatch"), progress=progress)
         progress("making code")
-        if kind != "dml":  # whose weights go into a file as it is written
+        if kind != "dml":  # the weights of a program go into a file as it is written
             _artifact(args, program, kind, output)
         if kind == "onnx":
             program.require_sound()

@@ -131,7 +131,7 @@ def fix_of(help: Help, primary: Span | None) -> Fix | None:
         span = primary if change.at is None else change.at
         if not isinstance(span, Span) or span.source.is_python:
             return None
-        span = Span(span.source, span.line, span.column, span.end_line, span.end_column)  # of a token, its place alone
+        span = Span(span.source, span.line, span.column, span.end_line, span.end_column)  # the place alone of a token
         span = _with_comma(span) if change.item else span
         edits.append(Edit(span, _around(change.text, span) if change.keeps else change.text))
     return Fix(_title(edits), tuple(edits), help.safe)

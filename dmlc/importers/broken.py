@@ -43,7 +43,7 @@ def broken(model: ModelProto) -> DmlcError | None:
         onnx.checker.check_model(_without_weights(model))
     except onnx.checker.ValidationError as error:
         return fail(codes.BROKEN_MODEL, " ".join(str(error).split()), help="onnx.checker says so; export it anew")
-    except Exception as error:  # what protobuf cannot write
+    except Exception as error:  # protobuf cannot write the model
         return fail(codes.BROKEN_MODEL, f"it cannot be written: {error}")
     return None
 

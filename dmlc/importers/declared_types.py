@@ -13,7 +13,7 @@ from dmlc.onnx_schema.declared import claims
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.types import tensor_type_proto
 
-#: Where a graph stands in a model: for each step down, the node's number, the attribute, the graph in a list.
+#: Position of a graph in a model: for each step down, the node's number, the attribute, the graph in a list.
 Path = tuple[tuple[int, str, int], ...]
 
 

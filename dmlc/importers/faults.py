@@ -92,7 +92,7 @@ class FaultCheck:
         if answer is _UNSEEN:
             answer = self._compared(node, domain, operands)
             if answer == "" and "" not in node.outputs and not any(_is_foreign(v) for v in operands):
-                self._answers[key] = answer  # of other types only the values tell
+                self._answers[key] = answer  # other types are judged by the values
         if answer:
             self.report(node, domain, answer)
 

@@ -156,8 +156,8 @@ class _Operands:
         self.given = operands
         self.placed = Placeholders()
         self.conditions: list[Condition] = []
-        self._sizes: dict[str, tuple[Dim, str]] = {}  # of named dims, each with what gave it
-        self._shapes: dict[str, tuple[Dim, ...]] = {}  # of operands whose size is one that the model says
+        self._sizes: dict[str, tuple[Dim, str]] = {}  # sizes of named dims, each with what gave it
+        self._shapes: dict[str, tuple[Dim, ...]] = {}  # shapes of operands whose size is one that the model says
         names = {dim.dim_param for info in infos.values() for dim in info.type.tensor_type.shape.dim}
         self.infos = [self._declared(infos[name], value, names) for name, value in operands.items()]
         #: Small constants, which may be shapes: the model is read with their elements.

@@ -46,7 +46,7 @@ class Listed:
 _NO_ATTRIBUTES: dict[str, AttributeProto] = {}
 
 
-#: How deep graphs inside nodes nest in files: protobuf reads and writes a hundred messages inside one another, and a
+#: Most levels of graphs inside nodes in a file: protobuf reads and writes a hundred messages inside one another, and a
 #: level takes three.
 _MOST_NESTED = 32
 

@@ -35,7 +35,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 def main() -> None:
     """Serve on stdin and stdout."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what native code prints must not come between the answers
+    os.dup2(2, 1)  # prints of native code must not come between the answers
     with contextlib.suppress(ImportError, OSError, ValueError):  # Windows has no such limit
         import resource
 

@@ -1,6 +1,6 @@
 """The intermediate representation: dtypes, dims, types, values, nodes, graphs."""
 
-from dmlc.ir import pickling as pickling  # how graphs are pickled
+from dmlc.ir import pickling as pickling  # the pickling of graphs
 from dmlc.ir.dim import (
     Dim,
     DimExpr,

@@ -40,7 +40,7 @@ def collector_paused(*, begins: bool = False) -> Iterator[None]:
         yield
     finally:
         if not gc.get_freeze_count():  # else the program has frozen objects itself, which are to stay so
-            _Old.more += gc.get_count()[0]  # what was made and not given back since the youngest were looked at
+            _Old.more += gc.get_count()[0]  # objects made and not given back since the youngest were looked at
             gc.freeze()
             gc.unfreeze()
         gc.enable()

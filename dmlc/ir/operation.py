@@ -23,7 +23,7 @@ from dmlc.records import dataclass
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
-#: Where in a call an error is: an operand's number, an attribute's name, (attribute, element), or the call.
+#: Location of an error in a call: an operand's number, an attribute's name, (attribute, element), or the call.
 Place: TypeAlias = "int | str | tuple[str, int] | None"
 #: The name that is called, as a part of a call.
 CALLEE = "()"

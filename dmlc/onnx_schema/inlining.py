@@ -89,7 +89,7 @@ class _Inlining:
             for key, function in self.functions.items()
         }
         self.versions: dict[str, int] = {}
-        for imports in self.imports.values():  # of a domain that only functions import, the newest
+        for imports in self.imports.values():  # the newest version of a domain that only functions import
             for domain, version in imports.items():
                 self.versions[domain] = max(version, self.versions.get(domain, version))
         self.versions.update({plain_domain(entry.domain): int(entry.version) for entry in model.opset_import})

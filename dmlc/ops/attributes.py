@@ -32,7 +32,7 @@ class _Sentinel:
 REQUIRED = _Sentinel("required")
 #: The default of ``axes``: all axes of the first operand.
 ALL = _Sentinel("all")
-#: How other libraries call attributes, by their names here.
+#: Other libraries' names of attributes, by their names here.
 ATTRIBUTE_SPELLINGS: dict[str, tuple[str, ...]] = {
     "axes": ("axis", "dim", "dims"), "axis": ("axes", "dim", "dims"), "keepdims": ("keepdim", "keep_dims"),
     "epsilon": ("eps",), "shape": ("size", "sizes"), "perm": ("permutation", "order"),

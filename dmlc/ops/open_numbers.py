@@ -119,7 +119,7 @@ def _narrow(call: OpenNumberCall, out: Value, x: Value) -> Value:
     return call.add(CAST, out, to=f16) if x.type.dtype is f16 else out
 
 
-#: How a call with an open number is computed, by its operation.
+#: Functions that compute a call with an open number, by its operation.
 COMPOSED: dict[Operation, Callable[[OpenNumberCall], Value]] = {
     index.FULL: _full,
     CLIP: _clip,

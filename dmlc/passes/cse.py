@@ -64,7 +64,7 @@ class Cse(Pass):
 
     def _merge(self, graph: Graph, first: Node, twin: Node, context: PassContext) -> None:
         first.spans = merge_spans((first, twin))
-        if twin.op is not CONSTANT:  # which computes nothing
+        if twin.op is not CONSTANT:  # a constant computes nothing
             text, names = f"{twin.op.name} computed twice", (node_name(first), node_name(twin))
             context.record(self.name, self.rewrite_class, text, twin.spans, names, names[:1])
         if twin.op is OPAQUE and first.attributes != twin.attributes:

@@ -15,7 +15,7 @@ from dmlc.ops.move import (
 )
 from dmlc.passes.rewrite import Rewriter
 
-#: Where an axis comes from: an axis of the source, or None for an axis of size 1 that a move made.
+#: Origin of an axis: an axis of the source, or None for an axis of size 1 that a move made.
 Origin = int | None
 
 

@@ -267,7 +267,7 @@ def _run_inside(step: Pass, graph: Graph, context: PassContext) -> bool:
 
 
 def _text(graph: Graph) -> str:
-    from dmlc.ir.printer import print_graph  # what only ``verify`` needs is loaded for it
+    from dmlc.ir.printer import print_graph  # loaded for ``verify`` alone
 
     return print_graph(graph)
 

@@ -135,7 +135,7 @@ class _Narrower:
 
     def _constant(self, node: Node) -> None:
         data = node.attributes_as(ConstantAttributes).value
-        if isinstance(data, StoredTensor) and data.is_apart:  # which is read where it is used
+        if isinstance(data, StoredTensor) and data.is_apart:  # such data is read where it is used
             self.narrow[node.result] = self._cast(node.result, f32, self.following)
             return
         record = ConstantAttributes(value=self._tensor(data, node.result.name, node.spans))

@@ -150,7 +150,7 @@ def _kind(node: NodeProto, scope: ValueScope) -> Any:
         attributes.append(attribute.SerializeToString(deterministic=True))
     operands = [
         (
-            names.index(name),  # of a value that is read twice
+            names.index(name),  # the first position of a value that is read twice
             id(scope.of(name)),
             name in scope.constant,
             name in scope.on_cpu,

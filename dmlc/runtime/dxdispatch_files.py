@@ -51,7 +51,7 @@ def write(
     made = make_up() if missing else {}
     try:
         FeedChecker(artifact.signature).check({**{name: made[name] for name in missing}, **found})
-    except DmlcError as error:  # what is made up fits
+    except DmlcError as error:  # data that is made up always fits
         old = ", ".join(map(str, there.values()))
         help = f"the data is from {old}, which was there: remove what is not for this model, and data is made up"
         raise DmlcError([replace(d, help=help) for d in error.diagnostics]) from None

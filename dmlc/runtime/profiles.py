@@ -113,7 +113,7 @@ def write_profiles(
     copied lie once in ``head.profiles.HASH.data``, for all models whose weights are equal.
     Raises ``DmlcError`` E0421 (exit code 2), and what ``write_model`` raises.
     """
-    from dmlc.runtime.weights import write_model  # which loads onnx
+    from dmlc.runtime.weights import write_model  # loads onnx
 
     finals = [profile_path(path, sizes) for sizes, _ in artifacts]
     for final in (*finals, index_path(path)):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 _DML, _CPU = "DmlExecutionProvider", "CPUExecutionProvider"
-#: Where external data of a model that is given as bytes lies (onnxruntime_session_options_config_keys.h).
+#: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
@@ -48,7 +48,7 @@ def session_options(
         options.add_session_config_entry(_WEIGHTS_FOLDER, str(folder.absolute()))
     if threads is not None:
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4  # what fails is raised; a second report on stderr would only confuse
+    options.log_severity_level = 4  # errors are raised; a second report on stderr would only confuse
     for name, size in (dims or {}).items():
         options.add_free_dimension_override_by_name(name, size)
     if backend != "dml":

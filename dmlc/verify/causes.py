@@ -186,7 +186,7 @@ def _departures(step: TraceStep) -> set[str]:
         if step.op in _PARTIAL:
             out |= _of_elements(step, operands, result, wild)
         elif all(np.isfinite(x).all() for x in operands) and operands:
-            if step.op == "reducelogsum":  # of negative sums, of overflows, of 0
+            if step.op == "reducelogsum":  # the log of a negative sum, an overflow, or 0
                 values = result[wild]
                 kinds = {"undefined": np.isnan(values), "overflowed": values == np.inf, "pole": values == -np.inf}
                 out |= {kind for kind, places in kinds.items() if places.any()}

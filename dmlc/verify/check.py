@@ -44,7 +44,7 @@ from dmlc.verify.verdict import (
 
 #: Small inputs of small models are drawn this often.
 _DRAWS, _SMALL_NODES, _SMALL_ELEMENTS = 8, 64, 4096
-#: How often the original may run, small or not, to find other values for its defaults.
+#: Most runs of the original, if it is small and if not, to find other values for its defaults.
 _TRIALS, _FEW_TRIALS = 400, 48
 _ORDER = (EXACT, REASSOCIATES, RANGE)
 _MOVES = "the original moves as far when its inputs move in their last places"

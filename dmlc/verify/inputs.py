@@ -20,7 +20,7 @@ from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
 #: Arrays (or lists of them, for a sequence) by input name.
 Feeds: TypeAlias = dict[str, Any]
 
-#: How many assignments of sizes the inputs go through.
+#: Assignments of sizes that the inputs go through.
 SIZES = 6
 
 

@@ -92,7 +92,7 @@ def _counts(model: ModelProto) -> set[str]:
     nodes = list(all_nodes(model.graph.node))
     makers: dict[str, list[NodeProto]] = {}
     for node in nodes:
-        inner = [info.name for graph in graphs_of(node) for info in graph.input]  # what a loop hands to its body
+        inner = [info.name for graph in graphs_of(node) for info in graph.input]  # values that a loop hands to its body
         for name in (*node.output, *inner):
             makers.setdefault(name, []).append(node)
     pending = [name for node in nodes for name in _count_operands(node)]

@@ -15,8 +15,8 @@ from dmlc.verify.parts import as_one_array
 from dmlc.verify.tolerance import REASSOCIATES
 from dmlc.verify.trace import RunFailed, Side, TraceStep
 
-#: How often the inputs are moved, by how many units in the last place at most, and how much further than that moves
-#: its results a rewrite may move them: its roundings are as many as the model's nodes, not one for each input.
+#: Moves of the inputs, the most units in the last place of a move, and how many times further a rewrite may move the
+#: results: its roundings are as many as the model's nodes, not one for each input.
 _TIMES, UNITS, _FURTHER = 6, 2, 8
 
 
@@ -105,7 +105,7 @@ class Instability:
         with np.errstate(all="ignore"):
             slack = _FURTHER * np.maximum(most, np.median(most))
         found = compare_values(comparison.name, a, b, frozenset({REASSOCIATES}), kind, slack)
-        # where the original is now a number and now none, nothing is promised
+        # nothing is promised where the original is a number at one input and not at the next
         if found.status != DIFFERENT or found.places is None:
             return found.status != DIFFERENT
         return not (found.places & comparison.places & ~changed).any()

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-#: Where external data of a model that is given as bytes lies (onnxruntime_session_options_config_keys.h).
+#: Key of the folder with the external data of a model given as bytes (onnxruntime_session_options_config_keys.h).
 _WEIGHTS_FOLDER = "session.model_external_initializers_file_folder_path"
 _DML = "DmlExecutionProvider"
 
@@ -81,5 +81,5 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 def main() -> None:
     """Serve on stdin and stdout."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what kernels print must not come between the answers
+    os.dup2(2, 1)  # prints of kernels must not come between the answers
     serve(sys.stdin.buffer, answers)

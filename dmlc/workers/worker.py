@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: How often the time of a request is looked at, in seconds.
+#: Seconds between two looks at the time of a request.
 _WATCH = 0.5
 
 
@@ -32,9 +32,9 @@ class Worker:
         self._code = f"import sys; sys.path[:1] == [''] and sys.path.pop(0); from {module} import main; main()"
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
-        #: How the last process ended.
+        #: Exit code of the last process.
         self.exit_code: int | None = None
-        #: When the request that is not answered yet is late.
+        #: Time from which the request that is not answered yet is late.
         self._late: float | None = None
 
     @property
@@ -96,7 +96,7 @@ class Worker:
                 self.exit_code = process.wait()
                 for stream in (process.stdin, process.stdout):
                     if stream is not None:
-                        with contextlib.suppress(OSError):  # what was buffered has no reader any more
+                        with contextlib.suppress(OSError):  # the buffered data has no reader any more
                             stream.close()
 
 

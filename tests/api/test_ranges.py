@@ -63,7 +63,7 @@ def test_a_rewrite_whose_precondition_is_promised_is_applied_and_names_it(
     end = text.index("]", text.index(f"{name}: ")) + 1
     promised = Source("t.dml", f"{text[:end]} in {bounds}{text[end:]}")
     if rule == "normalize-by-norm" and target == "directml":
-        return  # which has no such operator
+        return  # DirectML has no such operator
     assert rule not in [found for found, _ in rules(dmlc.compile(plain, target=target))]
     for program in (
         dmlc.compile(promised, target=target),

@@ -405,7 +405,7 @@ def test_progress(waits: int, capsys: pytest.CaptureFixture[str]) -> None:
     err = capsys.readouterr().err
     assert err.count("\r\x1b[Kbig.onnx: 0 s, fold-constants") == waits
     assert err.endswith("\r\x1b[K") or not waits
-    assert clock.asked[0] >= 1  # what is done soon says nothing
+    assert clock.asked[0] >= 1  # a pass that is done soon prints nothing
 
 
 def test_progress_only_on_a_terminal(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ def test_inputs_that_are_no_plain_file(refused: Callable[..., str]) -> None:
     Path("loop.npy").symlink_to("loop.npy")
     for place in ("pipe.npy", "pipe.npz:x", "zero.npy", "loop.npy", "x.npy/y", "n" * 300, "a\0b.npy"):
         refused(2, "E0420", "run", "m.dml", "--input", f"x={place}")
-    Path("link.npy").symlink_to("x.npy")  # what the user names is followed
+    Path("link.npy").symlink_to("x.npy")  # a link that the user names is followed
     assert main(["run", "m.dml", "--input", "x=link.npy"]) == 0
 
 

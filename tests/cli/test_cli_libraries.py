@@ -26,7 +26,7 @@ BROKEN = {
     "stub": "InferenceSession = None",
     "empty": "",
 }
-#: How a library is missing: a folder that an uninstall left, and the ways in which an import fails.
+#: Ways in which a library is missing: a folder that an uninstall left, and the ways in which an import fails.
 MISSING = {
     "missing": "raise ModuleNotFoundError(f'No module named {name!r}', name=name)",
     "blocked": "raise ImportError('blocked')",

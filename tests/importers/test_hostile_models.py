@@ -48,8 +48,8 @@ OTHER: dict[str, str | None] = {
     **dict.fromkeys(
         (
             *("an axis out of range", "a weight of no known type", "two opsets"),
-            "a kernel of 2^40",  # which ONNX Runtime loads, and cannot run
-            "two outputs of one name",  # which ONNX Runtime takes
+            "a kernel of 2^40",  # ONNX Runtime loads it, and cannot run it
+            "two outputs of one name",  # ONNX Runtime takes it
         )
     ),
 }

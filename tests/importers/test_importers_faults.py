@@ -29,7 +29,7 @@ def refusal(made: ModelProto) -> str:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # what its bindings raise has no common class
+    except Exception as error:  # errors of its bindings have no common class
         return str(error)
     return ""
 

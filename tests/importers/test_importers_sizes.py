@@ -163,7 +163,7 @@ def verdict(made: onnx.ModelProto, sizes: Sequence[int]) -> str:
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception:  # what its bindings raise has no common class
+    except Exception:  # errors of its bindings have no common class
         return ""
     try:
         session.run(None, {"x": np.ones(sizes, np.float32)})

@@ -40,7 +40,7 @@ def test_fused_fixture_keeps_its_numbers(path: Path, tmp_path: Path) -> None:
     fused = count(model, "MultiHeadAttention")
     assert fused == FUSED[part].get(path.stem, 0)
     if not fused:
-        return  # what is made then is what the other tests compile
+        return  # the other tests compile the same
     program.require_sound()
     assert new_defects(model, onnx.load(path), path.parent) == {}
     assert len(model.graph.node) < len(dmlc.compile(path).to_onnx().graph.node) or path.stem.startswith("davit")

@@ -17,7 +17,7 @@ from tools.model_checks import added_nodes, run, session, without_metadata
 from tools.result_comparison import differences
 
 pytestmark = pytest.mark.every_emitted
-#: How many models there are of each part, at least.
+#: Least number of models of each part.
 COUNTS = {"whole": 38, "patterns": 136, "torch": 35}
 
 

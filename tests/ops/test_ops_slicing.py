@@ -93,7 +93,7 @@ def test_open_slices_are_numpys_on_each_target(index: str, target: dmlc.TargetNa
     for n, m in ((3, 2), (1, 1), (6, 4), (2, 5)):
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
         if "N - 2" in index and n < 2:
-            continue  # whether a size counts from the end must not depend on the data
+            continue  # the data must not decide whether a size counts from the end
         wanted = eval(f"x[{index}]", {"x": x, "N": n, "M": m})
         for one in (program, again):
             found = one.run({"x": x, "w": np.zeros(m, np.float32)})

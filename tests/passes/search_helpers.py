@@ -30,7 +30,7 @@ def pools(dtype: str) -> list[np.ndarray]:
         ends = np.iinfo(kind)
         rows = [[1, 2, 3], [ends.min, 0, ends.max], [ends.max - 1, ends.max, ends.max // 2]]
         if kind.itemsize == 8:
-            rows.append([2**31 - 1, 2**31 + 5, 7])  # what ONNX Runtime's ReduceMax confuses
+            rows.append([2**31 - 1, 2**31 + 5, 7])  # ONNX Runtime's ReduceMax confuses these
     return [np.array(row, dtype=kind) for row in rows]
 
 

@@ -185,7 +185,7 @@ class Random:
 
     def cast(self) -> Value:
         x = self.pick()
-        if x.type.dtype.is_float:  # what is out of range becomes is unspecified: NumPy's differs with the layout
+        if x.type.dtype.is_float:  # casts of numbers out of range are unspecified: NumPy's differ with the layout
             x = self.b(CLIP, x, min=0, max=200)
         return self.b(CAST, self.b(CAST, x, to=self.draw(st.sampled_from([f32, i32, u8]))), to=f32)
 

@@ -21,7 +21,7 @@ NORMS = {
     "fuse-softmax": "m = ReduceMax <axes = [-1]> ({x}) d = Sub({x}, m) p = Exp(d) "
     "v = ReduceSum <keepdims = 1> (p, last) y = Div(p, v)",
 }
-#: How a rank is lost: the nodes that make r, why its rank is not known, what makes it known.
+#: Ways to lose a rank: the nodes that make r, why its rank is not known, what makes it known.
 LOSSES = {
     "a fed shape": ("r = Reshape(x, s)", "Reshape `r` takes its shape from `s`", "--bind K=... makes it known"),
     "an expansion": ("r = Expand(x, s)", "Expand `r` takes its shape from `s`", "--bind K=... makes it known"),

@@ -122,7 +122,7 @@ def test_loops_copy_their_states_and_what_they_read() -> None:
         "u: v/u gpu > cpu v, 1",
         "s: v cpu > gpu v/a, 128",  # the state, in and out
         "r: v/r gpu > cpu v, 128",
-        "k: k gpu > cpu v/d, 128",  # what the body reads of outside, if its side is another
+        "k: k gpu > cpu v/d, 128",  # a value of outside that the body reads on another side
         "d: v/d cpu > gpu v/r, 128",
     }
 

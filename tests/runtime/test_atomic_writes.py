@@ -149,7 +149,7 @@ def test_a_kill_leaves_the_old_model_or_the_new(
     assert any(status for status, _ in seen)
     assert ask(compiler, sources[1], out, 0) == 0
     assert fill_of(out) == 2.0
-    assert names(out.parent) == {"out.onnx", "out.onnx.HASH.data"}  # what the killed ones left is gone
+    assert names(out.parent) == {"out.onnx", "out.onnx.HASH.data"}  # files that the killed ones left are gone
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -89,7 +89,7 @@ def work(shape: Callable[[int], ModelProto], count: int, target: str) -> Counter
 @pytest.mark.parametrize(("shape", "target"), [(chain, "onnx"), (dag, "cpu"), (chain, "directml"), (dag, "directml")])
 def test_calls_grow_as_the_model_does(shape: Callable[[int], ModelProto], target: str) -> None:
     """No function alone, and all of them together, from one size to the eightfold."""
-    work(shape, 100, target)  # what is loaded and remembered once
+    work(shape, 100, target)  # loads and remembers things once
     small, large = work(shape, SMALL, target), work(shape, LARGE, target)
     factor = (LARGE / SMALL) ** MOST
     grown = {name: (small[name], count) for name, count in large.items() if count > factor * max(small[name], FEW)}

@@ -1,4 +1,4 @@
-"""Docstrings start with a noun or a verb, each thing has one word, and each class a name of its own."""
+"""Docstrings and comments start with a noun or a verb, each thing has one word, and each class a name of its own."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ import dmlc
 PACKAGE = Path(dmlc.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 #: Code that does not ship.
-BESIDE = [PACKAGE.parent / name for name in ("tests", "tools", "benchmarks", "examples")]
+BESIDE = [
+    path for name in ("tests", "tools", "benchmarks", "examples") for path in (PACKAGE.parent / name).rglob("*.py")
+]
 STUBS = sorted(PACKAGE.rglob("*.pyi"))
-#: A docstring that starts with one of these has to be decoded: its subject or verb comes late.
+#: A docstring or comment that starts with one of these has to be decoded: its subject or verb comes late.
 LATE_START = re.compile(r"(what|whether|that|those|which|of|where|who|whose|how|why|when)\b", re.IGNORECASE)
 #: Words that must not come back, each with the word to write instead. A quoted word is a name of ONNX.
 REPLACED = {
@@ -49,6 +51,18 @@ def late_starts(found: Iterable[Definition]) -> list[str]:
     return [f"{d.name}: {d.docstring.splitlines()[0]}" for d in found if d.docstring and LATE_START.match(d.docstring)]
 
 
+def late_comments(text: str) -> list[str]:
+    """Return the late starts among the comments; a comment below another one, in its column, continues it."""
+    found, above = [], (-1, -1)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line, column = token.start
+            if above != (line - 1, column) and LATE_START.match(token.string.lstrip("#: ")):
+                found.append(f"line {line}: {token.string}")
+            above = token.start
+    return found
+
+
 def replaced_words(text: str) -> list[str]:
     return [
         f"line {line}: {match[0]!r}, write: {instead}"
@@ -59,8 +73,12 @@ def replaced_words(text: str) -> list[str]:
 
 
 def test_docstrings_start_early() -> None:
-    beside = (path for top in BESIDE for path in top.rglob("*.py"))
-    found = {path: late_starts(definitions(path)) for path in (*beside, *MODULES, *STUBS)}
+    found = {path: late_starts(definitions(path)) for path in (*BESIDE, *MODULES, *STUBS)}
+    assert not {path.relative_to(PACKAGE.parent).as_posix(): wrong for path, wrong in found.items() if wrong}
+
+
+def test_comments_start_early() -> None:
+    found = {path: late_comments(path.read_text(encoding="utf-8")) for path in (*BESIDE, *MODULES, *STUBS)}
     assert not {path.relative_to(PACKAGE.parent).as_posix(): wrong for path, wrong in found.items() if wrong}
 
 
@@ -83,6 +101,12 @@ def test_a_late_start_is_found(word: str) -> None:
     assert late_starts(definitions_of(f'def f():\n    """{word} comes out."""\n')) == [f"f: {word} comes out."]
     fine = 'class A:\n    """Return whether it is so."""\n\n\nclass B:\n    """Offset of a row."""\n'
     assert not late_starts(definitions_of(fine))
+
+
+@pytest.mark.parametrize("comment", ["#: What a kernel needs.", "x = 1  # which is one", "# Whether\n# x is one."])
+def test_a_late_comment_is_found(comment: str) -> None:
+    assert len(late_comments(f"def f():\n    pass\n\n\n{comment}\n")) == 1
+    assert not late_comments("# Needs of a kernel, and\n# what it gives.\nx = 1  # the first, which is one\n")
 
 
 @pytest.mark.parametrize(

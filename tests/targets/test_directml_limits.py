@@ -48,7 +48,7 @@ def test_what_the_provider_registers_directml_takes_but_for_known_faults() -> No
                     refused.add((op, kernel.since))
         assert domain in ("", "com.microsoft")
     faults = {(op, since) for f in table.failures if f.effect == "fails" for op in f.operators for since in f.since}
-    repaired = {("Tile", 6), ("Tile", 13)}  # of f64: tile-by-expand
+    repaired = {("Tile", 6), ("Tile", 13)}  # f64: tile-by-expand
     assert refused == {each for each in refused if each in faults} | repaired
 
 

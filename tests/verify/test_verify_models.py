@@ -166,7 +166,7 @@ def test_a_folded_default_is_found() -> None:
     folded = model(node("Identity", ["x"], ["y"]), inputs=fed, constants=constants)
     assert verify_models(open_default, folded).status == "different"
     for old in (open_default, folded):
-        old.ir_version = 3  # where nothing can be overridden
+        old.ir_version = 3  # nothing can be overridden
     assert verify_models(open_default, folded).status == "equal"
 
 

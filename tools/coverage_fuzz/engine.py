@@ -27,7 +27,7 @@ _MOST_ADDRESSES = 4 << 30
 _COLLECT_EVERY = 500
 #: After so many seconds without the next ``_COLLECT_EVERY`` inputs the process shows where it is, and ends.
 _HANGS = 900
-#: How often a sound input is broken anew: most of the corpus is broken already, where little is reached.
+#: Share of the inputs that break a sound one anew: most of the corpus is broken already, where little is reached.
 _FROM_SEEDS = 0.3
 
 

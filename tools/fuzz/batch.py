@@ -9,7 +9,7 @@ from tools.fuzz.programs import FuzzProgram, generate
 from tools.fuzz.reduce import reduced
 
 BATCH = 50
-#: How many programs ran, and the seed, the failure and the smaller text of each that failed.
+#: Number of programs that ran, and the seed, the failure and the smaller text of each that failed.
 Ran = tuple[int, list[tuple[int, Failure, str]]]
 
 

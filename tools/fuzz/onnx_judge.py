@@ -27,7 +27,7 @@ from tools.fuzz.refusals import is_allowed
 from tools.fuzz.rounding import _within as within
 from tools.model_checks import new_defects
 
-#: How often every node's results move, by how many units in the last place at most, and which parts of 1 stay.
+#: Samples of moved results, the most units in the last place of a move, and the parts of 1 whose multiples stay.
 _SAMPLES, _UNITS, _PARTS = 8, 4, 64
 
 

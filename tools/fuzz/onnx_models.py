@@ -70,7 +70,7 @@ class Grower:
         self.weights: dict[str, TensorProto] = {}
         self.open_weights: set[str] = set()
         self.kinds: dict[str, Kind] = {}
-        self.values: list[str] = []  # what recipes draw from: no shapes, no constants
+        self.values: list[str] = []  # values that recipes draw from: no shapes, no constants
         self.made = 0
 
     # --- drawing

@@ -154,7 +154,7 @@ class _Moving(_Plain):
             return np.where(np.isneginf(x), -x, x)
         if node.op in _CENTRED:
             return self._moved(x)
-        if node.op in _IN_ANY_ORDER:  # whether an overflow meets a 0, or one of the other sign, is chance
+        if node.op in _IN_ANY_ORDER:  # an overflow meets a 0, or one of the other sign, by chance
             return self._shuffled(x, node.attributes_as(ReduceAttributes).axes)
         if node.op not in _SELECTIONS or x.dtype.kind != "f":
             return x
@@ -162,12 +162,12 @@ class _Moving(_Plain):
 
     def computed(self, node: Node, attributes: Any, operands: list[Any]) -> Any:
         found = super().computed(node, attributes, operands)
-        if node.op is HARDMAX and operands[0].dtype.kind == "f":  # where there is a NaN, no element need be 1
+        if node.op is HARDMAX and operands[0].dtype.kind == "f":  # no element need be 1 beside a NaN
             found = np.where(np.isnan(operands[0]).any(attributes.axes, keepdims=True), 0, found).astype(found.dtype)
         return found
 
     def made(self, x: Array, node: Node) -> Array:
-        if node.op is SIGN and x.dtype.kind == "f":  # of NaN it is unspecified, NaN or 0
+        if node.op is SIGN and x.dtype.kind == "f":  # the sign of NaN is unspecified, NaN or 0
             return np.where(np.isnan(x), self._rng.choice([0, np.nan]), x).astype(x.dtype)
         if x.dtype.kind != "f":
             return x
@@ -198,7 +198,7 @@ class _Moving(_Plain):
 def _within(a: Array, b: Array, samples: list[Array]) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.dtype.kind == "f":  # what is subnormal may be 0
+    if a.dtype.kind == "f":  # a subnormal number may be 0
         a, b = (np.where(np.abs(x) < _UNITS * np.finfo(x.dtype).tiny, x.dtype.type(0), x) for x in (a, b))
     if _is_exact(a):  # a choice: where it falls otherwise in one sample, it may in another fall anywhere
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f") or any((s != a).any() for s in samples)

@@ -115,7 +115,7 @@ def smallest(case: StructureModel, failure: Failure, seed: int, *, tries: int = 
         try:
             check = verified if failure.kind == "verify" else judge
             found = check(candidate, failure.options, seed)
-        except Exception:  # what remained is not a model that runs
+        except Exception:  # the rest is not a model that runs
             return False
         return found is not None and found.kind == failure.kind
 

@@ -17,7 +17,7 @@ from tools.fuzz.structure_names import CHANGES
 from tools.fuzz.structure_recipes import STRUCTURES
 from tools.model_checks import session
 
-#: How much the recipes of structure weigh, of all.
+#: Weight of the recipes of structure, as a part of all.
 _STRUCTURE_PART = 0.5
 
 

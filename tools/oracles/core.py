@@ -20,7 +20,7 @@ NUMPY = {
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "bool": np.bool_,
 }  # fmt: skip
 
-#: How far a result may be off, relative: some units in the last place of the dtype. The oracles compute in f64, so
+#: Relative tolerance of a result: some units in the last place of the dtype. The oracles compute in f64, so
 #: f16 differs by its one rounding, f32 by the few operations of a formula.
 TOLERANCE = {"f16": 2**-10, "f32": 2e-6, "f64": 1e-13}
 

@@ -39,7 +39,7 @@ def emit(graph: Graph, weights: str | None = None) -> Artifact:
             return None
         key = f"w{len(arrays)}"
         arrays[key] = tensor.array
-        if _CONTROL.search(weights) or "\\" in weights:  # which load takes for a way out of the folder
+        if _CONTROL.search(weights) or "\\" in weights:  # load takes a backslash for a way out of the folder
             raise _refusal(f"the name {weights!r} cannot be written in a program", help="give the output another name")
         return f'load({string_text(weights)}, "{key}")'
 

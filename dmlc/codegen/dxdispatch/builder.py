@@ -179,7 +179,7 @@ class DispatchBuilder:
             return replace(x, dtype=dtype)
         if source.is_integer and dtype.is_integer and dtype.bits <= source.bits:
             return x.narrowed(dtype)
-        if source.kind == "int" and dtype.kind == "uint":  # what CAST makes of a negative number is not said
+        if source.kind == "int" and dtype.kind == "uint":  # CAST of a negative number is unspecified
             return self.unary("CAST", x, DTYPE_BY_NAME[f"i{dtype.bits}"]).narrowed(dtype)
         return self.unary("CAST", x, dtype)
 

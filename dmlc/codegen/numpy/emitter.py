@@ -23,7 +23,7 @@ _THREADS = "{} = 1  # worker threads for large arrays; set after import"
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
-#: Where support functions are, in the order in which files get them.
+#: Modules of the support functions, in the order in which files get them.
 _SUPPORT = (support, fast_selection, fast_top_k)
 
 

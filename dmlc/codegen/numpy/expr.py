@@ -12,7 +12,7 @@ from typing import TypeAlias, Union
 
 from dmlc.records import dataclass
 
-# How tightly an expression binds, from the loosest.
+# Levels of precedence of an expression, from the loosest.
 COMPARE, OR, XOR, AND, SUM, PRODUCT, UNARY, POWER, ATOM = range(9)
 
 _LEVELS = {

@@ -21,7 +21,7 @@ def _each(function, items: list) -> list:
     from concurrent.futures import ThreadPoolExecutor
 
     def quietly(item):
-        with np.errstate(all="ignore"):  # which each thread has for itself
+        with np.errstate(all="ignore"):  # each thread has a state of its own
             return function(item)
 
     with ThreadPoolExecutor(min(THREADS, len(items))) as pool:
@@ -126,7 +126,7 @@ def _by_maxima(x: np.ndarray, axes: list[int], largest: bool, last: bool) -> np.
     if place.size > top.size:
         order = np.lexsort((place if last else -place, column))
         place, column = place[order], column[order]
-    index[column] = place  # of several the last one stays
+    index[column] = place  # the last one of several stays
     return index
 
 
@@ -209,7 +209,7 @@ def _arg_running(x: np.ndarray, tall: int, largest: bool, last: bool) -> np.ndar
     choose: np.ufunc = np.maximum if largest else np.minimum
     count, height, width = x.shape
     best = x[:, :tall].reshape(count, -1).copy()
-    number = np.zeros(best.shape, np.uint8)  # of the rows that the best are from
+    number = np.zeros(best.shape, np.uint8)  # numbers of the rows that the best are from
     better = np.empty(best.shape, np.bool_)
     for i in range(tall, height, tall):
         rows = x[:, i : i + tall].reshape(count, -1)

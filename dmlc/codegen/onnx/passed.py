@@ -26,7 +26,7 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
     """Write the node as its model has it; False where that form says something else at the emitted opset."""
     origin: NodeOrigin = node.origin
     proto = origin.proto
-    older = emitter.opset < origin.version  # where an operator takes fewer types, and a form may depend on sizes
+    older = emitter.opset < origin.version  # an older operator takes fewer types, and a form may depend on sizes
     known = known_of(node, proto.input) if older else NOTHING
     if node.op not in (OPAQUE, OPAQUE_IMPURE):
         if not unchanged(proto, origin.version, emitter.opset, known):

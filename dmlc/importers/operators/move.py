@@ -124,7 +124,7 @@ def squeeze(r: Reading) -> Found:
         return None
     if not axes:
         if not r.x.type.is_static:
-            return None  # which sizes are 1 is seen only while running
+            return None  # only a run shows which sizes are 1
         axes = tuple([i for i, size in enumerate(r.x.shape) if size == 1])
     found = r.axes(axes, r.x.type.rank)
     return None if found is None else Made(SQUEEZE, [r.x], AxesAttributes(axes=found))

@@ -151,7 +151,7 @@ def squeeze(q: Query) -> Sequence[Fact]:
     is_given = "axes" in q.attributes if q.opset < 13 else q.has(1)
     axes = q.axes(13)
     if shape is None or (is_given and axes is None):
-        is_one = is_given and q.shape(1) == (1,)  # of more axes two may be the same, which ONNX Runtime takes
+        is_one = is_given and q.shape(1) == (1,)  # two of several axes may be the same, and ONNX Runtime takes them
         return [Fact(q.element(0), q.fresh_shape(len(shape) - 1) if shape and is_one else None)]
     if not is_given:
         if not all(isinstance(d, int) for d in shape):

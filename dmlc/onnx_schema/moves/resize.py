@@ -86,7 +86,7 @@ def _spoken_down(draft: Draft) -> None:
         same = {"floor": (scales >= 1).all(), "ceil": (scales <= 1).all()}.get(rounding, False)
         if not same:
             raise Unmovable(f"it rounds with nearest_mode {rounding}, which can be said since opset 11")
-    for name in ("cubic_coeff_a", "exclude_outside", "extrapolation_value"):  # of modes that it does not have
+    for name in ("cubic_coeff_a", "exclude_outside", "extrapolation_value"):  # attributes of modes it does not have
         draft.pop(name)
     draft.set_input(1, draft.input(2))
     draft.drop_inputs(2)

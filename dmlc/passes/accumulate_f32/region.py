@@ -27,7 +27,7 @@ _BETWEEN = (*_MOVES, NEG, ADD, SUB, MUL, DIV)
 _AFTER = (*_MOVES, SQRT, RECIPROCAL, LOG, NEG, ABS, CLIP)
 _AFTER_WITH_NUMBER = (ADD, SUB, MUL, DIV, MAX, MIN, POW)
 _SHRINKS = (SQRT, RECIPROCAL, LOG, MUL, DIV, POW)
-#: How far before a reduction is looked.
+#: So many nodes before a reduction are looked at, one after the other.
 _STEPS = 6
 
 
@@ -61,7 +61,7 @@ def _region(root: Node) -> AccumulationRegion | None:
             return None
         _after(root, region)
         return region
-    if not _after(root, region):  # what overflows is the result
+    if not _after(root, region):  # the result is what overflows
         return None
     _difference(root.operand(0), region)
     if root.op is REDUCE_SUM_SQUARE:

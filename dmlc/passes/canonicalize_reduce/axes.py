@@ -111,7 +111,7 @@ class DropEmptyReduction(Rule[Match]):
 
 _KINDS = frozenset(REDUCTIONS)
 _SIZE_ONE_MOVES = frozenset((SQUEEZE, UNSQUEEZE, RESHAPE))
-#: How many moves between two reductions are looked through; folding leaves at most one.
+#: Most moves between two reductions that are looked through; folding leaves at most one.
 _MOST_MOVES = 4
 
 

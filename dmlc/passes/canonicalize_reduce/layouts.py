@@ -155,7 +155,7 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
         if self.capabilities.target.max_rank is not None and len(old) > self.capabilities.target.max_rank:
             return None
         if all(is_unit(graph, new[a]) for a in axes):
-            return None  # which is not a reduction
+            return None  # nothing is reduced
         found = segments(graph, old, new)
         before = None if found is None else _before(found, axes)
         if found is None or before is None:
@@ -167,7 +167,7 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
     def check(self, match: _ReducedReshapeMatch, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
         x = inner.operand(0)
-        means = match.root.op is REDUCE_MEAN and x.type.dtype.is_integer  # which are refused over nothing
+        means = match.root.op is REDUCE_MEAN and x.type.dtype.is_integer  # refused over no elements
         if means and any(graph.dims.promises_empty(x.shape[a]) for a in match.axes):
             return Miss("an axis of {0} may be empty", (x.type,), x)
         return used_elsewhere(inner.result)

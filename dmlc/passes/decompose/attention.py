@@ -78,7 +78,7 @@ class DecomposeAttention(Decomposition):
             scores = make(ADD, scores, make.cast(bias, scores.type.dtype))
         if given(node, "unidirectional", 0):
             scores = make(ADD, scores, self._minus(node, make, _later(make, scores), scores.type.dtype))
-        weights = make(SOFTMAX, scores, attributes=SoftmaxAttributes(axes=(3,)))  # which may be decomposed in its turn
+        weights = make(SOFTMAX, scores, attributes=SoftmaxAttributes(axes=(3,)))  # may be decomposed in its turn
         out = make(MATMUL, make.cast(weights, value.type.dtype), value)
         out = make(TRANSPOSE, out, attributes=TransposeAttributes(perm=_SWAP))
         batch, length, _, size = out.shape

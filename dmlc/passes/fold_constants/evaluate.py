@@ -65,7 +65,7 @@ _MOST_PASSING = 2**18
 
 #: The most bytes that are read of a weight in a file of its own.
 _MOST_APART = 1024
-#: Why a limit keeps a node, with the code whose page says more and the override.
+#: Reasons for which a limit keeps a node, with the code whose page says more and the override.
 _TOO_LARGE = f"{FOLDED_ELEMENTS}: {{0}} has {{1:,}} elements, the limit is {{2:,}} (--limit folded_elements={{1}})"
 _TOO_MANY = f"{FOLDED_BYTES}: the constants would take {{0:,}} bytes, the limit is {{1:,}} (--limit folded_bytes={{0}})"
 

@@ -209,7 +209,7 @@ class LogOfSum(_AfterReduction):
         return super().check(match, graph)
 
 
-#: How many elementwise nodes may stand between a reduction and what is divided by it: an epsilon, a root, a bound.
+#: Most elementwise nodes between a reduction and the division by it: an epsilon, a root, a bound.
 _MOST_STEPS = 4
 
 

@@ -160,7 +160,7 @@ def _without(make: Maker, x: Value, index: Value, axis: int) -> Value:
 
     along: list[Dim] = [1] * x.type.rank
     along[axis] = size - 1
-    if isinstance(size, int) and size <= _MOST_COUNTED:  # what folding would make of it: repairs run after that
+    if isinstance(size, int) and size <= _MOST_COUNTED:  # as folding would make it: repairs run after folding
         numbers = make.constant(np.arange(size - 1).reshape(along), i64)
     else:
         numbers = make.reshape(make(IOTA, attributes=IotaAttributes(length=size - 1, dtype=i64)), along)

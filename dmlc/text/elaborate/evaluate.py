@@ -34,7 +34,7 @@ from dmlc.text.elaborate.scope import (
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
-#: How other languages call the dtypes.
+#: Other languages' names of the dtypes.
 _SPELLED = {
     **{dtype.long_name: dtype.name for dtype in DTYPES},
     "half": "f16",

@@ -68,7 +68,7 @@ class DefFunction:
         found = run(block.unfold(self.definition, expr, operands, places, values))
         results = found.values if isinstance(found, Several) else (found,)
         self._raise_if_any()
-        if any(result is POISON for result in results):  # what is wrong was told at an earlier call
+        if any(result is POISON for result in results):  # an earlier call reported the mistake
             raise fail(codes.UNKNOWN_NAME, f"{self.name} is wrong, as an earlier error says")
         return list(results)
 

@@ -158,7 +158,7 @@ def _dims(sign: str, a: Known, b: Known) -> Known:
     if sign in ("/", "//", "%") and isinstance(b, int) and b == 0:
         raise _wrong(codes.DIVISION_BY_ZERO, "division by zero", 1)
     if sign == "/" and isinstance(a, int) and a == 0:
-        return 0.0  # where a dim may be 0 the quotient is unspecified
+        return 0.0  # the quotient is unspecified where a dim is 0
     if sign not in ("+", "-", "*", "//") or not (isinstance(a, (int, DimExpr)) and isinstance(b, (int, DimExpr))):
         return SizeNumber(sign, (a, b))
     value = floordiv(a, b) if sign == "//" else a + b if sign == "+" else a - b if sign == "-" else a * b

@@ -29,8 +29,8 @@ class ModelReader:
         self.model = model
         self.bounds = bounds
         self.frame = Frame()
-        self.is_whole = True  # whether the types of all inputs were understood
-        self.types: dict[str, TensorType | None] = {}  # of results; None where none is written, or it is wrong
+        self.is_whole = True  # the types of all inputs were understood
+        self.types: dict[str, TensorType | None] = {}  # types of results; None where none is written, or it is wrong
 
     def read(self) -> None:
         self.inputs()

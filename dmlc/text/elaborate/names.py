@@ -72,7 +72,7 @@ class NameReader:
         self._fill(names, program, folder)
         del self._open[where]
         for data in names.consts.values():
-            _ = data.home is names and data.tensor  # what is wrong with it is noted
+            _ = data.home is names and data.tensor  # reading it notes a mistake in it
         return names
 
     def used(self, program: tree.Program, folder: Path | None, name: str) -> FileNames:

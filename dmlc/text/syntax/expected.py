@@ -18,7 +18,7 @@ _SHOWN = {
     "ELLIPSIS": '"..."', "LBRACE": '"{"', "RBRACE": '"}"', "PIPE": '"|>"', "MINUS": '"-"',
     "BANG": '"!"', "INFIX": "an operator",
 }  # fmt: skip
-#: How comments begin elsewhere.
+#: Signs that begin comments in other languages.
 COMMENT_SIGNS = ("//", "/", "--", "-")
 _KEYWORDS = ("DIM", "IN", "CONST", "DEF", "MODEL", "RETURN", "AS")
 

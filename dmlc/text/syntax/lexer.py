@@ -93,10 +93,10 @@ class Lexer:
         self.tokens = self.out.tokens
         self.inserted = 0  # tokens that no text stands for: ends of statements, what a bracket left open
         self.open: list[Token] = []  # brackets
-        self.nesting = 0  # how many of them are not braces
+        self.nesting = 0  # number of them that are not braces
         self.bad_line = 0
         self.use_line = 0  # the last line that began with use, outside of all brackets
-        self.is_lost = False  # whether a quote that is not closed has taken brackets along
+        self.is_lost = False  # a quote that is not closed has taken brackets along
         self.special: dict[str, Callable[[Token], Token]] = {
             "NUMBER": self.number,
             "BAD": self.bad,

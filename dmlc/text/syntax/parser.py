@@ -91,11 +91,11 @@ class _Search:
     def __init__(self, tokens: Sequence[Token], limits: Limits) -> None:
         self.limits = limits
         self.tokens = tokens
-        self.place = 0  # how many of them were looked at
+        self.place = 0  # number of them that were looked at
         self.problems: list[Diagnostic] = []
         self.block: list[Any] | None = None  # the statements of the block that is open
         self.results: list[str] = []  # the results that its head names
-        self.is_whole = False  # whether all of them were understood
+        self.is_whole = False  # all of them were understood
         self.inner = 0  # braces inside the block, where none belong
         piece: list[Token] = []
         for self.place, token in enumerate(tokens, 1):
@@ -116,7 +116,7 @@ class _Search:
         if self.block is not None and start != "statement" and piece[1].type != "NAME":
             start = "statement"  # a keyword that was meant as a name
         if start != "statement":
-            # Where a head lacks its brace, its block is taken to follow. A block still open was told by the lexer.
+            # The block of a head without a brace is taken to follow. The lexer has reported a block that is still open.
             self.block = [] if start in ("def_head", "model_head") else None
             self.is_whole, self.inner = opens, 0
         elif self.block is None:

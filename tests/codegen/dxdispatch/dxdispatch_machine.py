@@ -136,7 +136,7 @@ def _initial(values: Any, dtype: Any) -> Array:
 
 def _integers(values: list[int], dtype: Any) -> Array:
     need(all(type(v) is int for v in values), "integers are written as integers")
-    return np.array(values, dtype)  # which refuses what does not fit
+    return np.array(values, dtype)  # refuses a value that does not fit
 
 
 def _number(value: Any) -> float:

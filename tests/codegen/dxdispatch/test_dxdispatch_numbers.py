@@ -302,7 +302,7 @@ def test_casts(source: str) -> None:
     for to in ALL:
         if source == "f64" and to == "bool":
             continue  # refused: nothing compares f64
-        negative_to_unsigned = source in ("f16", "f32", "f64") and to.startswith("u")  # which is unspecified
+        negative_to_unsigned = source in ("f16", "f32", "f64") and to.startswith("u")  # unspecified
         check(one(f"x as {to}", source), _positive(source) if negative_to_unsigned else None)
 
 

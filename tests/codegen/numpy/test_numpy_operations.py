@@ -120,7 +120,7 @@ def feeds_of(c: Case, dtypes: tuple[DType, ...], wild: bool) -> list[np.ndarray]
         if c.op in (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS) and i == 1:
             size = c.shapes[0][c.attributes["axis"]]
             places = np.random.default_rng(i).integers(0 if dtype.kind == "uint" else -size, size, shape)
-            if c.op is index.SCATTER_ELEMENTS:  # which of two updates of one place wins is unspecified
+            if c.op is index.SCATTER_ELEMENTS:  # the winner of two updates of one place is unspecified
                 places = np.broadcast_to(np.array([[[1], [0]]]), shape)
             feeds.append(places.astype(dtype.numpy))
             continue

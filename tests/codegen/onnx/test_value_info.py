@@ -168,7 +168,7 @@ def test_a_normalizer_keeps_the_signs_of_its_operand(norm: str, target: str) -> 
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     (expected,) = session.run(None, {"x": x})
     found = dmlc.compile(model, target=target).run({"x": x}, backend="cpu")["y"]
-    # where DirectML has no kernel the definition stands there, whose sums and quotients round once more each
+    # DirectML has no kernel: the definition stands there, whose sums and quotients round once more each
     np.testing.assert_allclose(found, expected, rtol=0 if target != "directml" else 4 * np.finfo(np.float32).eps)
     assert norm == "MAX" or (np.sign(found) == np.sign(x)).all()
 

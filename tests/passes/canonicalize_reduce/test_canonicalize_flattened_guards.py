@@ -33,7 +33,7 @@ def test_no_runs_are_told_in_what_has_no_element() -> None:
 @pytest.mark.parametrize(
     ("inputs", "shape", "feed"),
     [
-        ("x: f32[n, m]", "n", (3, 1)),  # where m is 1
+        ("x: f32[n, m]", "n", (3, 1)),  # m is 1
         ("x: f32[n], z: f32[m]", "n, m", (3,)),
     ],
 )

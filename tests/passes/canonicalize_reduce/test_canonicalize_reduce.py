@@ -124,7 +124,7 @@ def test_a_reduction_over_one_element_is_its_elementwise_part(op: Operation, dty
     graph = b.done(b(REDUCE_SUM, b(op, x, axes=[1], keepdims=keepdims), axes=[0]))
     ctx = check_numbers(PASS, graph, exact=dtype is not f16 or op is not REDUCE_LOG_SUM_EXP)
     expected = [] if dtype is u8 and op is REDUCE_L1 else ELEMENTWISE[op]
-    assert names(graph) == [*expected, "reduce_sum"]  # which takes the axis of size 1 out too
+    assert names(graph) == [*expected, "reduce_sum"]  # takes the axis of size 1 out too
     assert ledger(ctx)[0] == ("drop-empty-reduction", "reassociates" if op in NOT_EXACT else "exact")
 
 

@@ -191,7 +191,7 @@ def test_the_sum_of_equal_elements_is_one_product() -> None:
 @pytest.mark.parametrize(
     ("op", "dtype", "wide", "axes", "words"),
     [
-        (REDUCE_SUM, f32, (2, 7, 4), [2], None),  # what is broadcast stays
+        (REDUCE_SUM, f32, (2, 7, 4), [2], None),  # a broadcast axis stays
         (REDUCE_MAX, f32, (3, 2, 7, 4), [0], "axis 2 is broadcast too"),
         (REDUCE_SUM, f32, (2, "n", 4), [1], "not known while compiling: n"),
         (REDUCE_MAX, f32, (2, "z", 4), [1], "may have no element"),

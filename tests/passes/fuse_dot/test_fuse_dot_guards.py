@@ -50,7 +50,7 @@ def total(b: Building, value: Value, *axes: int, keepdims: bool = False) -> Valu
 
 def test_products_that_are_and_are_no_matmul() -> None:
     assert fused(lambda b: total(b, product(b, (4, 1, 8), (1, 5, 8)), 2))[0] == ["matmul-from-sum"]
-    assert not fused(lambda b: total(b, product(b, (4, 1, 8), (1, 5, 8), i32), 2))[0]  # which may wrap otherwise
+    assert not fused(lambda b: total(b, product(b, (4, 1, 8), (1, 5, 8), i32), 2))[0]  # may wrap otherwise
     assert not fused(lambda b: total(b, product(b, (4, 1, 1), (1, 5, 1)), 2))[0]  # nothing is summed
 
 

@@ -97,7 +97,7 @@ def test_the_whole_compiler_and_what_it_says() -> None:
     assert operators(without) == ["Exp", "Add", "ReduceSum"] and not any(
         "sum-of-sums" in text for text in chosen(without)
     )
-    for shape in ((4, 8), (512, 256)):  # what a user names is made, whatever it costs
+    for shape in ((4, 8), (512, 256)):  # a rule that the user names is applied, whatever it costs
         named = compiled(
             lambda x: dmlc.reduce_sum(x + dmlc.exp(x), axes=[1], keepdims=False), shape, only_rules=["sum-of-sums"]
         )

@@ -207,7 +207,7 @@ def test_graphs_inside_nodes_stay_f64_with_casts_around() -> None:
     for c in (True, False):
         agree(m, p, x=X[0, :3], c=np.array(c))
     inside = p.run({"x": X[0, :3], "c": np.array(True)}, "cpu")["r"]
-    assert (inside != inside.astype(np.float32)).any()  # what stays f64 is given as it is
+    assert (inside != inside.astype(np.float32)).any()  # a result that stays f64 is given as it is
 
 
 def test_operators_that_do_not_take_f32_stay() -> None:

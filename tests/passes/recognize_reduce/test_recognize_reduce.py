@@ -353,7 +353,7 @@ def test_an_inverse_that_is_no_norm_or_is_shared_stays() -> None:
 def test_a_normalization_is_one_operator_only_where_range_is_allowed(norm: str) -> None:
     """Over zeros the division gives NaN and the operator 0."""
     nodes = [node(norm, ["x"], ["n"], axes=[1], keepdims=1), node("Div", ["x", "n"], ["y"])]
-    whole: dict[str, Any] = {"skip_rules": ["lp-norm-in-parts"]}  # which DirectML's epsilon asks for
+    whole: dict[str, Any] = {"skip_rules": ["lp-norm-in-parts"]}  # DirectML's epsilon asks for that rule
     program = check(model(nodes), [norm, "Div"], feeds=[np.zeros((3, 4), np.float32)], **whole)
     assert "--allow range" in reasons(program, "normalize-by-norm")
     feeds = [np.array([[3, 4, 0, 0], [-1, 2, -2, 4], [1, 1, 1, 1]], np.float32)]

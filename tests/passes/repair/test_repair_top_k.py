@@ -59,7 +59,7 @@ def test_dtypes(dtype: str, array: Any) -> None:
             assert (RULE, "exact") in r.fired(program)
             feeds["x"] = feeds["x"].clip(-9, 9)
         out = program.run(feeds, "cpu")
-        falling = -feeds["x"] if dtype == "f16" else ~feeds["x"]  # which never leaves an integer's range
+        falling = -feeds["x"] if dtype == "f16" else ~feeds["x"]  # ~ never leaves an integer's range
         order = np.argsort(falling if largest else feeds["x"], 1, "stable")
         np.testing.assert_array_equal(out["i"], order[:, :3])
         np.testing.assert_array_equal(out["v"], np.take_along_axis(feeds["x"], order[:, :3], 1))

@@ -38,7 +38,7 @@ def test_prefixes_that_are_and_are_not_shared() -> None:
     assert prefixes(dtype=i32)
     assert not prefixes(dtype=f16)
     assert not prefixes(dtype=i32, op=REDUCE_MEAN)
-    assert not prefixes((3, 4, 1))  # which reads as much again
+    assert not prefixes((3, 4, 1))  # it would read as much again
     assert not prefixes(skip_rules=frozenset(("share-prefixes",)))
 
 

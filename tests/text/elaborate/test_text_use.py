@@ -142,7 +142,7 @@ def test_formatting_keeps_use_lines() -> None:
         ('use nothing from "blocks.dml"', ("E0212", 1, 5)),
         ('use Q from "blocks.dml"', ("E0212", 1, 5)),
         ('use m from "blocks.dml"', ("E0212", 1, 5)),
-        ('use inner from "blocks.dml"', ("E0212", 1, 5)),  # what it uses itself
+        ('use inner from "blocks.dml"', ("E0212", 1, 5)),  # a name that the file itself uses
         ("use nothing from std", ("E0212", 1, 5)),
         ('use helper as exp from "blocks.dml"', ("E0205", 1, 15)),
         ('use helper as f32 from "blocks.dml"', ("E0205", 1, 15)),
@@ -167,7 +167,7 @@ def test_wrong_use_lines(folder: Path, head: str, expected: tuple[str, int, int]
     program = f"{head}\ndim D in 1..2\nconst own: f32[] = 1\ndef own(x) {{\n    return x\n}}\n"
     found = errors(program + "model m(x: f32[D]) -> (y) {\n    return f(x) + D2\n}\n", folder)
     assert found[0] == expected
-    if expected[0] == "E0401":  # what a wrong line would bring is silent
+    if expected[0] == "E0401":  # names that a wrong line would bring cause no error
         assert [code for code, _, _ in found] == ["E0401", "E0202"]
 
 

@@ -56,16 +56,16 @@ def _parts() -> Mapping[str, Sequence[str]]:
     provider = load_data("dml_ep")
     notes = json.loads((ROOT / "tools" / "targets_page.json").read_text(encoding="utf-8"))
     return {
-        "targets": _table(("target", "opsets", "what it is", "source"), map(_target, target_names())),
+        "targets": _table(("target", "opsets", "description", "source"), map(_target, target_names())),
         "faults": _table(
-            ("known fault", "nodes", "where", "releases", "on DirectML", "what dmlc does", "source"),
+            ("known fault", "nodes", "where", "releases", "on DirectML", "answer of dmlc", "source"),
             (_fault(row) for row in provider["failures"]),
         ),
         "rewrites": _table(("pass", "level", "opsets", "makes", "source"), map(_rewrite, provider["rewrites"])),
         "limits": _table(("DirectML operator", "from level", "tensors of fewer axes", "source"), _limits()),
         "dispatches": _table(("nodes", "dispatches", "source"), _dispatches()),
         "readings": _table(
-            ("reading", "state", "where, or why not", "source"),
+            ("reading", "state", "place, or reason", "source"),
             ((row["what"], row["state"], row["where"], row["source"]) for row in notes["readings"]),
         ),
         "trials": [

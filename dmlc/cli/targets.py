@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if args.op is not None:
             raise UsageError("--op needs a target: dmlc targets directml --op argmax")
         targets = [load_target(name) for name in target_names()]
-        rows = [["target", "opset", "opsets", "what it is"]]
+        rows = [["target", "opset", "opsets", "description"]]
         rows += [[t.name, str(t.opset), f"{t.min_opset} to {t.max_opset}", t.summary] for t in targets]
         console.result(table(rows))
         console.document({"targets": [_facts(t) for t in targets]})
@@ -67,7 +67,7 @@ def _facts(target: Target) -> dict[str, Any]:
 
 def _page(target: Target) -> str:
     rows = [
-        ["what it is", target.summary],
+        ["description", target.summary],
         ["ONNX opset", f"{target.opset}; with --opset {target.min_opset} to {target.max_opset}"],
         ["ONNX IR version", str(target.ir_version)],
         ["source", f"{target.source} ({target.date})"],

@@ -50,7 +50,7 @@ class Limits:
     nesting: int = _limit(
         200, "levels", syntax.NESTING, "brackets, signs, powers, calls of defs and of a model's functions"
     )
-    statements: int = _limit(50_000, "statements", codes.STATEMENTS, "what the defs of a program unfold to")
+    statements: int = _limit(50_000, "statements", codes.STATEMENTS, "the defs of a program, unfolded")
     nodes: int = _limit(
         2_000_000, "nodes", codes.NODES, "a graph with all graphs and functions inside it, of a program or a model"
     )
@@ -58,7 +58,7 @@ class Limits:
     name_length: int = _limit(10_000, "characters", codes.NAME_LENGTH, "a name in a program or a model")
     unpacked_bytes: int = _limit(2**30, "bytes", codes.UNPACKED_BYTES, "a compressed array of a `.npz` file")
     folded_elements: int = _limit(
-        2**20, "elements", codes.FOLDED_ELEMENTS, "one constant that is computed while compiling, and what it is of"
+        2**20, "elements", codes.FOLDED_ELEMENTS, "one constant that is computed while compiling, and its operands"
     )
     folded_bytes: int = _limit(2**30, "bytes", codes.FOLDED_BYTES, "all constants that are computed while compiling")
 

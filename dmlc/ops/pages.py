@@ -157,11 +157,11 @@ def _attribute(spec: AttributeSpec) -> AttributeLine:
 
 # --- docs/semantics.md
 
-_INTRODUCTION = """# What the operations mean
+_INTRODUCTION = """# Meaning of the operations
 
 This page is written from the declarations in `dmlc/ops` by `dmlc.ops.pages.semantics_markdown()`; a test compares
-the two. Each operation names the dtypes it takes, what its NumPy reference does in the corners (NaN, overflow,
-nothing to work on, ties), where a target does otherwise, and the page that the rule comes from. The reference is
+the two. Each operation has the dtypes it takes, the results of its NumPy reference in the corners (NaN, overflow,
+nothing to work on, ties), the targets that differ, and the page that the rule comes from. The reference is
 the measure: generated code agrees with it exactly for integers, indices and bools, and within rounding for floats.
 
 - **One dtype.** The operands of an operation have one dtype (a condition or an index apart); numbers in the program
@@ -171,11 +171,11 @@ the measure: generated code agrees with it exactly for integers, indices and boo
 - **f64** is f64, wherever it runs (DirectML has none). `--f64 f32` computes it in f32; the interface keeps its types.
 - **Integers** wrap modulo 2^n in `+ - *`, sums and products.
 - **NaN** propagates through arithmetic. Where the language leaves open which value wins among NaN, the reference
-  does as NumPy and the rows "on DirectML" and "on ONNX Runtime CPU" say what was observed there (DirectML 1.15.4;
+  does as NumPy and the rows "on DirectML" and "on ONNX Runtime CPU" give the observations there (DirectML 1.15.4;
   ONNX Runtime 1.24 and 1.31). An explicit `is_nan` with `where` gives one meaning everywhere.
 - **-0** equals +0; the sign of a zero that is a maximum or minimum is unspecified.
 - **Target `cpu`** computes in the types that the installed ONNX Runtime has kernels for, so its nodes depend on what is
-  installed; what they give does not. Other targets' nodes depend on the program alone.
+  installed; their results do not. Other targets' nodes depend on the program alone.
 - **Sizes** that are not proved to fit become conditions that run time checks before it computes.
 """
 

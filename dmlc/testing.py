@@ -43,12 +43,12 @@ def assert_equivalent(
     include: Sequence[str | os.PathLike[str]] = (),
     limits: Mapping[str, int] | None = None,
 ) -> None:
-    """Check that B computes what A does; without B, that A does what it compiles to for ``directml``.
+    """Check that A and B compute the same; without B, that A and its compiled form for ``directml`` do.
 
-    A and B are what ``dmlc.locate`` takes, or compiled programs. ``inputs`` is the number of made-up inputs, or arrays
+    A and B are sources of ``dmlc.locate``, or compiled programs. ``inputs`` is the number of made-up inputs, or arrays
     by name; the other keywords are those of ``dmlc.locate``. Raises ``AssertionError`` where they differ, or where
-    nothing could be compared, with the verdict, the worst element, and the first value that parts and its node; and
-    ``DmlcError`` for a source that cannot be read.
+    nothing could be compared. Its text has the verdict, the worst element, and the first value that parts with its
+    node. Raises ``DmlcError`` for a source that cannot be read.
     """
     found = locate(
         _source(a),

@@ -52,22 +52,21 @@ def compile(
 ) -> Program:
     """Compile a ``.dml`` or ``.onnx`` file, a builder's graph or an ONNX model for a target.
 
-    ``bind`` fixes dims by name, ``shapes={"x": (1, 3, None)}`` the sizes of inputs, named or not, or their ranks where
-    they are open; None leaves a size as it is. A dim with a name has one size everywhere. ``ranges={"x": (0, 1)}``
-    promises that every element fed to x lies within these bounds and is not NaN, which rewrites may rely on.
-    ``profiles={"batch": (1, 8), "seq": 128}`` also compiles one program for each combination of these sizes:
-    ``program.run`` uses the one for the sizes that are fed, and ``program.save("head.onnx")`` writes
-    ``head.batch1_seq128.onnx`` ... and an index, ``head.profiles.json``. ``model`` picks one of several in a file;
-    ``include`` are folders in which ``use`` and ``load`` look after the program's own; ``exact`` allows only rewrites
-    that keep every bit, ``allow=("range",)`` also those that are equal under a precondition on values; ``strict`` makes
-    warnings of the target and the numbers errors, and raises these and what ``require_sound`` finds; advice about the
-    source stays advice. ``lower_hardmax`` lowers hardmax over one axis too. Rules named in ``skip_rules`` do not fire;
-    where ``only_rules`` is given, only those do, and what the target cannot do without. ``progress`` is called with the
-    name of each pass before it runs. ``f64="f32"`` computes in f32 what is f64, inputs and outputs keep their types;
-    ``accumulate="f32"`` computes in f32 what is squared or multiplied in f16 before a sum or a mean.
-    ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``). ``limits={"nodes":
-    3_000_000}`` changes how much is read before it is refused; see ``docs/limits.md``. Where rewrites are ``expected``,
-    others are an error: see ``replay``. The source is not changed. Raises ``DmlcError``.
+    ``bind`` fixes dims by name; a dim has one size everywhere. ``shapes={"x": (1, 3, None)}`` fixes sizes of inputs,
+    named or not, and open ranks; None leaves a size as it is. ``ranges={"x": (0, 1)}`` promises that every element fed
+    to x lies within these bounds and is not NaN. ``profiles={"batch": (1, 8), "seq": 128}`` also compiles a program for
+    each combination of these sizes; see ``docs/profiles.md``. ``model`` picks one of several in a file. ``include`` are
+    folders in which ``use`` and ``load`` look after the program's own. ``limits={"nodes": 3_000_000}`` changes how much
+    is read before it is refused; see ``docs/limits.md``.
+
+    ``exact`` allows only rewrites that keep every bit; ``allow=("range",)`` adds those with a precondition on values.
+    Rules named in ``skip_rules`` do not fire. With ``only_rules`` only those fire, and the mandatory ones.
+    ``lower_hardmax`` lowers hardmax over one axis too. ``f64="f32"`` computes f64 in f32; inputs and outputs keep their
+    types. ``accumulate="f32"`` computes in f32 the squares and products of f16 before a sum or a mean.
+    ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``). If rewrites are
+    ``expected``, others are an error: see ``replay``. ``progress`` is called with the name of each pass before it runs.
+    ``strict`` makes warnings, but not advice, errors; it raises these and those of ``require_sound``. The source is not
+    changed. Raises ``DmlcError``.
     """
     within = Limits.of(limits)
     goal = chosen_target(target, feature_level)

@@ -101,11 +101,11 @@ def function(
 ) -> Function:
     """An ONNX model or a def of a ``.dml`` file as an operation: ``feat = dmlc.function("backbone.onnx")(image)``.
 
-    The content of a file decides what it is. ``name`` is the def's, which may be left out where the file has one; of a
-    model it is what the names of its nodes begin with, else the file's. Operands of a model stand in the order of its
-    inputs that have no default, or are given by input name. ``include`` are folders in which ``use`` and ``load`` look
-    after the file's own. Raises ``DmlcError``: E0420 where the file cannot be read, E0212 where it has no such def, and
-    what is wrong with the file.
+    The content of a file decides whether it is a model or a program. For a program ``name`` is the def's; it may be
+    left out where the file has one. For a model the names of its nodes begin with ``name``, by default with the file's.
+    Operands of a model stand in the order of its inputs that have no default, or are given by input name. ``include``
+    are folders in which ``use`` and ``load`` look after the file's own. Raises ``DmlcError``: E0420 where the file
+    cannot be read, E0212 where it has no such def, and the errors of the file itself.
     """
     within = Limits.of(limits)
     if not isinstance(source, (str, os.PathLike)):

@@ -352,13 +352,15 @@ class Program:
     ) -> dict[str, Array]:
         """Run on arrays by input name; gives arrays by output name.
 
-        Without ``backend`` on ONNX Runtime with DirectML where that is present, else on its CPU provider, or by the
-        reference for a target that makes no promise for that; for target ``numpy`` as NumPy code. ``outputs`` are the
-        results that are wanted, and values inside that what runs still has under that name.
-        Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0446 for an output that is not
-        there, E0553 where the backend is missing, E0554 where ONNX Runtime fails, E0558 where memory does not suffice.
-        ``check_ranges`` holds the data against the ranges that inputs promise first: E0445.
-        With ``profiles`` the program for the sizes that are fed runs; this one, if there is none for them.
+        The default ``backend`` is ONNX Runtime: DirectML if it is present, else the CPU provider. A target without a
+        promise for the CPU provider runs by the reference instead, target ``numpy`` as NumPy code. ``outputs`` names
+        the wanted results, and inner values that the compiled program still has under that name.
+        ``check_ranges`` first compares the data with the ranges that inputs promise. With ``profiles`` the program for
+        the fed sizes runs, or this one if there is none for them.
+
+        Raises ``DmlcError``: E0423 to E0426 where the feeds do not match the program, E0445 for data out of a range,
+        E0446 for an output that does not exist, E0553 where the backend is missing, E0554 where ONNX Runtime fails,
+        E0558 where memory does not suffice.
         """
         profile: Program | None = profile_of(self.profiles, self._places(), feeds) if self.profiles else None
         if profile is not None:
@@ -400,11 +402,10 @@ class Program:
     def verify(self, inputs: int, *, seed: int = 0) -> Verdict:
         """Compare the emitted ONNX model with what was compiled, on seeded inputs that are built to break rewrites.
 
-        An imported model is run beside it on ONNX Runtime's CPU provider without optimizations; a program is computed
-        by the reference, one that calls models as the ONNX model that no rule touched. The emitted model is read back
-        and computed by the reference where the target makes no promise for that provider. What may differ is what the
-        classes that were allowed say. See ``docs/verify.md``. Where f64 is computed in f32, so is what is compared
-        with.
+        An imported model runs on ONNX Runtime's CPU provider without optimizations. A program is computed by the
+        reference; if it calls models, it runs as the ONNX model that no rule touched. The emitted model is read back
+        and computed by the reference where the target makes no promise for that provider. The allowed classes decide
+        which differences pass; see ``docs/verify.md``. Where f64 is computed in f32, both sides compute it so.
         """
         from dmlc.verify import verify_graph, verify_models
 

@@ -70,10 +70,10 @@ class Graph:
     ) -> Tensor:
         """Declare an input. A text in the shape is a dim, unbounded unless ``dim`` declares it.
 
-        ``range`` promises that every element that is fed lies within the two numbers and is not NaN.
+        ``range`` promises that every fed element lies within the two numbers and is not NaN.
 
-        Raises ``DmlcError``: E0342 or E0311 for a wrong range, E0204 for a name that is taken, E0211 for a dtype, E0332
-        for a shape that is none, E0336 for one of more axes than NumPy has.
+        Raises ``DmlcError``: E0342 or E0311 for a wrong range, E0204 for a name that is taken, E0211 for a wrong dtype,
+        E0332 for a wrong shape, E0336 for a shape of more axes than NumPy has.
         """
         self._check_free("input", name)
         type_ = TensorType(self._dtype(dtype), self._shape(shape))

@@ -54,9 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _CheckResult:
-    """A program or a model looked at: the compiled program (None for a model that the target refuses), the placement
-    report (None for a target without a provider), and all diagnostics, errors first. ``written`` is the fixed model
-    that was written and is looked at instead."""
+    """The findings about a program or a model.
+
+    ``program`` is None for a model that the target refuses, ``report`` for a target without a provider. Errors come
+    first among the ``diagnostics``. ``written`` is the fixed model that was written and is checked instead.
+    """
 
     program: api.Program | None
     report: Placement | None

@@ -1,8 +1,7 @@
-"""Explain a word: an error code, an operation, a rule, a target; or show what the compiler did to a program or a model,
-and what it did not do and why.
+"""Explain a word (an error code, an operation, a rule, a target), or the rewrites of a program or a model.
 
-A file of that name comes first. Rewrites are shown with their rule, its class and the nodes before and after; near
-misses with the node where the pattern was found and the reason why it was left alone.
+A file of that name comes first. Rewrites are shown with their rule, its class and the nodes before and after. Near
+misses are shown with the node where the pattern was found and the reason why it was left alone.
 """
 
 from __future__ import annotations

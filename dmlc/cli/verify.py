@@ -1,10 +1,10 @@
-"""Say whether a model computes what another one, or a program, says, and where it does not.
+"""Report whether two models or programs compute the same, and where they differ.
 
-Both run on inputs built to break rewrites, or on those of --input. A is the original: a .dml program, which is computed
-by the reference, an .onnx model, which runs on ONNX Runtime's CPU provider without optimizations, or a .py file with a
-function of arrays. B is the result: one of these, of which a program is compiled; or an .dxdispatch.json file of dmlc,
-whose result files are compared once DxDispatch has run; or an .npz file with expected outputs. Without B, A is compared
-with the expected outputs in the files of --input, with itself on two backends, or with what it compiles to.
+Both run on inputs built to break rewrites, or on those of --input. A is the original: a .dml program, an .onnx model,
+or a .py file with a function of arrays. The reference computes a program; a model runs on ONNX Runtime's CPU provider
+without optimizations. B is the result: one of these, but a program is compiled; an .npz file with expected outputs; or
+a .dxdispatch.json file of dmlc, whose result files are compared once DxDispatch has run. Without B, A is compared with
+the expected outputs in the files of --input, with itself on two backends, or with its compiled form.
 """
 
 from __future__ import annotations

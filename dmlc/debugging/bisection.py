@@ -1,7 +1,7 @@
 """Bisection of a model: parts of it are checked until one node is left with which the fault comes in.
 
-A part from the front has no outputs but the values that leave it, so that a kernel which fuses several nodes stays
-whole in it: marking values as outputs, as ``verify --locate`` does, takes such a kernel apart and hides its fault.
+A part from the front has no outputs but the values that leave it. So a kernel which fuses several nodes stays whole
+inside the part. ``verify --locate`` marks inner values as outputs, which takes such a kernel apart and hides its fault.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class BisectResult:
     ``status`` is ``found``, ``not shown`` (the whole model is right) or ``range`` (skipped models leave several nodes).
     With ``node`` the fault comes in, or goes away if the search is ``from_end``. ``alone`` is True if that node is
     wrong by itself, fed with right values, False if it is right then, None if that was not tried. ``region`` are the
-    nodes that are wrong together as far as is known, or those that are left; ``hidden`` the values inside it that were
-    outputs of the part without the fault, or inputs if the search is ``from_end``. ``width`` is the largest number of
-    values at a cut: there are at most log2 of ``nodes`` + 1 + ``width`` ``runs``, unless models were skipped.
+    nodes that are wrong together as far as is known, or those that are left. ``hidden`` are the values inside it that
+    were outputs of the part without the fault, or inputs if the search is ``from_end``. ``width`` is the largest number
+    of values at a cut: there are at most log2 of ``nodes`` + 1 + ``width`` ``runs``, unless models were skipped.
     """
 
     status: str
@@ -166,14 +166,14 @@ def bisect(
 ) -> BisectResult:
     """Find the node with which a fault comes in, by cutting the model in two.
 
-    ``a`` is what ``dmlc.compile`` takes; a program is compiled first. Parts of it run on ``backend`` (``cpu``, ``dml``,
-    ``numpy``, ``reference``; by default as what they compile to for ``directml``) and are compared with ``against``, a
-    backend too (by default ONNX Runtime's CPU provider without optimizations) or another model, whose values of the
-    same names are right; then ``a`` runs as it is by default. Instead, ``check`` decides: a command with ``{model}``
-    and ``{inputs}`` in it, or a function of the model, its inputs and the expected outputs.
+    ``a`` is a source of ``dmlc.compile``; a program is compiled first. Its parts run on ``backend``: ``cpu``, ``dml``,
+    ``numpy`` or ``reference``. By default they are compiled for ``directml``. They are compared with ``against``: a
+    backend (by default ONNX Runtime's CPU provider without optimizations), or another model, whose values of the same
+    names are right. With another model ``a`` runs as it is by default. Instead, ``check`` decides: a command with
+    ``{model}`` and ``{inputs}`` in it, or a function of the model, its inputs and the expected outputs.
 
     A part from the start has the values that leave it as outputs. With ``from_end`` the parts reach to the end of the
-    model and are fed with values of ``against``, for faults that vanish if the end of the model is cut off. ``inputs``
+    model and are fed with values of ``against``. It finds faults that vanish if the end is cut off. ``inputs``
     is the number of made-up inputs, of which the first that shows the fault is used (a ``check`` is given one), or
     arrays by name. ``state`` is a file that keeps the runs. ``rtol`` and ``atol`` are those of ``dmlc.locate``.
     Raises ``DmlcError`` for a source that cannot be read, E0553, E0563, E0567 and E0568.

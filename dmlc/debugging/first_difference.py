@@ -55,8 +55,8 @@ class Location:
 
     ``node`` of A and ``other_node`` of B make it; either is None where it cannot be seen. ``inputs`` are the values
     that these read and both hold, ``constants`` those of them that differ, ``details`` the attributes that differ.
-    ``agreeing`` are the nearest values before it that agree, and ``behind`` the nodes of B, or else of A, between
-    these and the value: the fault is in one of them. ``compared`` of ``held`` values were looked at.
+    ``agreeing`` are the nearest earlier values that agree. ``behind`` are the nodes of B, or else of A, between these
+    and the value: the fault is in one of them. ``compared`` of ``held`` values were looked at.
     """
 
     value: ComparedValue

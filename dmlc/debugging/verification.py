@@ -89,10 +89,10 @@ def locate(
 ) -> LocatedVerdict:
     """Verify B against A, and find the first value that parts.
 
-    A and B are what ``dmlc.compile`` takes, or ``.py`` files with a function of arrays. Without B, A is compared with
-    the ``expected`` outputs, with itself where ``backend`` names two backends, else with what it compiles to.
+    A and B are sources of ``dmlc.compile``, or ``.py`` files with a function of arrays. Without B, A is compared with
+    the ``expected`` outputs, with itself where ``backend`` names two backends, else with its compiled form.
     ``inputs`` is the number of made-up inputs, or arrays by name. ``backend`` is one of ``cpu``, ``dml``, ``numpy``,
-    ``reference`` for both sides, or two of them as ``cpu:reference``; by default a program is computed by the
+    ``reference`` for both sides, or two of them as ``cpu:reference``. By default a program is computed by the
     reference, and a model runs on ONNX Runtime's CPU provider without optimizations. ``rtol`` and ``atol`` replace the
     tolerance by ``|a - b| <= atol + rtol * |a|``. Without ``search`` only the verdict is made.
     Raises ``DmlcError`` for a source that cannot be read and for backends that do not exist.

@@ -24,7 +24,7 @@ _MAX_LINE = 160
 def render(diagnostic: Diagnostic, *, color: bool = False) -> str:
     """One diagnostic as text that ends with a newline.
 
-    The lines of all labels in the primary label's source are shown once each, in order of their number, with the places
+    Each line with a label in the primary label's source is shown once, in order of the line numbers. Places are
     underlined: ``^`` for the primary place, ``-`` for the others. Marks stand under their characters, wide ones too.
     """
     paint = _painter(color)

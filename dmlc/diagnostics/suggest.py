@@ -53,10 +53,10 @@ def suggestion(
 def _is_slip(name: str, meant: str, known: Sequence[str]) -> bool:
     """Return true if a name is a misspelling of this one candidate and of no other.
 
-    One letter is wrong, missing, doubled or swapped, not the first one and no digit, in names of five letters or more:
-    short words, first letters and numbers tell things apart (``sin`` and ``sinh``, ``stack`` and ``hstack``). A part of
-    two letters behind a ``_`` does too (``left_on`` and ``left_in``). Names that differ in upper and lower case alone
-    are nearer than all others.
+    In a name of five letters or more one letter is wrong, missing, doubled or swapped. It is neither the first one nor
+    a digit: short words, first letters and numbers distinguish names (``sin`` and ``sinh``, ``stack`` and ``hstack``),
+    and so does a part of two letters behind a ``_`` (``left_on`` and ``left_in``). Names that differ in upper and lower
+    case alone are nearer than all others.
     """
     alike = [other for other in known if other.casefold() == name.casefold()]
     if alike and len(name) >= _SHORTEST_SAFE:

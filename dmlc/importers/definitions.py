@@ -37,8 +37,10 @@ def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], boo
 
 
 def in_definitions(model: ModelProto, operators: Set[str]) -> ModelProto:
-    """The model with ONNX's definition in the place of each node of these operators; the model itself where there is
-    none, or one of them has a type that is not known."""
+    """The model with ONNX's definition in the place of each node of these operators.
+
+    The model itself, if it has no such node, or if the type of one is not known.
+    """
     own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
     there = {(plain_domain(domain), op_type) for domain, op_type in operators_of(model)}
     found = {("", name) for name in operators if defs.has(name, own, "")} & there

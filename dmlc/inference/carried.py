@@ -56,7 +56,7 @@ class CarriedAttributes(Attributes):
 
     ``known`` are the small operands whose data was known when the call was read, by their number: shapes may depend
     on them. ``opset`` is the one at which the operator is meant. ``sizes`` names the dims that stand for sizes which no
-    rule tells, by the result and the axis where each is first: the values of the node provide them.
+    rule infers, by the result and the axis where each is first. The values of the node provide them.
     """
 
     domain: str

@@ -1,8 +1,8 @@
 """Sizes: integers, and symbolic integer expressions in canonical form.
 
-A symbolic expression is a polynomial with integer coefficients over atoms; an atom is a dim name, a floor division
-that does not come out even, or a size cut off at 0. Equal expressions have equal forms (up to what is hidden inside
-such an atom), so ``N + N`` equals ``2 * N`` and a static size is always a plain ``int``.
+A symbolic expression is a polynomial with integer coefficients over atoms. An atom is a dim name, a floor division that
+leaves a remainder, or a size cut off at 0. Equal expressions have equal forms, up to the inside of such an atom. So
+``N + N`` equals ``2 * N``, and a static size is always a plain ``int``.
 """
 
 from __future__ import annotations

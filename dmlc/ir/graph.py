@@ -207,16 +207,15 @@ OUTPUT = Operation(
 class Graph:
     """A dataflow graph in topological order.
 
-    ``dims`` holds the declared bounds, ``conditions`` the relations between sizes that run time must check
-    (with the span of the call that asked), ``opset`` the ONNX opset at which carried operators are typed.
+    ``dims`` holds the declared bounds. ``conditions`` are the relations between sizes that run time must check, each
+    with the span of the call that asked. ``opset`` is the ONNX opset at which carried operators are typed.
     ``metadata`` is free text that code generators pass on, ``ranges`` the promised bounds of inputs, by name.
-    ``defaults`` are the data of inputs that need not be fed, ``origin`` is what an imported model says beside its
-    nodes, ``joined`` what the models bring that a program calls, ``notes`` are sentences for the artifact's report.
+    ``defaults`` are the data of inputs that need not be fed. ``origin`` holds the parts of an imported model beside its
+    nodes, ``joined`` those of the models that a program calls. ``notes`` are sentences for the artifact's report.
     ``advice`` are diagnostics about the source that the front end found. ``with_regions`` are the nodes that have
-    regions. ``provides`` are the dims that only one value tells, by that value, each with its axis
-    (``dmlc.ir.providers``). ``reader`` reads an opaque node of an imported model again; ``retyped`` are the nodes of
-    which an operand got another type, and which were not inferred anew since, ``outdated`` those of them that only the
-    reader can infer.
+    regions. ``provides`` are the dims that only one value has, by that value, each with its axis
+    (``dmlc.ir.providers``). ``reader`` reads an opaque node of an imported model again. ``retyped`` are the nodes that
+    were not inferred anew since an operand got another type, ``outdated`` those of them that only the reader infers.
     """
 
     def __init__(self, name: str, *, opset: int = 21) -> None:

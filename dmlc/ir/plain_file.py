@@ -45,8 +45,8 @@ def open_plain(path: Path, *, links: bool = True) -> BinaryIO:
 def holds_model(data: bytes, name: str) -> bool:
     """Tell an ONNX model from a program by the content of a file: a model has control characters.
 
-    ``data`` is the start of the content. ``name`` decides where it is neither: empty, or text that starts as no program
-    does (the pointer to a file that is stored elsewhere, the page of a server).
+    ``data`` is the start of the content. ``name`` decides if it is neither: an empty file, or a text that does not
+    start as a program does (the pointer to a file that is stored elsewhere, the page of a server).
     """
     start = data[:_START]
     if start.startswith(b"\x08"):  # the tag of ir_version, which is written first

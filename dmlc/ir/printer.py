@@ -32,8 +32,8 @@ _KEYWORDS = frozenset(DTYPE_BY_NAME) | {
 #: Writes a node whose operands have these names in a way of its own; None for the call of its operation. The last
 #: argument writes a size.
 Spell: TypeAlias = Callable[[Node, list[str], Callable[[Dim], str]], "str | None"]
-#: The shapes of a node's results as they are when its call is read, with None for a size that reading does not tell;
-#: None for a node whose types are those of the graph.
+#: The shapes of a node's results as reading its call infers them, with None for a size that it leaves open. None for a
+#: node whose types are those of the graph.
 ReadShapes: TypeAlias = Callable[[Node], "list[list[Dim | None]] | None"]
 
 
@@ -49,10 +49,13 @@ def print_graph(
     spell: Spell | None = None,
     read_shapes: ReadShapes | None = None,
 ) -> str:
-    """The graph as text that ends with a newline. ``max_elements=None`` prints every constant whole, but those for
-    which ``load`` gives what stands there instead. With ``spell`` the text is a program: a size with ``min`` or
-    ``max``, or of a dim that no input has, is that of a value before, and a result whose sizes reading does not tell
-    as the graph does is reshaped to them. Raises ``UnwritableSize`` where no value has a size."""
+    """The graph as text that ends with a newline.
+
+    ``max_elements=None`` prints every constant whole, but those for which ``load`` gives a text instead. With ``spell``
+    the text is a program. There a size with ``min`` or ``max``, or of a dim that no input has, is taken from an earlier
+    value. A result is reshaped to its sizes in the graph if reading would infer others. Raises ``UnwritableSize`` where
+    no value has a size.
+    """
     return "\n".join(_Printer(graph, max_elements, load, spell, read_shapes).lines()) + "\n"
 
 

@@ -402,8 +402,8 @@ def _of_dims(
 ) -> Node | None:
     """Make the node of a call whose operand or attributes are numbers with dims in another way than others.
 
-    A dim is cast by filling a scalar; what takes a number that is open as an attribute is composed of operations that
-    take it as an operand. None for a call that is made as any other.
+    A dim is cast by filling a scalar. An operation with an open number as an attribute is composed of operations that
+    take the number as an operand. None for a call that is made as any other.
     """
     if op is CAST and len(arguments) == 1 and isinstance(arguments[0], Arithmetic):
         to = bind_attributes(op, (), keywords, site, written)

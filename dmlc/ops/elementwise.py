@@ -258,7 +258,7 @@ SOFTSIGN = _unary(
 def _log1p(o: Callable[..., Any], x: Any) -> Any:
     """log(1 + x) for x from 0 to 1, to the last places.
 
-    u is 1 + x rounded; what log(u) leaves out is log(1 + (x - (u - 1)) / u), whose operand is as small as a rounding.
+    u is 1 + x rounded. log(u) lacks log(1 + (x - (u - 1)) / u), whose operand is as small as a rounding.
     """
     u = o("+", x, 1)
     return o("+", o("log", u), o("/", o("-", x, o("-", u, 1)), u))

@@ -157,8 +157,11 @@ def _sliced(graph: Graph, item: SliceItem, size: Dim, position: int) -> list[_Ro
 
 
 def _open_rows(dims: DimTable, size: Dim, start: Written, stop: Written, step: int) -> list[_Row]:
-    """The rows of a slice where a place or the size is open: the part forward, then, where the step is negative, that
-    part backward, unless its places are proved to lie within the axis."""
+    """The rows of a slice where a place or the size is open.
+
+    The first row takes the part forward. If the step is negative, a second row takes that part backward, unless the
+    places are proved to lie within the axis.
+    """
     forward = (start, stop)
     if step < 0:  # from start down to stop are the elements from behind stop to behind start
         low, high = [None if end is None else end + 1 for end in (stop, start)]

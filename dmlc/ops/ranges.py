@@ -28,8 +28,8 @@ _HELP = "write low..high, such as 0.0..1.0 or 0.0..inf"
 def range_of(dtype: DType, low: Any, high: Any) -> Range:
     """Return the bounds as numbers of the dtype.
 
-    Raises ``OpError``, ``at`` 0 for the lower bound and 1 for the upper: E0342 for what is not a range, E0311 for a
-    number that does not fit the dtype.
+    Raises ``OpError``: E0342 for bounds that do not make a range, E0311 for a number that does not fit the dtype. Its
+    ``at`` is 0 for the lower bound and 1 for the upper.
     """
     if dtype.kind == "bool":
         raise OpError(codes.WRONG_RANGE, "an input of bool has no range", at=0, help="its elements are false and true")

@@ -49,8 +49,9 @@ def _most(dims: DimTable, a: Dim, b: Dim, *, least: bool) -> Dim:
 
 
 def as_written(dims: DimTable, size: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim | None, Dim | None]:
-    """Return the start and the end of a slice without ``min`` and ``max``, where NumPy and ONNX, which clamp them, take
-    the same elements; as they are, where nothing else means them. None is one that may be left out.
+    """Return the start and the end of a slice without ``min`` and ``max``; None for one that may be left out.
+
+    NumPy and ONNX clamp the result, and so take the same elements. The two stay as they are if no simpler form does.
     """
     if not (_is_clamped(start) or _is_clamped(end)):
         return start, end

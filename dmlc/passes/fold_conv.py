@@ -325,8 +325,10 @@ class FoldInputShift(_InputRule):
 
 
 def _by_input(match: _InputMatch) -> Array | None:
-    """The constant in f64, to be broadcast with the weights; None where it is not one number or one for each channel,
-    or has several numbers and the convolution has groups."""
+    """The constant in f64, to be broadcast with the weights.
+
+    None if it has neither one number nor one for each channel, or if it has several and the convolution has groups.
+    """
     weight, array = match.conv.weight.array, match.constant.array
     shape = (*[1] * (weight.ndim - array.ndim), *array.shape)
     if len(shape) != weight.ndim or any(size != 1 for axis, size in enumerate(shape) if axis != 1):

@@ -40,11 +40,11 @@ class LedgerEntry:
 @unguarded
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A rewrite that did not fire, and why; or, where ``chosen``, which of several lowerings was taken, and what they
-    cost. ``reason`` is formatted only when read; ``node`` is where it began.
+    """A rewrite that did not fire, with the reason; or, if ``chosen``, the lowering that was taken, with all costs.
 
-    ``saves`` is how many operators a rewrite would save where its rule knows; ``takes`` are the nodes of a whole match,
-    whose work the new nodes would do, 0 where only a part of the pattern is there.
+    ``reason`` is formatted only when read. ``node`` is where the match began. ``saves`` is the number of operators that
+    the rewrite would save, if its rule knows it. ``takes`` is the number of nodes of a whole match, whose work the new
+    nodes would do. It is 0 where only a part of the pattern is there.
     """
 
     rule: str

@@ -14,10 +14,9 @@ from dmlc.targets.provider import Provider, provider
 def other_opsets(graph: Graph, target: Target, opset: int) -> list[int]:
     """Lower opsets to try, highest first; none where every node is as well off at ``opset``.
 
-    An operator that a newer opset issues anew is lost to the provider, and some that it takes at one version fail, so
-    the last opset before each such change is worth a look. What is lost at an opset found so leads to further ones:
-    the provider has no ConstantOfShape at 20, where it has the If that it lacks at 21. ``graph`` is one that the passes
-    are done with.
+    The provider loses an operator at the opset that issues it anew, and fails on some versions that it takes. So the
+    last opset before each such change is a candidate. An operator that is lost there leads to further candidates: the
+    provider has no ConstantOfShape at 20, where it has the If that it lacks at 21. All passes have run on ``graph``.
     """
     if target.provider is None:
         return []

@@ -28,11 +28,11 @@ FUSIONS = (ATTENTION,)
 class Options:
     """Target and settings of a compilation.
 
-    ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16;
-    ``fuse_attention`` makes attention one operator where the provider has it. ``binding`` fixed
-    dims of the source, ``shapes`` its inputs; ``ranges`` promise the bounds of what is fed; ``profile`` are those of
-    ``binding`` that a profile gives; ``decompose`` names operators that are written in primitive ones, and no pass but
-    that runs. If rewrites are ``expected``, as a ledger writes them, no others may be applied.
+    ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16. ``fuse_attention``
+    makes attention one operator where the provider has it. ``binding`` fixed dims of the source; ``profile`` are those
+    of them that a profile gives. ``shapes`` fixed its inputs, and ``ranges`` promise the bounds of the fed values. With
+    ``decompose`` these operators are written in primitive ones, and no other pass runs. If rewrites are ``expected``,
+    as a ledger writes them, no others may be applied.
     """
 
     target: Target

@@ -17,22 +17,23 @@ from dmlc.targets.kernel_rows import KernelTable
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``opset`` is what is emitted when nothing else is asked for, ``max_opset`` the highest that works there.
+    """A runtime that is compiled for.
 
-    ``kernels`` names the kernel table that nodes are made legal for (None: no table). With ``installed_kernels`` that
-    of the installed library comes first: whoever compiles reads it and hands it in as ``table``, which no data file
-    says. ``own_schemas`` says whether operators that only ONNX Runtime declares may be emitted, ``native_f16`` whether
-    f16 is computed as f16 wherever the schema takes it. ``max_rank`` is the most axes a tensor may have. ``provider``
-    names the table of the execution provider whose placement is reported, ``release`` the onnxruntime that brings it,
-    ``feature_level`` what DirectML offers there. ``costs`` names the cost model that lowerings are chosen by (None:
-    each node is lowered in one way).
+    ``opset`` is the opset of emitted models by default, ``max_opset`` the highest that works there. ``kernels`` names
+    the kernel table that nodes are made legal for (None: no table). With ``installed_kernels`` the table of the
+    installed library comes first; the caller reads it and passes it as ``table``, which no data file holds.
+    ``own_schemas`` allows operators that only ONNX Runtime declares. With ``native_f16`` f16 is computed as f16
+    wherever the schema takes it. ``max_rank`` is the most axes a tensor may have. ``provider`` names the table of the
+    execution provider whose placement is reported, ``release`` the onnxruntime that brings it, ``feature_level`` that
+    of DirectML there. ``costs`` names the cost model that lowerings are chosen by (None: each node is lowered in one
+    way).
 
-    ``code`` is the kind of artifact that the target runs: ``onnx`` or ``numpy``; no file says ``program``, which is the
-    language itself, as text or for DirectML's operators. ``portable`` says that nothing is
-    assumed of the runtime: a normalization or log-sum-exp that ONNX has an operator for stays that operator.
-    ``wraps_integers`` says that integer sums and products of the runtime wrap modulo 2^n, as the language has it.
-    ``runs_on_cpu`` says that artifacts also load on ONNX Runtime's CPU provider, with the same numbers; where it is
-    false the kernels of ``provider`` count beside those of ``kernels``, whatever the CPU makes of them.
+    ``code`` is the kind of artifact that the target runs: ``onnx`` or ``numpy``. No file has ``program``, which is the
+    language itself, as text or for DirectML's operators. With ``portable`` nothing is assumed of the runtime: a
+    normalization or log-sum-exp that ONNX has an operator for stays that operator. With ``wraps_integers`` integer sums
+    and products of the runtime wrap modulo 2^n, as in the language. With ``runs_on_cpu`` artifacts also load on ONNX
+    Runtime's CPU provider, with the same numbers. Without it the kernels of ``provider`` count beside those of
+    ``kernels``, whatever the CPU makes of them.
 
     Decisions ask these fields and the tables. ``name`` and ``family`` are for messages, look-up and caches: a pinned
     release differs from its family in data only.

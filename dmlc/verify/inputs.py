@@ -34,11 +34,13 @@ _ANY: Range = (-math.inf, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """One input: ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``; ``limit`` is set for an index into
-    something of that size, from the end too where it ``wraps``; a ``length`` asks for a list of that many tensors. What
-    divides has no zeros where it is ``nonzero``; ``value`` is the only integer that works. An ``optional`` input has a
-    default and is fed from time to time. The shape is one of many where the ``rank_is_open``. Every element
-    lies in the ``range``."""
+    """One input of a model.
+
+    ``kind`` is a NumPy dtype's name, ``bfloat16`` or ``string``. ``limit`` is set for an index into something of that
+    size, which counts from the end too if it ``wraps``. A ``length`` asks for a list of that many tensors. A divisor is
+    ``nonzero``. ``value`` is the only integer that works. An ``optional`` input has a default and is fed from time to
+    time. The shape is one of many if ``rank_is_open``. Every element lies in the ``range``.
+    """
 
     name: str
     kind: str

@@ -45,10 +45,10 @@ def verify_models(
 ) -> Verdict:
     """Verify that ``result`` computes the same as ``original``, on ONNX Runtime's CPU provider without optimizations.
 
-    Each is a model or its path; a ``result`` that is a graph is computed by the references of its operations, and nodes
-    without one alone on that provider. ``folder`` holds the external data of a source that is given as a model.
-    ``allowed`` are the classes of rewrites that may have been applied. ``kinds`` names the compute dtype of outputs if
-    it is narrower than their own. Raises ``ValueError`` for an unknown class.
+    Each is a model or its path. A ``result`` that is a graph is computed by the references of its operations; a node
+    without a reference runs alone on that provider. ``folder`` holds the external data of a source that is given as a
+    model. ``allowed`` are the classes of rewrites that may have been applied. ``kinds`` names the compute dtype of
+    outputs if it is narrower than their own. Raises ``ValueError`` for an unknown class.
     """
     from dmlc.verify.onnx_side import OnnxSide
 

@@ -27,14 +27,15 @@ def keyed(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def model_facts(model: ModelProto | Mapping[str, str]) -> list[dict[str, str]]:
-    """The facts of each compiled model that is part of ``model``, by name: one ``dict`` for a compiled model, one for
-    each of them in a merged one, none for a model that dmlc did not emit.
+    """The facts of each compiled model that is part of ``model``: a ``dict`` by name for each of them.
 
-    ``model`` is a model, or its metadata as ``session.get_modelmeta().custom_metadata_map`` of ONNX Runtime gives it.
-    Facts are texts: ``version``, ``target`` and ``ledger`` (the rewrites), for targets with a provider ``session``,
-    where only one provider need run the model ``runs_on`` (its name), for a profile ``profile`` (its sizes), and where
-    a program has them ``dims`` (their bounds), ``conditions`` (relations to check) and ``ranges`` (the promised bounds
-    of inputs). All but ``version``, ``target`` and ``runs_on`` are JSON.
+    A merged model has several, a model that dmlc did not emit has none. ``model`` is a model, or its metadata as
+    ``session.get_modelmeta().custom_metadata_map`` of ONNX Runtime gives it.
+
+    Facts are texts. Each model has ``version``, ``target`` and ``ledger`` (the rewrites). Some have more: ``session``
+    (targets with a provider), ``runs_on`` (the only provider that need run the model), ``profile`` (the sizes of a
+    profile), ``dims`` (the bounds of dims), ``conditions`` (relations to check) and ``ranges`` (the promised bounds of
+    inputs). All but ``version``, ``target`` and ``runs_on`` are JSON.
     """
     entries = model if isinstance(model, Mapping) else {entry.key: entry.value for entry in model.metadata_props}
     found: dict[str, dict[str, str]] = {}

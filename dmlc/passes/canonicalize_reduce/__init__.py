@@ -23,10 +23,11 @@ from dmlc.records import dataclass
 class CanonicalizeReduce(RewritePass):
     """Rules about the axes, the rank and the nesting of reductions.
 
-    Afterwards an axis of size 1 is reduced only where ``keepdims=false`` takes it out anyway,
-    a reduction over nothing is its elementwise part, nested reductions of one kind are one, and ``keepdims`` says
-    what a squeeze or unsqueeze said. Of class ``exact`` are the rules about axes and ``keepdims`` and the merging of
-    max, min and wrapping integers; float sums reassociate; what may overflow in between is ``range``.
+    Afterwards an axis of size 1 is reduced only where ``keepdims=false`` takes it out anyway. A reduction over nothing
+    is its elementwise part, and nested reductions of one kind are one. ``keepdims`` replaces a squeeze or unsqueeze.
+
+    The rules about axes and ``keepdims``, and the merging of max, min and wrapping integers are ``exact``. Float sums
+    reassociate. A merge that may overflow in between is ``range``.
     """
 
     name: ClassVar[str] = "canonicalize-reduce"

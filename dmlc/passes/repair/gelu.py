@@ -53,8 +53,8 @@ class GeluMatch(Match):
 def find_gelu(inner: Node) -> GeluMatch | None:
     """The GELU around an erf or a tanh: the product that it is made for, in any order and grouping of its factors.
 
-    Around an erf, the first product that is a GELU times another number if none is a GELU: a pass, or a tool before,
-    may have put the half into the weights or the sum that follow.
+    Around an erf, if no product is a GELU, the first one that is a GELU times a number. A pass, or an earlier tool, may
+    have put the half into the weights or the sum that follow.
     """
     scaled = None
     result, tolerance = inner.result, _tolerance(inner.result)

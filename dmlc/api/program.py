@@ -522,10 +522,10 @@ def _listed(parts: Sequence[str]) -> str:
     return (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...") + more
 
 
-def emitted(program: Program, kind: str, style: Style = "plain") -> Artifact:
+def emitted(program: Program, kind: str) -> Artifact:
     """The artifact as ``program.artifact`` gives it, but not a copy, so nobody may change it: for this package's own
     readers. Raises ``DmlcError``."""
-    return program._emitted(kind, style)
+    return program._emitted(kind)
 
 
 def with_results(program: Program, names: Iterable[str]) -> Program:

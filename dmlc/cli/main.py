@@ -13,7 +13,7 @@ import sys
 from dmlc import __version__
 from dmlc.cli.streams import drop_stdout, open_streams
 
-FINE, WRONG_USAGE, BUG = 0, 2, 3
+FINE, WRONG_USAGE = 0, 2
 INTERRUPTED = 128 + 2  # as a shell reports SIGINT
 BROKEN_PIPE = 128 + 13  # as a shell reports SIGPIPE
 

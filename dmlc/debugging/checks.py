@@ -154,11 +154,6 @@ def _run(command: str, model: ModelProto, feeds: Feeds, expected: Mapping[str, A
     return _reading(ended.returncode, (ended.stdout + ended.stderr).decode("utf-8", "replace"), command)
 
 
-def _quoted(path: str) -> str:
-    """A path as one word of the shell."""
-    return subprocess.list2cmdline([path]) if sys.platform == "win32" else shlex.quote(path)
-
-
 def _reading(code: int, text: str, command: str) -> PartResult:
     last = tuple([line.strip() for line in text.splitlines() if line.strip()][-3:])
     if code == 0:

@@ -40,7 +40,7 @@ class ReproBundle:
     """Files that show a fault: ``model.onnx``, ``case.npz``, ``run.py``, ``report.md`` and others.
 
     ``compiled`` is the model that dmlc made of ``model``, if that is where the fault is: then ``model.onnx`` is the
-    compiled one and ``source.onnx`` the one before. ``checks`` is True if a command or a function found the fault.
+    compiled one and ``source.onnx`` the one before.
     """
 
     model: ModelProto
@@ -52,7 +52,6 @@ class ReproBundle:
     details: tuple[str, ...]
     original: tuple[str, ...]
     backend: str | None
-    checks: bool
     tolerance: Tolerance | None
     options: CompileOptions
 

@@ -226,8 +226,7 @@ def _finished(setup: SearchSetup, case: FaultCase, first: int | None) -> Repro:
     backend = checker.backend if isinstance(checker, BackendCheck) else None
     bundle = ReproBundle(
         case.model, case.right, compiled, feeds, expected, actual, details, original, backend,
-        checks=not isinstance(checker, BackendCheck), tolerance=asked_tolerance(setup.rtol, setup.atol),
-        options=setup.options,
+        asked_tolerance(setup.rtol, setup.atol), setup.options,
     )  # fmt: skip
     start = None if first is None else setup.graph.record(first)
     return Repro(

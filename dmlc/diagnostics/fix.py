@@ -74,10 +74,6 @@ class Proposal:
         """The same changes under another text."""
         return replace(self, text=text)
 
-    def then(self, text: str) -> Proposal:
-        """The proposal with more text after its own."""
-        return self.saying(sentences(self.text, text))
-
     def with_parts(self, place: Callable[[Change], Span | None]) -> Help:
         """The proposal with spans for the parts of a call; the text alone if one of them has no span of its own."""
         changes = []

@@ -210,16 +210,16 @@ def _tensor_scatter(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> F
 # --- operators of ai.onnx.ml, as ONNX Runtime's CPU kernels compute them (core/providers/cpu/ml)
 
 
-def _given(node: NodeProto, facts: Mapping[str, Fact], elements: Set[int]) -> list[tuple[Dim, ...]] | None:
+def _given(node: NodeProto, facts: Mapping[str, Fact]) -> list[tuple[Dim, ...]] | None:
     """The shapes of the operands; None where one is not known, or the first has another element type."""
     found = [facts.get(name, Fact()) for name in node.input]
     shapes = [fact.shape for fact in found if fact.shape is not None]
-    return shapes if len(shapes) == len(found) and found[0].element in elements else None
+    return shapes if len(shapes) == len(found) and found[0].element in _SMALL else None
 
 
 def _feature_extractor(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
     """ArrayFeatureExtractor by a Gather along the last axis; a vector is one row."""
-    shapes = _given(node, facts, _SMALL)
+    shapes = _given(node, facts)
     if shapes is None or not shapes[0]:
         return None
     rows = "Reshape (x, row)" if len(shapes[0]) == 1 else "Identity (x)"
@@ -236,7 +236,7 @@ def _feature_extractor(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -
 
 def _scaler(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
     """Scaler by a Sub and a Mul, in f32 as the kernel computes all but f64."""
-    shapes = _given(node, facts, _SMALL)
+    shapes = _given(node, facts)
     given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     offset, scale = given.get("offset", []), given.get("scale", [])
     if shapes is None or not shapes[0] or len(offset) != len(scale) or len(offset) not in (1, shapes[0][-1]):
@@ -255,7 +255,7 @@ def _scaler(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionP
 
 def _normalizer(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> FunctionProto | None:
     """Normalizer by a reduction and a Div. A row whose norm is 0 stays."""
-    shapes = _given(node, facts, _SMALL)
+    shapes = _given(node, facts)
     given = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
     kind = {b"MAX": "ReduceMax", b"L1": "ReduceL1", b"L2": "ReduceL2"}.get(given.get("norm", b"MAX"))
     if shapes is None or len(shapes[0]) not in (1, 2) or kind is None:

@@ -120,7 +120,7 @@ class _Walk:
     def _input(self, name: str, declared: Fact, fed: Fact) -> Fact:
         if fed.element or fed.proto:
             return fed if fed.shape is not None or declared.element != fed.element else declared
-        return self._given(name, None) or declared
+        return self._given(name) or declared
 
     def _weights(self, graph: GraphProto, out: GraphFacts) -> None:
         weights = []
@@ -144,18 +144,18 @@ class _Walk:
             return fact
         return Fact(fact.element, tuple([substitute(size, self.binding) for size in fact.shape]), None, fact.proto)
 
-    def _given(self, name: str, default: Fact | None) -> Fact | None:
-        """The fact that the caller knows; ``default`` where the caller knows no shape."""
+    def _given(self, name: str) -> Fact | None:
+        """The fact that the caller knows; None where the caller knows no shape."""
         type = self.given.get(name)
         if type is None or type.dtype is FOREIGN:
-            return default
+            return None
         found = self._facts.get(type)
         if found is None:
             found = self._facts[type] = self._bound(of_type(type, self.new_dim))
         return found
 
     def _best(self, name: str, fact: Fact, claims: Mapping[str, TypeProto]) -> Fact:
-        better = self._given(name, None)
+        better = self._given(name)
         if better is not None:
             is_elementless = fact.elements is None or fact.elements.ndim != len(better.shape or ())
             return better if is_elementless else Fact(better.element, better.shape, fact.elements)
@@ -171,7 +171,7 @@ class _Walk:
         if inner:
             out.inner[number], found = self._around(node, inner, names, out.of)
             return [*found, *[NOTHING] * len(names)][: len(names)]
-        given = [self._given(name, None) for name in names]
+        given = [self._given(name) for name in names]
         if all(fact is not None and fact.element in FLOATS for fact in given):
             return [NOTHING] * len(names)
         if node.op_type == "Constant":

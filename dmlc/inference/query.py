@@ -107,10 +107,10 @@ class Query:
         found = self.attributes.get(name)
         return found if isinstance(found, str) else default
 
-    def axes(self, since: int, index: int = 1) -> tuple[int, ...] | None:
+    def axes(self, since: int) -> tuple[int, ...] | None:
         """Axes or a list like them: an attribute before opset ``since``, an operand from then on. None where unknown;
         callers ask ``has`` and ``attributes`` for absence."""
-        return self.integers("axes") if self.opset < since else self.numbers(index)
+        return self.integers("axes") if self.opset < since else self.numbers(1)
 
     def axis(self, default: int, rank: int) -> int:
         """The axis of the attribute, counted from the front. Raises ``Fault`` where it does not exist.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
-from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, Value
+from dmlc.ir import Array, ForeignType, Node, Tensor, Value
 from dmlc.onnx_schema.types import type_proto
 from dmlc.onnx_schema.versions import KnownValues
 from dmlc.ops.constant import constant_of
@@ -44,12 +44,6 @@ class ModelOrigin:
     outputs: dict[str, ValueInfoProto] = field(default_factory=dict)
     unchecked: str = ""
     calls: tuple[str, ...] = ()
-
-
-def parts_of(graph: Graph) -> ModelOrigin | None:
-    """Return what the imported model, or the models that a program calls, bring beside their nodes."""
-    found: ModelOrigin | None = graph.joined if graph.origin is None else graph.origin
-    return found
 
 
 def known_of(node: Node, names: Sequence[str]) -> KnownValues:

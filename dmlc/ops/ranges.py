@@ -148,18 +148,12 @@ def declared_range(graph: Graph, value: Value) -> Range | None:
     return graph.ranges.get(value.name or "") if value.producer is None else None
 
 
-def named_ranges(graph: Graph) -> str:
-    """The promises as one text, such as ``x in 0.0..1.0``."""
-    return ", ".join(f"{name} in {range_text(range)}" for name, range in graph.ranges.items())
-
-
 __all__ = [
     "Range",
     "broken_by",
     "checked_ranges",
     "declared_range",
     "into_range",
-    "named_ranges",
     "promise",
     "promised_in",
     "range_of",

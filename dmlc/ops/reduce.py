@@ -45,9 +45,9 @@ class Reduction(Operation):
 
     ``total`` is the reduction without ``before`` and ``after``; None where it is the reduction itself. ``alone`` is the
     operation that is left of a reduction over no axes; None where it is the identity, or a square. ``join`` makes one
-    total of two; a mean has none, its sum has. ``neutral`` changes no total when it is among the elements. ``selects``:
-    the result is one of the elements. ``dual`` is the name of the reduction that selects the other end. ``onnx`` is the
-    ONNX operator, ``directml`` the function of DML_REDUCE_OPERATOR_DESC.
+    total of two; a mean has none, its sum has. ``neutral`` changes no total when it is among the elements. ``dual`` is
+    the name of the reduction that selects the other end; empty where the result is not one of the elements. ``onnx`` is
+    the ONNX operator, ``directml`` the function of DML_REDUCE_OPERATOR_DESC.
     """
 
     onnx: str
@@ -66,10 +66,6 @@ class Reduction(Operation):
     def base(self) -> Reduction:
         """``total``, or the reduction itself."""
         return self.total or self
-
-    @property
-    def selects(self) -> bool:
-        return bool(self.dual)
 
     def neutral_of(self, dtype: DType) -> float | int | None:
         """``neutral`` as a number of the dtype."""

@@ -320,15 +320,9 @@ def _rising(function: Callable[[float], float]) -> Callable[[Interval], Interval
     return ends
 
 
-def _monotone(function: Callable[[float], float], units: float = 0) -> _Rule:
-    def rule(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-        return _wider(_rising(function)(x[0]), node.result.type.dtype, units)
-
-    return rule
-
-
 def _whole(function: Callable[[float], int]) -> _Rule:
-    return _monotone(lambda end: end if math.isinf(end) else float(function(end)))
+    ends = _rising(lambda end: end if math.isinf(end) else float(function(end)))
+    return lambda _, node, x: _wider(ends(x[0]), node.result.type.dtype, 0)
 
 
 def _exp(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:

@@ -191,7 +191,7 @@ def reduction_of(value: Value, seen: Seen, *ops: Operation) -> Reduced | None:
     return Reduced(node, node.operand(0), a.axes, a.keepdims)
 
 
-def used_outside(nodes: Sequence[Node], root: Node, name: str = "the pattern") -> Miss | None:
+def used_outside(nodes: Sequence[Node], root: Node) -> Miss | None:
     """The reason against taking over the work of ``nodes`` (the root is none of them), where one of their results is
     used outside of them and the root, an output included."""
     inside = {*nodes, root}
@@ -200,7 +200,7 @@ def used_outside(nodes: Sequence[Node], root: Node, name: str = "the pattern") -
             for user in result.users:
                 if user not in inside:
                     label = result.name or f"the result of {node.op.name}"
-                    return Miss("{0} is used outside of {1} too", (label, name), result)
+                    return Miss("{0} is used outside of the pattern too", (label,), result)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from dmlc.ir import Shape, product
 from dmlc.onnx_schema.einsum import Equation
@@ -25,7 +25,6 @@ _KEEPS_RANGE = frozenset(
         *("Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
     )
 )
-_SMALL_TYPES = (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8)
 _LARGEST_SMALL = 256
 _STEPS = 8
 

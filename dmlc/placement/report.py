@@ -40,7 +40,6 @@ class Placement:
     node writes or reads of which it is not known where it runs.
     """
 
-    target: str
     opset: int
     feature_level: str
     nodes: list[NodePlacement]
@@ -118,7 +117,7 @@ def placement(
     levels = [node.level for node in work.nodes if node.level] + [least_feature_level()]
     most = max(levels, key=level_key)
     shapes = open_inputs(info for info in model.graph.input if info.name in known.facts.inputs)
-    out = Placement(target.name, opsets.get("", 0), level, work.nodes, work.partitions, most)
+    out = Placement(opsets.get("", 0), level, work.nodes, work.partitions, most)
     dims = told_names(known.named)
     copies, possible = transfers(placed, size_options(dims, shapes))
     return replace(out, dims=dims, shapes=shapes, transfers=copies, possible_transfers=possible)

@@ -29,7 +29,7 @@ from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.session import onnxruntime, open_session, session_options
 
 #: Nodes stay apart, so that each is timed (onnxruntime, dml_session_options_config_keys.h).
-NO_FUSION = ("ep.dml.disable_graph_fusion", "1")
+_NO_FUSION = ("ep.dml.disable_graph_fusion", "1")
 _WARM_UP = 2
 _SUFFIX = "_kernel_time"
 _PLACE = re.compile(r"dmlc (\d+)")
@@ -107,19 +107,15 @@ def fed_shapes(feeds: Mapping[str, Any], source: ModelProto | None) -> dict[str,
     return {name: np.shape(feeds[name]) for name in names if name in feeds}
 
 
-def profile(
-    artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: int, *, config: Mapping[str, str] | None = None
-) -> Profile:
+def profile(artifact: Artifact, feeds: Mapping[str, Any], backend: str, rounds: int) -> Profile:
     """Run the model so that every node is a kernel of its own, unoptimized and unfused, and read who ran it.
 
-    ``config`` are more entries of the session's configuration.
     Raises ``DmlcError``: E0553 where the provider is missing, E0560 where ONNX Runtime is, E0554 where it refuses or
     fails, and what ``FeedChecker.check`` raises.
     """
     options, providers = session_options(backend, folder=artifact.folder)
     options.graph_optimization_level = onnxruntime().GraphOptimizationLevel.ORT_DISABLE_ALL
-    for key, value in (NO_FUSION, *(config or {}).items()):
-        options.add_session_config_entry(key, value)
+    options.add_session_config_entry(*_NO_FUSION)
     arrays = FeedChecker(artifact.signature).check(feeds)
     names = [node.name or node.op_type for node, _ in nodes_of(artifact.payload.graph)]
     model = _numbered(artifact.payload)

@@ -12,7 +12,7 @@ import csv
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 from importlib import metadata
 from importlib.util import find_spec
@@ -80,12 +80,12 @@ class _ListedDistribution:
     rows: dict[str, _RecordRow]
 
 
-def runtime_distributions(path: Sequence[str] | None = None) -> list[RuntimeDistribution]:
-    """Return the distributions of ONNX Runtime on ``path`` (default: ``sys.path``), those of the imported folder first.
+def runtime_distributions() -> list[RuntimeDistribution]:
+    """Return the distributions of ONNX Runtime on ``sys.path``, those of the imported folder first.
 
     Unreadable lists count as empty; nothing is raised.
     """
-    found = list(_listed(path))
+    found = list(_listed())
     home = package_folder()
     out = []
     for folder in dict.fromkeys(each.folder for each in found):
@@ -104,10 +104,10 @@ def package_folder() -> Path | None:
     return Path(folders[0]) if folders else None
 
 
-def _listed(path: Sequence[str] | None) -> Iterator[_ListedDistribution]:
+def _listed() -> Iterator[_ListedDistribution]:
     """Find the distributions that list files below ``onnxruntime/``, or whose top-level package it is."""
     seen = set()
-    for each in metadata.distributions() if path is None else metadata.distributions(path=list(path)):
+    for each in metadata.distributions():
         directory = getattr(each, "_path", None)
         if directory is not None and Path(str(directory)).name.startswith("~"):
             continue  # pip renamed it while it uninstalled, and was interrupted

@@ -36,7 +36,6 @@ class OperatorRow:
     introduced: str
     source: str
     levels: tuple[tuple[str, Mapping[str, TensorRow]], ...]
-    optional: frozenset[str] = frozenset()
     measured: str = ""
 
     def at(self, level: str) -> Mapping[str, TensorRow] | None:
@@ -50,7 +49,6 @@ class Refusal:
     """A reason why DirectML does not take a tensor: the limit in words, its row, the first level without it."""
 
     operator: str
-    tensor: str
     limit: str
     source: str
     first_level: str | None
@@ -94,8 +92,7 @@ def parse_operators(data: dict[str, Any]) -> Mapping[str, OperatorRow]:
 
 def _operator(name: str, row: dict[str, Any]) -> OperatorRow:
     levels = tuple((level, _tensors(tensors)) for level, tensors in row["levels"])
-    optional = frozenset(row.get("optional", "").split())
-    return OperatorRow(name, row["introduced"], row["source"], levels, optional, row.get("measured", ""))
+    return OperatorRow(name, row["introduced"], row["source"], levels, row.get("measured", ""))
 
 
 def _tensors(tensors: Mapping[str, Any]) -> dict[str, TensorRow]:
@@ -113,11 +110,8 @@ def refusal(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> Refu
 
     An unknown type or rank is not refused. A rank below the least one is allowed: axes of size 1 are put in front.
     """
-    found = _limit(row, tensors, level)
-    if found is None:
-        return None
-    tensor, limit = found
-    return Refusal(row.name, tensor, limit, row.source, first_level(row, tensors))
+    limit = _limit(row, tensors, level)
+    return None if limit is None else Refusal(row.name, limit, row.source, first_level(row, tensors))
 
 
 def first_level(row: OperatorRow, tensors: Mapping[str, Tensor]) -> str | None:
@@ -125,17 +119,17 @@ def first_level(row: OperatorRow, tensors: Mapping[str, Tensor]) -> str | None:
     return next((level for level in feature_levels() if _limit(row, tensors, level) is None), None)
 
 
-def _limit(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> tuple[str, str] | None:
+def _limit(row: OperatorRow, tensors: Mapping[str, Tensor], level: str) -> str | None:
     allowed = row.at(level)
     if allowed is None:
-        return "", f"{row.name} exists from feature level {row.introduced} on, not at {level}"
+        return f"{row.name} exists from feature level {row.introduced} on, not at {level}"
     for name, (dtype, rank) in tensors.items():
         cell = allowed.get(name)
         if cell is None:
             continue
         if dtype is not None and _AS.get(dtype, dtype) not in cell.types:
             listed = " ".join(sorted(cell.types))
-            return name, f"{name} of {row.name} takes {listed} at feature level {level}, not {dtype}"
+            return f"{name} of {row.name} takes {listed} at feature level {level}, not {dtype}"
         if rank is not None and rank > cell.most:
-            return name, f"{name} of {row.name} takes up to {cell.most} axes at feature level {level}, not {rank}"
+            return f"{name} of {row.name} takes up to {cell.most} axes at feature level {level}, not {rank}"
     return None

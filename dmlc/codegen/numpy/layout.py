@@ -65,10 +65,10 @@ def _split_infix(before: str, expr: Expr, after: str, indent: int) -> list[str] 
     return [f"{margin}{before}(", *parts, f"{margin}){after}"]
 
 
-def statement(before: str, expr: Expr, indent: int, after: str = "") -> list[str]:
+def statement(before: str, expr: Expr, indent: int) -> list[str]:
     """The lines of a statement, whatever it takes."""
-    lines = layout(before, expr, after, indent)
-    return [f"{' ' * indent}{before}{expr.text}{after}  # fmt: skip"] if lines is None else lines
+    lines = layout(before, expr, "", indent)
+    return [f"{' ' * indent}{before}{expr.text}  # fmt: skip"] if lines is None else lines
 
 
 def definition(function: str, parameters: list[str], result: str, indent: int) -> list[str]:

@@ -47,10 +47,6 @@ class PythonNames:
         self._numbers[name] = number
         return found
 
-    def parameter(self, text: str) -> str:
-        """The parameter for an input of that name."""
-        return self.add(identifier(text))
-
     def local(self, text: str) -> str:
         """A local variable: not too long, no builtin, nothing that reads like a digit."""
         name = identifier(text)[:_LONGEST_LOCAL]

@@ -87,15 +87,19 @@ class NumpyCall:
         """Both operands of an elementwise operation."""
         return self.beside(0, 1), self.beside(1, 0)
 
-    def is_fast(self, index: int = 0) -> bool:
-        """Return whether the lowering may write the fast form: the style is fast and the operand may be large."""
-        return self.scope.style == "fast" and self.scope.may_exceed(product(self.shape_of(index)), SMALL)
+    def is_fast(self) -> bool:
+        """Return whether the lowering may write the fast form: the style is fast and the first operand may be large."""
+        return self.scope.style == "fast" and self.scope.may_exceed(product(self.operand_shape), SMALL)
 
-    def dtype_of(self, index: int = 0) -> DType:
-        return self.node.operand(index).type.dtype
+    @property
+    def operand_dtype(self) -> DType:
+        """The first operand's dtype."""
+        return self.node.operand(0).type.dtype
 
-    def shape_of(self, index: int = 0) -> tuple[Dim, ...]:
-        return self.node.operand(index).shape
+    @property
+    def operand_shape(self) -> tuple[Dim, ...]:
+        """The first operand's shape."""
+        return self.node.operand(0).shape
 
     def dim(self, dim: Dim) -> Expr:
         return self.scope.dim(dim)
@@ -119,9 +123,9 @@ class NumpyCall:
         """A NumPy scalar as an argument with its dtype."""
         return scalar(value, self.scope.numpy)
 
-    def literal(self, value: Any, *, beside: int) -> Expr:
-        """A NumPy scalar beside an operand: a Python number unless the operand is a scalar too."""
-        if self.node.operand(beside).type.rank and keeps_dtype(value):
+    def literal(self, value: Any) -> Expr:
+        """A NumPy scalar beside the first operand: a Python number unless the operand is a scalar too."""
+        if self.operand_shape and keeps_dtype(value):
             return number(value, self.scope.numpy)
         return self.number(value)
 
@@ -131,11 +135,11 @@ class NumpyCall:
 
     def wide(self, x: Expr) -> Expr:
         """The first operand's f16 as f32, in which all of its sums are taken; others as they are."""
-        return self.cast(x, f32) if self.dtype_of() is f16 else x
+        return self.cast(x, f32) if self.operand_dtype is f16 else x
 
     def narrow(self, x: Expr) -> Expr:
         """Back from ``wide``."""
-        return self.cast(x, f16) if self.dtype_of() is f16 else x
+        return self.cast(x, f16) if self.operand_dtype is f16 else x
 
     def ufunc(self, function: str) -> Expr:
         """A function of NumPy as an argument."""

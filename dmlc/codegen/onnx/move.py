@@ -89,11 +89,10 @@ def split(emitter: Emitter, node: Node) -> Sequence[str]:
 _ZERO: Dim = 0
 
 
-def slice_of(emitter: Emitter, name: str, size: Dim, axis: int, start: Dim, end: Dim, step: int = 1) -> str:
+def slice_of(emitter: Emitter, name: str, size: Dim, axis: int, start: Dim, end: Dim) -> str:
     """A slice along one axis of that size."""
-    bounds = _bounds(emitter, size, start, end, step)
-    return emitter.op("Slice", [name, emitter.sizes(bounds[:1]), emitter.sizes(bounds[1:]), emitter.ints([axis]),
-                                "" if step == 1 else emitter.ints([step])])  # fmt: skip
+    bounds = _bounds(emitter, size, start, end, 1)
+    return emitter.op("Slice", [name, emitter.sizes(bounds[:1]), emitter.sizes(bounds[1:]), emitter.ints([axis])])
 
 
 def _bounds(emitter: Emitter, size: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:

@@ -157,18 +157,6 @@ class SizeWriter(NodeWriter):
             key, parts[0] if len(parts) == 1 else self.op("Concat", parts, axis=0, label=self._label("sizes"))
         )
 
-    def count(self, sizes: Sequence[Dim]) -> int:
-        """The nodes that ``sizes`` would write, expressions counted as one."""
-        key = tuple(sizes)
-        if key in self._vectors or all(isinstance(s, int) for s in key):
-            return 0
-        parts = self._parts(key)
-        made = [p for p in parts if not self._is_there(p) and not all(isinstance(s, int) for s in p)]
-        return len(made) + (len(parts) > 1)
-
-    def _is_there(self, part: Sizes) -> bool:
-        return part[0] in self._ones if len(part) == 1 else part in self._vectors
-
     def _parts(self, key: Sizes) -> list[Sizes]:
         """The list in parts that are a constant, one size, or read from one value at once."""
         parts: list[Sizes] = []

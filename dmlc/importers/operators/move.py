@@ -110,16 +110,16 @@ def flatten(r: Reading) -> Found:
     return Made(RESHAPE, [r.x], ReshapeAttributes(shape=shape))
 
 
-def _listed(r: Reading, since: int) -> tuple[int, ...] | None:
-    """Axes: an attribute before opset ``since``, then an operand. Empty where there are none."""
-    if r.opset < since:
+def _listed(r: Reading) -> tuple[int, ...] | None:
+    """Axes: an attribute before opset 13, then an operand. Empty where there are none."""
+    if r.opset < 13:
         return r.integers("axes") or ()
     return () if r.input(1) is None else r.ints(1)
 
 
 @reads("Squeeze")
 def squeeze(r: Reading) -> Found:
-    axes = _listed(r, 13)
+    axes = _listed(r)
     if axes is None:
         return None
     if not axes:
@@ -132,7 +132,7 @@ def squeeze(r: Reading) -> Found:
 
 @reads("Unsqueeze")
 def unsqueeze(r: Reading) -> Found:
-    axes = _listed(r, 13)
+    axes = _listed(r)
     if not axes:
         return None
     found = r.axes(axes, r.x.type.rank + len(axes))

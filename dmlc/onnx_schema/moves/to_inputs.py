@@ -19,11 +19,11 @@ _F32_MOST = float(np.finfo(np.float32).max)
 # --- lists of integers
 
 
-def _list_up(attribute: str, index: int = 1) -> Step:
+def _list_up(attribute: str) -> Step:
     def up(draft: Draft) -> None:
         values = draft.pop(attribute)
         if values:
-            draft.set_constant(index, int64(values), attribute)
+            draft.set_constant(1, int64(values), attribute)
 
     return up
 

@@ -34,9 +34,6 @@ from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
-#: Operations that treat several axes together.
-OVER_AXES = (*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX)
-
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class AxesMatch(Match):

@@ -25,7 +25,7 @@ from dmlc.passes.fuse_layer_norm.core import (
     why_no_norm,
     without,
 )
-from dmlc.passes.fuse_layer_norm.statistics import Deviation, average_of, bare, centred_of
+from dmlc.passes.fuse_layer_norm.statistics import average_of, bare, centred_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -217,9 +217,6 @@ class SplitLayerNorm(NormRule):
             if found is not None:
                 return found
         return None
-
-    def _wanted(self, deviation: Deviation) -> str:
-        return "the value whose mean is taken out"
 
 
 def _differences(node: Node) -> Iterator[_MeanDifference]:

@@ -20,8 +20,6 @@ from dmlc.records import dataclass
 
 #: Moves that keep the elements in their order.
 RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
-#: The operations that the logarithm of a sum can end with, moves, casts and guards behind it included.
-LEADS_TO_LOG = (LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
 
 
 @dataclass(frozen=True, slots=True)

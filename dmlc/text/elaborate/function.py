@@ -88,11 +88,11 @@ def _comment(source: Source, line: int) -> str:
     return " ".join(text.removeprefix("#").strip() for text in found)
 
 
-def std_function(name: str, limits: Limits = DEFAULTS) -> DefFunction:
+def std_function(name: str) -> DefFunction:
     """A block of the standard library as a function."""
     path = std_path(name)
     source = Source(f"std/{name}.dml", path.read_text(encoding="utf-8"))
-    return DefFunction(source, name, folder=path.parent, limits=limits)
+    return DefFunction(source, name, folder=path.parent)
 
 
 def _known(value: Any) -> Any:

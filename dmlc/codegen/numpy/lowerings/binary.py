@@ -49,7 +49,7 @@ lowers(ops.MAX)(_function("maximum"))
 
 @lowers(ops.DIV)
 def _div(call: NumpyCall) -> Expr:
-    dtype = call.dtype_of()
+    dtype = call.operand_dtype
     if dtype.is_float:
         return infix("/", *call.pair())
     if dtype.kind == "uint":
@@ -59,13 +59,13 @@ def _div(call: NumpyCall) -> Expr:
 
 @lowers(ops.FLOORDIV)
 def _floordiv(call: NumpyCall) -> Expr:
-    if not call.dtype_of().is_float:
+    if not call.operand_dtype.is_float:
         return infix("//", *call.pair())
     left, right = call.pair()
     # The floor of the rounded quotient, which is not what // of floats is; f16 is not rounded before.
-    if call.dtype_of() is f16 and constant_of(call.node.operand(0)) is None:
+    if call.operand_dtype is f16 and constant_of(call.node.operand(0)) is None:
         left = call.wide(left)
-    elif call.dtype_of() is f16:
+    elif call.operand_dtype is f16:
         left, right = call.operand(0), call.wide(call.operand(1))
     return call.narrow(call.np("floor", infix("/", left, right)))
 
@@ -74,8 +74,8 @@ def _floordiv(call: NumpyCall) -> Expr:
 def _pow(call: NumpyCall) -> Expr:
     left, right = call.pair()
     exponent = constant_of(call.node.operand(1))
-    if not call.dtype_of().is_float:
-        negative = call.dtype_of().kind == "int" and (exponent is None or bool((exponent.array < 0).any()))
+    if not call.operand_dtype.is_float:
+        negative = call.operand_dtype.kind == "int" and (exponent is None or bool((exponent.array < 0).any()))
         return call.support(support._power, call.operand(0), call.operand(1)) if negative else infix("**", left, right)
     if exponent is not None and exponent.array.size == 1 and right.is_name:
         power = float(exponent.array.reshape(-1)[0])

@@ -16,10 +16,9 @@ def _where(call: NumpyCall) -> Expr:
 @lowers(ops.CLIP)
 def _clip(call: NumpyCall) -> Expr:
     a: ops.ClipAttributes = call.attributes
-    dtype = call.dtype_of()
+    dtype = call.operand_dtype
     low, high = [
-        None if bound is None else call.literal(attribute_array(bound, dtype, None)[()], beside=0)
-        for bound in (a.min, a.max)
+        None if bound is None else call.literal(attribute_array(bound, dtype, None)[()]) for bound in (a.min, a.max)
     ]
     if low is None or high is None:
         return call.np("minimum" if low is None else "maximum", call.operand(), high if low is None else low)

@@ -38,16 +38,16 @@ def _not(call: NumpyCall) -> Expr:
 
 @lowers(ops.RELU)
 def _relu(call: NumpyCall) -> Expr:
-    zero = call.dtype_of().numpy.type(0)
-    return call.np("maximum", call.operand(), call.literal(zero, beside=0))
+    zero = call.operand_dtype.numpy.type(0)
+    return call.np("maximum", call.operand(), call.literal(zero))
 
 
 @lowers(ops.ERF)
 def _erf(call: NumpyCall) -> Expr:
-    return call.cast(call.support(support._erf, call.operand()), call.dtype_of())
+    return call.cast(call.support(support._erf, call.operand()), call.operand_dtype)
 
 
 @lowers(ops.GELU)
 def _gelu(call: NumpyCall) -> Expr:
     is_erf = call.attributes.approximate == "none"
-    return call.cast(call.support(support._gelu if is_erf else support._tanh_gelu, call.operand()), call.dtype_of())
+    return call.cast(call.support(support._gelu if is_erf else support._tanh_gelu, call.operand()), call.operand_dtype)

@@ -11,6 +11,6 @@ from dmlc.ops import matmul as ops
 @lowers(ops.MATMUL)
 def _matmul(call: NumpyCall) -> Expr:
     left, right = call.operand(0), call.operand(1)
-    if call.dtype_of() is f16:
+    if call.operand_dtype is f16:
         return call.narrow(call.np("matmul", call.wide(left), call.wide(right)))
     return infix("@", left, right)

@@ -85,7 +85,7 @@ def _pad(call: NumpyCall) -> Expr:
     rank = call.node.operand(0).type.rank
     ends = call.dims(a.pads)
     pads = sequence([sequence(pair) for pair in zip(ends[:rank], ends[rank:], strict=True)])
-    value = call.number(attribute_array(a.value, call.dtype_of(), None)[()])
+    value = call.number(attribute_array(a.value, call.operand_dtype, None)[()])
     return call.np("pad", call.operand(), pads, constant_values=value) if rank else call.operand()
 
 

@@ -19,7 +19,7 @@ def _over(call: NumpyCall) -> dict[str, Argument]:
 
 def _total(call: NumpyCall, function: str, x: Expr) -> Expr:
     """``np.sum`` or ``np.prod``, which would else widen small integers."""
-    dtype = call.dtype_of()
+    dtype = call.operand_dtype
     accumulator = f32 if dtype is f16 else dtype
     needs = dtype is f16 or (dtype.is_integer and dtype.bits < 64)
     kind = {"dtype": call.dtype(accumulator)} if needs else {}
@@ -48,7 +48,7 @@ def _l1(call: NumpyCall) -> Expr:
 
 def _squares(call: NumpyCall) -> Expr:
     """The sum of squares; of f16 it stays f32."""
-    kind = {"dtype": call.dtype(f32)} if call.dtype_of() is f16 else {}
+    kind = {"dtype": call.dtype(f32)} if call.operand_dtype is f16 else {}
     squares = call.np("square", call.operand(), **kind)
     return _total(call, "sum", squares) if call.attributes.axes else squares
 
@@ -82,7 +82,7 @@ def _log_sum_exp(call: NumpyCall) -> Expr:
 @lowers(ops.REDUCE_MAX, ops.REDUCE_MIN)
 def _extreme(call: NumpyCall) -> Expr:
     a: ReduceAttributes = call.attributes
-    x, dtype = call.operand(), call.dtype_of()
+    x, dtype = call.operand(), call.operand_dtype
     if not a.axes:
         return x
     largest = call.node.op is ops.REDUCE_MAX
@@ -95,13 +95,13 @@ def _extreme(call: NumpyCall) -> Expr:
 
 
 def _may_be_empty(call: NumpyCall) -> bool:
-    return any(call.scope.may_be_zero(call.shape_of()[axis]) for axis in call.attributes.axes)
+    return any(call.scope.may_be_zero(call.operand_shape[axis]) for axis in call.attributes.axes)
 
 
 @lowers(ops.REDUCE_MEAN)
 def _mean(call: NumpyCall) -> Expr:
     a: ReduceAttributes = call.attributes
-    dtype = call.dtype_of()
+    dtype = call.operand_dtype
     x = call.operand()
     if not a.axes:
         return x
@@ -114,7 +114,7 @@ def _mean(call: NumpyCall) -> Expr:
 
 
 def _count(call: NumpyCall, dtype: DType) -> Expr:
-    size = product([call.shape_of()[axis] for axis in call.attributes.axes])
+    size = product([call.operand_shape[axis] for axis in call.attributes.axes])
     return call.np(dtype.long_name, call.dim(size))
 
 

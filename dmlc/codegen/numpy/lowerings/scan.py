@@ -14,7 +14,7 @@ def _scan(call: NumpyCall) -> Expr:
     a: ops.ScanAttributes = call.attributes
     is_sum = call.node.op is ops.CUMSUM
     if not (a.exclusive or a.reverse):
-        accumulator = f32 if call.dtype_of() is f16 else call.dtype_of()
+        accumulator = f32 if call.operand_dtype is f16 else call.operand_dtype
         function = "cumsum" if is_sum else "cumprod"
         return call.narrow(call.np(function, call.operand(), axis=a.axis, dtype=call.dtype(accumulator)))
     return call.narrow(

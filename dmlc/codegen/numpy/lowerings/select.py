@@ -29,8 +29,8 @@ def _arg(call: NumpyCall) -> Expr:
 
 def _is_slow_for_numpy(call: NumpyCall) -> bool:
     """Return whether NumPy's own function is slow here: it copies the data to reduce one axis, or compares halves."""
-    behind = product(call.shape_of()[call.attributes.axes[0] + 1 :])
-    return call.dtype_of() is f16 or behind != 1
+    behind = product(call.operand_shape[call.attributes.axes[0] + 1 :])
+    return call.operand_dtype is f16 or behind != 1
 
 
 @lowers(ops.TOP_K, quiet=True)

@@ -61,6 +61,7 @@ from dmlc.ops.binary import MAX, MIN
 from dmlc.ops.choose import CAST, CastAttributes
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 from dmlc.ops.derived import DerivedOperation
+from dmlc.ops.habits import POWER
 from dmlc.ops.index import FULL
 from dmlc.ops.literals import Literal, attribute_array, fraction_help, literal_array
 from dmlc.ops.open_numbers import COMPOSED
@@ -357,13 +358,15 @@ def _written(site: CallSite, index: int) -> str:
 
 def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: CallSite) -> OpError:
     allowed = ", ".join(d.name for d in spec.dtypes)
+    to = f32 if f32 in spec.dtypes else spec.dtypes[0]
+    cast = _cast("cast it, such as", _written(site, index), to, index)
     return OpError(
         codes.OPERAND_DTYPE,
         f"{op.symbol or op.name} does not take {dtype.name}: it takes {allowed}",
         at=index,
         under=f"this is {dtype.name}",
         about=index,
-        help=_cast("cast it, such as", _written(site, index), f32 if f32 in spec.dtypes else spec.dtypes[0], index),
+        help=POWER if op.symbol == "^" and dtype.is_float else cast,
     )
 
 

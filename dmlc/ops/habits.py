@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
+from dmlc.ir import DTYPE_BY_NAME, DTYPES
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import (
     ATTRIBUTE_SPELLINGS,
@@ -15,6 +17,12 @@ from dmlc.ops.attributes import (
 )
 from dmlc.records import dataclass
 
+#: The help for ``None`` and ``np.newaxis`` in an index.
+NEW_AXIS = "a new axis is made by unsqueeze(x, axes=[K]), where K is its place in the result"
+#: The help for ``x ^ 2`` of floats.
+POWER = "^ is exclusive or; a power is written x ** 2"
+#: The help for a method that no operation stands for.
+NO_METHODS = "operations are called with operands, such as exp(x); dmlc ops lists them"
 #: Modules whose functions users write.
 MODULES = frozenset(("np", "numpy", "torch", "tf", "jnp", "math", "F", "nn", "op", "onnx_op"))
 _REDUCTIONS = {
@@ -29,12 +37,35 @@ _OTHERS = {
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
     "take_along_axis": "gather_elements", "expand_dims": "unsqueeze", "broadcast_to": "expand", "clamp": "clip",
 }  # fmt: skip
+#: Other languages' names of the dtypes.
+_LONG_NAMES = {dtype.long_name: dtype.name for dtype in DTYPES}
+_DTYPES = {
+    **_LONG_NAMES,
+    **{dtype.name: dtype.name for dtype in DTYPES},
+    "half": "f16",
+    "fp16": "f16",
+    "fp32": "f32",
+    "fp64": "f64",
+    "float": "f32",
+    "double": "f64",
+    "int": "i32",
+    "long": "i64",
+    "byte": "u8",
+    "boolean": "bool",
+}
+#: Numbers that other libraries give by a name of a module.
+_NUMBERS = {"inf": "inf", "nan": "nan", "pi": repr(math.pi), "e": repr(math.e)}
 #: Calls that mean the same for all operands. Others depend on the library (max of torch has two results, transpose of
 #: torch swaps two axes) or differ in a default.
 _SAME = frozenset((
     "sum", "mean", "prod", "amax", "amin", "any", "all", "logsumexp", "absolute", "maximum", "minimum", "power",
     "isnan", "isinf", "negative", "rint", "expand_dims", "clamp", "clip", "cat", "concatenate", "mm", "bmm", "view",
 ))  # fmt: skip
+
+
+def dtype_named(name: str) -> str:
+    """The dtype that another library calls ``name``; empty for a name that none does."""
+    return _DTYPES.get(name.lower(), "")
 
 
 def operation_named(name: str) -> str:
@@ -65,11 +96,13 @@ def call_instead(
     ``operands`` and ``keywords`` are texts; the first operand is the tensor of a method. A call that ``is_foreign``
     drops the axes that it reduces, as NumPy and PyTorch do; a call of the language keeps them.
     """
+    if _is_cast(name, operands, keywords):
+        dtype = operands[1].strip("\"'") if len(operands) == 2 else name
+        known = dtype_named(dtype)
+        return _plain(f"{operands[0]} as {known or dtype}", is_same=dtype in DTYPE_BY_NAME or dtype in _LONG_NAMES)
     op = operation_named(name)
     if not op or not operands:
         return _plain(f"{op}(...)" if op else "")
-    if name in ("astype", "type") and len(operands) == 2 and not keywords:
-        return _plain(f"{operands[0]} as {operands[1]}", is_same=True)
     declared = OPERATIONS[op]
     specs = {spec.name: spec for spec in attribute_specs(declared.attributes)}
     taken = len(operands) if declared.operands and declared.operands[-1].variadic else len(declared.operands)
@@ -86,6 +119,15 @@ def call_instead(
         return _plain(text, is_same=is_same)
     dropped = _call(op, operands[:taken], {**kept, "keepdims": "false"})
     return Rewritten(dropped, f"{text}, with keepdims=false to drop the axes as NumPy does", is_same)
+
+
+def _is_cast(name: str, operands: Sequence[str], keywords: Mapping[str, str]) -> bool:
+    """True for ``x.astype(f16)``, ``x.to(f16)``, ``x.half()`` and ``np.float32(x)``."""
+    if keywords or len(operands) not in (1, 2):
+        return False
+    if len(operands) == 1:
+        return bool(dtype_named(name)) and name not in OPERATIONS
+    return name in ("astype", "type") or (name == "to" and bool(dtype_named(operands[1].strip("\"'"))))
 
 
 def _plain(text: str, *, is_same: bool = False) -> Rewritten:
@@ -129,7 +171,10 @@ def _attributes(
 
 
 def attribute_instead(name: str, x: str) -> str:
-    """The text to write for an attribute of another library's tensors, such as ``x.T``; empty for another name."""
+    """The text to write for an attribute of another library's tensors, such as ``x.T``, or of its module, such as
+    ``np.inf``; empty for another name."""
+    if x in MODULES:
+        return _NUMBERS.get(name) or dtype_named(name)
     found = {
         "T": f"transpose({x})", "mT": f"transpose({x})", "shape": f"size({x}, axis=0)", "size": f"size({x})",
         "ndim": "the rank, which is known from the type", "dtype": f"like={x} where a dtype is wanted",
@@ -145,4 +190,14 @@ def _listed(axis: str) -> str:
     return f"[{inner}]"
 
 
-__all__ = ["MODULES", "Rewritten", "attribute_instead", "call_instead", "operation_named"]
+__all__ = [
+    "MODULES",
+    "NEW_AXIS",
+    "NO_METHODS",
+    "POWER",
+    "Rewritten",
+    "attribute_instead",
+    "call_instead",
+    "dtype_named",
+    "operation_named",
+]

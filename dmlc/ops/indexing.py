@@ -12,6 +12,7 @@ from dmlc.ir import Dim, DimExpr, DimTable, Graph, OpError, Value
 from dmlc.ir.size_number import SizeNumber
 from dmlc.ops.attributes import integer_help, show, size_help
 from dmlc.ops.call import AttributeSite, CallSite, apply
+from dmlc.ops.habits import NEW_AXIS
 from dmlc.ops.move import SLICE, SQUEEZE
 from dmlc.ops.slicing import Written, as_written, clamped
 from dmlc.records import dataclass
@@ -101,10 +102,7 @@ def place_of(item: Any, position: int) -> Dim:
         raise OpError(codes.WRONG_INDEX, f"{item} is not an index", at=position, help=size_help(item))
     help: Help
     if item is None:
-        message, help = (
-            "none is not an index",
-            "a new axis is made by unsqueeze(x, axes=[K]), where K is its place in the result",
-        )
+        message, help = "none is not an index", NEW_AXIS
     elif isinstance(item, bool):
         message, help = f"{show(item)} is not an index", "elements are chosen by where(cond, a, b)"
     elif isinstance(item, (list, tuple)):

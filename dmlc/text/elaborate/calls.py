@@ -13,7 +13,7 @@ from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import LIKE, AttributeSite, CallSite, call_results, declared_operands, like_attribute
-from dmlc.ops.habits import MODULES, call_instead, operation_named
+from dmlc.ops.habits import MODULES, NO_METHODS, call_instead, operation_named
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
@@ -222,7 +222,7 @@ class Caller(Evaluator):
             instead = self.instead(method, expr, [expr.callee[0].span] if is_value else [])
             if method in _BLOCKS:
                 return f"write use {_BLOCKS[method]} from std, and {_BLOCKS[method]}(x, axes=[...])"
-            return instead or "operations are called with operands, such as exp(x); dmlc ops lists them"
+            return instead or NO_METHODS
         return f"operators of ONNX are called as onnx.{method}(...)"
 
     def instead(self, name: str, expr: tree.Call, owner: Sequence[Span] = (), *, before: str = "") -> Help:

@@ -9,11 +9,12 @@ from typing import Any
 from dmlc.diagnostics import Change, Diagnostic, DmlcError, Help, Proposal, Span, proposal, suggestion, writing
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import DTYPE_BY_NAME, DTYPES, DimExpr, DType, OpError, Tensor, Value, symbol
+from dmlc.ir import DTYPE_BY_NAME, DimExpr, DType, OpError, Tensor, Value, symbol
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, apply, diagnose, no_dtype
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.habits import dtype_named
 from dmlc.ops.indexing import SliceItem, index_list, index_tensor, place_of
 from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate import literals
@@ -34,20 +35,6 @@ from dmlc.text.elaborate.scope import (
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
-#: Other languages' names of the dtypes.
-_SPELLED = {
-    **{dtype.long_name: dtype.name for dtype in DTYPES},
-    "half": "f16",
-    "fp16": "f16",
-    "fp32": "f32",
-    "fp64": "f64",
-    "float": "f32",
-    "double": "f64",
-    "int": "i32",
-    "long": "i64",
-    "byte": "u8",
-    "boolean": "bool",
-}
 #: Types of the values that operators compute while compiling.
 PLAIN = (bool, int, float, Arithmetic)
 #: A constant with more elements is not a list of an attribute.
@@ -240,7 +227,9 @@ class Evaluator:
         ends = []
         for expr in (item.start, item.stop, item.step) if isinstance(item, tree.Slice) else (item,):
             value = None
-            if expr is not None:
+            if isinstance(expr, tree.Name) and self.is_new_axis(expr.text):
+                self.check_place(None, expr)
+            elif expr is not None:
                 try:
                     value = yield self.evaluate(expr, Asked.KNOWN)
                 except DmlcError as error:
@@ -255,6 +244,11 @@ class Evaluator:
         if any(end is POISON for end in ends):
             return POISON
         return SliceItem(*ends) if is_slice else ends[0]
+
+    def is_new_axis(self, text: str) -> bool:
+        """True for what NumPy calls a new axis, which the language has no name for."""
+        known = (self.frame.names, self.unit.consts, self.unit.dims)
+        return text in ("None", "newaxis") and not any(text in names for names in known)
 
     def check_place(self, value: Any, expr: tree.Expr) -> None:
         try:
@@ -436,7 +430,7 @@ def dtype_help(text: str) -> Help:
     """The dtype that another spelling means. It is not safe for those that other libraries read differently."""
     if text.lower() in ("bf16", "bfloat16"):
         return "the language has no bfloat16; f32 has its range, f16 ends at 65504"
-    near = _SPELLED.get(text.lower())
+    near = dtype_named(text)
     if near:
         return proposal(f'did you mean "{near}"?', near, safe=text.lower() not in ("float", "int", "long", "byte"))
     return suggestion(text, DTYPE_BY_NAME) or f"dtypes are {', '.join(DTYPE_BY_NAME)}"

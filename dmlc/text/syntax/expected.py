@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from dmlc.diagnostics import Change, Diagnostic, Help, Label, Proposal, proposal
 from dmlc.diagnostics.catalogue import syntax as codes
-from dmlc.text.syntax.habits import attribute_read, augmented, habit
+from dmlc.text.syntax.habits import augmented, habit
+from dmlc.text.syntax.members import member_help
 from dmlc.text.syntax.tokens import Token
 
 _OPERATORS = {"INFIX", "STAR", "MINUS", "PIPE", "AS"}
@@ -98,22 +99,6 @@ def _bounds(token: Token, before: Token, accepts: set[str]) -> Diagnostic | None
     return Diagnostic(codes.OPEN_RANGE, message, (Label(token.span, "here"),), help)
 
 
-def _attribute_help(x: Token, name: Token, tokens: Sequence[Token]) -> Help:
-    """The help for ``x.T`` and ``x.shape[0]``."""
-    from dmlc.ops.habits import attribute_instead
-
-    instead = attribute_instead(name.text, x.text)
-    if not instead:
-        return f"{x.text} has no attributes"
-    help, span = f"{x.text} has no attributes; write {instead}", x.span.to(name.span)
-    if name.text == "shape":
-        behind = tokens[tokens.index(name) + 1 :]
-        if [token.type for token in behind[:3]] != ["LSQB", "NUMBER", "RSQB"]:
-            return help
-        return proposal(help, f"size({x.text}, axis={behind[1].text})", span.to(behind[2].span), safe=True)
-    return proposal(help, instead, span, safe=name.text != "mT") if instead.endswith(f"({x.text})") else help
-
-
 def _quoted(keyword: Token) -> Help:
     return proposal(
         f"{keyword.text} is a keyword; as a name it is quoted: `{keyword.text}`", f"`{keyword.text}`", keyword
@@ -125,9 +110,9 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     found = habit(start, tokens, token, before)
     if found:
         return found
-    read = attribute_read(tokens[: tokens.index(before) + 1]) if before is not None and "LPAR" in accepts else None
-    if read is not None and "_DOT" in accepts:
-        return _attribute_help(*read, tokens)
+    member = member_help(tokens, token, before, accepts)
+    if member:
+        return member
     if kind in _KEYWORDS and "NAME" in accepts:
         return _quoted(token)
     if previous in _KEYWORDS and kind == "EQUAL":

@@ -40,7 +40,7 @@ def augmented(start: str, tokens: Sequence[Token], token: Token, rest: Callable[
     if base[0] == "`" or not value:
         return f"a name is given once, so there is no {token.text}=: give the result another name"
     new = next(f"{base}_{i}" for i in range(first, first + len(names) + 1) if f"{base}_{i}" not in names)
-    text = _text(value)
+    text = text_at(value)
     written = f"{new} = {old.text} {token.text} {text if is_one_operand(text) else f'({text})'}"
     changes = [Change(written, old.to(value[-1])), *[Change(new, read) for read in _reads(old.text, behind)]]
     help = f"a name is given once, so there is no {token.text}=: {new} = {old.text} {token.text} ..."
@@ -87,14 +87,14 @@ def _choice(tokens: Sequence[Token]) -> Help:
     if not words or tokens[words[0]].text != "if" or words[0] == 0:
         return _NO_IF
     middle = words[0]
-    other = _end(tokens, middle + 1, until="else")
+    other = end_of(tokens, middle + 1, until="else")
     if other is None or tokens[other].text != "else":
         return _NO_IF
-    first, last = _start(tokens, middle), _end(tokens, other + 1)
+    first, last = _start(tokens, middle), end_of(tokens, other + 1)
     if last is None or first == middle or other == middle + 1 or last == other + 1:
         return _NO_IF
     yes, cond, no = tokens[first:middle], tokens[middle + 1 : other], tokens[other + 1 : last]
-    written = f"where({_text(cond)}, {_text(yes)}, {_text(no)})"
+    written = f"where({text_at(cond)}, {text_at(yes)}, {text_at(no)})"
     return proposal(_NO_IF, written, yes[0].to(no[-1]), safe=True)
 
 
@@ -109,7 +109,7 @@ def _start(tokens: Sequence[Token], place: int) -> int:
     return 0
 
 
-def _end(tokens: Sequence[Token], place: int, until: str = "") -> int | None:
+def end_of(tokens: Sequence[Token], place: int, until: str = "") -> int | None:
     """The place behind the expression that begins at a place; None if the statement ends in a bracket."""
     depth = 0
     for i in range(place, len(tokens)):
@@ -163,13 +163,13 @@ def _binds_alike(tokens: Sequence[Token], sign: str) -> bool:
 def _negated(tokens: Sequence[Token], at: int, help: str) -> Help:
     """The help for ``not``, which takes a whole comparison: the operand gets parentheses if it is one."""
     last = min(
-        [i for i in (_end(tokens, at + 1, until=word) for word in ("", "and", "or")) if i is not None], default=None
+        [i for i in (end_of(tokens, at + 1, until=word) for word in ("", "and", "or")) if i is not None], default=None
     )
     if last is None or last == at + 1:
         return help
     operand = tokens[at + 1 : last]
     signs = [token for token in operand if token.type in ("INFIX", "STAR", "MINUS", "AS", "PIPE")]
-    pattern = f"!({_text(operand)})" if signs else f"!{_text(operand)}"
+    pattern = f"!({text_at(operand)})" if signs else f"!{text_at(operand)}"
     return proposal(help, pattern, tokens[at].to(operand[-1]), safe=True)
 
 
@@ -198,9 +198,9 @@ def _bracket(tokens: Sequence[Token], place: int, token: Token, before: Token | 
 
 def _listed(tokens: Sequence[Token], opener: int, *, is_inner: bool) -> Help:
     """The help for several values in parentheses."""
-    last = _end(tokens, opener + 1)
+    last = end_of(tokens, opener + 1)
     while last is not None and tokens[last].type == "_COMMA":
-        last = _end(tokens, last + 1)
+        last = end_of(tokens, last + 1)
     is_returned = opener > 0 and tokens[opener - 1].type == "RETURN"
     new = ("", "") if is_returned else ("[", "]")
     help = (
@@ -230,12 +230,5 @@ def _between(first: Span, last: Span) -> Span:
     return Span(first.source, first.line, first.column, last.line, last.column)
 
 
-def _text(tokens: Sequence[Token]) -> str:
+def text_at(tokens: Sequence[Token]) -> str:
     return text_of(tokens[0].to(tokens[-1]))
-
-
-def attribute_read(earlier: Sequence[Token]) -> tuple[Token, Token] | None:
-    """The names in ``x.T`` at the end of the tokens; None where something else stands there."""
-    if len(earlier) >= 3 and [t.type for t in earlier[-3:]] == ["NAME", "_DOT", "NAME"]:
-        return earlier[-3], earlier[-1]
-    return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError
@@ -17,8 +17,11 @@ from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.diagnostics.limits import Limits
 from dmlc.diagnostics.suggest import did_you_mean
 from dmlc.importers import read_model
-from dmlc.onnx_schema.nested import graphs_of
+from dmlc.onnx_schema.nested import all_nodes
 from dmlc.runtime import files
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 _TITLES = {"rules": "made by", "class": "class", "from": "from nodes", "places": "from places"}
 
@@ -26,42 +29,45 @@ _TITLES = {"rules": "made by", "class": "class", "from": "from nodes", "places":
 def explain_node(args: argparse.Namespace, console: Console) -> int:
     """Show the node of SRC, or of what SRC compiles to. Raises ``DmlcError``, ``UsageError`` where there is none."""
     name: str = args.node
-    known: dict[str, Any] = {}
+    nodes: list[NodeProto] = []
     if is_model(args.source):
         path, limits = Path(args.source), Limits.of(limits_of(args))
-        known = _nodes_of(read_model(path, files.read_bytes(path, limits, is_model=True), limits))
-    facts = _facts(known, name)
+        nodes += read_model(path, files.read_bytes(path, limits, is_model=True), limits).graph.node
+    facts = _facts(nodes, name)
     fields: dict[str, Any] = {"node": name, **facts}
     if not facts.get("rules"):
         source = open_source(args)
         with console.progress(args.source) as progress:
             program = compile_source(args, source=source, progress=progress)
             fields |= _done_to(program, name)
-            emitted = _nodes_of(program.to_onnx()) if program.target.code == "onnx" else {}
+            emitted = list(program.to_onnx().graph.node) if program.target.code == "onnx" else []
         fields |= {key: value for key, value in _facts(emitted, name).items() if key not in fields}
-        known |= emitted
+        nodes += emitted
     if len(fields) == 1:
-        help = did_you_mean(name, known)
+        maker = _makers(nodes).get(name)
+        help = did_you_mean(name, _nodes_of(nodes)) if maker is None else f"{maker!r} makes a value of that name"
         raise UsageError(f"there is no node {name!r} in {args.source}{f': {help}' if help else ''}")
     console.result(_page(fields))
     console.document({"source": args.source, **fields})
     return 0
 
 
-def _nodes_of(model: Any) -> dict[str, dict[str, Any]]:
+def _nodes_of(nodes: Sequence[NodeProto]) -> dict[str, dict[str, Any]]:
     """The operator and the annotations of each node by its name, graphs inside nodes included."""
     found: dict[str, dict[str, Any]] = {}
-    graphs = [model.graph]
-    for graph in graphs:
-        for node in graph.node:
-            found.setdefault(node.name, {"operator": node.op_type, **read_annotations(node)})
-            graphs += graphs_of(node)
+    for node in all_nodes(nodes):
+        found.setdefault(node.name, {"operator": node.op_type, **read_annotations(node)})
     return found
 
 
-def _facts(nodes: dict[str, dict[str, Any]], name: str) -> dict[str, Any]:
+def _makers(nodes: Sequence[NodeProto]) -> dict[str, str]:
+    """The name of the node that makes each value."""
+    return {value: node.name for node in all_nodes(nodes) for value in node.output if node.name}
+
+
+def _facts(nodes: Sequence[NodeProto], name: str) -> dict[str, Any]:
     """The node's facts by their keys in the document, where ``source`` is SRC."""
-    return {"places" if key == "source" else key: value for key, value in nodes.get(name, {}).items()}
+    return {"places" if key == "source" else key: value for key, value in _nodes_of(nodes).get(name, {}).items()}
 
 
 def _done_to(program: api.Program, name: str) -> dict[str, Any]:

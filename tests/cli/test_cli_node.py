@@ -60,6 +60,14 @@ def test_explain_a_node_that_does_not_exist(dmlc: Run) -> None:
     assert 'did you mean "mean/ReduceMean"?' in err
 
 
+def test_the_name_of_a_value_leads_to_its_node(dmlc: Run) -> None:
+    code, _, err = dmlc("explain", "head.dml", "--node", "mean")
+    assert code == 2
+    assert "there is no node 'mean' in head.dml: 'mean/ReduceMean' makes a value of that name" in err
+    assert dmlc("compile", "head.dml", "-o", "head.onnx", "-q")[0] == 0
+    assert "'mean/ReduceMean' makes" in dmlc("explain", "head.onnx", "--node", "mean")[2]
+
+
 def test_a_node_without_a_name_is_none(dmlc: Run) -> None:
     code, out, err = dmlc("explain", "head.dml", "--node", "")
     assert (code, out) == (2, "")

@@ -49,6 +49,7 @@ def test_the_program_and_its_mistake(
     monkeypatch.chdir(tmp_path)
     program = next(b for b in blocks("") if b.startswith("dim batch"))
     Path("heads.dml").write_text(program)
+    assert main(["fmt", "--check", "heads.dml"]) == 0
     assert main(["compile", "heads.dml"]) == 0
     assert main(["run", "heads.dml", "--random", "1"]) == 0
     capsys.readouterr()

@@ -40,7 +40,7 @@ class Folders:
                 return path
         where = "the program's folder" if len(folders) == 1 else "the program's folder and those of --include"
         known = [found for folder in folders for found in _beside(folder, name)]
-        near = suggestion(name, known, spelled=_string)
+        near = suggestion(name, known, spelled=_string) or "name the folder that it is in by --include"
         raise LoadError(codes.CANNOT_LOAD, f"{name} does not exist in {where}", near)
 
 

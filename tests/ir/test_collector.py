@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -51,51 +53,6 @@ def test_what_the_program_froze_stays_frozen() -> None:
         gc.unfreeze()
 
 
-def test_nothing_stays_frozen_and_garbage_is_still_found() -> None:
-    class Ring:
-        pass
-
-    with collector_paused():
-        ring = Ring()
-        ring.itself = ring  # type: ignore[attr-defined]
-        del ring
-    assert gc.get_freeze_count() == 0
-    assert gc.collect() > 0
-
-
-def test_compiling_leaves_it_on_also_where_it_fails() -> None:
-    graph = dmlc.Graph("g")
-    graph.output("y", -graph.input("x", "f32", 3))
-    dmlc.compile(graph).to_onnx()
-    assert gc.isenabled()
-    with pytest.raises(dmlc.DmlcError):
-        dmlc.compile(dmlc.Graph("empty"))
-    assert gc.isenabled()
-
-
-def test_garbage_does_not_pile_up_pause_by_pause() -> None:
-    gc.collect()
-    before = len(gc.get_objects())
-    for _ in range(12):
-        with collector_paused(begins=True):
-            for _ in range(50_000):
-                ring: list[object] = []
-                ring.append(ring)
-    assert len(gc.get_objects()) - before < 12 * 50_000 / 2
-
-
-def test_work_on_a_graph_that_is_there_collects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    collections: list[int] = []
-    collect = gc.collect
-    monkeypatch.setattr(gc, "collect", lambda: collections.append(1) or collect())
-    for begins in (True, False, False, True):
-        before = len(collections)
-        with collector_paused(begins=begins):
-            kept = [[] for _ in range(400_000)]  # type: ignore[var-annotated]
-        assert begins or len(collections) == before
-    assert collections and kept
-
-
 def test_a_pause_does_not_walk_over_all_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """To count those that are frozen takes as long as there are many: only after a collection, which took longer."""
     with collector_paused():
@@ -108,3 +65,70 @@ def test_a_pause_does_not_walk_over_all_objects(monkeypatch: pytest.MonkeyPatch)
             pass
     assert counted
     assert not any(counted)
+
+
+# --- collections walk over all objects, and those of the suite are millions: these run in processes of their own
+
+
+def nothing_stays_frozen_and_garbage_is_still_found() -> None:
+    class Ring:
+        pass
+
+    with collector_paused():
+        ring = Ring()
+        ring.itself = ring  # type: ignore[attr-defined]
+        del ring
+    assert gc.get_freeze_count() == 0
+    assert gc.collect() > 0
+
+
+def compiling_leaves_it_on_also_where_it_fails() -> None:
+    graph = dmlc.Graph("g")
+    graph.output("y", -graph.input("x", "f32", 3))
+    dmlc.compile(graph).to_onnx()
+    assert gc.isenabled()
+    with pytest.raises(dmlc.DmlcError):
+        dmlc.compile(dmlc.Graph("empty"))
+    assert gc.isenabled()
+
+
+def garbage_does_not_pile_up_pause_by_pause() -> None:
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(12):
+        with collector_paused(begins=True):
+            for _ in range(50_000):
+                ring: list[object] = []
+                ring.append(ring)
+    assert len(gc.get_objects()) - before < 12 * 50_000 / 2
+
+
+def work_on_a_graph_that_is_there_collects_nothing() -> None:
+    collections: list[int] = []
+    collect = gc.collect
+    gc.collect = lambda: collections.append(1) or collect()  # type: ignore[assignment, func-returns-value]
+    for begins in (True, False, False, True):
+        before = len(collections)
+        with collector_paused(begins=begins):
+            kept = [[] for _ in range(400_000)]  # type: ignore[var-annotated]
+        assert begins or len(collections) == before
+    assert collections and kept
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        nothing_stays_frozen_and_garbage_is_still_found,
+        compiling_leaves_it_on_also_where_it_fails,
+        garbage_does_not_pile_up_pause_by_pause,
+        work_on_a_graph_that_is_there_collects_nothing,
+    ],
+    ids=lambda case: case.__name__,
+)
+def test_alone(case: Callable[[], None]) -> None:
+    done = subprocess.run([sys.executable, __file__, case.__name__], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -13,7 +13,9 @@ import dmlc
 from dmlc.diagnostics import DmlcError
 
 #: ONNX's inference makes up the elements of such a list one by one: seconds and half a gigabyte; it must not.
-LONG = 1 << 22
+LONG = 1 << 24
+#: Seconds within which no list of so many elements is made; a full collection of the suite's objects takes one.
+QUICK = 4.0
 
 
 def listing(nodes: list[NodeProto], sizes: list[int], *, dtype: int = FLOAT, opset: int = 17) -> ModelProto:
@@ -49,14 +51,14 @@ def test_elements_of_a_long_list_are_not_made_up(nodes: list[NodeProto]) -> None
         dmlc.compile(listing(nodes, [LONG], opset=18), target="onnx").to_onnx()
     except DmlcError as error:
         assert error.exit_code == 1
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 def test_nor_of_a_tensor_that_is_made_one() -> None:
     nodes = [node("Reshape", ["x", "minus"], ["r"]), node("Sub", ["r", "two"], ["h"])]
     start = time.process_time()
     dmlc.compile(listing(nodes, [4, LONG], opset=18), target="onnx").to_onnx()
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_nor_of_a_list_that_the_model_makes(nodes: list[NodeProto], numbers: lis
     m.graph.initializer.extend([weight("n", numbers, "int64"), weight("zero", 0, "int64"), weight("one", 1, "int64")])
     start = time.process_time()
     dmlc.compile(m, target="onnx").to_onnx()
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 def test_nor_of_a_range_that_is_given_too_much() -> None:
@@ -102,7 +104,7 @@ def test_nor_of_a_range_that_is_given_too_much() -> None:
     start = time.process_time()
     with pytest.raises(DmlcError, match="it takes 3 operands, not 4"):
         dmlc.compile(m, target="onnx").to_onnx()
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 def test_nor_by_a_function_that_is_called_wrongly() -> None:
@@ -114,7 +116,7 @@ def test_nor_by_a_function_that_is_called_wrongly() -> None:
     start = time.process_time()
     with pytest.raises(DmlcError, match="has 2 operands, the function Twice has 1"):
         dmlc.compile(m, target="onnx")
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 def test_nor_of_a_list_that_a_function_makes() -> None:
@@ -128,7 +130,7 @@ def test_nor_of_a_list_that_a_function_makes() -> None:
     m.opset_import.append(helper.make_opsetid("mine", 1))
     start = time.process_time()
     dmlc.compile(m, target="onnx").to_onnx()
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 def test_a_list_of_a_usual_length_still_is() -> None:
@@ -180,7 +182,7 @@ def test_nor_of_a_tensor_whose_other_axes_go(nodes: list[NodeProto]) -> None:
         dmlc.compile(m, target="onnx").to_onnx()
     except DmlcError as error:  # Mish takes no bf16 at that opset
         assert error.exit_code == 1
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 def test_nor_of_what_is_wrongly_said_to_be_one() -> None:
@@ -190,7 +192,7 @@ def test_nor_of_what_is_wrongly_said_to_be_one() -> None:
     start = time.process_time()
     with pytest.raises(DmlcError):  # a shape has one axis
         dmlc.compile(m, target="onnx").to_onnx()
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < QUICK
 
 
 @pytest.mark.parametrize("op", ["ConstantOfShape", "Foo"])

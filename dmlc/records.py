@@ -118,7 +118,7 @@ _PARAMETERS = getattr(_read(_Nothing, False), "__dataclass_params__")  # noqa: B
 
 
 def _init(cls: type[Any]) -> Any:
-    """``__init__`` of the class's fields. What is frozen is set through the slots' descriptors: that is quickest."""
+    """``__init__`` of the class's fields. Frozen ones are set through the slots' descriptors: that is quickest."""
     fields = dataclasses.fields(cls)
     slots: list[Any] = [getattr(cls, field.name, None) for field in fields]
     is_simple = all(field.init and field.default_factory is dataclasses.MISSING for field in fields)

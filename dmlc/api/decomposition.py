@@ -50,9 +50,9 @@ def decompose(
 
     ``ops`` names them as ONNX does (``LayerNormalization``, ``com.microsoft.Gelu``; a name without a domain means
     those of every domain); without it all that can be decomposed are. All other nodes stay as the model has them, at
-    its opset. A ``.dml`` program or a builder's graph is compiled for the target first. What is made is of the class
+    its opset. A ``.dml`` program or a builder's graph is compiled for the target first. The result is of the class
     ``reassociates``. Raises ``DmlcError``: E0556 (exit code 2) for a name that cannot be decomposed, E0509 where a
-    node of a named operator cannot be, and what ``compile`` raises. ``expected`` as for ``compile``.
+    node of a named operator cannot be, and the errors of ``compile``. ``expected`` as for ``compile``.
     """
     chosen = chosen_operators(ops)
     within, goal = Limits.of(limits), chosen_target(target, None)

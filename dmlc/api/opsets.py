@@ -78,8 +78,8 @@ def _require_joined(graph: Graph, opset: int, options: Options) -> None:
 def imported(model: onnx.ModelProto, folder: Path | None, options: Options, *, asked: bool) -> Program:
     """The program of an ONNX model at the opset that suits it. The shapes that are fixed are declared in the model.
 
-    What the model has can always be said, for the model says it: where a rewrite or a lowering has no form at the
-    opset, every node is passed on as it stands.
+    A node of the model always has a form: its own. So every node is passed on as it stands where a rewrite or a
+    lowering has no form at the opset.
     """
     from dmlc import importers
 

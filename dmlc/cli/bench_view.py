@@ -140,7 +140,7 @@ def _whole(found: Benchmark) -> str:
         )
     if found.implied is not None:
         place = "" if found.backend == "dml" else " on the CPU"
-        lines.append(f"measured{place}: {_us(found.implied)} us a dispatch, if the bytes take what it says")
+        lines.append(f"measured{place}: {_us(found.implied)} us a dispatch, if the bytes take the estimated time")
     if found.backend == "dml" and any(row.said for row in found.rows):
         wrong = found.disagreements
         said = f"{count(len(wrong), 'node')} not where the report says" if wrong else "every node where the report says"

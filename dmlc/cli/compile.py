@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="batch=1,8",
         help="one file for each combination of sizes, OUT.batch1_seq128.onnx, and an index; may be repeated",
     )
-    group = parser.add_argument_group("what was done")
+    group = parser.add_argument_group("reports")
     group.add_argument("--dry-run", action="store_true", help="do all but writing")
     group.add_argument("--diff", action="store_true", help="show the graph's text before and after as a unified diff")
     group.add_argument("--ledger", metavar="OUT.json", help="write every rewrite that was applied")

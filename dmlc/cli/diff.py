@@ -19,7 +19,7 @@ from dmlc.diagnostics.limits import Limits
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a .dml program or an .onnx model; - reads a program from stdin")
-    parser.add_argument("b", metavar="B", help="what it is compared with")
+    parser.add_argument("b", metavar="B", help="the other model or program")
     parser.add_argument("--model", metavar="NAME", help="which model, where a program holds several")
     add_include(parser)
     add_limits(parser)

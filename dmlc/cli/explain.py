@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = "print the JSON Schema of what `dmlc VERB --format json` prints"
     parser.add_argument("--schema", choices=tuple(VERBS), metavar="VERB", help=help)
     parser.add_argument(
-        "--missed", action="store_true", help="show only what was not rewritten, and why, first what would save most"
+        "--missed", action="store_true", help="show only the near misses, with the reasons, sorted by the saving"
     )
-    parser.add_argument("--node", metavar="NAME", help="show one node: its origin and what was done to it")
+    parser.add_argument("--node", metavar="NAME", help="show one node: its origin and its rewrites")
     add_compile_options(parser)
     add_report_options(parser)
 

@@ -19,11 +19,11 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
     """Add ``--backend``, ``--check`` and ``--against``."""
     names = ", ".join(api.BACKENDS)
     checks = parser.add_mutually_exclusive_group()
-    help = f"where the fault is: {names} (default: what the model compiles to for directml)"
+    help = f"the side with the fault: {names} (default: the model compiled for directml)"
     checks.add_argument("--backend", metavar="X", help=help)
     help = "a command that exits with 0 for good, 1 for bad, 125 to skip {model}; {inputs} is an .npz file"
     checks.add_argument("--check", metavar="CMD", help=help)
-    help = f"what is right: {names}, or another model (default: ONNX Runtime's CPU provider without optimizations)"
+    help = f"the right side: {names}, or another model (default: ONNX Runtime's CPU provider without optimizations)"
     parser.add_argument("--against", metavar="Y", help=help)
 
 

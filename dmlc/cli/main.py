@@ -21,19 +21,19 @@ BROKEN_PIPE = 128 + 13  # as a shell reports SIGPIPE
 VERBS = {
     "compile": "fuse and canonicalize a program or a model; write ONNX, NumPy code or text",
     "run": "run a program on data",
-    "bench": "time a program node by node, beside what the report and the dispatch model say",
-    "check": "say whether a program compiles, and write nothing",
-    "verify": "say whether a model computes what another one, or a program, says",
+    "bench": "time a program node by node, beside the estimates of the report and the dispatch model",
+    "check": "report whether a program compiles, and write nothing",
+    "verify": "report whether two models or programs compute the same",
     "bisect": "find the node with which a fault comes in, by cutting the model in two",
     "repro": "write the smallest model that still shows a fault, with all that a report needs",
     "diff": "show how two models or programs differ",
     "decompose": "write fused operators of a model in primitive ones",
     "fmt": "lay out a program as the language reference does",
-    "explain": "explain an error code, or what the compiler did and did not do, and why",
+    "explain": "explain a code, an operation, a rule or a target, or the rewrites of a program",
     "inspect": "show a program's inputs, outputs, dims and nodes",
     "ops": "list the operations, or show one",
     "targets": "list the targets, or show one",
-    "doctor": "say what is installed and what is missing",
+    "doctor": "report the installed libraries and devices, and the missing ones",
 }
 
 HELP = f"""\

@@ -49,7 +49,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     )
     help = "fix the sizes of an input, or its rank where that is open; _ leaves a size open; may be repeated"
     group.add_argument("--shape", type=_shape, action="append", default=[], metavar="x=1,3,_", help=help)
-    help = "promise that what is fed lies within these bounds, which rewrites may rely on; may be repeated"
+    help = "promise that the fed values lie within these bounds, which rewrites may rely on; may be repeated"
     group.add_argument("--range", type=_range, action="append", default=[], metavar="x=0.0..1.0", help=help)
     group.add_argument("--model", metavar="NAME", help="which model, where the file holds several")
     add_include(group)
@@ -68,11 +68,9 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--only-rule", action="append", metavar="RULE", help="the only rewrite that may fire; may be repeated"
     )
+    group.add_argument("--f64", choices=("f32",), help="compute f64 in f32; inputs and outputs keep their types")
     group.add_argument(
-        "--f64", choices=("f32",), help="compute in f32 what is f64; inputs and outputs keep their types"
-    )
-    group.add_argument(
-        "--accumulate", choices=("f32",), help="compute in f32 what is squared or multiplied in f16 and then summed"
+        "--accumulate", choices=("f32",), help="compute in f32 the squares and products of f16 that are summed"
     )
     group.add_argument(
         "--fuse",

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         if left and left[0].startswith("-"):
             self.error(f"there is no option {left[0]}; {self.prog} --help lists the options")
         if left:
-            self.error(f"unexpected argument {left[0]}; {self.prog} --help shows what is expected")
+            self.error(f"unexpected argument {left[0]}; {self.prog} --help shows the expected ones")
         return found
 
     def error(self, message: str) -> NoReturn:

@@ -10,7 +10,7 @@ from dmlc.passes.inventory import RuleFacts, all_rules
 def list_rules(console: Console) -> int:
     """Print the rules. Always fine."""
     rules = all_rules()
-    rows = [["rule", "class", "passes", "what it does"]]
+    rows = [["rule", "class", "passes", "description"]]
     rows += [[r.name, class_text(r), ", ".join(r.passes), r.summary] for r in rules]
     needed = "\nclass: of an application; `by case` depends on dtypes or the target; * a target cannot do without it\n"
     console.result(table(rows) + needed)

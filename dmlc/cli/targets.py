@@ -19,7 +19,7 @@ from dmlc.targets.provider import Provider, ProviderRow, provider
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="a target")
     parser.add_argument(
-        "--op", metavar="NAME", help="print what the target's tables say of an operator: argmax, ArgMax"
+        "--op", metavar="NAME", help="print the rows of the target's tables for an operator: argmax, ArgMax"
     )
     parser.add_argument("--feature-level", metavar="5.0", help="only the rows that hold at this DirectML feature level")
     add_report_options(parser)

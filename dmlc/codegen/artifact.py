@@ -17,8 +17,8 @@ from dmlc.records import dataclass
 class Signature:
     """A model's interface: named, typed inputs and outputs, the bounds of dims, the relations to check.
 
-    ``optional`` are the inputs that have a default, ``ranges`` the promised bounds of inputs. What sizes an
-    imported model wants its runtime checks.
+    ``optional`` are the inputs that have a default, ``ranges`` the promised bounds of inputs. The runtime
+    checks the sizes of an imported model.
     """
 
     name: str

@@ -48,7 +48,7 @@ def read_again(node: Node) -> tuple[Graph, list[Value]] | None:
 
 
 def _feed(model: ModelProto, node: Node, origin: NodeOrigin, placed: Placeholders) -> list[Value]:
-    """Declare the inputs of the node: small constants as weights, others by their types. Those that are inputs."""
+    """Declare the inputs of the node: small constants as weights, others by their types. Return those inputs."""
     values: dict[str, Value] = {}
     known: set[str] = set()
     proto = model.graph.node[0]

@@ -117,8 +117,8 @@ class ModelFunction:
 
     @contextmanager
     def _declaring(self, operands: _Operands) -> Iterator[ModelProto]:
-        """Let the model declare its inputs as they are given, meanwhile, and small constants as weights. What is left
-        out has its default, or is absent."""
+        """Let the model declare its inputs as they are given, meanwhile, and small constants as weights. An input
+        that is left out has its default, or is absent."""
         absent = {i.name for i in self.inputs if i.name not in operands.given and not i.has_default}
         model = self._model
         if absent:

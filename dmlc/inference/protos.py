@@ -13,8 +13,7 @@ from dmlc.inference.fact import FLOATS, INTEGERS, NOTHING, Fact, of_array
 from dmlc.ir import Dim, ForeignType, Tensor, TensorType, symbol
 from dmlc.onnx_schema.types import DTYPE_OF, ELEMENT_TYPE, tensor_type_proto
 
-#: The language's dtypes by ONNX's number, and back.
-#: What some exporters write where they do not know a size.
+#: Names that some exporters write for a size that they do not know.
 NO_NAMES = frozenset(("", "?", "None", "-1", "unk", "unknown"))
 #: Names that ONNX's inference, the importer and the rules make up for sizes.
 _MADE_UP = re.compile(r"unk__\d+|unknown_\d+|\?\d*|")

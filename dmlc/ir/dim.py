@@ -322,7 +322,7 @@ def floordiv(a: Dim, b: Dim) -> Dim:
 def smaller(a: Dim, b: Dim) -> Dim:
     """The smaller of two sizes: ``min(a, b)``, one of them where their difference is a number.
 
-    What is cut by several numbers is cut once from below and then once from above: ``min(max(N - 3, 0), 5)``.
+    A size that several numbers limit is cut once from below and then once from above: ``min(max(N - 3, 0), 5)``.
     """
     for one, other in ((a, b), (b, a)):
         clamp = one.as_clamp() if isinstance(one, DimExpr) else None

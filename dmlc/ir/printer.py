@@ -1,6 +1,6 @@
 """A graph as text in the language's own spelling, for people, for ``after_pass`` dumps and for tests.
 
-What it prints is ``.dml``: one assignment a node, its result types behind ``#``, constants above the model. Infix
+The text is ``.dml``: one assignment a node, its result types behind ``#``, constants above the model. Infix
 operations print with their symbol (the operands of a line are names or numbers, so nothing needs brackets).
 Three things are not parsable: constants of more than ``max_elements`` elements (``...``), a reduction with
 ``axes=[]`` (the graph's "no axis", which a program cannot say), and conditions, which are comments.

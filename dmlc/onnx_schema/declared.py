@@ -15,7 +15,7 @@ _HOLDERS = ("sequence_type", "optional_type")
 
 
 def contradicts(a: TypeProto, b: TypeProto) -> bool:
-    """True if no value has both types: they differ in kind, element type, rank, or a fixed size. What is not known
+    """True if no value has both types: they differ in kind, element type, rank, or a fixed size. An unknown part
     differs from nothing."""
     kind, other = a.WhichOneof("value"), b.WhichOneof("value")
     if kind is None or other is None:

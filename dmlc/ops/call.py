@@ -1,7 +1,7 @@
 """The one call form: text and builder make every node here.
 
 ``apply`` takes what the user wrote (values, literals, ``None`` for an absent operand, raw attribute values),
-gives literals their dtype, canonicalises attributes, infers the result types and adds the node. What is wrong
+gives literals their dtype, canonicalises attributes, infers the result types and adds the node. A mistake
 becomes a diagnostic at the place that the call site knows.
 """
 

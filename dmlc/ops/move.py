@@ -74,7 +74,7 @@ def _infer_reshape(call: Inference) -> Sequence[TensorType]:
         check_size(call, size, ("shape", i))
     have, want = product(x.shape), product(a.shape)
     texts = "[" + ", ".join(map(str, a.shape)) + "]"
-    help = "a size of 0 means 0, not a copy of x's size" if 0 in a.shape else "-1 stands for what the other sizes leave"
+    help = "a size of 0 means 0, not a copy of x's size" if 0 in a.shape else "-1 stands for the remaining elements"
     error = OpError(
         codes.WRONG_SHAPE,
         f"{x} has {have} elements, shape {texts} has {want}",
@@ -382,7 +382,7 @@ def _infer_slice(call: Inference) -> Sequence[TensorType]:
 
 
 class _Axis:
-    """One axis that is sliced. What decides a clamp is proved from the sizes, or left as a condition."""
+    """One axis that is sliced. The sizes prove whether an end is clamped, or it is left as a condition."""
 
     def __init__(self, call: Inference, axis: int, size: Dim) -> None:
         self.call = call
@@ -419,7 +419,7 @@ class _Axis:
         return self._limit(what, written, place, high, upper=True)
 
     def _limit(self, what: str, written: Dim, place: Dim, limit: Dim, *, upper: bool) -> Dim:
-        """``place``, or the limit that it is proved to pass. What is open is required to stay within."""
+        """``place``, or the limit that it is proved to pass. An open one is required to stay within."""
         small, large = (place, limit) if upper else (limit, place)
         known = self.call.dims.at_most(small, large)
         if known is False or (known is None and self.call.dims.at_most(large, small)):
@@ -461,7 +461,7 @@ SLICE = Operation(
         "nan": "elements are moved, not computed",
         "bounds": "starts and ends out of range are clamped, as in NumPy, but for a start before the first element "
         "with a negative step, which is refused: NumPy takes nothing there and ONNX the first element; with a symbolic "
-        "size, what is not proved to lie within becomes a condition that run time checks",
+        "size, a place that is not proved to lie within becomes a condition that run time checks",
     },
 )
 

@@ -21,7 +21,7 @@ class Dce(Pass):
     """
 
     name: ClassVar[str] = "dce"
-    summary: ClassVar[str] = "Remove what no output needs."
+    summary: ClassVar[str] = "Remove the nodes that no output needs."
     optional: ClassVar[bool] = True
 
     def run(self, graph: Graph, context: PassContext) -> bool:

@@ -16,8 +16,8 @@ COMPARED = ("rule", "class", "text", "before", "after")
 class Expected:
     """Takes one rewrite after the other, as they are recorded.
 
-    ``rows`` are rewrites as ``codegen.ledger.ledger_rows`` writes them. Whether a rewrite is the next one is asked as
-    soon as it is applied, so that nothing goes on from one that the ledger has not.
+    ``rows`` are rewrites as ``codegen.ledger.ledger_rows`` writes them. Each rewrite is compared with the next row as
+    soon as it is applied, so that nothing goes on from one that the ledger lacks.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:

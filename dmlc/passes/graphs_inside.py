@@ -18,7 +18,7 @@ _OPEN = symbol("?")
 def settle_types(node: Node) -> None:
     """Type the inputs of the graphs inside a node by what it feeds them, and its results by what they make.
 
-    What was known of a result stays known.
+    Known parts of a result's type stay known.
     """
     origin: NodeOrigin | None = node.origin
     assert node.graph is not None

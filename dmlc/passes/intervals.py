@@ -114,7 +114,7 @@ class Intervals:
 
 
 class RangedRule:
-    """A rule that asks for intervals. What is known of the graph at work is kept: a value keeps its interval."""
+    """A rule that asks for intervals. The intervals of the graph at work are kept."""
 
     _intervals: Intervals | None = None
 

@@ -26,7 +26,7 @@ from dmlc.records import dataclass
 class LowerHardmax(RewritePass):
     """Hardmax over one axis, for which targets have a node of their own, is lowered where the user asks for it.
 
-    Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``. Those that may be
+    Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``. Axes that may be
     empty, as in an imported model, become one axis of the target's own hardmax.
     """
 

@@ -38,7 +38,7 @@ class NarrowF64(Pass):
     """
 
     name: ClassVar[str] = "narrow-f64"
-    summary: ClassVar[str] = "Compute in f32 what is f64."
+    summary: ClassVar[str] = "Compute f64 in f32."
     rewrite_class: ClassVar[str] = "asked for"
     inner_graphs: ClassVar[bool] = False
 

@@ -1,4 +1,4 @@
-"""The order of the passes. What only some targets or options have is loaded where they are asked for."""
+"""The order of the passes. Passes of some targets or options only are loaded where they are asked for."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def default_pipeline(
 ) -> PassManager:
     """The passes for a target. With ``lower_hardmax`` NumPy code gets it lowered too. The others are of ``fusions``.
 
-    Hardmax is lowered late. What it is lowered to folds; nothing folds after ``legalize``, which may have put two casts
-    where one has no kernel.
+    Hardmax is lowered late. Its parts fold; nothing folds after ``legalize``, which may have put two casts where one
+    has no kernel.
     """
     passes: list[Pass] = [*fusions(narrow_f64=narrow_f64, accumulate_f32=accumulate_f32)]
     if target.kernels is not None:
@@ -55,7 +55,7 @@ def default_pipeline(
     if target.provider is not None and target.own_schemas:
         passes.append(FuseAttention())
     if target.code != "numpy" and (target.provider is not None or target.costs is None):
-        # A repair may undo another, or the operation that it stands beside. What costs chose must stay as it is.
+        # A repair may undo another, or the operation that it stands beside. A lowering by costs must stay as it is.
         repairs = () if target.provider is None else (Repair(),)
         again = (FoldConstants(), FoldConv(), CanonicalizeReduce(), Cse(), Dce())
         passes.append(FixedPoint((*repairs, *again)))

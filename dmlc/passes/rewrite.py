@@ -1,8 +1,8 @@
 """The rewrite driver: rules of three small methods, applied until none fires.
 
 A rule names the operations it starts from, so nodes that no rule starts from cost one look-up. ``match`` finds the
-pattern, ``check`` says why it must not fire, ``build`` makes the new values. What fired is in the context's ledger
-and on the new nodes; what matched and did not fire is a remark, whose text is made only when it is read.
+pattern, ``check`` says why it must not fire, ``build`` makes the new values. A rule that fired is in the context's
+ledger and on the new nodes. A match that did not fire is a remark, whose text is made only when it is read.
 """
 
 from __future__ import annotations

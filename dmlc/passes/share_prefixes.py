@@ -25,7 +25,7 @@ class SharePrefixes(Pass):
     """Runs after the merging of nested reductions, which would take a result that nothing else uses away again.
 
     ``exact`` for max and min, and for integers where no sum can leave its range; float sums and means reassociate.
-    What is read again is the smaller result. Integer means truncate and stay.
+    The smaller result is read again. Integer means truncate and stay.
     """
 
     name: ClassVar[str] = "share-prefixes"

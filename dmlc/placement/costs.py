@@ -123,7 +123,7 @@ def _axes(node: NodeProto, rank: int | bool, scope: ValueScope) -> list[int] | N
 
 def node_bytes(node: NodeProto, scope: ValueScope) -> Dim | None:
     """The bytes that a node reads and writes; None where a size is not known. An operand that it takes twice is read
-    once. What passes between the dispatches of a node counts too."""
+    once. Bytes between the dispatches of a node count too."""
     if host_of(node, scope) is not None:
         return 0
     operands, results = [[name for name in names if name] for names in (node.input, node.output)]

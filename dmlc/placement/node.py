@@ -29,7 +29,7 @@ _SHAPES = frozenset(("Shape", "Size"))
 #: The beginning of the reason why a node with open sizes runs alone.
 OPEN_SIZES = "open sizes: "
 #: The reason why a node that has a kernel runs on the CPU.
-OF_SHAPES = "ONNX Runtime keeps what is computed from shapes on the CPU"
+OF_SHAPES = "ONNX Runtime keeps computations on shapes on the CPU"
 
 #: Operators of ONNX that name their type parameters otherwise in some versions than the tables do: onnx is asked, whose
 #: schemas take long to load.

@@ -63,9 +63,9 @@ class KnownType:
 
 @dataclass(slots=True)
 class ValueScope:
-    """The values that a graph sees: what is known of them, and which are constant or lie on the CPU.
+    """The values that a graph sees: known facts about them, and which are constant or lie on the CPU.
 
-    What is known alike is one object: ``kinds`` holds all that the scopes of one model have. ``made_by`` are
+    Equal facts are one object: ``kinds`` holds all that the scopes of one model have. ``made_by`` are
     the nodes of the graph by value. ``users`` and ``outputs`` are recorded of a model's own graph only, where the
     provider fuses activations; a node whose graphs read a value uses it. ``floats`` are the constants of one float,
     ``data_on_cpu`` values on the CPU that are made of more than shapes.

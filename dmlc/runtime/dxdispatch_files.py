@@ -53,7 +53,7 @@ def write(
         FeedChecker(artifact.signature).check({**{name: made[name] for name in missing}, **found})
     except DmlcError as error:  # data that is made up always fits
         old = ", ".join(map(str, there.values()))
-        help = f"the data is from {old}, which was there: remove what is not for this model, and data is made up"
+        help = f"the data is from {old}, which was there: remove files of other models, and data is made up"
         raise DmlcError([replace(d, help=help) for d in error.diagnostics]) from None
     for name in missing:
         _save(path.parent, inputs[name], made[name])

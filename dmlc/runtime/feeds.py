@@ -97,7 +97,7 @@ def _feeding(name: str) -> str:
 
 
 def _array(name: str, type_: TensorType, value: object) -> Array | Diagnostic:
-    """The value in the declared dtype, or what is wrong with it. What the language has no type for passes."""
+    """The value in the declared dtype, or the mistake in it. A value without a type in the language passes."""
     if isinstance(type_, ForeignType):
         return value  # type: ignore[return-value]
     wanted = type_.dtype.numpy

@@ -25,8 +25,8 @@ def loose(x: Array) -> Array:
 
 
 def loose_result(op: Operation, x: Array, operands: Sequence[Array | None]) -> Array:
-    """A result as a kernel might give it. What is approximated moves by up to two units in the last place, the same for
-    equal operands, so that ties stay ties; what is below the normal numbers is 0; a sigmoid is as exact as 1 is."""
+    """A result as a kernel might give it. Approximated numbers move by up to two units in the last place, the same for
+    equal operands, so that ties stay ties. Numbers below the normal ones are 0. A sigmoid is as exact as 1 is."""
     x = loose(x)
     if op not in _APPROXIMATED or operands[0] is None:
         return x

@@ -38,8 +38,8 @@ def _of(kind: str, relative: int, scaled: int, why: str) -> Tolerance:
 _SUMS = "a sum of n terms in another order moves by up to n / 2 units of its largest partial sum"
 _NARROW = "intermediate results may be rounded to the narrow type or kept in f32"
 
-#: For rewrites that reassociate, by kind. What exceeds them is held against how much the original itself moves
-#: when its inputs move in their last places.
+#: For rewrites that reassociate, by kind. Larger differences are compared with the moves of the original
+#: itself when its inputs move in their last places.
 TOLERANCES: dict[str, Tolerance] = {
     "float16": _of("float16", 8, 4, _NARROW),
     "bfloat16": _of("bfloat16", 8, 2, _NARROW),

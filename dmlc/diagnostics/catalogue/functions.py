@@ -6,8 +6,8 @@ OPERAND_DOES_NOT_FIT = declare(
     "E0360",
     "an operand does not fit the input of a called model",
     """An ONNX model that is called takes what its inputs declare: the dtype, the number of axes, the sizes that are
-    fixed, and one size for all axes that share a name. Nothing is converted or broadcast. What is neither proved nor
-    disproved is left to run time.""",
+    fixed, and one size for all axes that share a name. Nothing is converted or broadcast. A size that is neither
+    proved nor disproved is left to run time.""",
     example="""
 use trunk from "backbone.onnx"
 

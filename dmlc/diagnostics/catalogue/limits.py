@@ -5,8 +5,9 @@ from dmlc.diagnostics.code import declare
 TOKENS = declare(
     "E0116",
     "the program has too many tokens",
-    """Names, numbers and signs are counted before anything is made of them, for each takes some hundred bytes. What has
-    millions of them is data, which belongs into a .npy file, or was written by a machine: then raise the limit.""",
+    """Names, numbers and signs are counted before anything is made of them, for each takes some hundred bytes. A
+    program with millions of them holds data, which belongs into a .npy file, or was written by a machine: then raise
+    the limit.""",
     example="""
 $ dmlc check huge.dml
 error[E0116]: huge.dml has 6,000,000 tokens, the limit is 2,000,000

@@ -82,7 +82,7 @@ NESTING = declare(
     "E0105",
     "an expression nests too deep",
     """Brackets, signs, powers and calls of defs within defs nest at most 200 deep, and so do calls of functions in an
-    ONNX model. What nests deeper was hardly written by hand; give parts of it names of their own, or read it with
+    ONNX model. A deeper expression was hardly written by hand; give parts of it names of their own, or read it with
     `--limit nesting=N`.""",
     example=f"""
 model m(x: f32[4]) -> (y) {{
@@ -243,8 +243,8 @@ model m(x: f32[4]) -> (y) {
 TOO_LONG = declare(
     "E0114",
     "the program is too long",
-    """A program has at most 16 MiB. What is larger is data, which belongs into a .npy file, or an accident; where it is
-    right, `--limit text_bytes=N` reads it.""",
+    """A program has at most 16 MiB. A larger file holds data, which belongs into a .npy file, or is an accident. If it
+    is right, `--limit text_bytes=N` reads it.""",
     example="$ dmlc check huge.dml\nerror[E0114]: huge.dml has 52,428,800 bytes, the limit is 16,777,216",
     fixed='const weights: f32[1000, 1000] = load("weights.npy")',
     program=False,

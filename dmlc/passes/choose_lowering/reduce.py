@@ -113,8 +113,8 @@ def reduce_step(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequenc
 
 
 def _inside_step(op: Operation, dtype: DType, sizes: Sequence[int]) -> Step:
-    """A sum or mean over the middle of three axes. What comes from memory is read run by run, and a mean writes again
-    what it divides."""
+    """A sum or mean over the middle of three axes. Data from memory is read run by run, and a mean writes the
+    quotients once more."""
     total, writes, behind = math.prod(sizes), sizes[0] * sizes[2], sizes[2]
     if total * dtype.numpy.itemsize <= CACHED:
         return Step("ReduceSum inside", dtype, total, writes, behind * sizes[1])

@@ -38,7 +38,7 @@ class FoldConstants(RewritePass):
 
     ``exact`` are operations whose result every target gives bit for bit (data movement, integers, comparisons,
     ``+ - * /`` and ``sqrt``, casts) and identities such as ``x * 1``; folding of other float functions and of float
-    sums is ``reassociates``. What the language leaves unspecified (a division by zero, NaN beside max) stays.
+    sums is ``reassociates``. Results that the language leaves unspecified (a division by zero, NaN beside max) stay.
     """
 
     name: ClassVar[str] = "fold-constants"

@@ -231,7 +231,7 @@ class SignIntoFactor(Rule[_SignMatch]):
             return None
         if not any(_shares(user, match) for user in islice(match.factor.users, _MOST_USERS)):
             return Miss(
-                "no other product shares the factor, whose signs would cost what is saved", (), match.factor, saves=0
+                "no other product shares the factor: its signs cost all that it saves", (), match.factor, saves=0
             )
         return None
 

@@ -75,9 +75,9 @@ class Evaluate(Rule[Match]):
 
     The operation's reference is run on them. ``exact`` where each target gives the same bits.
 
-    Functions that targets round differently, and float sums, are ``reassociates``. What the language leaves
-    unspecified is not folded, nor is what has more than ``folded_elements``, or takes
-    more than ``folded_bytes`` with all that was folded before.
+    Functions that targets round differently, and float sums, are ``reassociates``. A result that the language leaves
+    unspecified is not folded, nor is one of more than ``folded_elements``, or one that takes more than ``folded_bytes``
+    with all that was folded before.
     """
 
     name = "fold"
@@ -103,7 +103,7 @@ class Evaluate(Rule[Match]):
             if count > limits.folded_elements:
                 return Miss(_TOO_LARGE, (value.type, count, limits.folded_elements))
         if _is_fill(node) and not _is_worth_filling(node):
-            return Miss("{0} would take more space than what it is made from", (node.result.type,))
+            return Miss("{0} would take more space than its operands", (node.result.type,))
         if node.attributes.dims():
             return Miss("its attributes hold sizes that are not known while compiling")
         after = self.context.folded_bytes + _bytes(node)

@@ -124,7 +124,7 @@ class _InstanceNorm(NormRule):
         if match.dtype not in (f16, f32):
             return Miss("InstanceNormalization of {0} has no kernel", (match.dtype,))
         if match.root.result.shape != match.x.shape:
-            return Miss("the product has another shape than what is normalized", (), match.x)
+            return Miss("the product has another shape than the normalized value", (), match.x)
         return used_outside(match.consumed, match.root)
 
     def near_miss(self, deviation: Deviation) -> Miss:
@@ -153,15 +153,15 @@ class _InstanceNorm(NormRule):
 
 
 def _something_else(deviation: Deviation) -> Miss:
-    text = "the mean broadcasts along another axis, or what is divided is something else"
+    text = "the mean broadcasts along another axis, or another value is divided"
     return Miss(text, (), deviation.spread.average.x)
 
 
 class WrittenInstanceNorm(_InstanceNorm, WrittenLayerNorm):
     """(x - mean) / sqrt(variance + epsilon) over the spatial axes becomes an InstanceNormalization.
 
-    What is found is what ``fuse-layer-norm`` finds, and of the same classes. Scale and bias join it later. Where the
-    channels are the last axis, it stands between two transposes.
+    Patterns and classes are those of ``fuse-layer-norm``. Scale and bias join the node later. Where the channels are
+    the last axis, it stands between two transposes.
     """
 
     name = "fuse-instance-norm"

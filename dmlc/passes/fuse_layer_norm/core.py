@@ -81,7 +81,7 @@ def without(values: Sequence[Value], value: Value) -> tuple[Value, ...]:
 
 
 def factors_of(root: Node) -> Factors | None:
-    """The factors of a product. What is used elsewhere, and a square, are factors of their own."""
+    """The factors of a product. A value that is used elsewhere, and a square, are factors of their own."""
     out = Factors()
     pending: list[tuple[Node, bool, int | None]] = [(root, True, None)]
     while pending:
@@ -338,7 +338,7 @@ def _geometry(match: NormMatch) -> Miss | None:
     if count > _MOST_ONES and not _scale_follows(match, count):
         return Miss("a scale of ones would take {0} elements", (count,), match.x)
     if not _reaches(match):
-        return Miss("the product has another shape than what is normalized: {0}", (match.root.result.type,), match.x)
+        return Miss("the product has another shape than the normalized value: {0}", (match.root.result.type,), match.x)
     if match.op is RMS_NORM and not _is_trailing(match):
         return Miss("axes {0} are not the last ones: two transposes cost what it saves", (axes,), match.x, saves=0)
     return _per_channel(match)

@@ -56,7 +56,7 @@ class Average:
             return None
         if self.excess is None:
             return Miss("the number of elements along axes {0} is not known", (list(self.axes),), self.x)
-        text = "what is under the root is {0:.9g} times the mean of squares over axes {1}"
+        text = "the root is taken of {0:.9g} times the mean of squares over axes {1}"
         return Miss(text, (self.excess, list(self.axes)), self.x)
 
 

@@ -32,7 +32,7 @@ class FuseSelection(RewritePass):
     """
 
     name: ClassVar[str] = "fuse-selection"
-    summary: ClassVar[str] = "Make one node of a search and what is done with its index."
+    summary: ClassVar[str] = "Make one node of a selection and the operations on its index."
     rewrite_class: ClassVar[str] = RANGE
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:

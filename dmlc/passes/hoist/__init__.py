@@ -23,7 +23,7 @@ class Hoist(RewritePass):
     """
 
     name: ClassVar[str] = "hoist"
-    summary: ClassVar[str] = "Do after a reduction, to fewer elements, what was done before it."
+    summary: ClassVar[str] = "Move operations behind a reduction, where they have fewer elements."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:

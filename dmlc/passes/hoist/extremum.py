@@ -54,7 +54,7 @@ class RisingAfterExtreme(Rule[SplitMatch]):
     ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, min and max with a number, and
     sums and products with numbers of one sign: f(max(x)) is max(f(x)) bit for bit wherever f as computed never falls,
     as a real function that never falls does not when it is rounded. Kernels approximate exp, log, tanh and the like:
-    ``reassociates``. What falls turns the maximum into a minimum. Integers may wrap and keep their sums
+    ``reassociates``. A falling function turns the maximum into a minimum. Integers may wrap and keep their sums
     and products; of NaN and of the sign of a zero the language says nothing. Not where nothing may be reduced.
     """
 

@@ -214,8 +214,8 @@ class _BroadcastMatch(Match):
 class ReductionBeforeExpand(Rule[_BroadcastMatch]):
     """reduce_sum(expand(x)) becomes expand(reduce_sum(x)), where axes are broadcast that are not reduced.
 
-    ``exact``: equal groups have equal results. What is broadcast along reduced axes is so before, and
-    ``reduction-of-expand`` takes that away.
+    ``exact``: equal groups have equal results. An operand that is broadcast along reduced axes stays
+    so, and ``reduction-of-expand`` takes that away.
     """
 
     name = "reduction-before-expand"

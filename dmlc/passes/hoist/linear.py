@@ -98,7 +98,7 @@ def _why_no_scale(match: SplitMatch) -> Miss | None:
     assert match.fixed is not None
     numbers, name = match.number, name_of(match.fixed)
     if match.node.op is DIV and not match.first:
-        return Miss("{0} is divided by what is summed", (name,), match.fixed)
+        return Miss("{0} is divided by the summed value", (name,), match.fixed)
     if numbers is None:
         if match.root.op in _POWER:
             return Miss("{0} is not a constant, and its magnitude would take a node more", (name,), match.fixed)
@@ -155,7 +155,7 @@ def _why_no_shift(match: SplitMatch) -> Miss | None:
     numbers = _shift(match)
     if numbers is None:
         return Miss("how often the number is added is not known while compiling")
-    return None if np.isfinite(numbers).all() else Miss("what is added in all is not finite")
+    return None if np.isfinite(numbers).all() else Miss("the sum of the added numbers is not finite")
 
 
 def _shift(match: SplitMatch) -> _Numbers | None:

@@ -54,7 +54,8 @@ class ReluAsMax(LegalRule):
 class ExtremeBySelect(LegalRule):
     """Max and Min of integers become a comparison and a selection.
 
-    Those of i64 are wrong on ONNX Runtime's CPU provider, and there are none below opset 12; comparisons are right.
+    Max and Min of i64 are wrong on ONNX Runtime's CPU provider, and integers have none below opset 12; comparisons are
+    right.
     """
 
     name = "extreme-by-select"

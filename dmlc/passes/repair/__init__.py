@@ -102,11 +102,11 @@ RULES: Sequence[type[Any]] = (
 class Repair(RewritePass):
     """Nodes of imported models too, which ``legalize`` leaves as their users run them.
 
-    What no rule repairs stays as it is, and is refused or warned of when the emitted model is looked at.
+    A node that no rule repairs stays as it is. The check of the emitted model refuses it, or warns of it.
     """
 
     name: ClassVar[str] = "repair"
-    summary: ClassVar[str] = "Compute otherwise what the target's execution provider is known to get wrong."
+    summary: ClassVar[str] = "Rewrite nodes that the target's execution provider is known to get wrong."
     rewrite_class: ClassVar[str] = REASSOCIATES
 
     def rules(self, context: PassContext) -> Sequence[type[Rule[Any]]]:

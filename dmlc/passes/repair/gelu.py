@@ -83,7 +83,10 @@ def find_gelu(inner: Node) -> GeluMatch | None:
 
 
 def _factor(found: _Polynomial | None, want: _Polynomial, tolerance: float) -> float | None:
-    """The number that times ``want`` is the polynomial; None if there is none. What is within the tolerance of 1 is."""
+    """The number that times ``want`` is the polynomial; None if there is none.
+
+    A number within the tolerance of 1 is 1.
+    """
     factor = (found or {}).get((1, 0), 0.0) / want[1, 0]
     if not factor or not _equal(found, {key: factor * number for key, number in want.items()}, tolerance):
         return None

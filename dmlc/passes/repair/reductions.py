@@ -100,11 +100,11 @@ class _TopKWork:
 
 
 class TopKBySearch(Rule[Match]):
-    """top_k of a small k becomes k searches, each among what the one before left, where they are far less work.
+    """top_k of a small k becomes k searches, each among the elements that are left, where they are far less work.
 
-    A search is an argmax or argmin, whose first winner is that of top_k. What it found is taken out of its row by
-    moving up the elements behind it: nothing has to stand for it, so that rows of -inf, of the lowest integer or with
-    a NaN give k different indices too. How much work it is comes from ``dispatch.json``; these are estimates.
+    A search is an argmax or argmin, whose first winner is that of top_k. The element it found is taken out of its row
+    by moving up the elements behind it: nothing has to stand for it, so that rows of -inf, of the lowest integer or
+    with a NaN give k different indices too. How much work it is comes from ``dispatch.json``; these are estimates.
     """
 
     name = "top-k-by-search"
@@ -125,7 +125,7 @@ class TopKBySearch(Rule[Match]):
             return Miss("searches of {0} need casts", (dtype,), x)
         size = x.shape[a.axis]
         if not isinstance(size, int):
-            return Miss("axis {0} has an open size: what a search of it costs is not known", (a.axis,), x)
+            return Miss("axis {0} has an open size: the cost of a search of it is not known", (a.axis,), x)
         rows = product([d for i, d in enumerate(x.shape) if i != a.axis])
         return _no_gain(_top_k(root, size), _searches(root, size), graph, rows)
 

@@ -110,7 +110,7 @@ def _given(node: Node, operand: int) -> Sequence[float] | None:
 
 
 def _groups(match: _ResizeMatch) -> list[tuple[tuple[Dim, ...], tuple[Dim, ...], float]]:
-    """The axes that become one: their sizes before and after, and the factor. Those that are resized stay apart."""
+    """The axes that become one: their sizes before and after, and the factor. Resized axes stay apart."""
     root, joins = match.root, False
     out: list[tuple[tuple[Dim, ...], tuple[Dim, ...], float]] = []
     assert match.given is not None

@@ -1,8 +1,8 @@
 """Arithmetic while compiling: of numbers that were written, and of dims.
 
 It follows the language: ``/`` of integers is the real quotient, an integer where it divides; ``//`` floors, ``%`` has
-the divisor's sign. What is too large
-for any dtype is an error at once, so that ``9 ** 9 ** 9`` ends.
+the divisor's sign. A number too
+large for any dtype is an error at once, so that ``9 ** 9 ** 9`` ends.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class NameReader:
     # --- use lines
 
     def _use(self, names: FileNames, line: tree.Use, used: tree.Used, folders: Folders, dims: set[str]) -> None:
-        """Bring one name. What is wrong is noted, and the name is silent from then on."""
+        """Bring one name. A mistake is noted, and the name is silent from then on."""
         try:
             found = self._std(used.name) if line.file is None else self._file(line.file, folders)
             if found is not None and not isinstance(found, UsedFile):

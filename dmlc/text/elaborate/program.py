@@ -146,7 +146,7 @@ class _File:
     # --- names
 
     def look_at(self, definition: Definition) -> None:
-        """Find the names in a def that nothing calls that do not exist. What its parameters are is not known."""
+        """Find the names in a def that nothing calls that do not exist. Its parameters are not known."""
         unit, line = self.unit(Graph("names", opset=self.opset)), definition.line
         unit.names_only = True
         unit.dims |= set(self.bounds)

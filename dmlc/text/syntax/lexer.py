@@ -1,6 +1,6 @@
 """Text to tokens: line by line, with the rule of where a newline ends a statement.
 
-The patterns are the terminals of ``dml.lark``. What is wrong is collected, so that one file shows all of it.
+The patterns are the terminals of ``dml.lark``. Mistakes are collected, so that one file shows all of them.
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ def test_near_misses() -> None:
     b = Building()
     stays("neither rises nor falls", b.done(b(REDUCE_MAX, b(DIV, b.constant(2), b.input("x", (3, 4))), axes=[1])))
     b = Building()
-    stays("divided by what is summed", b.done(b(REDUCE_SUM, b(DIV, b.constant(2), b.input("x", (3, 4))), axes=[1])))
+    stays("divided by the summed value", b.done(b(REDUCE_SUM, b(DIV, b.constant(2), b.input("x", (3, 4))), axes=[1])))
     b = Building(n=(1, 5))
     graph = b.done(b(REDUCE_SUM, b(ADD, b.input("x", ("n", 4)), b.constant(2)), axes=[0]))
     stays("how often the number is added", graph)

@@ -186,7 +186,7 @@ def _built(source: builder.Graph, limits: Limits) -> ir.Graph:
 
     open_dims = sorted(builder.unsolved_dims(graph))
     if open_dims:
-        message = f"no input tells the size of {', '.join(open_dims)}"
+        message = f"no input gives the size of {', '.join(open_dims)}"
         raise fail(name_codes.UNSOLVED_DIM, message, help=f"give an input an axis of size {open_dims[0]} alone")
     copy = graph.clone()
     if copy.joined is not None or copy.dims.provided:

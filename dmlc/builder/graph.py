@@ -209,7 +209,7 @@ def size(x: Tensor, *, axis: int | None = None) -> Dim:
 
 
 def unsolved_dims(graph: ir.Graph) -> set[str]:
-    """The dims in use that no input has as a size by itself, so that no fed array would tell their value."""
+    """The dims in use that no input has as a size by itself, so that no fed array would give their value."""
     sizes: list[Dim] = [size for value in graph.inputs for size in value.shape]
     alone = {size.name for size in sizes if isinstance(size, DimExpr) and size.name}
     for node in graph:

@@ -203,7 +203,7 @@ def _diff(program: api.Program) -> str:
     return "".join(line + "\n" for line in difflib.unified_diff(before, after, "as written", "compiled", lineterm=""))
 
 
-# --- what is said
+# --- reports
 
 
 def _report(

@@ -23,7 +23,7 @@ _STORED_KINDS = "fiubUS"
 
 
 class SearchState:
-    """The runs so far by key, and the inputs they are made on; ``identity`` tells searches apart.
+    """The runs so far by key, and the inputs they are made on; ``identity`` distinguishes searches.
 
     Without a path nothing is kept. Raises ``DmlcError`` E0567 for the file of another search, E0420 and E0421 for one
     that cannot be read or written.

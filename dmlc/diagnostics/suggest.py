@@ -13,7 +13,7 @@ _SHORTEST_START = 4
 #: Names of other case alone are of so many letters; those that one letter differs in are of more.
 _SHORTEST_SAFE = 3
 _SHORTEST_SLIP = 5
-#: Parts of so many letters tell names apart.
+#: Parts of so many letters distinguish names.
 _SHORT_PART = 2
 
 

@@ -98,12 +98,12 @@ def _infer(call: Inference) -> Sequence[TensorType]:
 
 
 def _is_new(size: Dim) -> bool:
-    """Return whether no rule tells the size."""
+    """Return whether no rule infers the size."""
     return any(name.startswith(_NEW) for name in dim_names(size))
 
 
 def _with_sizes(graph: Graph, record: CarriedAttributes, types: tuple[TensorType | None, ...]) -> CarriedAttributes:
-    """The record with a new dim of the graph for each size that no rule tells."""
+    """The record with a new dim of the graph for each size that no rule infers."""
     places: dict[Dim, tuple[int, int]] = {}
     for index, (_, shape) in enumerate(infer_types(record, types)):
         for axis, size in enumerate(shape or ()):
@@ -137,7 +137,7 @@ def infer_types(a: CarriedAttributes, types: tuple[TensorType | None, ...]) -> t
     return tuple([_result(a, index, fact) for index, fact in enumerate(facts)])
 
 
-#: Begins the names of sizes that no rule tells; no program can write it.
+#: Begins the names of sizes that no rule infers; no program can write it.
 _NEW = "?"
 
 
@@ -284,7 +284,7 @@ def read_shapes(
     attributes: dict[str, Any],
     results: int,
 ) -> list[tuple[Dim | None, ...] | None]:
-    """The shapes that ``carry`` gives the results of a call, None for a size, or a shape, that no rule tells.
+    """The shapes that ``carry`` gives the results of a call, None for a size, or a shape, that no rule infers.
 
     Raises ``OpError`` for a call that ``carry`` refuses.
     """

@@ -13,7 +13,7 @@ from dmlc.ir import UNKNOWN, Dim, DimTable, ForeignType, Region, TensorType, Val
 from dmlc.onnx_schema.declared import common, contradicts
 from dmlc.onnx_schema.types import type_proto
 
-#: The opset from which on the graphs inside a node tell its results: Scan 8 has batches.
+#: The opset from which on the graphs inside a node give its results: Scan 8 has batches.
 _SINCE = {"If": 1, "Loop": 1, "Scan": 9, "SequenceMap": 17}
 
 
@@ -61,7 +61,7 @@ class GraphsInside:
     # --- out of them
 
     def joined(self, index: int, new_dim: Callable[[], Dim]) -> TensorType | None:
-        """The type that a result has whatever runs; None where the graphs do not tell it.
+        """The type that a result has whatever runs; None where the graphs do not give it.
 
         ``new_dim`` makes a dim for each size that no value around the node has.
         """

@@ -100,7 +100,7 @@ class _Walk:
 
     def graph(self, graph: GraphProto, outer: Mapping[str, Fact], fed: Sequence[Fact] = ()) -> GraphFacts:
         """The facts about a graph that sees the values of ``outer``; ``fed`` are those about its inputs, where the
-        node around it tells more than their declarations."""
+        node around it gives more than their declarations."""
         out = GraphFacts(dict(outer))
         listed = {tensor.name for tensor in graph.initializer} if self.lists_weights else ()
         inputs = [info for info in graph.input if info.name not in listed]

@@ -68,9 +68,9 @@ def has_rule(domain: str, op_type: str, opset: int) -> bool:
 
 
 def infer(query: Query) -> list[Fact]:
-    """The facts about a node's results; ``NOTHING`` for each that no rule tells.
+    """The facts about a node's results; ``NOTHING`` for each that no rule infers.
 
-    A node with operands or attributes that its operator does not take tells nothing; ``query.fault`` says why where no
+    A node with operands or attributes that its operator does not take has no facts; ``query.fault`` says why where no
     runtime loads it.
     """
     found = _find(query.domain, query.op_type, query.opset)

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-#: So much of a file tells what it holds.
+#: So many bytes of a file show whether it holds a model or a program.
 _START = 4096
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 #: Comments, then the end or a word that a program starts with; its words are those of the grammar (a test holds it).

@@ -52,7 +52,7 @@ def obstacle(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING
 def move(
     node: NodeProto, have: int, want: int, fresh: Callable[[str], str], known: KnownValues = NOTHING
 ) -> Moved | None:
-    """The node as it is said at opset ``want``; None where it does not fit. ``fresh`` makes names of values that
+    """The node in its form at opset ``want``; None where it does not fit. ``fresh`` makes names of values that
     nobody has. The node given is not changed."""
     steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
     if not steps:

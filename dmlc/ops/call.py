@@ -125,7 +125,7 @@ class CallSite:
         return self.span
 
     def changed(self, change: Change, at: Place, keyword: str | None, *, is_name: bool) -> Span | None:
-        """The span that a change of this call is about; ``at`` is the guilty part, ``is_name`` tells a keyword's name
+        """The span that a change of this call is about; ``at`` is the guilty part, ``is_name`` selects a keyword's name
         from its value."""
         part = at if change.at is None else change.at
         found = self._changed(part, at, keyword, item=change.item, is_name=is_name)

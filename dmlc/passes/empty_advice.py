@@ -19,7 +19,7 @@ _TAKE_TOGETHER = (*REDUCTIONS, *SELECTIONS, MATMUL)
 
 @dataclass(frozen=True)
 class EmptyAdvice(Pass):
-    """Changes nothing. Sizes of imported models are not declared: of them nothing is said."""
+    """Changes nothing. Sizes of imported models are not declared: nothing is reported about them."""
 
     name: ClassVar[str] = "empty-advice"
     summary: ClassVar[str] = "Warn of reductions whose operand may be empty."

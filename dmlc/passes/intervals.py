@@ -45,7 +45,7 @@ INF = math.inf
 EVERYTHING: Interval = (-INF, INF)
 #: Larger constants are not read.
 _MOST_READ = 1 << 20
-#: Integers beyond this are not told apart by the ends of an interval.
+#: The ends of an interval do not separate integers beyond this.
 _EXACT = 2.0**53
 #: With more terms than this a sum in f32 is only known to be less than twice what it should be: a term changes the sum
 #: by at most twice itself.

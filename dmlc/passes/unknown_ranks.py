@@ -1,6 +1,6 @@
 """Values of unknown rank in an imported graph: which node hides the rank, and what the user can fix.
 
-Normalizations over such values stay as they are written, for no rule can tell their axes apart.
+Normalizations over such values stay as they are written, for no rule can number their axes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class UnknownRanks:
             sizes = ", ".join(map(str, data.shape))
             text = f"{_title(node)} drops the axes of size 1 of {_label(data)}, whose sizes are [{sizes}]"
             return UnknownRank(value, text, self._bind({n for size in data.shape for n in dim_names(size)}))
-        return UnknownRank(value, f"nothing tells the shape that {_title(node)} gives")
+        return UnknownRank(value, f"nothing determines the shape that {_title(node)} gives")
 
     def _of_length(self, value: Value) -> str:
         """Return the advice that makes the number of elements of a shape or of axes known."""

@@ -66,7 +66,7 @@ class DirectMLDevice:
 
 
 def directml_device(load: Loader | None = None, bundled: Path | None = None) -> DirectMLDevice:
-    """Ask this machine. Never raises: what fails is said.
+    """Ask this machine. Never raises: failures are part of the answer.
 
     ``bundled`` is the path of the library beside ONNX Runtime, which is taken where it exists.
     """

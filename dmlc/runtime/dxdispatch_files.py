@@ -28,7 +28,7 @@ SUFFIX = ".dxdispatch"
 def folder_of(path: Path) -> str:
     """The folder beside a file that holds its data: ``head.dxdispatch`` for ``head.dxdispatch.json``, of ASCII.
 
-    Raises ``DmlcError`` E0421 for a name that the file cannot tell.
+    Raises ``DmlcError`` E0421 for a name that the file cannot hold.
     """
     stem = path.name.removesuffix(".json").removesuffix(SUFFIX)
     files.referred(path.with_name(stem + SUFFIX))

@@ -184,7 +184,7 @@ def installed() -> Installed:
     try:
         operators = rows_of(operators_of("ort_cpu"))
     except Exception as error:  # a function for debugging: other builds may lack it, or answer in another form
-        return Installed(version, None, f"onnxruntime {version} does not tell its kernels: {one_line(str(error))}")
+        return Installed(version, None, f"onnxruntime {version} does not list its kernels: {one_line(str(error))}")
     source = f"onnxruntime {version}, as installed: get_all_opkernel_def(), CPUExecutionProvider"
     return Installed(version, KernelTable(source, operators, wrong_in(version)))
 

@@ -69,7 +69,7 @@ class _Tally:
 
 @dataclass(slots=True)
 class _FeedPlan:
-    """Feeds: an interface and sizes that the original runs on, and values for inputs that tell shapes or counts,
+    """Feeds: an interface and sizes that the original runs on, and values for inputs that give shapes or counts,
     accepted by the original at the first of the sizes."""
 
     interface: Interface

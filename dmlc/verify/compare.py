@@ -249,7 +249,7 @@ def _plain(value: Any) -> Any:
 
 
 def show(value: Any) -> str:
-    """A value in a message: enough digits to tell two apart."""
+    """A value in a message: enough digits to distinguish two."""
     return f"{value:.9g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
 
 

@@ -132,7 +132,7 @@ class GraphSide:
         graph = self._graph
         values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
         binding = _binding(graph, values)
-        is_told = self._opaque is not None or bool(graph.provides)  # results tell sizes too
+        is_told = self._opaque is not None or bool(graph.provides)  # results give sizes too
         if loosely:
             values = {v: loose(array) for v, array in values.items()}
         waiting = {value: len(value.uses) for value in values}
@@ -157,7 +157,7 @@ class GraphSide:
         return _results(bound, operands, loosely)
 
     def _bound_later(self, binding: dict[str, int]) -> Iterator[_BoundNode]:
-        """The nodes at sizes that the results of nodes before them also tell."""
+        """The nodes at sizes that the results of nodes before them also give."""
         for node in self._graph:
             attributes = node.attributes.substitute(binding) if node.attributes.dims() else node.attributes
             yield _BoundNode(node, attributes, ())
@@ -188,7 +188,7 @@ def _binding(graph: Graph, values: dict[Value, Array]) -> dict[str, int]:
 
 
 def _told_sizes(node: Node, results: tuple[Array, ...], binding: Mapping[str, int]) -> dict[str, int]:
-    """The sizes by name that the results of a node are the first to tell."""
+    """The sizes by name that the results of a node are the first to give."""
     out: dict[str, int] = {}
     for value, array in zip(node.results, results, strict=True):
         if isinstance(value.type, ForeignType):

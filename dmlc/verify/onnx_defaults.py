@@ -1,4 +1,4 @@
-"""Inputs of an ONNX model that have a default: which are data, and which tell shapes, axes or counts."""
+"""Inputs of an ONNX model that have a default: which are data, and which give shapes, axes or counts."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def _message(error: Exception) -> str:
 
 
 def _type_text(info: ValueInfoProto) -> str:
-    """Enough of a type to tell whether two models are fed the same."""
+    """Enough of a type to compare the inputs of two models."""
     which = info.type.WhichOneof("value") or ""
     if which != "tensor_type":
         return which.replace("_type", "")

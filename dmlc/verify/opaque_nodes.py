@@ -79,5 +79,5 @@ def _attribute(name: str, value: Any) -> AttributeProto:
         return helper.make_attribute(name, proto)
     try:
         return helper.make_attribute(name, list(value) if isinstance(value, tuple) else value)
-    except (TypeError, ValueError) as error:  # an empty list tells no type
+    except (TypeError, ValueError) as error:  # an empty list has no type
         raise RunFailed(f"attribute {name} of a node: {error}") from None

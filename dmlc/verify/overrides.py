@@ -1,4 +1,4 @@
-"""Other values for inputs with a default that tell shapes, axes and counts.
+"""Other values for inputs with a default that give shapes, axes and counts.
 
 The model itself says which it accepts: candidates are made from the default and tried on the original.
 """

@@ -236,7 +236,7 @@ def test_graphs_that_give_nothing_or_cannot_be_sized() -> None:
     n = g.dim("N")
     x = g.input("x", "f32", (n * 8,))
     g.output("y", x)
-    assert refused(source=g).message == "no input tells the size of N"
+    assert refused(source=g).message == "no input gives the size of N"
     h = dmlc.Graph("h")
     h.output("y", dmlc.reshape(h.input("x", "f32", (4,)), shape=("M", 2)))
     assert refused(source=h).code.id == "E0208"

@@ -36,7 +36,7 @@ LOSSES = {
         "Squeeze `r` drops the axes of size 1 of `x`, whose sizes are [N, 4]",
         "--bind N=... makes it known",
     ),
-    "an unknown operator": ("r = mine.Odd(x)", "nothing tells the shape that mine.Odd `r` gives", ""),
+    "an unknown operator": ("r = mine.Odd(x)", "nothing determines the shape that mine.Odd `r` gives", ""),
     "an input": ("r = Relu(u)", "the model declares `u` without a shape", "--shape u=... makes it known"),
     "far away": (
         "b = Reshape(x, s) c = Relu(b) r = Neg(c)",

@@ -133,7 +133,7 @@ def test_the_data_file_stands_in(missing: str, monkeypatch: pytest.MonkeyPatch) 
         problem = "onnxruntime is not installed"
     else:
         monkeypatch.delattr(state, "get_all_opkernel_def")
-        problem = f"onnxruntime {VERSION} does not tell its kernels"
+        problem = f"onnxruntime {VERSION} does not list its kernels"
     assert installed_kernels.installed().table is None
     assert problem in installed_kernels.installed().problem
     compiled = program("f32", "argmax(x, axes=[1])")

@@ -31,7 +31,7 @@ REPLACED = {
     r"\bstrangers?\b": "new user, reviewer",
     r"\b(knowers?|judges?)\b": "provider, comparison",
     r"\bwhere nothing is said\b": "by default",
-    r"\b(is|are) told\b": "is reported, is printed",
+    r"\b(tells|(is|are) told)\b": "is reported, prints, gives",
     r"(?<!\bthere )\b(is|are) no (?!(long|larg|small|short|dear|round|bett)er\b|more\b|less\b|such\b)[a-z`{]": "is not",
 }
 #: Names that several modules give to a class: public names of the builder or the API beside those of the graph or of

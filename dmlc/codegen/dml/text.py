@@ -87,7 +87,7 @@ def _is_filled(node: Node) -> bool:
 
 
 def _index(dims: DimTable, node: Node, operand: str, write: Callable[[Dim], str]) -> str | None:
-    """A slice that clamps its places, which is said by an index; None for another."""
+    """A slice that clamps its places, written as an index; None for another."""
     shape, items = node.operand(0).shape, {}
     is_clamped = False
     for axis, start, end, step in node.attributes_as(SliceAttributes).rows():
@@ -145,7 +145,7 @@ def _check_opaque(node: Node, opset: int) -> None:
         raise _refusal(f"the names of {_name(node)} cannot be quoted in a program", node)
     origin: NodeOrigin | None = node.origin
     if origin is not None and not unchanged(origin.proto, origin.version, opset):
-        raise _refusal(f"{_name(node)} of opset {origin.version} is said otherwise at opset {opset}", node)
+        raise _refusal(f"{_name(node)} of opset {origin.version} has another form at opset {opset}", node)
     if a.unplain:
         raise _refusal(f"attribute {a.unplain[0].name} of {_name(node)} cannot be written in a program", node)
 

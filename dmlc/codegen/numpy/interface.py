@@ -119,7 +119,7 @@ class Checks:
         return [f"{' ' * INDENT}if {_range_flag(body)}:", *lines] if lines else []
 
     def _input(self, value: Value) -> list[int]:
-        """The check of one argument; the axes whose sizes can be told only when all dims are bound."""
+        """The check of one argument; the axes whose sizes are known only when all dims are bound."""
         body, parameter = self.body, self.body.parameters[value]
         sizes: list[Expr | str | int] = []
         new: dict[str, int] = {}

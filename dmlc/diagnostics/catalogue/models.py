@@ -17,7 +17,7 @@ BROKEN_MODEL = declare(
     "a model whose graph is broken",
     """A node uses a value that nothing makes, lacks an attribute or has one of another type, two values have one name,
     nodes or functions depend on one another in a circle, graphs nest deeper than files hold, or there are no outputs.
-    No runtime can load such a model; onnx.checker.check_model tells more.""",
+    No runtime can load such a model; onnx.checker.check_model reports more.""",
     example="dmlc compile cut.onnx -o out.onnx    # a node reads the value h, which no node makes",
     fixed="dmlc compile whole.onnx -o out.onnx    # exported again, with the nodes that make h",
     program=False,

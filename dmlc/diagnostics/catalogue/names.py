@@ -162,7 +162,7 @@ model m(x: f32[4]) -> (y) {
 
 UNSOLVED_DIM = declare(
     "E0208",
-    "a dim that no input tells",
+    "a dim whose size no input gives",
     """The size of a dim is read off an input that has it alone as one of its sizes. A dim that occurs only within
     expressions, in results or in attributes has no value: sizes are checked, not solved for.""",
     example="""
@@ -182,7 +182,7 @@ model m(x: f32[N]) -> (y) {
 WHICH_MODEL = declare(
     "E0209",
     "no model, or none of that name, or no choice among several",
-    """One model is compiled. A file with several needs to be told which: `--model NAME`, or `model="NAME"` in
+    """One model is compiled. Choose one of a file with several: `--model NAME`, or `model="NAME"` in
     Python. A file of defs and consts alone is a library: it is checked, and other programs use it, but it is not
     compiled.""",
     example="""

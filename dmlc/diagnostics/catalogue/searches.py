@@ -22,7 +22,7 @@ $ dmlc bisect model.onnx --backend cpu --input x=data.npz
 OPEN_RANGE = declare(
     "E0566",
     "several nodes are left",
-    """All models that would tell these nodes apart were skipped: the command of `--check` exits with 125 for them, or
+    """All models that would separate these nodes were skipped: the command of `--check` exits with 125 for them, or
     one side cannot run them. The fault comes in with one of the nodes that are listed.""",
     example="""
 $ dmlc bisect model.onnx --check './test {model}'

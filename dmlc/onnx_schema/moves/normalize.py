@@ -145,7 +145,7 @@ def _ratio_down(draft: Draft) -> None:
 
 
 _FLAT = "axis is one axis; before, all from it on were one"
-_TRAINED = "training is said by training_mode and has other results"
+_TRAINED = "training is set by training_mode and has other results"
 _PER_CHANNEL = "scale and bias are one per channel, and were one per group"
 _DEPRECATED = never("its version before opset 21 is deprecated")
 ROWS: tuple[Row, ...] = (

@@ -1,4 +1,4 @@
-"""The form of a row: what changed with one version of an operator, and how a node is said before and after it."""
+"""The form of a row: a change with one version of an operator, and the form of a node before and after it."""
 
 from __future__ import annotations
 

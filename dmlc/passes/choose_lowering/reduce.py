@@ -66,7 +66,7 @@ def home_of(node: Node) -> DType:
 def with_ones(graph: Graph | None, shape: Sequence[Dim], axes: Sequence[int]) -> tuple[int, ...]:
     """The axes, and those of size 1 that follow them or come before them all; but not those that follow others.
 
-    ONNX Runtime tells reduced axes from others by their place alone: an axis of size 1 between them keeps it from
+    ONNX Runtime distinguishes reduced axes by their place alone: an axis of size 1 between them keeps it from
     seeing neighbours as one.
     """
     units = [d == 1 or (graph is not None and is_unit(graph, d)) for d in shape]

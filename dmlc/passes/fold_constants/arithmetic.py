@@ -79,7 +79,7 @@ def _is_neutral(op: Operation, value: Value) -> bool:
     if data is None or not 0 < data.array.size <= _MOST_ELEMENTS:
         return False
     array, wanted = data.array, 0 if op is ADD or op is SUB else 1
-    return array.item(0) == wanted and bool((array == wanted).all())  # the first mostly tells
+    return array.item(0) == wanted and bool((array == wanted).all())  # the first mostly decides
 
 
 class KnownTruth(Rule[Match]):

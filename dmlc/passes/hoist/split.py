@@ -69,7 +69,7 @@ def _costs(context: PassContext, match: Match, graph: Graph, before: Steps, afte
     model = context.capabilities.costs
     if model is None:
         return []
-    # A part may have a dim whose size the other parts tell the whole: the reduction alone does not name it.
+    # A part may have a dim whose size the whole takes from the other parts: the reduction alone does not name it.
     places = corners(graph, match.root, *match.consumed)
     return [(model.total(before(s)), model.total(after(s))) for s in places]
 

@@ -138,7 +138,7 @@ def _open_calls(graph: Graph) -> bool:
     for node in list(graph.nodes_of(calls)):
         a: Any = node.attributes
         if any(isinstance(value, tuple) and not value for _, value in a.attributes):
-            continue  # only the schema tells the kind of an empty list
+            continue  # only the schema has the kind of an empty list
         opened = True
         types = tuple([value.type for value in node.results])
         record = OpaqueAttributes(op_type=a.op_type, domain=a.domain, types=types, attributes=a.attributes)

@@ -156,7 +156,7 @@ class Evaluator:
         text = expr.text
         if text in self.unit.declared:
             help = f"give an input an axis of size {text} alone"
-            return self.frame.fail(name_codes.UNSOLVED_DIM, f"no input tells the size of {text}", expr.span, help=help)
+            return self.frame.fail(name_codes.UNSOLVED_DIM, f"no input gives the size of {text}", expr.span, help=help)
         known = [*self.frame.names, *self.unit.consts, *self.unit.dims]
         near = suggestion(text, known, spelled=quoted)
         if text == "_" and not expr.quoted:

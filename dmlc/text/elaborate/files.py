@@ -53,7 +53,7 @@ def _read_zipped(file: BinaryIO, name: str, key: str | None, wanted: tuple[Tenso
         entries = npy.members(archive)
         listed = ", ".join(f'"{k}"' for k in list(entries)[:10])
         if key is None:
-            message = f"{name} holds {len(entries)} arrays, and load is not told which"
+            message = f"{name} holds {len(entries)} arrays, and load names none of them"
             raise LoadError(codes.WHICH_ARRAY, message, f'write load("{name}", "key"); its keys are {listed}')
         if key not in entries:
             raise LoadError(codes.WHICH_ARRAY, f'{name} has no array "{key}"', f"its keys are {listed or 'none'}")

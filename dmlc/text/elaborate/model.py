@@ -103,7 +103,7 @@ class ModelReader:
             self.unit.problems.add(error)
 
     def dims(self, types: Sequence[tuple[tree.Input, TensorType]]) -> None:
-        """The dims that an input tells; E0208 for the others, unless an input's type is wrong itself."""
+        """The dims that an input gives; E0208 for the others, unless an input's type is wrong itself."""
         used: dict[str, Span] = {}
         for item, type in types:
             for expr, size in zip(item.type.sizes, type.shape, strict=True):
@@ -231,4 +231,4 @@ class ModelReader:
 
 def _unsolved(name: str, span: Span) -> DmlcError:
     help = f"give an input an axis of size {name} alone"
-    return fail(name_codes.UNSOLVED_DIM, f"no input tells the size of {name}", Label(span), help=help)
+    return fail(name_codes.UNSOLVED_DIM, f"no input gives the size of {name}", Label(span), help=help)

@@ -206,7 +206,7 @@ def together(diagnostics: Iterable[Diagnostic]) -> DmlcError:
     files = {name: number for number, name in reversed(list(enumerate(d.source_name for d in found)))}
     once: dict[object, Diagnostic] = {}
     for diagnostic in sorted(found, key=lambda d: (files[d.source_name], *_place(d))):
-        # A mistake inside a def shows at every call of it; the first tells enough.
+        # A mistake inside a def shows at every call of it; the first report is enough.
         key = (diagnostic.code.id, diagnostic.place) if diagnostic.labels else diagnostic.message
         once.setdefault(key, diagnostic)
     shown = list(once.values())[:MAX_SHOWN]

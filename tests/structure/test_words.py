@@ -1,4 +1,4 @@
-"""Docstrings and comments start with a noun or a verb, each thing has one word, and each class a name of its own."""
+"""Docstrings, comments and headings start with a noun or a verb; each thing has one word, each class its own name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ BESIDE = [
     path for name in ("tests", "tools", "benchmarks", "examples") for path in (PACKAGE.parent / name).rglob("*.py")
 ]
 STUBS = sorted(PACKAGE.rglob("*.pyi"))
-#: A docstring or comment that starts with one of these has to be decoded: its subject or verb comes late.
+PAGES = [*PACKAGE.parent.glob("*.md"), *(PACKAGE.parent / "docs").rglob("*.md")]
+#: A docstring, comment or heading that starts with one of these has to be decoded: its subject or verb comes late.
 LATE_START = re.compile(r"(what|whether|that|those|which|of|where|who|whose|how|why|when)\b", re.IGNORECASE)
 #: Words that must not come back, each with the word to write instead. A quoted word is a name of ONNX.
 REPLACED = {
@@ -63,6 +64,11 @@ def late_comments(text: str) -> list[str]:
     return found
 
 
+def late_headings(page: str) -> list[str]:
+    prose = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    return [line for line in re.findall(r"^#+ +([A-Z].*)", prose, re.MULTILINE) if LATE_START.match(line)]
+
+
 def replaced_words(text: str) -> list[str]:
     return [
         f"line {line}: {match[0]!r}, write: {instead}"
@@ -80,6 +86,12 @@ def test_docstrings_start_early() -> None:
 def test_comments_start_early() -> None:
     found = {path: late_comments(path.read_text(encoding="utf-8")) for path in (*BESIDE, *MODULES, *STUBS)}
     assert not {path.relative_to(PACKAGE.parent).as_posix(): wrong for path, wrong in found.items() if wrong}
+
+
+def test_headings_start_early() -> None:
+    found = {path.name: late_headings(path.read_text(encoding="utf-8")) for path in PAGES}
+    assert len(found) > 15
+    assert not {name: wrong for name, wrong in found.items() if wrong}
 
 
 def test_words_of_the_package() -> None:
@@ -107,6 +119,10 @@ def test_a_late_start_is_found(word: str) -> None:
 def test_a_late_comment_is_found(comment: str) -> None:
     assert len(late_comments(f"def f():\n    pass\n\n\n{comment}\n")) == 1
     assert not late_comments("# Needs of a kernel, and\n# what it gives.\nx = 1  # the first, which is one\n")
+
+
+def test_a_late_heading_is_found() -> None:
+    assert late_headings("# What it is\n\n```\n# what a comment may say\n```\n\n## Files\n") == ["What it is"]
 
 
 @pytest.mark.parametrize(

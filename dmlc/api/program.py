@@ -59,9 +59,9 @@ class _Lowered:
 class Program:
     """A compiled model. Code is generated when it is first asked for, sessions are made once and kept.
 
-    ``source_graph`` is the graph as it was written, ``graph`` what the passes made of it for the target,
-    ``source_model`` the ONNX model that it was imported from, if it was; none of them is to be changed. ``profiles``
-    has a program for each combination of sizes that ``compile`` was given; ``run`` and ``save`` use these.
+    ``source_graph`` is the graph as it was written, ``graph`` the result of the passes for the target. ``source_model``
+    is the ONNX model that it was imported from, if it was. Do not change any of them. ``profiles`` has a program for
+    each combination of sizes that ``compile`` was given; ``run`` and ``save`` use these.
     """
 
     def __init__(self, graph: ir.Graph, options: Options, source_model: onnx.ModelProto | None = None) -> None:

@@ -1,8 +1,8 @@
 """Tensors of a graph under construction, and the one way in which the builder calls operations.
 
-A tensor belongs to a graph through its home. Constants, and what is computed from nothing but constants, belong to
-no graph yet: their home is a loose graph of their own, and the first operation or output that joins them with a
-graph's tensor copies them there, once.
+A tensor belongs to a graph through its home. Constants, and values computed from nothing but constants, belong to no
+graph yet: their home is a loose graph of their own. The first operation or output that joins them with a graph's tensor
+copies them there, once.
 """
 
 from __future__ import annotations

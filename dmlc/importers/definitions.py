@@ -24,8 +24,9 @@ _MOST_ROUNDS = 4
 
 
 def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], bool]) -> ModelProto:
-    """The model with ONNX's definition in the place of each operator that came after ``opset``; the model itself where
-    there is none, or one of them has no definition or a type that is not known.
+    """The model with ONNX's definition in the place of each operator that came after ``opset``.
+
+    The model itself, if it has no such operator, or if one has no definition or a type that is not known.
 
     Operators that the language has, and those for which ``is_left`` is false, stay. The definition is that of the
     installed onnx: its errata are in it.
@@ -50,8 +51,10 @@ def in_definitions(model: ModelProto, operators: Set[str]) -> ModelProto:
 def with_kernels(
     model: ModelProto, has_kernel: Callable[[str, str], bool], *, exact: bool = False
 ) -> tuple[ModelProto, list[str]]:
-    """The model with a definition in the place of each operator of ``_BY_DEFINITION`` that has no kernel, and their
-    names; the model itself where there is none, or one of them has no definition for its types.
+    """The model with a definition in the place of each operator of ``_BY_DEFINITION`` without a kernel, and their
+    names.
+
+    The model itself, if it has no such operator, or if one has no definition for its types.
 
     ``has_kernel`` is asked with the domain and the operator. The definitions take operators that DirectML runs; only
     ``exact`` ones keep every bit.

@@ -31,9 +31,10 @@ _SINCE = {
 
 
 def choose_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
-    """``wanted`` where all carried nodes fit it; else the highest below that they fit, not under ``lowest``; else the
-    lowest above it, for a model must not be refused because a target is behind; else the model's own, at which nothing
-    can be rewritten.
+    """``wanted`` if all carried nodes fit it, else another opset.
+
+    The highest one below is tried first, not under ``lowest``. Then the lowest one above, for a model must not be
+    refused because a target is behind. The last resort is the model's own, at which nothing can be rewritten.
 
     Where the user ``asked`` for it, nothing else will do. Raises ``DmlcError`` E0501, which names a node.
     """

@@ -18,8 +18,8 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
 
 
 class GraphScope:
-    """The values of one graph by name. A name of a graph around it becomes a capture when it is first used, or a
-    constant of its own where it is one, so that what is folded there can be folded here.
+    """The values of one graph by name. A name of a graph around it becomes a capture when it is first used. A constant
+    of a graph around it becomes a constant of its own, so that it folds here too.
 
     A branch that is known to run is read into the graph around it: then both scopes have one graph.
     """

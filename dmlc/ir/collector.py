@@ -23,8 +23,8 @@ class _Old:
 
 @contextmanager
 def collector_paused(*, begins: bool = False) -> Iterator[None]:
-    """No collection inside. Afterwards what was made counts as old, of which Python itself takes no notice: a pause in
-    which a graph ``begins`` starts with a full collection where much has become old since the last one. In the midst of
+    """No collection inside. Afterwards the new objects count as old. Python itself does not notice that, so a pause in
+    which a graph ``begins`` starts with a full collection if many have become old since the last one. In the midst of
     work on a graph that would be a walk over objects that are all needed.
 
     May be nested, and used by several threads: who found the collector on turns it on again.

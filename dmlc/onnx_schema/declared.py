@@ -67,8 +67,11 @@ def completed(declared: TypeProto, found: TypeProto) -> TypeProto:
 
 
 def with_known_sizes(declared: TypeProto, found: TypeProto, names: Set[str]) -> TypeProto:
-    """``declared`` with the sizes that are numbers in ``found`` and open in it, with those that are one of ``names``
-    there and not here, and with the rank if that is open; as it is where the two contradict each other."""
+    """``declared``, completed by ``found``; as it is where the two contradict each other.
+
+    An open rank is taken from ``found``, and so is a size that is open here and a number there, or that is one of
+    ``names`` there and not here.
+    """
     if not found.tensor_type.HasField("shape") or contradicts(declared, found):
         return declared
     out = TypeProto()

@@ -245,8 +245,8 @@ GOES_ON: dict[Operation, Reduction] = {op: op.base for op in REDUCTIONS if not o
 def _merged(outer: Reduction, inner: Reduction) -> Reduction | None:
     """The reduction that is ``outer`` of ``inner``; None where there is none.
 
-    The end of ``inner`` and the start of ``outer`` must cancel: nothing and nothing, a root and a square, or, of totals
-    that are never negative, a logarithm and an exponential, nothing and a magnitude.
+    The end of ``inner`` and the start of ``outer`` must cancel: nothing and nothing, or a root and a square. For totals
+    that are never negative also a logarithm and an exponential, or nothing and a magnitude.
     """
     ends = (inner.after, outer.before)
     cancels = ends in (("", ""), ("sqrt", "square")) or (inner.before and ends in (("log", "exp"), ("", "abs")))

@@ -30,9 +30,9 @@ _NUMBERS = ("value", "on", "off", "min", "max")
 
 @dataclass(frozen=True)
 class NarrowF64(Pass):
-    """Inputs and outputs keep their types: casts stand behind and before them. An operator that is passed through is
-    computed in f32 where ONNX's schema says that its results have the type of its operands; any other, and one that
-    runs graphs of its own, stays as it is, with casts around it.
+    """Inputs and outputs keep their types: casts stand behind and before them. An opaque operator is computed in f32 if
+    ONNX's schema gives its results the type of its operands. Any other, and one that runs graphs of its own, stays as
+    it is, with casts around it.
 
     No rewrite class allows it: it runs only where f64 is to be f32. Numbers that f32 does not hold are warned of.
     """

@@ -28,8 +28,8 @@ class StopRepetition(Pass):
     in three cases (onnxruntime, core/optimizer/qdq_transformer/qdq_propagation.cc; measured with 1.23.0
     and 1.32.0 on 2026-11-22):
 
-    - A graph inside a node captures the result. ``InsertQDQPairs`` writes the new value to the node's declared inputs,
-      and a captured value is none of them: the process ends.
+    - A graph inside a node captures the result. ``InsertQDQPairs`` writes the new value to the node's declared inputs.
+      A captured value is not among them, and the process ends.
     - There is no zero point, and the data is not u8: the repeated QuantizeLinear makes uint8 (issue 27845). 1.32 folds
       constants first, and at opset 21 writes the type.
     - The data is i32: QuantizeLinear makes no int32, and the model is not loaded.

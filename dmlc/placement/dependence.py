@@ -54,8 +54,10 @@ def releases(
     letters: list[tuple[str, KnownType]],
     capabilities: Capabilities,
 ) -> Iterator[str]:
-    """Yield the releases of onnxruntime that the verdict holds for: those that have the kernel and its types, and those
-    that have or lack a known fault of the node as the target's release does."""
+    """Yield the releases of onnxruntime that the verdict holds for.
+
+    They have the kernel and its types, and agree with the target's release about the known faults of the node.
+    """
     since = max(filter(None, (kernel.release, kernel.types_release)), key=level_key, default="")
     if since:
         yield f"onnxruntime {since} or later"

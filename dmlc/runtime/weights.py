@@ -42,11 +42,11 @@ def write_model(
     If ``shared`` is set, the weights are in ``shared.HASH.data``, which other models may use too: no such file is
     removed. ``final`` is the path that the caller renames the model to, in the same folder.
 
-    ``source`` is the folder that locations of external data are relative to. ``weights`` says what becomes of them:
-    a ``reference`` to where they are, a ``copy`` in the file beside the model, or ``inline`` data; None refers where
-    the model lies in the folder of the source, and copies elsewhere. Data is copied in constant memory. Data inside a
-    model that is too large for one file goes to the file beside it. The model given is not changed.
-    Raises ``DmlcError``: E0421 (exit code 2), E0435, E0436, and E0432 to E0434 of ``importers.weights``.
+    ``source`` is the folder that locations of external data are relative to. ``weights`` is ``reference`` (they stay
+    where they are), ``copy`` (into the file beside the model) or ``inline`` (into the model). None is ``reference`` if
+    the model lies in the folder of the source, else ``copy``. Data is copied in constant memory. Data inside a model
+    that is too large for one file goes to the file beside it. The model given is not changed. Raises ``DmlcError``:
+    E0421 (exit code 2), E0435, E0436, and E0432 to E0434 of ``importers.weights``.
     """
     outside = [external(t, source) for t in _tensors(model) if t.data_location == TensorProto.EXTERNAL]
     try:

@@ -21,9 +21,9 @@ _ANY = "any"
 class Step:
     """The work of one node: the ONNX operator, how many elements it reads and writes, and in what order.
 
-    ``run`` is how many of the elements read lie together each time: a sum over the last axis of 100 reads runs of 100,
-    a search over the first axis of ``[8, 100]`` by a kernel that goes output by output runs of 1. ``dtype`` is what is
-    read. A step that moves nothing (a reshape) reads 0 elements.
+    ``run`` is the number of elements read that lie together each time. A sum over the last axis of 100 reads runs of
+    100. A search over the first axis of ``[8, 100]``, by a kernel that goes output by output, reads runs of 1.
+    ``dtype`` is that of the elements read. A step that moves nothing (a reshape) reads 0 elements.
     """
 
     kernel: str

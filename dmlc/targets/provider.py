@@ -96,16 +96,15 @@ class Failure:
     """Something known to go wrong, and when: all that is given must hold. ``effect`` is fails, wrong, imprecise,
     advice (for some data or sizes) or cpu.
 
-    The operators are of ``domain``; ``*`` stands for those of every domain.
-    ``attributes`` have these values, ``attributes_not`` are given and have others,
-    ``contains`` hold a text; ``negative`` names the attribute or
-    the constant operand (``i1``) that holds a number below 0. One of the operands in ``missing`` is not given.
-    One of the operands in ``given``, or of the results in ``results_given``, is there; the shapes of the operands in
-    ``shapes_differ`` are known and not the same; the type parameters in ``mixed`` stand for several types. The first
-    operand has fewer axes than ``ranks_under``; more than ``resized_over`` axes have another size than 1 before or
-    after; an equation has more than ``letters_over`` letters; operand ``constant_scalar`` is a constant of one element.
-    ``when`` names a further condition, a function of the placement report.
-    The releases of onnxruntime from ``first_release`` to ``last_release`` have it, both included; empty: no bound.
+    The operators are of ``domain``; ``*`` stands for those of every domain. ``attributes`` have these values,
+    ``attributes_not`` are given and have others, ``contains`` hold a text; ``negative`` names the attribute or the
+    constant operand (``i1``) that holds a number below 0. One of the operands in ``missing`` is not given. One of the
+    operands in ``given``, or of the results in ``results_given``, is there. The shapes of the operands in
+    ``shapes_differ`` are known and not the same. The type parameters in ``mixed`` stand for several types. The first
+    operand has fewer axes than ``ranks_under``. More than ``resized_over`` axes have another size than 1 before or
+    after. An equation has more than ``letters_over`` letters. Operand ``constant_scalar`` is a constant of one element.
+    ``when`` names a further condition, a function of the placement report. The releases of onnxruntime from
+    ``first_release`` to ``last_release`` have it, both included; empty: no bound.
     """
 
     id: str

@@ -104,9 +104,9 @@ class Verdict:
     """The result of a verification. It is ``ok`` where something was compared and nothing is different.
 
     ``status`` is ``equal`` (bit for bit, on every input), ``within`` (the allowed classes), ``different`` or
-    ``not verified``; ``reason`` says why where no output does, and ``diagnostic`` what to install where ONNX Runtime is
-    missing or broken (E0560). ``skipped`` are the inputs that the original itself
-    cannot run on: number, pattern, message. ``case`` is the input of the first difference.
+    ``not verified``. ``reason`` says why where no output does. ``diagnostic`` says what to install where ONNX Runtime
+    is missing or broken (E0560). ``skipped`` are the inputs that the original itself cannot run on: number, pattern,
+    message. ``case`` is the input of the first difference.
     """
 
     status: str

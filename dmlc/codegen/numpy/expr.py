@@ -31,9 +31,9 @@ _SIMPLE = re.compile(r"-?[\w.]+(?:e[-+]\d+)?")
 class Expr:
     """``items`` are the parts of a call, a sequence or an infix operation, each with the text before it.
 
-    ``split`` says how a line that is too long is broken: ``call`` and ``sequence`` inside their brackets (``text``
-    starts with ``opening``), ``infix`` before its operator inside new parentheses; where it is empty, not at all.
-    ``inner`` is a part that may go into a statement of its own; ``around`` is the text before and after it.
+    ``split`` is the way to break a line that is too long. ``call`` and ``sequence`` break inside their brackets
+    (``text`` starts with ``opening``), ``infix`` before its operator inside new parentheses. An empty one does not
+    break. ``inner`` is a part that may go into a statement of its own; ``around`` is the text before and after it.
     """
 
     text: str

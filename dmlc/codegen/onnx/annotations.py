@@ -35,9 +35,11 @@ def has_annotations(graph: Graph, target: Target, opset: int) -> bool:
 
 
 def annotations_of(node: Node) -> list[tuple[str, str]]:
-    """The metadata of the ONNX nodes that a node becomes: ``dmlc.source`` has its places in the source, ``dmlc.rules``
-    the rewrites that made it, ``dmlc.class`` the loosest of their classes, ``dmlc.from`` the names of the nodes of an
-    imported model that it stands for."""
+    """The metadata of the ONNX nodes that a node becomes.
+
+    ``dmlc.source`` has its places in the source, ``dmlc.rules`` the rewrites that made it, ``dmlc.class`` the loosest
+    of their classes. ``dmlc.from`` has the names of the nodes of an imported model that it stands for.
+    """
     rules, rewrite_class, sources = node.history
     found = [
         ("source", _lines([span.place for span in node.spans])),

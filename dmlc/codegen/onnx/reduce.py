@@ -71,8 +71,8 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
     """With the maximum taken out: DirectML's own operator overflows, and on ONNX Runtime's CPU provider this is
     several times faster. An infinite maximum is brought back to the largest number, so that no inf - inf arises.
 
-    An imported model that is to run anywhere has ONNX's own operator, and so has a node of a model that no rewrite took
-    up: ``shift-log-sum-exp`` takes up those that go wrong on DirectML, where that is allowed."""
+    An imported model that is to run anywhere keeps ONNX's own operator, and so does a node of a model that no rewrite
+    took up. ``shift-log-sum-exp`` takes up the nodes that go wrong on DirectML, where that is allowed."""
     a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
     if not a.axes:
         return emitter.of(x)

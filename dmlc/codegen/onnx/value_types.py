@@ -14,7 +14,7 @@ from dmlc.onnx_schema.types import type_proto
 
 _NEW = ValueInfoProto()
 #: ONNX Runtime's CPU kernel of it reads the sign of an operand that it has overwritten, if the result takes the
-#: operand's memory, which ONNX Runtime plans where it knows that both have one shape (1.32; ONNX infers none).
+#: operand's memory. ONNX Runtime plans so where it knows that both have one shape (1.32; ONNX infers none).
 _WRONG_IN_PLACE = ("ai.onnx.ml", "Normalizer")
 
 
@@ -102,8 +102,8 @@ class ValueTypes:
     def _proto(self, type: TensorType) -> TypeProto | None:
         """The type as ONNX declares it; None where nothing is known.
 
-        A size stays open where it depends on a dim that no input declares: its name is made up, or a claim of the model
-        that nothing proves, and ONNX Runtime plans memory for sizes of one name as for equal ones.
+        A size stays open where it depends on a dim that no input declares. The name of such a dim is made up, or a
+        claim of the model that nothing proves. ONNX Runtime plans memory for sizes of one name as for equal ones.
         """
         if isinstance(type, ForeignType):
             return type_proto(type) if type.proto else None

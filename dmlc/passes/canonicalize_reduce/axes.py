@@ -127,9 +127,9 @@ class MergeNested(Rule[NestedMatch]):
     """``reduce_sum(reduce_sum(x, axes=[2]), axes=[1])`` becomes ``reduce_sum(x, axes=[1, 2])``, and so on for its kind.
 
     Moves between the two that only add or take out axes of size 1 are looked through. Max and min are ``exact``, so are
-    sums and products of integers that wrap (``range`` where they may saturate). Of floats rounding may differ
-    (``reassociates``), and so may overflow on the way: a mean of means divides before it adds again, the one mean adds
-    all elements first, so that its larger sum can overflow where the chain did not. Integer means truncate and stay.
+    sums and products of integers that wrap (``range`` where they may saturate). For floats rounding may differ
+    (``reassociates``), and so may overflow on the way. A mean of means divides before it adds again. The one mean adds
+    all elements first, so its larger sum can overflow where the chain did not. Integer means truncate and stay.
     """
 
     name = "merge-nested-reductions"

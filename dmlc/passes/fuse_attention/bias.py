@@ -38,8 +38,9 @@ _MOST_STEPS = 16
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """The terms of a bias. ``shape`` is that of the scores; ``guards`` is true if rows that are hidden as a whole give
-    zeros instead of NaN; ``is_range`` if the bias equals what it replaces only where a row is not hidden as a whole."""
+    """The terms of a bias. ``shape`` is that of the scores. ``guards`` is true if rows that are hidden as a whole give
+    zeros instead of NaN. ``is_range`` is true if the bias equals the replaced nodes only where a row is not hidden as a
+    whole."""
 
     terms: tuple[Value, ...]
     mask: tuple[Value, float] | None

@@ -24,8 +24,8 @@ _MOST_STEPS = 12
 
 @dataclass(slots=True, eq=False)
 class Weights:
-    """A softmax. Where ``is_safe``, the weights of rows that are hidden as a whole are replaced by 0 behind it: where
-    they are NaN, or where the maximum of a row of the bias ``rows`` is -inf."""
+    """A softmax. If ``is_safe``, the model replaces the weights of rows that are hidden as a whole by 0 behind it:
+    where they are NaN, or where the maximum of a row of the bias ``rows`` is -inf."""
 
     softmax: Node
     is_safe: bool

@@ -52,10 +52,10 @@ class RisingAfterExtreme(Rule[SplitMatch]):
     """reduce_max(relu(x)) becomes relu(reduce_max(x)), and so on for what never falls or never rises.
 
     ``exact`` for relu, clip, floor, ceil, round, sign, neg, casts that keep the order, min and max with a number, and
-    sums and products with numbers of one sign: f(max(x)) is max(f(x)) bit for bit wherever f as computed never falls,
-    as a real function that never falls does not when it is rounded. Kernels approximate exp, log, tanh and the like:
-    ``reassociates``. A falling function turns the maximum into a minimum. Integers may wrap and keep their sums
-    and products; of NaN and of the sign of a zero the language says nothing. Not where nothing may be reduced.
+    sums and products with numbers of one sign. If f as computed never falls, f(max(x)) is max(f(x)) bit for bit;
+    rounding keeps a function that never falls so. Kernels approximate exp, log, tanh and the like: ``reassociates``. A
+    falling function turns the maximum into a minimum. Integers may wrap and keep their sums and products; of NaN and of
+    the sign of a zero the language says nothing. Not where nothing may be reduced.
     """
 
     name = "rising-after-extreme"

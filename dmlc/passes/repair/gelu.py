@@ -1,7 +1,7 @@
 """GELU in every spelling: the erf form as ONNX Runtime's own Gelu, the tanh form in operations that stay apart.
 
-ONNX Runtime rewrites both before or after it places nodes: GeluFusion makes ai.onnx Gelu of the erf form from opset 20
-on, which DirectML has no kernel for; FastGeluFusion makes FastGelu of the tanh form, which DirectML computes as the erf
+ONNX Runtime rewrites both before or after it places nodes. From opset 20 on GeluFusion makes ai.onnx Gelu of the erf
+form; DirectML has no kernel for it. FastGeluFusion makes FastGelu of the tanh form; DirectML computes it as the erf
 form (onnxruntime, optimizer/gelu_fusion.cc, optimizer/fast_gelu_fusion.cc, DmlOperatorBiasGelu.cpp).
 """
 

@@ -57,9 +57,16 @@ def one_hot(emitter: Emitter, node: Node) -> str:
     if home is not None:
         values = emitter.array(pair.astype(home.numpy), home)
         return emitter.cast(_hot(emitter, node, indices, values, home), a.dtype, have=home)
-    hot = _hot(emitter, node, indices, emitter.ints([0, 1]), i64)
+    if a.dtype is bool_:
+        return _is_hot(emitter, node, indices, pair)
     off, on = [emitter.array(v, a.dtype) for v in pair]
-    return emitter.op("Where", [emitter.cast(hot, bool_), on, off])
+    return emitter.op("Where", [_is_hot(emitter, node, indices, np.array([0, 1])), on, off])
+
+
+def _is_hot(emitter: Emitter, node: Node, indices: str, pair: np.ndarray) -> str:
+    """A one-hot of bool, by a comparison: DirectML's cast to bool is not to be relied on."""
+    hot = _hot(emitter, node, indices, emitter.array(pair.astype(np.int64), i64), i64)
+    return emitter.op("Equal", [hot, emitter.scalar(1, i64)])
 
 
 def _hot(emitter: Emitter, node: Node, indices: str, values: str, dtype: DType) -> str:
@@ -73,7 +80,9 @@ def _hot(emitter: Emitter, node: Node, indices: str, values: str, dtype: DType) 
 
 
 def _home(dtype: DType, pair: np.ndarray) -> DType | None:
-    """The type for OneHot's values: one that it takes, and that casts to ``dtype`` without loss."""
+    """The type for OneHot's values: one that it takes, and that casts to ``dtype`` without loss; else None."""
+    if dtype is bool_:
+        return None
     if dtype in (f16, f32):
         return f32
     if dtype is f64:

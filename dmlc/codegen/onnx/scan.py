@@ -49,16 +49,18 @@ def _by_doubling(emitter: Emitter, name: str, shape: Shape, size: int, a: ScanAt
 
 
 def _moved(emitter: Emitter, name: str, shape: Shape, step: int, a: ScanAttributes, dtype: DType) -> str:
-    """The elements ``step`` places further on, ones in front of them."""
+    """The elements ``step`` places further on, ones in front of them.
+
+    Where no element stays the ones come first: DirectML's provider computes nothing from an empty slice.
+    """
     size = shape[a.axis]
-    pads = [0] * (2 * len(shape))
-    if a.reverse:
-        kept = slice_of(emitter, name, size, a.axis, step, size)
-        pads[len(shape) + a.axis] = step
-    else:
-        kept = slice_of(emitter, name, size, a.axis, 0, size - step)
-        pads[a.axis] = step
-    return emitter.op("Pad", [kept, emitter.ints(pads), emitter.scalar(1, dtype)])
+    start, pads = step if a.reverse else 0, [0] * (2 * len(shape))
+    pads[len(shape) + a.axis if a.reverse else a.axis] = step
+    ones = [emitter.ints(pads), emitter.scalar(1, dtype)]
+    if step == size:
+        return slice_of(emitter, emitter.op("Pad", [name, *ones]), size + step, a.axis, start, start + size)
+    kept = slice_of(emitter, name, size, a.axis, start, start + size - step)
+    return emitter.op("Pad", [kept, *ones])
 
 
 def _by_longer_scan(

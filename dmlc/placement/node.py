@@ -108,6 +108,9 @@ def look_up(
         return _kept_on_cpu(node)
     elif found.where == CPU and not scope.on_cpu.isdisjoint(proto.input):
         scope.on_cpu.update(proto.output)
+        if _is_shape_arithmetic(node):
+            return Looked(CPU, OF_SHAPES, found.source, findings=[f for f in found.findings if f.effect != "cpu"])
+        scope.data_on_cpu.update(proto.output)
     return found
 
 
@@ -157,6 +160,16 @@ def _kept_on_cpu(node: TypedNode) -> Looked:
     )
     out.findings = [Finding("cpu", node.label, limit, "GetCpuPreferredNodes", f"{bound} makes that number a constant")]
     return out
+
+
+def _is_shape_arithmetic(node: TypedNode) -> bool:
+    """Return whether a node computes a few numbers from shapes alone, so that the CPU is where it should be."""
+    names = [name for name in node.proto.input if name]
+    told = all(
+        _is_small(name, node.scope) or (name in node.scope.on_cpu and name not in node.scope.data_on_cpu)
+        for name in names
+    )
+    return told and not graphs_of(node.proto) and all(_is_short(value) for value in node.results)
 
 
 def _is_short(value: KnownType) -> bool:

@@ -65,6 +65,16 @@ MOVED = {
         " y = Neg(e) }",
         ["Cast", "Sin", "ReduceSum", "Neg"],
     ),
+    "a size by an operator without a kernel": (
+        "(float[N] x) => (float[k] y) { s = Shape(x) t = Constant<value = int64[1] {2}>() r = Mod(s, t) d = Div(s, t)"
+        " n = Add(r, d) y = Expand(x, n) }",
+        ["Mod", "Div", "Add"],
+    ),
+    "data behind a node without a kernel": (
+        "(double[N] x) => (float[N] y) { s = Shape(x) n = Cast<to = 11>(s) d = Div(x, n) c = Cast<to = 1>(d)"
+        " y = Exp(c) }",
+        ["Cast", "Div", "Cast", "Exp"],
+    ),
 }  # fmt: skip
 
 
@@ -83,8 +93,14 @@ def test_data_that_follows_a_shape_is_warned_of() -> None:
     assert not on_cpu(body.replace("[N]", "[8]"))
 
 
+def test_data_behind_a_node_without_a_kernel_is_warned_of() -> None:
+    """It is on the CPU, and so is what reads it: each of these nodes is named."""
+    found = list(diagnose(report(MOVED["data behind a node without a kernel"][0])))
+    assert [d.code.id for _, d in found] == ["W0601", "W0601", "W0601"]
+
+
 @pytest.mark.parametrize(
-    "name", [name for name in MOVED if name not in ("a mean of an input", "a node without a kernel")]
+    "name", [name for name in MOVED if name not in ("a mean of an input", "data behind a node without a kernel")]
 )
 def test_shape_arithmetic_is_not_warned_of(name: str) -> None:
     assert not report(MOVED[name][0]).findings

@@ -7,14 +7,17 @@ from typing import ClassVar
 from dmlc.diagnostics import Diagnostic, Label
 from dmlc.diagnostics.catalogue.advice import MAY_BE_EMPTY
 from dmlc.ir import Graph, Node, Value, substitute
+from dmlc.ops.index import SCATTER_ELEMENTS
 from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import CONCAT, PAD
 from dmlc.ops.reduce import REDUCTIONS
 from dmlc.ops.select import SELECTIONS
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.records import dataclass
 from dmlc.targets.provider import provider
 
-_TAKE_TOGETHER = (*REDUCTIONS, *SELECTIONS, MATMUL)
+#: Operations whose result may have elements where an operand has none.
+_GIVE_SOMETHING = (*REDUCTIONS, *SELECTIONS, MATMUL, CONCAT, PAD, SCATTER_ELEMENTS)
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class EmptyAdvice(Pass):
     """Changes nothing. Sizes of imported models are not declared: nothing is reported about them."""
 
     name: ClassVar[str] = "empty-advice"
-    summary: ClassVar[str] = "Warn of reductions whose operand may be empty."
+    summary: ClassVar[str] = "Warn of operands that may be empty beside a result that is not."
 
     def run(self, graph: Graph, context: PassContext) -> bool:
         zero = sorted([name for name, (low, _) in graph.dims.bounds.items() if low <= 0])
@@ -30,7 +33,7 @@ class EmptyAdvice(Pass):
             return False
         if context.target.provider is None or not _leaves_unwritten(context.target.provider):
             return False
-        for node in graph.nodes_of(_TAKE_TOGETHER):
+        for node in graph.nodes_of(_GIVE_SOMETHING):
             names = [name for name in zero if _is_lost(node, name)]
             if names:
                 context.diagnostics.append(_diagnostic(node, names))

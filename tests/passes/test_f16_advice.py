@@ -1,4 +1,4 @@
-"""W0604, f16 intermediates that may overflow, and W0605, reductions that may get nothing."""
+"""W0604, f16 intermediates that may overflow, and W0605, operands that may have no element."""
 
 from __future__ import annotations
 
@@ -91,6 +91,9 @@ DIM = "dim N in 0..8\n"
         ("y = reduce_prod(reshape(x, shape=[3 * N]), axes=[0])", "x: f32[N, 3]"),
         ("y = reduce_mean(concat(x, x, axis=0), axes=[0])", "x: f32[N, 3]"),
         ("y = matmul(transpose(x, perm=[1, 0]), x)", "x: f32[N, 3]"),
+        ("y = concat(x, z, axis=0)", "x: f32[N, 3], z: f32[2, 3]"),
+        ("y = pad(x, pads=[1, 0, 0, 0])", "x: f32[N, 3]"),
+        ("y = scatter_elements(z, i, u)", "x: f32[N], z: f32[2], i: i64[N], u: f32[N]"),
     ],
 )
 def test_what_may_get_nothing(body: str, inputs: str) -> None:
@@ -109,7 +112,16 @@ def test_what_may_get_nothing(body: str, inputs: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["reduce_sum(x, axes=[1])", "argmax(x, axes=[1])", "hardmax(x, axes=[1])", "exp(x)", "softmax(x, axes=[0])"],
+    [
+        "reduce_sum(x, axes=[1])",
+        "argmax(x, axes=[1])",
+        "hardmax(x, axes=[1])",
+        "exp(x)",
+        "softmax(x, axes=[0])",
+        "concat(x, x, axis=0)",
+        "pad(x, pads=[0, 1, 0, 0])",
+        "x[1:]",
+    ],
 )
 def test_a_result_that_is_empty_too(body: str) -> None:
     assert not warnings(f"y = {body}", "x: f32[N, 3]", DIM)

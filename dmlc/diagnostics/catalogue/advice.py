@@ -70,10 +70,10 @@ $ dmlc compile power.dml --accumulate f32
 
 MAY_BE_EMPTY = declare(
     "W0605",
-    "a reduction may get nothing",
-    """The size of an operand may be 0, as a declared bound says, while the result holds elements. DirectML has no empty
-    tensors: its execution provider makes no operator and leaves the result unwritten. `--strict` makes this an
-    error.""",
+    "an operand may have no element",
+    """The size of an operand may be 0, as a declared bound says, while the result holds elements: a reduction over the
+    axis, a concat of it with others, a pad. DirectML has no empty tensors: its execution provider makes no operator and
+    leaves the result unwritten. `--strict` makes this an error.""",
     example="""
 $ dmlc compile total.dml             # dim N in 0..8
 warning[W0605]: reduce_sum of f32[N, 4] leaves its result unwritten on DirectML where N is 0

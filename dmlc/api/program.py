@@ -135,9 +135,13 @@ class Program:
         """
         placed: list[Diagnostic] = []
         if self.target.provider is not None:
-            from dmlc.placement.advice import diagnose
+            from dmlc.placement.advice import located
 
-            placed = [d for _, d in diagnose(self.placement())]
+            report = self.placement()
+            if report.findings and self.source_model is None:
+                placed = located(report, self._emitted("onnx").locations, self.source_graph)
+            else:
+                placed = located(report, {}, None)
         return judged([d.in_file(self.source_name) for d in (*self.advice, *placed)], strict=strict)
 
     @collector_paused()

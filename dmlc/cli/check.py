@@ -16,7 +16,7 @@ from typing import Any
 from dmlc import api, importers
 from dmlc.cli.console import Console, count
 from dmlc.cli.counts import nodes_after
-from dmlc.cli.findings import diagnostics_of, github_text, sarif_text, with_fix
+from dmlc.cli.findings import github_text, sarif_text, with_fix
 from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
 from dmlc.cli.library_page import show_library
 from dmlc.cli.many import run_each
@@ -31,7 +31,7 @@ from dmlc.inference.model_facts import types_by_name
 from dmlc.ir.fixed_shapes import shape_text
 from dmlc.ops.ranges import range_text
 from dmlc.passes.unknown_ranks import unknown_ranks
-from dmlc.placement.advice import PLACEMENT_CODES, diagnose
+from dmlc.placement.advice import PLACEMENT_CODES, diagnose, located
 from dmlc.placement.report import Placement, placement
 from dmlc.records import dataclass
 from dmlc.runtime import files
@@ -126,7 +126,7 @@ def _look(args: argparse.Namespace, console: Console) -> _CheckResult:
     found = [*refused, *_of_level(report), *(compiled.advice if compiled is not None else ())]
     locations = api.emitted(compiled, "onnx").locations if compiled is not None and not _is_model(args) else {}
     graph = compiled.source_graph if compiled is not None and not _is_model(args) else None
-    found += diagnostics_of(report, locations=locations, graph=graph)
+    found += located(report, locations, graph)
     diagnostics = judged([d.in_file(args.source) for d in found], strict=args.strict)
     if any(d.severity == "error" and d.code in PLACEMENT_CODES for d in diagnostics):
         other = _other_options(args, target, report)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from dmlc import __version__
-from dmlc.diagnostics import CODES, Code, Diagnostic, Edit, Fix, Label, Span, sentences
-from dmlc.ir import Graph
-from dmlc.placement.advice import PLACEMENT_CODES, diagnose
-from dmlc.placement.report import Placement
+from dmlc.diagnostics import CODES, Code, Diagnostic, Edit, Fix, Span, sentences
+from dmlc.placement.advice import PLACEMENT_CODES
 
 #: Severities by the names of SARIF and of GitHub.
 _SARIF = {"error": "error", "warning": "warning", "advice": "note"}
@@ -20,28 +18,6 @@ _GITHUB = {"error": "error", "warning": "warning", "advice": "notice"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 #: The pages of codes have no address on the web: the names of what ``dmlc explain CODE`` prints.
 _PAGES = "urn:dmlc:explain:"
-
-
-def diagnostics_of(report: Placement, *, locations: Mapping[str, str], graph: Graph | None) -> list[Diagnostic]:
-    """Each finding as a diagnostic with its place, where that is known. ``graph`` is what the program says."""
-    found = list(diagnose(report))
-    spans = _spans(graph) if found and graph is not None else {}
-    out = []
-    for name, diagnostic in found:
-        span = spans.get(locations.get(name, ""))
-        out.append(replace(diagnostic, labels=(Label(span, "this node"),)) if span else diagnostic)
-    return out
-
-
-def _spans(graph: Graph) -> dict[str, Span]:
-    """The longest expression that begins at each place of a program and of the files that it uses."""
-    spans: dict[str, Span] = {}
-    for node in graph:
-        for span in node.spans:
-            known = spans.setdefault(span.place, span)
-            if (known.end_line, known.end_column) < (span.end_line, span.end_column):
-                spans[span.place] = span
-    return spans
 
 
 def with_fix(diagnostic: Diagnostic, fix: str) -> Diagnostic:

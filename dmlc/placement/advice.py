@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from dmlc.diagnostics import Code, Diagnostic
+from dmlc.diagnostics import Code, Diagnostic, Label, Span
 from dmlc.diagnostics.catalogue.advice import ON_CPU, OTHER_NUMBERS, UNKNOWN_NODE, WEAKNESS
 from dmlc.diagnostics.catalogue.targets import SESSION_FAILS, WRONG_NUMBERS
+from dmlc.ir import Graph
 from dmlc.placement.report import Placement
 
 _CODES: dict[str, tuple[Code, str]] = {
@@ -41,3 +43,28 @@ def diagnose(report: Placement) -> Iterator[tuple[str, Diagnostic]]:
         message = text.format(op=node.op, name=name, limit=finding.limit)
         notes = (f"source: {finding.source}",)
         yield node.name, Diagnostic(code, message, help=finding.repair, notes=notes)
+
+
+def located(report: Placement, locations: Mapping[str, str], graph: Graph | None) -> list[Diagnostic]:
+    """Each finding as a diagnostic with its place, where that is known.
+
+    ``locations`` are the places of emitted nodes by name, ``graph`` is what the program says.
+    """
+    found = list(diagnose(report))
+    spans = _spans(graph) if found and graph is not None else {}
+    out = []
+    for name, diagnostic in found:
+        span = spans.get(locations.get(name, ""))
+        out.append(replace(diagnostic, labels=(Label(span, "this node"),)) if span else diagnostic)
+    return out
+
+
+def _spans(graph: Graph) -> dict[str, Span]:
+    """The longest expression that begins at each place of a program and of the files that it uses."""
+    spans: dict[str, Span] = {}
+    for node in graph:
+        for span in node.spans:
+            known = spans.setdefault(span.place, span)
+            if (known.end_line, known.end_column) < (span.end_line, span.end_column):
+                spans[span.place] = span
+    return spans

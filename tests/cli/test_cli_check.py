@@ -176,6 +176,17 @@ def test_warnings_of_compile(run: Run) -> None:
     assert (advice["schema"], advice["free_dimensions"]) == (1, ["N"])
 
 
+def test_compile_shows_a_node_where_check_does(run: Run) -> None:
+    """With its line, not the file alone."""
+    (found,) = json.loads(run("check", "m.dml", "--format", "json")[1])["diagnostics"]
+    for verb in (("compile", "m.dml", "--dry-run"), ("compile", "m.dml", "--dry-run", "--strict")):
+        document = json.loads(run(*verb, "--format", "json")[1])
+        assert [d["labels"] for d in document["diagnostics"]] == [found["labels"]]
+        assert "m.dml:3:12" in run(*verb)[2]
+    (diagnostic,) = dmlc.compile("m.dml").diagnostics
+    assert diagnostic.span is not None and (diagnostic.span.line, diagnostic.span.column) == (3, 12)
+
+
 def test_compile_refuses_what_would_fail(run: Run) -> None:
     save("rank", helper.make_node("Neg", ["x"], ["y"], name="deep"), TensorProto.FLOAT, [1] * 9, [1] * 9, 18)
     code, _, err = run("compile", "rank.onnx", "-o", "out.onnx")

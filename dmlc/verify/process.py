@@ -28,7 +28,7 @@ class Process:
     it: from then on, and not before, an end of the process is held against the model that it ran."""
 
     def __init__(self) -> None:
-        self._worker = Worker("dmlc.verify.worker")
+        self._worker = Worker("dmlc.workers.sessions")
         self._lock = threading.RLock()
         #: Sessions that nobody uses any more. They are sent with the next request: a finalizer may run at any moment.
         self.gone: list[int] = []

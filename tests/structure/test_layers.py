@@ -36,7 +36,7 @@ LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package 
 #: The libraries that each package may load beside the standard library.
 LIBRARIES: dict[str, set[str]] = {
     "records": set(),
-    "workers": set(),
+    "workers": {"onnxruntime"},
     "diagnostics": set(),
     "ir": {"numpy", "networkx"},
     "ops": {"numpy"},
@@ -51,7 +51,7 @@ LIBRARIES: dict[str, set[str]] = {
     "placement": {"numpy", "onnx"},
     "codegen/onnx": {"numpy", "onnx"},
     "runtime": {"numpy", "onnx", "onnxruntime"},
-    "verify": {"numpy", "onnxruntime", "onnx"},
+    "verify": {"numpy", "onnx"},
     "api": {"numpy", "onnx"},
     "ledgers": set(),
     "debugging": {"numpy", "onnx", "networkx"},

@@ -1,5 +1,7 @@
 """The process that ONNX Runtime runs in, so that a kernel that ends its process does not end ours.
 
+It loads nothing else of this package: half of the time that a process takes to start.
+
 Requests and answers are pickles on stdin and stdout: ``(keys of sessions to forget, what, ...)``, and
 ``("fine", answer)``, ``("failed", text)`` or ``("no provider", name)``. Before the first request the process reports
 how importing ONNX Runtime went: ``("fine", version)``, ``("missing", text)`` or ``("failed", text)``.

@@ -299,7 +299,7 @@ def test_search_goes_on_from_its_state(run: Run) -> None:
     command = f"{BACKEND} node:gate"
     whole = run("m.onnx", "--check", command, *GIVEN, "--state", "s.json", "--format", "json")[1]
     kept = json.loads(Path("s.json").read_text())
-    for count in range(len(kept["runs"])):  # as after an interrupt: some runs are known
+    for count in (1, len(kept["runs"]) - 1):  # as after an interrupt: some runs are known
         Path("s.json").write_text(json.dumps({**kept, "runs": kept["runs"][:count]}))
         Path("counted").write_text("")
         again = run(

@@ -26,7 +26,6 @@ from dmlc.passes.options import Options, listed
 from dmlc.records import dataclass
 from dmlc.targets import Target
 
-_PLAIN = ("", "ai.onnx")
 if TYPE_CHECKING:
     import onnx
 
@@ -108,10 +107,11 @@ def _decomposed(model: onnx.ModelProto, folder: Path | None, options: Options) -
 
 def _counts(model: onnx.ModelProto, operators: frozenset[str]) -> Counter[str]:
     """The nodes of the operators that ONNX defines, as often as each is in the model."""
+    from dmlc.onnx_schema import domains
     from dmlc.onnx_schema.nested import all_nodes
 
     names = operators.intersection(DEFINED)
-    return Counter([n.op_type for n in all_nodes(model.graph.node) if n.op_type in names and n.domain in _PLAIN])
+    return Counter([name for name in map(domains.operator_of, all_nodes(model.graph.node)) if name in names])
 
 
 @dataclass(frozen=True, slots=True)

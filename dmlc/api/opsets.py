@@ -163,8 +163,9 @@ def _defined_at(model: onnx.ModelProto, options: Options, *, asked: bool) -> tup
     opset either, and those that never have a kernel.
     """
     from dmlc import importers
+    from dmlc.onnx_schema.domains import imported_versions
 
-    own = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=0)
+    own = imported_versions(model.opset_import).get("", 0)
     capabilities = Capabilities(options.target, own)
     if own > options.opset and (asked or capabilities.has_provider):
         model = importers.with_definitions(model, options.opset, lambda op_type: capabilities.kernel(op_type) is None)

@@ -14,7 +14,7 @@ from onnx import helper as onnx_helper
 
 from dmlc.importers.weights import external, read_external
 from dmlc.ir import Array
-from dmlc.onnx_schema.functions import plain_domain
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.records import dataclass
 from dmlc.verify.worst import WorstElement, worst_element

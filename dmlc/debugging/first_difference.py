@@ -13,7 +13,7 @@ from dmlc.debugging.constants import ConstantChange, compared
 from dmlc.debugging.graph_diff import attribute_details
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
 from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
-from dmlc.onnx_schema.functions import plain_domain
+from dmlc.onnx_schema.domains import imported_versions
 from dmlc.records import dataclass
 from dmlc.verify.compare import DIFFERENT, SAME, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
@@ -267,10 +267,7 @@ def _proto(side: ValueSide, value: str) -> Any:
 
 def _opsets(search: _ValueSearch) -> list[dict[str, int]]:
     sides = (search.a, search.b)
-    return [
-        {plain_domain(e.domain): e.version for e in side.model.opset_import} if isinstance(side, OnnxValues) else {}
-        for side in sides
-    ]
+    return [imported_versions(side.model.opset_import) if isinstance(side, OnnxValues) else {} for side in sides]
 
 
 def _constants(search: _ValueSearch, node: NodeRecord | None, other: NodeRecord | None) -> list[ConstantChange]:

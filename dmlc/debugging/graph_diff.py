@@ -13,9 +13,9 @@ from onnx.defs import SchemaError
 
 from dmlc.debugging.constants import Constant, ConstantChange, compared, constant_of, constants_of, sparse_digest
 from dmlc.debugging.node_changes import LedgerRows, NodeChange, grouped_changes, summary
-from dmlc.debugging.node_pairs import NodePairs, label_of, operator_of, pair_nodes, plain_attributes
+from dmlc.debugging.node_pairs import NodePairs, label_of, pair_nodes, plain_attributes
 from dmlc.debugging.type_changes import TypeChange, interface_changes, type_text, value_changes
-from dmlc.onnx_schema.functions import plain_domain
+from dmlc.onnx_schema.domains import operator_of, plain_domain
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.records import dataclass
 

@@ -22,7 +22,7 @@ from dmlc.debugging.node_changes import LedgerRows, NodeChange
 from dmlc.debugging.type_changes import TypeChange
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.limits import Limits
-from dmlc.onnx_schema.functions import plain_domain
+from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.records import dataclass
 
 #: Statuses of node changes, in the order of a report.
@@ -147,7 +147,8 @@ def diff(
     opsets = [_opset_of(source, Limits.of(limits)) for source in (a, b)]
     sides = [_side(source, next((n for n in opsets if n), None), given) for source in (a, b)]
     one, other = sides
-    found = Differences(LedgerRows.of([one.model, other.model]), [_opsets_by_domain(side.model) for side in sides])
+    versions = [imported_versions(side.model.opset_import) for side in sides]
+    found = Differences(LedgerRows.of([one.model, other.model]), versions)
     compare_graphs(GraphParts.of_graph(one.model.graph, one.folder), _parts(other), found)
     _compare_functions(one, other, found)
     plain = one.is_program or other.is_program
@@ -171,7 +172,7 @@ def _parts(side: _DiffSide) -> GraphParts:
 def _opset_of(source: ProgramSource, limits: Limits) -> int | None:
     """The opset of an ONNX model, which a program beside it is emitted for."""
     found = onnx_model(source, limits)
-    return None if found is None else _opsets_by_domain(found[0]).get("")
+    return None if found is None else imported_versions(found[0].opset_import).get("")
 
 
 def _side(source: ProgramSource, opset: int | None, given: Mapping[str, Any]) -> _DiffSide:
@@ -197,12 +198,8 @@ def _compare_functions(a: _DiffSide, b: _DiffSide, found: Differences) -> None:
             compare_graphs(GraphParts.of_function(function), GraphParts.of_function(other), found, f"{name}/")
 
 
-def _opsets_by_domain(model: ModelProto) -> dict[str, int]:
-    return {plain_domain(entry.domain): entry.version for entry in model.opset_import}
-
-
 def _opsets(model: ModelProto) -> dict[str, str]:
-    return {domain or "ai.onnx": str(version) for domain, version in _opsets_by_domain(model).items()}
+    return {domain or "ai.onnx": str(version) for domain, version in imported_versions(model.opset_import).items()}
 
 
 def _entries(model: ModelProto) -> dict[str, str]:

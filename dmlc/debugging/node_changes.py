@@ -11,7 +11,8 @@ from onnx import ModelProto, NodeProto
 
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.codegen.onnx.metadata import model_facts
-from dmlc.debugging.node_pairs import label_of, operator_of
+from dmlc.debugging.node_pairs import label_of
+from dmlc.onnx_schema.domains import operator_of
 from dmlc.records import dataclass
 
 

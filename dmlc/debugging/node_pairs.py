@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import AttributeProto, NodeProto
 
-from dmlc.onnx_schema.functions import plain_domain
+from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import holds_graphs
 from dmlc.records import dataclass
 
@@ -23,12 +23,6 @@ class NodePairs:
 
     def name_of(self, value: str) -> str:
         return self.values.get(value, value)
-
-
-def operator_of(node: NodeProto) -> str:
-    """The operator with its domain, where that is not ONNX's own."""
-    domain = plain_domain(node.domain)
-    return f"{domain}.{node.op_type}" if domain else node.op_type
 
 
 def label_of(node: NodeProto) -> str:

@@ -13,9 +13,10 @@ from dmlc import api
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.debugging.constants import Constant, constant_of, constants_of
 from dmlc.debugging.node_changes import NodeSummary
-from dmlc.debugging.node_pairs import label_of, operator_of
+from dmlc.debugging.node_pairs import label_of
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Value
+from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.records import dataclass
 from dmlc.verify.graph_side import GraphSide

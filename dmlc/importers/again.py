@@ -11,6 +11,7 @@ from dmlc.importers.model import import_model
 from dmlc.importers.placeholders import Placeholders
 from dmlc.ir import Dim, ForeignType, Graph, Node, OpError, Tensor, Value, dim_names
 from dmlc.ir.providers import alone
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.onnx_schema.types import type_proto
 from dmlc.ops.constant import constant_of
@@ -34,7 +35,7 @@ def read_again(node: Node) -> tuple[Graph, list[Value]] | None:
     proto = model.graph.node.add()
     proto.CopyFrom(origin.proto)
     model.opset_import.add(domain=proto.domain, version=origin.version)
-    if proto.domain not in ("", "ai.onnx"):
+    if plain_domain(proto.domain):
         model.opset_import.add(domain="", version=node.graph.opset if node.graph is not None else origin.version)
     values = _feed(model, node, origin, placed)
     _name_results(model, proto, node)

@@ -122,7 +122,7 @@ def _of_any_shape(type: TensorType) -> TensorType:
 
 def changing_formals(reading: Reading, region: Region) -> set[int]:
     """The inputs of the body of a Loop that its next run is fed with other types than this one."""
-    if reading.op_type != "Loop" or reading.proto.domain not in ("", "ai.onnx"):
+    if reading.op_type != "Loop" or reading.domain:
         return set()
     made = [value.type for _, value in region.graph.outputs][1:]
     formals = [value.type for value in region.formals]

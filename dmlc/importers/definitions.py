@@ -13,7 +13,8 @@ from dmlc.inference.fact import Fact
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.protos import type_proto_of
 from dmlc.ir import Dim
-from dmlc.onnx_schema.functions import operators_of, plain_domain
+from dmlc.onnx_schema.domains import imported_versions, plain_domain
+from dmlc.onnx_schema.functions import operators_of
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.nested import all_nodes, graphs_of
 
@@ -31,8 +32,8 @@ def with_definitions(model: ModelProto, opset: int, is_left: Callable[[str], boo
     Operators that the language has, and those for which ``is_left`` is false, stay. The definition is that of the
     installed onnx: its errata are in it.
     """
-    own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
-    operators = {(plain_domain(domain), op_type) for domain, op_type in operators_of(model)}
+    own = imported_versions(model.opset_import).get("", 0)
+    operators = operators_of(model)
     newer = {key for key in operators if _came_after(*key, own, opset) and is_left(key[1])}
     return (newer and _defined(model, own, newer)) or model
 
@@ -42,8 +43,8 @@ def in_definitions(model: ModelProto, operators: Set[str]) -> ModelProto:
 
     The model itself, if it has no such node, or if the type of one is not known.
     """
-    own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
-    there = {(plain_domain(domain), op_type) for domain, op_type in operators_of(model)}
+    own = imported_versions(model.opset_import).get("", 0)
+    there = operators_of(model)
     found = {("", name) for name in operators if defs.has(name, own, "")} & there
     return (found and _defined(model, own, found)) or model
 
@@ -59,11 +60,11 @@ def with_kernels(
     ``has_kernel`` is asked with the domain and the operator. The definitions take operators that DirectML runs; only
     ``exact`` ones keep every bit.
     """
-    own = next((entry.version for entry in model.opset_import if not plain_domain(entry.domain)), 0)
+    own = imported_versions(model.opset_import).get("", 0)
     out = model
     names: list[str] = []
     for _ in range(_MOST_ROUNDS):
-        found = {(plain_domain(domain), op_type) for domain, op_type in operators_of(out)}
+        found = operators_of(out)
         left = sorted(key for key in found & (_EXACT if exact else _BY_DEFINITION) if not has_kernel(*key))
         if not left:
             return out, names

@@ -26,6 +26,7 @@ from dmlc.inference.protos import NO_NAMES
 from dmlc.ir import DimTable, ForeignType, Graph, Region, StoredTensor, Tensor, Value
 from dmlc.ir.providers import record_providers
 from dmlc.onnx_schema.declared import believed, declared_dims, own_dims
+from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.functions import check_functions
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.nested import all_nodes
@@ -144,7 +145,7 @@ class _Importer:
         self.count = 0
         self.folder = folder
         self.binding = binding
-        self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import}
+        self.versions = imported_versions(model.opset_import)
         self.dims = DimTable(least=0, taken=dict.fromkeys(sorted(declared_dims(model.graph))))
         self.types = DeclaredTypes(model, binding, self.dims.new_dim)
         self.claims = ClaimCheck()

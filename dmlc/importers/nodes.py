@@ -27,6 +27,7 @@ from dmlc.importers.scope import GraphScope
 from dmlc.inference import NOTHING, Fact, has_rule
 from dmlc.inference.protos import asked_attributes
 from dmlc.ir import FOREIGN, UNKNOWN, Attributes, DType, Graph, Node, Operation, OpError, Region, Tensor, Value
+from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import NodeOrigin
 from dmlc.ops.constant import CONSTANT, constant_of
@@ -38,7 +39,7 @@ RegionReader: TypeAlias = Callable[[Reading, GraphPath, str, GraphProto], tuple[
 #: Reads the nodes of a graph inside a node into the graph around it; gives its outputs.
 BranchReader: TypeAlias = Callable[[GraphScope, GraphPath, GraphProto], list[Value]]
 
-_ONNX_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "com.microsoft.nchwc"))
+_ONNX_DOMAINS = frozenset(("", "ai.onnx.ml", MICROSOFT, "ai.onnx.preview.training", "com.microsoft.nchwc"))
 _RANDOM = ("Random", "Dropout", "Bernoulli", "Multinomial", "Sampl")
 
 
@@ -71,9 +72,7 @@ class NodeReader:
     def read(self, listed: Listed) -> None:
         """Raises ``DmlcError``: E0431 where no node makes an input, or an attribute is of another type; E0336 for a
         result of too many axes."""
-        domain = listed.proto.domain
-        if domain == "ai.onnx":
-            domain = ""
+        domain = plain_domain(listed.proto.domain)
         version = self.versions.get(domain, 1)
         if listed.attributes:
             check_attributes(listed, domain, version)

@@ -13,6 +13,7 @@ from dmlc.diagnostics.catalogue.functions import CANNOT_JOIN
 from dmlc.ir import DType, Graph, Node
 from dmlc.ir.dtype import bool_, f16, f32
 from dmlc.onnx_schema.bodies import runs_by_body
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.origin import known_of
 from dmlc.onnx_schema.versions import fits, move
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
@@ -82,7 +83,7 @@ def join_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     carried = list(_carried(graph))
     weight, least = _newest_weight(graph)
     newest = max([onnx_opset_version(), *(node.origin.version for node in carried)])
-    own = {v.version for f, _ in kept for v in f.opset_import if v.domain in ("", "ai.onnx")}
+    own = {v.version for f, _ in kept for v in f.opset_import if not plain_domain(v.domain)}
     tried = [wanted] if asked else [wanted, *range(wanted - 1, lowest - 1, -1), *range(wanted + 1, newest + 1)]
     for opset in tried:
         if opset >= least and own <= {opset} and _misfit(carried, opset) is None:
@@ -146,7 +147,7 @@ def _of_rare_dtypes(graph: Graph) -> Iterator[tuple[Node, DType]]:
             continue
         for value in node.operands:
             if value is not None:
-                if value.type.dtype not in _COMMON and node.origin.proto.domain in ("", "ai.onnx"):
+                if value.type.dtype not in _COMMON and not plain_domain(node.origin.proto.domain):
                     yield node, value.type.dtype
                 break
     for node in graph.with_regions:
@@ -203,7 +204,7 @@ def _fits(node: Node, opset: int) -> bool:
 def _carried(graph: Graph) -> Iterator[Node]:
     for node in graph.nodes_of((OPAQUE, OPAQUE_IMPURE)):
         if node.origin is not None:
-            if node.origin.proto.domain in ("", "ai.onnx"):
+            if not plain_domain(node.origin.proto.domain):
                 yield node
             for region in node.regions:
                 yield from _carried(region.graph)

@@ -13,6 +13,7 @@ from dmlc.importers.order import Listed
 from dmlc.importers.scope import GraphScope
 from dmlc.importers.weights import attribute_data
 from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Tensor, Value
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.ops.constant import constant_of
 from dmlc.records import dataclass
 
@@ -77,7 +78,7 @@ class Reading:
     @property
     def domain(self) -> str:
         """The operator's domain, empty for ONNX's own."""
-        return "" if self.proto.domain == "ai.onnx" else self.proto.domain
+        return plain_domain(self.proto.domain)
 
     # --- inputs
 

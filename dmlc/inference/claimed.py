@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, defs
 
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.workers import Worker, WorkerEnded
 
 #: Seconds that the inference of one node may take, the start of the process with it.
@@ -29,7 +30,7 @@ def claimed_types(
     files. The process may end or run into its limits: then nothing is known.
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
-    domain = "" if node.domain == "ai.onnx" else node.domain
+    domain = plain_domain(node.domain)
     version = versions.get(domain, 0)
     if not 0 < version < 2**31 or not defs.has(node.op_type, version, domain):
         return nothing

@@ -11,6 +11,7 @@ from onnx import NodeProto, TypeProto, helper
 from dmlc.inference.query import within
 from dmlc.ir import UNKNOWN, Dim, DimTable, ForeignType, Region, TensorType, Value, dim_names
 from dmlc.onnx_schema.declared import common, contradicts
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.types import type_proto
 
 #: The opset from which on the graphs inside a node give its results: Scan 8 has batches.
@@ -33,7 +34,7 @@ class GraphsInside:
         dims: DimTable,
         around: Sequence[Value] = (),
     ) -> None:
-        self.kind = proto.op_type if proto.domain in ("", "ai.onnx") else ""
+        self.kind = "" if plain_domain(proto.domain) else proto.op_type
         self._attributes = proto.attribute
         self._version = version
         self._inputs = inputs

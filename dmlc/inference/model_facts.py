@@ -15,6 +15,7 @@ from dmlc.inference.query import Query
 from dmlc.inference.registry import infer
 from dmlc.ir import FOREIGN, Dim, DimTable, Graph, TensorType, dim_names, substitute, symbol
 from dmlc.onnx_schema.declared import declared_dims, without_item_shapes
+from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.records import dataclass
@@ -58,8 +59,7 @@ def facts_of_model(
     of its inputs by name. Declarations of the model count where no rule says more.
     """
     model = _inlined(model)
-    opsets = {("" if e.domain == "ai.onnx" else e.domain): int(e.version) for e in model.opset_import}
-    walk = _Walk(opsets, given or {}, binding or {}, lists_weights=model.ir_version < 4)
+    walk = _Walk(imported_versions(model.opset_import), given or {}, binding or {}, lists_weights=model.ir_version < 4)
     walk.taken = declared_dims(model.graph).union(*_made_up_dims(given or {}))
     facts = walk.graph(model.graph, {})
     named = {name for info in facts.inputs for size in facts.of[info].shape or () for name in dim_names(size)}
@@ -190,7 +190,7 @@ class _Walk:
             [facts.get(name, NOTHING) if name else None for name in node.input],
             opset=self._opset(node),
             results=len(names),
-            domain="" if node.domain == "ai.onnx" else node.domain,
+            domain=plain_domain(node.domain),
             attributes=attributes,
             dims=self.dims,
             new_dim=self.new_dim,
@@ -198,13 +198,13 @@ class _Walk:
         return infer(query)
 
     def _opset(self, node: NodeProto) -> int:
-        return self.opsets.get("" if node.domain == "ai.onnx" else node.domain, 1)
+        return self.opsets.get(plain_domain(node.domain), 1)
 
     def _around(
         self, node: NodeProto, inner: Sequence[GraphProto], names: Sequence[str], facts: Mapping[str, Fact]
     ) -> tuple[list[GraphFacts], Sequence[Fact]]:
         """The facts of the graphs inside a node, and those about its results, which have these names."""
-        kind = node.op_type if node.domain in ("", "ai.onnx") else ""
+        kind = "" if plain_domain(node.domain) else node.op_type
         operands = [facts.get(name, NOTHING) for name in node.input]
         self.depth += 1
         try:

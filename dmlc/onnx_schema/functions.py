@@ -10,15 +10,11 @@ from onnx import FunctionProto, ModelProto, NodeProto, defs
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.limits import Limits
+from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.onnx_schema.nested import all_nodes, inner_graphs, may_hold_graphs
 
 #: A function by domain, name and overload.
 Key: TypeAlias = tuple[str, str, str]
-
-
-def plain_domain(domain: str) -> str:
-    """The domain by the one name that dmlc uses: ONNX's own has two."""
-    return "" if domain == "ai.onnx" else domain
 
 
 def key_of(node: NodeProto) -> Key:
@@ -32,7 +28,7 @@ def callable_functions(model: ModelProto) -> dict[Key, FunctionProto]:
     A function named like an operator of the imported opsets is never called: ONNX leaves open which of the two is
     meant (onnx.proto, ``ModelProto.functions``), and ONNX Runtime 1.32 takes the operator.
     """
-    versions = {plain_domain(entry.domain): entry.version for entry in model.opset_import}
+    versions = imported_versions(model.opset_import)
     out: dict[Key, FunctionProto] = {}
     for function in model.functions:
         domain = plain_domain(function.domain)
@@ -86,11 +82,11 @@ def check_functions(model: ModelProto, limits: Limits) -> None:
 
 
 def operators_of(model: ModelProto) -> set[tuple[str, str]]:
-    """The operators of all nodes of a model, of its functions and of the graphs inside nodes: domain and type."""
+    """The plain domain and the type of each node of a model, of its functions and of the graphs inside nodes."""
     found: set[tuple[str, str]] = set()
     waiting = [model.graph.node, *(function.node for function in model.functions)]
     for nodes in waiting:
-        here = {(node.domain, node.op_type) for node in nodes}
+        here = {(plain_domain(node.domain), node.op_type) for node in nodes}
         if any(may_hold_graphs(*operator) for operator in here):
             waiting += [graph.node for graph in inner_graphs(nodes)]
         found |= here

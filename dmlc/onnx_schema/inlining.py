@@ -28,7 +28,8 @@ from onnx import (
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.ir import Array
-from dmlc.onnx_schema.functions import Key, callable_functions, called_functions, key_of, plain_domain
+from dmlc.onnx_schema.domains import imported_versions, plain_domain
+from dmlc.onnx_schema.functions import Key, callable_functions, called_functions, key_of
 from dmlc.onnx_schema.nested import all_nodes, graphs_in
 from dmlc.onnx_schema.versions import KnownValues, move
 from dmlc.records import dataclass
@@ -74,7 +75,7 @@ def inlined(model: ModelProto) -> ModelProto:
         out.functions.extend(called_functions(model))
         return out
     del out.functions[:]
-    imported = {plain_domain(entry.domain) for entry in model.opset_import}
+    imported = imported_versions(model.opset_import)
     for domain, version in work.versions.items():
         if domain not in imported:
             out.opset_import.add(domain=domain, version=version)
@@ -84,15 +85,12 @@ def inlined(model: ModelProto) -> ModelProto:
 class _Inlining:
     def __init__(self, model: ModelProto) -> None:
         self.functions: dict[Key, FunctionProto] = callable_functions(model)
-        self.imports = {
-            key: {plain_domain(entry.domain): int(entry.version) for entry in function.opset_import}
-            for key, function in self.functions.items()
-        }
+        self.imports = {key: imported_versions(f.opset_import) for key, f in self.functions.items()}
         self.versions: dict[str, int] = {}
         for imports in self.imports.values():  # the newest version of a domain that only functions import
             for domain, version in imports.items():
                 self.versions[domain] = max(version, self.versions.get(domain, version))
-        self.versions.update({plain_domain(entry.domain): int(entry.version) for entry in model.opset_import})
+        self.versions.update(imported_versions(model.opset_import))
         self.values, self.labels = _names_of(model)
         self.constants: dict[str, TensorProto | NodeProto] = {}
         self.lists_weights = model.ir_version < 4

@@ -7,6 +7,7 @@ from functools import lru_cache
 from onnx import defs
 
 from dmlc.ir import DType
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.schemas import TYPE_NAMES
 from dmlc.records import dataclass
 
@@ -32,7 +33,7 @@ class Letters:
 @lru_cache(maxsize=256)
 def letters_of(domain: str, op_type: str, version: int) -> Letters | None:
     """The type parameters of an operator; None where onnx does not know it, or its operands may differ in type."""
-    domain = "" if domain == "ai.onnx" else domain
+    domain = plain_domain(domain)
     if not defs.has(op_type, version, domain):
         return None
     schema = defs.get_schema(op_type, version, domain)

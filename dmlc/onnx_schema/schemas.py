@@ -12,6 +12,7 @@ from onnx import defs
 from dmlc.diagnostics import option, suggestion, writing
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import CALLEE, DTYPES, DType, OpError
+from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.records import dataclass
 
 #: ONNX's spelling of the language's dtypes.
@@ -19,7 +20,7 @@ TYPE_NAMES: dict[str, DType] = {
     {"f16": "float16", "f32": "float", "f64": "double"}.get(d.name, d.long_name): d for d in DTYPES
 }
 #: The opset of other domains that goes with a model: ONNX Runtime has these for all opsets from 11 on.
-DOMAIN_VERSIONS: dict[str, int] = {"com.microsoft": 1, "ai.onnx.ml": 2}
+DOMAIN_VERSIONS: dict[str, int] = {MICROSOFT: 1, "ai.onnx.ml": 2}
 #: Operators that ONNX took out, by those that are the same under another name (onnx's changelog, Scatter-11).
 _RENAMED = {"Scatter": "ScatterElements"}
 
@@ -60,13 +61,13 @@ class Schema:
 
 def find_schema(domain: str, name: str, opset: int) -> Schema:
     """The operator at that opset. Raises ``OpError`` E0504 where there is none, E0501 where it came later."""
-    domain = "" if domain == "ai.onnx" else domain
+    domain = plain_domain(domain)
     return _find(domain, name, opset if domain == "" else DOMAIN_VERSIONS.get(domain, 1))
 
 
 @lru_cache(maxsize=1024)
 def _find(domain: str, name: str, opset: int) -> Schema:
-    if domain == "com.microsoft":
+    if domain == MICROSOFT:
         known = _MICROSOFT.get(name)
         if known is None:
             raise _unknown(domain, name, _MICROSOFT)
@@ -100,7 +101,7 @@ def _versions() -> dict[str, dict[str, list[int]]]:
 
 def _unknown(domain: str, name: str, candidates: Mapping[str, Any]) -> OpError:
     help = suggestion(name, candidates, CALLEE)
-    if not help and domain == "com.microsoft":
+    if not help and domain == MICROSOFT:
         help = "known are " + ", ".join(sorted(candidates))
     where = f"domain {domain}" if domain else "ONNX"
     return OpError(codes.UNKNOWN_ONNX_OPERATOR, f"{where} has no operator {name}", help=help)
@@ -144,9 +145,7 @@ def _same(name: str, *, bias: int = 0, attributes: Mapping[str, tuple[str, bool]
     if bias:
         formals.append(Formal("bias", "T", floats, optional=bias == 1))
     least = 1 + (bias == 2)
-    return Schema(
-        "com.microsoft", name, tuple(formals), least, len(formals), (1, 1), attributes or {}, same_as_first=True
-    )
+    return Schema(MICROSOFT, name, tuple(formals), least, len(formals), (1, 1), attributes or {}, same_as_first=True)
 
 
 #: Operators of ONNX Runtime's own domain whose result has the type of their first operand

@@ -8,6 +8,7 @@ from typing import Any
 
 from onnx import NodeProto, TensorProto, defs
 
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.moves import normalize, others, pools, resize, to_inputs
 from dmlc.onnx_schema.moves.draft import NOTHING, Draft, KnownValues, Unmovable, element_text, plain
 from dmlc.onnx_schema.moves.rows import Row, Step, never
@@ -39,7 +40,7 @@ def fits(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) ->
 
 def obstacle(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> str:
     """Return the reason why a node cannot be converted to that opset; empty if it can."""
-    steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
+    steps = _steps(node, have, want)
     if not steps:
         return ""
     try:
@@ -54,7 +55,7 @@ def move(
 ) -> Moved | None:
     """The node in its form at opset ``want``; None where it does not fit. ``fresh`` makes names of values that
     nobody has. The node given is not changed."""
-    steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
+    steps = _steps(node, have, want)
     if not steps:
         return Moved([node], [])
     try:
@@ -66,7 +67,7 @@ def move(
 
 def unchanged(node: NodeProto, have: int, want: int, known: KnownValues = NOTHING) -> bool:
     """Return whether the node means the same at that opset without a change."""
-    steps = _steps(node.op_type, have, want) if node.domain in ("", "ai.onnx") else ()
+    steps = _steps(node, have, want)
     if not steps:
         return True
     try:
@@ -90,9 +91,13 @@ def _walk(
 # --- the way from one version to another
 
 
-@lru_cache(maxsize=4096)
-def _steps(op_type: str, have: int, want: int) -> tuple[Step, ...]:
+def _steps(node: NodeProto, have: int, want: int) -> tuple[Step, ...]:
     """Return the conversion steps of a node; empty if it is the same at both opsets."""
+    return () if plain_domain(node.domain) else _steps_of(node.op_type, have, want)
+
+
+@lru_cache(maxsize=4096)
+def _steps_of(op_type: str, have: int, want: int) -> tuple[Step, ...]:
     if have == want or op_type not in _history():
         return ()
     return tuple(_up(op_type, have, want) if want > have else _down(op_type, have, want))

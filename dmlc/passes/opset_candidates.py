@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dmlc.ir import DType, Graph, Operation
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.passes.repair.foreign import element_dtype
 from dmlc.targets import Target
 from dmlc.targets.needed_kernels import NEEDS
@@ -48,7 +49,7 @@ def _used(graph: Graph) -> Iterator[tuple[Operation, str, str, tuple[DType | Non
 def _operators(op: Operation, carried: str, domain: str) -> list[str]:
     """ONNX's own operators that a node becomes, as far as its kind alone says."""
     if carried:
-        return [carried] if domain in ("", "ai.onnx") else []
+        return [] if plain_domain(domain) else [carried]
     need = NEEDS.get(op)
     return [] if need is None else [name for name, _ in need.kernels]
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from dmlc.ir import DType, Graph, Node, Value
 from dmlc.ir.dtype import f16, f32, f64, i32, u8
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.constant import constant_of
 from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
@@ -17,7 +18,7 @@ from dmlc.passes.rewrite import merge_spans
 from dmlc.records import dataclass
 
 #: The domains of the operators that quantize.
-_DOMAINS = ("", "com.microsoft")
+_DOMAINS = ("", MICROSOFT)
 
 
 @dataclass(frozen=True)

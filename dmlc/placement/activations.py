@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.placement.values import ValueScope
 from dmlc.targets.activations import takes_activation
-
-_DOMAINS = ("", "ai.onnx")
 
 
 def fused_activation(host: NodeProto, scope: ValueScope) -> NodeProto | None:
@@ -15,10 +14,10 @@ def fused_activation(host: NodeProto, scope: ValueScope) -> NodeProto | None:
 
     The provider does not ask if the result of the node is an output of the graph.
     """
-    if host.domain not in _DOMAINS or len(host.output) != 1:
+    if plain_domain(host.domain) or len(host.output) != 1:
         return None
     users = scope.users.get(host.output[0], ())
-    if len(users) != 1 or len(users[0].input) != 1 or users[0].domain not in _DOMAINS:
+    if len(users) != 1 or len(users[0].input) != 1 or plain_domain(users[0].domain):
         return None
     return users[0] if takes_activation(host.op_type, len(host.input), users[0].op_type) else None
 

@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.nested import graphs_of
+from dmlc.placement.node_counts import is_constant
 from dmlc.records import dataclass
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.provider import RuntimeRewrite
@@ -45,7 +47,7 @@ def float_scalars(graph: GraphProto) -> Iterator[tuple[str, FloatScalar]]:
     for tensor in graph.initializer:
         yield from _scalar(tensor.name, tensor)
     for node in graph.node:
-        if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+        if is_constant(node):
             for attribute in node.attribute:
                 if attribute.name == "value_float":
                     yield node.output[0], FloatScalar(attribute.f, _TOLERANCE)
@@ -140,7 +142,7 @@ class _PatternSearch:
 
     def _node(self, tree: _Tree, index: int, bound: _Bound) -> Iterator[_Bound]:
         node = self.graph.node[index]
-        if not isinstance(tree, tuple) or node.op_type != tree[0] or node.domain not in ("", "ai.onnx"):
+        if not isinstance(tree, tuple) or node.op_type != tree[0] or plain_domain(node.domain):
             return
         op, parts = tree
         if len(node.input) != len(parts):

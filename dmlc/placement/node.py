@@ -8,6 +8,7 @@ from dataclasses import field
 
 from onnx import NodeProto
 
+from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.dependence import device_types, level_dependence, may_compute_in_half, releases
 from dmlc.placement.faults import data_operands, holds
@@ -85,7 +86,7 @@ def look_up(
     proto: NodeProto, scope: ValueScope, capabilities: Capabilities, level: str, opsets: Mapping[str, int]
 ) -> Looked:
     """Look up the placement of a node. Values computed from constants alone join the constants of the scope."""
-    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    domain = plain_domain(proto.domain)
     opset = opsets.get(domain, 0)
     types = [[scope.of(name) for name in names] for names in (proto.input, proto.output)]
     node = TypedNode(proto, domain, opset, types[0], types[1], scope)
@@ -116,7 +117,7 @@ def look_up(
 
 def _is_folded(node: TypedNode) -> bool:
     """Return whether ONNX Runtime computes the node while it loads the model (constant folding, level 1)."""
-    if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", "com.microsoft"):
+    if graphs_of(node.proto) or node.op in _RANDOM or node.domain not in ("", MICROSOFT):
         return False
     if node.op in _SHAPES and node.domain == "" and node.operands and node.operands[0].static:
         return True

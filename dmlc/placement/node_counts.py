@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from onnx import FunctionProto, ModelProto, NodeProto
 
+from dmlc.onnx_schema.domains import operator_of, plain_domain
 from dmlc.onnx_schema.nested import graphs_of
-
-_DOMAINS = ("", "ai.onnx")
 
 
 def node_counts(model: ModelProto) -> Counter[str]:
@@ -24,12 +23,7 @@ def node_counts(model: ModelProto) -> Counter[str]:
 
 def is_constant(node: NodeProto) -> bool:
     """Return true for ONNX's ``Constant``."""
-    return bool(node.op_type == "Constant" and node.domain in _DOMAINS)
-
-
-def label_of(node: NodeProto) -> str:
-    """Return the operator with its domain, ONNX's own left out."""
-    return str(node.op_type) if node.domain in _DOMAINS else f"{node.domain}.{node.op_type}"
+    return node.op_type == "Constant" and not plain_domain(node.domain)
 
 
 class _Counter:
@@ -48,7 +42,7 @@ class _Counter:
             if key in self._functions:
                 found.update(self._body(key))
             elif not is_constant(node):
-                found[label_of(node)] += 1
+                found[operator_of(node)] += 1
         return found
 
     def _body(self, key: tuple[str, str, str]) -> Counter[str]:

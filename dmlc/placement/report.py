@@ -12,11 +12,13 @@ from onnx import GraphProto, ModelProto, NodeProto
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
+from dmlc.onnx_schema.domains import imported_versions, operator_of
 from dmlc.onnx_schema.nested import graphs_of, holds_graphs
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.faults import surroundings
 from dmlc.placement.loading_rewrites import FloatScalar, RewriteSite, float_scalars, rewrite_sites
 from dmlc.placement.node import CPU, FOLDED, PROVIDER, UNKNOWN, Finding, Looked, look_up
+from dmlc.placement.node_counts import is_constant
 from dmlc.placement.node_placement import NodePlacement, hangs_on
 from dmlc.placement.partition import Partitions
 from dmlc.placement.transfers import PlacedGraph, PlacedNode, Transfer, transfers
@@ -26,7 +28,6 @@ from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import least_feature_level, level_key
 
-_DOMAINS = ("", "ai.onnx")
 #: The operands and results on the CPU of a node that does not run on the provider: none in particular.
 _NOWHERE = Looked(CPU, "")
 
@@ -109,7 +110,7 @@ def placement(
     inference. Raises ``DmlcError`` E0590 for a broken data file, ``ValueError`` for a target without a provider.
     """
     known = facts_of_model(model, types, binding)
-    opsets = {("" if e.domain in _DOMAINS else e.domain): e.version for e in model.opset_import}
+    opsets = imported_versions(model.opset_import)
     capabilities = Capabilities(target, opsets.get("", 0))
     level = feature_level or target.feature_level or least_feature_level()
     work = _PlacementRun(capabilities, level, opsets)
@@ -188,7 +189,7 @@ class _PlacementRun:
         scope.connect(graph, outermost=outer is None)
         fused = Partitions(self.partitions, bool(facts.inner))
         for node in graph.node:
-            if node.op_type == "Constant" and node.domain in _DOMAINS:
+            if is_constant(node):
                 scope.constant.update(node.output)
         self.scalars.update(float_scalars(graph))
         scope.floats = self.scalars
@@ -196,7 +197,7 @@ class _PlacementRun:
         first = len(self.nodes)
         placed = PlacedGraph(graph, scope, holder)
         for index, node in enumerate(graph.node):
-            if node.op_type == "Constant" and node.domain in _DOMAINS:
+            if is_constant(node):
                 continue
             name = path + (node.name or next(filter(None, node.output), f"node {index}"))
             row, looked = self._row(node, name, scope)
@@ -229,8 +230,7 @@ class _PlacementRun:
             if kind is not None and seen.looked.is_of_kind:
                 self.seen[kind] = seen
         found = seen.looked
-        domain = "" if node.domain in _DOMAINS else f"{node.domain}."
-        out = NodePlacement(name, domain + node.op_type, found.where, found.why, findings=tuple(found.findings))
+        out = NodePlacement(name, operator_of(node), found.where, found.why, findings=tuple(found.findings))
         out.source, out.bytes = found.source, seen.bytes
         if found.where == PROVIDER:
             out.directml, out.level, out.alone = found.directml, found.level, found.alone

@@ -9,6 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.ir import Dim, TensorType, dim_names
+from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.activations import host_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
@@ -47,7 +48,7 @@ def statistics(model: ModelProto, types: Mapping[str, TensorType] | None = None)
     count = _Count(known.named)
     count.graph(known.graph, known.facts, None)
     return Statistics(
-        opset=next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0),
+        opset=imported_versions(model.opset_import).get("", 0),
         nodes=dict(node_counts(model)),
         dispatches=total(count.dispatches),
         bytes_moved=total(count.bytes_moved),

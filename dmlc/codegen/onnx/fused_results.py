@@ -6,12 +6,12 @@ from onnx import NodeProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.ir import Graph
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.nested import may_hold_graphs, values_read_by
 from dmlc.targets.activations import HOSTS, takes_activation
 from dmlc.targets.capabilities import Capabilities
 
 _FAULT = "fused-output"
-_DOMAINS = ("", "ai.onnx")
 
 
 def keep_fused_results(emitter: Emitter) -> None:
@@ -44,7 +44,7 @@ def _has_used_outputs(graph: Graph) -> bool:
 
 def _copy_lost(emitter: Emitter, host: NodeProto, users: list[NodeProto]) -> None:
     """Copy the result of a node into the output, if the provider would lose it."""
-    if len(users) != 1 or len(users[0].input) != 1 or not {host.domain, users[0].domain} <= {*_DOMAINS}:
+    if len(users) != 1 or len(users[0].input) != 1 or plain_domain(host.domain) or plain_domain(users[0].domain):
         return
     (activation,) = users
     if takes_activation(host.op_type, len(host.input), activation.op_type):

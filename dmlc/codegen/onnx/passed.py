@@ -12,6 +12,7 @@ from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import attribute_proto, tensor_proto
 from dmlc.ir import Node, Region, Tensor
 from dmlc.onnx_schema.declared import believed, completed, contradicts
+from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
 from dmlc.onnx_schema.nested import graphs_in
 from dmlc.onnx_schema.origin import ModelOrigin, NodeOrigin, known_of
 from dmlc.onnx_schema.types import type_proto
@@ -34,7 +35,7 @@ def pass_on(emitter: Emitter, node: Node, emit_nodes: EmitNodes) -> bool:
         _write(emitter, node, origin, _inputs(emitter, node, origin), emit_nodes)
         return True
     inputs = _inputs(emitter, node, origin)
-    if proto.domain not in ("", "ai.onnx"):
+    if plain_domain(proto.domain):
         emitter.domains.add(proto.domain)
     elif not unchanged(proto, origin.version, emitter.opset, known):
         _write_moved(emitter, node, origin, inputs, emit_nodes)
@@ -145,7 +146,7 @@ def opaque(emitter: Emitter, node: Node) -> Sequence[str]:
         plain = tensor_proto(value.array) if isinstance(value, Tensor) else value
         protos.append(attribute_proto(name, plain))
     operands = [emitter.of(v) for v in node.operands]
-    if a.domain == "com.microsoft":
+    if a.domain == MICROSOFT:
         emitter.note(f"{a.full_name} is ONNX Runtime's own operator: onnx's checker does not know it")
     return emitter.ops(a.op_type, operands, len(node.results), domain=a.domain, protos=protos)
 
@@ -192,7 +193,7 @@ def restore_functions(model: ModelProto, origin: ModelOrigin, emitter: Emitter) 
     """Restore the functions that nodes call, and the domains that those import."""
     functions = origin.frame.functions
     model.functions.extend(functions)
-    imported = {entry.domain for function in functions for entry in function.opset_import} - {"", "ai.onnx"}
+    imported = {plain_domain(entry.domain) for function in functions for entry in function.opset_import} - {""}
     emitter.domains.update(imported & origin.versions.keys())
 
 

@@ -20,6 +20,7 @@ from dmlc.codegen.onnx.value_types import ValueTypes
 from dmlc.diagnostics import Span
 from dmlc.ir import DType, Graph, Node, StoredTensor, Tensor, TensorType, Value, as_dtype, dim_names, is_absent
 from dmlc.ir.dtype import i64
+from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.onnx_schema.types import ELEMENT_TYPE, type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
@@ -368,7 +369,7 @@ class NodeWriter:
         self._between += self.shared.types.infer(nodes, self._opset_of)
 
     def _opset_of(self, domain: str) -> int:
-        if domain in ("", "ai.onnx"):
+        if not plain_domain(domain):
             return self.opset
         versions = getattr(self.graph.origin or self.graph.joined, "versions", {})
         return int(versions.get(domain) or DOMAIN_VERSIONS.get(domain, 1))

@@ -8,11 +8,10 @@ from dmlc.inference.fact import Fact
 from dmlc.inference.query import Query
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, floordiv
+from dmlc.onnx_schema.domains import MICROSOFT
 
-_OWN = "com.microsoft"
 
-
-@rule("MultiHeadAttention", domain=_OWN)
+@rule("MultiHeadAttention", domain=MICROSOFT)
 def multi_head_attention(q: Query) -> Sequence[Fact]:
     """Type the output, the present key and value, and the scores.
 
@@ -23,7 +22,7 @@ def multi_head_attention(q: Query) -> Sequence[Fact]:
     return _heads(q, past=6)
 
 
-@rule("DecoderMaskedMultiHeadAttention", domain=_OWN)
+@rule("DecoderMaskedMultiHeadAttention", domain=MICROSOFT)
 def decoder_attention(q: Query) -> Sequence[Fact]:
     """Type the same results as those of ``MultiHeadAttention``. A shared buffer keeps the size of the past."""
     return _heads(q, past=5, is_shared=bool(q.integer("past_present_share_buffer")))
@@ -66,7 +65,7 @@ def _key_and_value(q: Query, length: Dim, size: Dim, heads: Dim) -> tuple[Dim, D
     return total, floordiv(value[2], heads) if len(value) == 3 else value[-1]
 
 
-@rule("GroupQueryAttention", domain=_OWN)
+@rule("GroupQueryAttention", domain=MICROSOFT)
 def group_query_attention(q: Query) -> Sequence[Fact]:
     """Type the output and the present key and value, which hold the longer of the past and the total length.
 
@@ -98,7 +97,7 @@ def _cached(q: Query, past: Shape | None) -> Dim:
     return max(before, total[0]) if isinstance(before, int) else q.new_dim()
 
 
-@rule("Attention", "QAttention", domain=_OWN)
+@rule("Attention", "QAttention", domain=MICROSOFT)
 def attention(q: Query) -> Sequence[Fact]:
     """Type the output and the present, in which keys and values are stacked.
 
@@ -122,7 +121,7 @@ def attention(q: Query) -> Sequence[Fact]:
     return [Fact(element, (*x[:2], hidden)), Fact(element, (2, x[0], heads, length, floordiv(hidden, heads)))]
 
 
-@rule("EmbedLayerNormalization", domain=_OWN)
+@rule("EmbedLayerNormalization", domain=MICROSOFT)
 def embedding_norm(q: Query) -> Sequence[Fact]:
     """Type the normalized sum of embeddings, the count of each row's tokens, and the sum."""
     ids, words, element = q.shape(0), q.shape(2), q.element(2)

@@ -13,20 +13,19 @@ from dmlc.inference.rules.elementwise import same
 from dmlc.inference.rules.matmul import product_shape
 from dmlc.inference.rules.window import slid
 from dmlc.ir import Shape, floordiv
-
-_OWN = "com.microsoft"
+from dmlc.onnx_schema.domains import MICROSOFT
 
 
 @rule(
     *("BiasAdd", "BiasGelu", "BiasSoftmax", "FastGelu", "GatedAdd", "GatedRMSNorm", "Gelu", "GroupNorm", "Inverse"),
     *("MoE", "QuickGelu", "RotaryEmbedding", "ScaledSiLU"),
-    domain=_OWN,
+    domain=MICROSOFT,
 )
 def like_the_first(q: Query) -> Sequence[Fact]:
     return [same(q)]
 
 
-@rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=_OWN)
+@rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_norm(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
     kept = None if shape is None else (*shape[:-1], 1)
@@ -41,14 +40,14 @@ def simplified_norm(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(1) or q.element(0), shape), Fact(TensorProto.FLOAT, kept)]
 
 
-@rule("BiasSplitGelu", domain=_OWN)
+@rule("BiasSplitGelu", domain=MICROSOFT)
 def split_gelu(q: Query) -> Sequence[Fact]:
     """Halve the last axis: one half is multiplied by the GELU of the other."""
     shape = q.shape(0)
     return [Fact(q.element(0), None if shape is None else (*shape[:-1], floordiv(shape[-1], 2)))]
 
 
-@rule("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul", domain=_OWN)
+@rule("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul", domain=MICROSOFT)
 def fused_matmul(q: Query) -> Sequence[Fact]:
     a, b = _turned(q, 0, "A"), _turned(q, 1, "B")
     return [Fact(q.element(0), product_shape(q, a, b))]
@@ -64,7 +63,7 @@ def _turned(q: Query, index: int, which: str) -> Shape | None:
     return (*shape[:-2], shape[-1], shape[-2]) if q.integer(f"trans{which}") else shape
 
 
-@rule("FusedGemm", domain=_OWN)
+@rule("FusedGemm", domain=MICROSOFT)
 def fused_gemm(q: Query) -> Sequence[Fact]:
     a, b = q.shape(0), q.shape(1)
     if a is None or b is None or len(a) != 2 or len(b) != 2:
@@ -72,7 +71,7 @@ def fused_gemm(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (a[1 if q.integer("transA") else 0], b[0 if q.integer("transB") else 1]))]
 
 
-@rule("FusedConv", domain=_OWN)
+@rule("FusedConv", domain=MICROSOFT)
 def fused_conv(q: Query) -> Sequence[Fact]:
     x, w = q.shape(0), q.shape(1)
     if x is None or w is None or len(x) != len(w):
@@ -81,32 +80,32 @@ def fused_conv(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), (x[0], w[0], *out))]
 
 
-@rule("MatMulNBits", "MatMulBnb4", domain=_OWN)
+@rule("MatMulNBits", "MatMulBnb4", domain=MICROSOFT)
 def matmul_bits(q: Query) -> Sequence[Fact]:
     shape = q.shape(0)
     return [Fact(q.element(0), None if shape is None else (*shape[:-1], q.integer("N")))]
 
 
-@rule("DynamicQuantizeMatMul", "MatMulIntegerToFloat", domain=_OWN)
+@rule("DynamicQuantizeMatMul", "MatMulIntegerToFloat", domain=MICROSOFT)
 def quantized_matmul(q: Query) -> Sequence[Fact]:
     return [Fact(TensorProto.FLOAT, product_shape(q, q.shape(0), q.shape(1)))]
 
 
-@rule("QuantizeLinear", domain=_OWN)
+@rule("QuantizeLinear", domain=MICROSOFT)
 def quantize(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(2) if q.has(2) else TensorProto.UINT8, q.shape(0))]
 
 
-@rule("DequantizeLinear", domain=_OWN)
+@rule("DequantizeLinear", domain=MICROSOFT)
 def dequantize(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(1), q.shape(0))]
 
 
-@rule("QLinearAdd", "QLinearMul", domain=_OWN)
+@rule("QLinearAdd", "QLinearMul", domain=MICROSOFT)
 def quantized_binary(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), q.broadcast(q.shape(0), q.shape(3)))]
 
 
-@rule("QLinearLeakyRelu", "QLinearSigmoid", domain=_OWN)
+@rule("QLinearLeakyRelu", "QLinearSigmoid", domain=MICROSOFT)
 def quantized_unary(q: Query) -> Sequence[Fact]:
     return [Fact(q.element(0), q.shape(0))]

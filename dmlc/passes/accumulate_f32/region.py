@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from dmlc.ir import FOREIGN, Attributes, Graph, Node, Value
 from dmlc.ir.dtype import f16, f32
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, POW, SUB
 from dmlc.ops.choose import CLIP
 from dmlc.ops.elementwise import ABS, LOG, NEG, RECIPROCAL, SQRT
@@ -179,8 +180,8 @@ _OPAQUE = frozenset(
     (
         *(("", name) for name in ("GroupNormalization", "InstanceNormalization", "LayerNormalization")),
         *(("", name) for name in ("MeanVarianceNormalization", "RMSNormalization", "SimplifiedLayerNormalization")),
-        *(("com.microsoft", name) for name in ("GroupNorm", "SkipGroupNorm")),
-        *(("com.microsoft", name) for name in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")),
+        *((MICROSOFT, name) for name in ("GroupNorm", "SkipGroupNorm")),
+        *((MICROSOFT, name) for name in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")),
     )
 )
 

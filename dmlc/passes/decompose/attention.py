@@ -10,6 +10,7 @@ from math import sqrt
 
 from dmlc.ir import Dim, DType, Node, Value, floordiv
 from dmlc.ir.dtype import i64
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, EQUAL, LESS, MUL, SUB
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import GATHER, IOTA, GatherAttributes, IotaAttributes
@@ -26,7 +27,7 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.normalize import SOFTMAX, SoftmaxAttributes
 from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.decompose.decomposition import MICROSOFT, Decomposition, given, operand, operator_of
+from dmlc.passes.decompose.decomposition import Decomposition, given, operand, operator_of
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.primitives import accumulation_dtype
 from dmlc.passes.rewrite import Miss

@@ -7,20 +7,18 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dmlc.ir import FOREIGN, Graph, Node, Value
+from dmlc.onnx_schema import domains
 from dmlc.ops.node_name import title_of
 from dmlc.ops.opaque import OpaqueAttributes, attribute_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
-MICROSOFT = "com.microsoft"
-
 
 def operator_of(node: Node) -> str:
     """The ONNX operator of a node, with its domain if that is not ONNX's own: ``com.microsoft.Gelu``."""
     if node.origin is not None:
-        proto = node.origin.proto
-        return str(proto.op_type) if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{proto.op_type}"
+        return domains.operator_of(node.origin.proto)
     a = node.attributes
     return a.full_name if isinstance(a, OpaqueAttributes) else title_of(node)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Node, Value
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.elementwise import GELU, SIGMOID, UNARY, GeluAttributes, UnaryOperation
 from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.decompose.decomposition import MICROSOFT, Decomposition, given, operand, operator_of
+from dmlc.passes.decompose.decomposition import Decomposition, given, operand, operator_of
 from dmlc.passes.node_maker import Maker, composed_of
 from dmlc.passes.primitives import accumulated
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.ir import Dim, DType, Node, Value, floordiv, product
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.elementwise import RECIPROCAL, SIGMOID, SQRT
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, LP_NORM, RMS_NORM, LpNormAttributes, NormAttributes
 from dmlc.ops.opaque import OPAQUE
-from dmlc.passes.decompose.decomposition import MICROSOFT, Decomposition, given, operand, operator_of
+from dmlc.passes.decompose.decomposition import Decomposition, given, operand, operator_of
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.primitives import accumulated, accumulation_dtype, centred, deviation, lp_norm, normalized
 from dmlc.passes.rewrite import Miss

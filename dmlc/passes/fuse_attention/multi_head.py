@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlc.ir import Dim, Graph, Node, Shape, TensorType, Value, dim_names, product
 from dmlc.ir.dtype import f16
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.choose import WHERE
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
@@ -33,7 +34,7 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows
 
-_OPERATOR, _DOMAIN = "MultiHeadAttention", "com.microsoft"
+_OPERATOR = "MultiHeadAttention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         bias, rows = found.bias.build(make)
         record = OpaqueAttributes(
             op_type=_OPERATOR,
-            domain=_DOMAIN,
+            domain=MICROSOFT,
             types=(TensorType(query.type.dtype, (batch, length, heads * value_size)),),
             attributes=(("num_heads", heads), ("scale", found.scale)),
         )
@@ -134,7 +135,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     def _no_kernel(self, node: Node) -> Miss | None:
         """The reason where the provider has no kernel for it in this release, or DirectML not at this level."""
         dtype = node.result.type.dtype
-        if self.capabilities.leaves(_OPERATOR, dtype, domain=_DOMAIN):
+        if self.capabilities.leaves(_OPERATOR, dtype, domain=MICROSOFT):
             return Miss("{0} has no {1} of {2}", (self.capabilities.target.name, _OPERATOR, dtype.name))
         level, row = self.capabilities.target.feature_level, operator_rows().get("MULTIHEAD_ATTENTION")
         if level is not None and row is not None and row.at(level) is None:

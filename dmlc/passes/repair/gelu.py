@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.elementwise import ERF, GELU, NEG, TANH, GeluAttributes
 from dmlc.ops.node_name import title_of
@@ -23,7 +24,6 @@ from dmlc.passes.patterns import scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
 
-MICROSOFT = "com.microsoft"
 _ARITHMETIC = (ADD, SUB, MUL, DIV, NEG, POW)
 #: A polynomial of x and of the inner function's result: coefficients by the two exponents.
 _Polynomial: TypeAlias = "dict[tuple[int, int], float]"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, ExpandAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
@@ -97,7 +98,7 @@ def _matrices(make: Maker, value: Value, batch: Sequence[Dim], axes: Sequence[Di
 #: Axes that GEMM takes.
 _AXES = 4
 #: The operands of opaque products that are matrices, by operator.
-_FACTORS = {("com.microsoft", "FusedMatMul"): (0, 1), ("", "MatMulInteger"): (0, 1), ("", "QLinearMatMul"): (0, 3)}
+_FACTORS = {(MICROSOFT, "FusedMatMul"): (0, 1), ("", "MatMulInteger"): (0, 1), ("", "QLinearMatMul"): (0, 3)}
 
 
 class ProductOfMergedBatch(Rule[Match]):

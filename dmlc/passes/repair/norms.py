@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dmlc.ir import FOREIGN, Graph, Node, OpError, Value
 from dmlc.ir.dtype import f32
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import EXPAND, ExpandAttributes
@@ -77,7 +78,6 @@ def _operands(node: Node) -> list[Value]:
     return [v for v in node.operands if v is not None]
 
 
-_MICROSOFT = "com.microsoft"
 _FULL, _SIMPLIFIED = "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"
 #: The operand of the simplified form that is a bias, and that the provider reads as another.
 _BIAS = 3
@@ -92,9 +92,7 @@ class PlainSkipNorm(Rule[Match]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not self.capabilities.has_provider or not any(
-            is_opaque(node, op, _MICROSOFT) for op in (_FULL, _SIMPLIFIED)
-        ):
+        if not self.capabilities.has_provider or not any(is_opaque(node, op, MICROSOFT) for op in (_FULL, _SIMPLIFIED)):
             return None
         x, skip = node.operands[:2]
         if x is None or skip is None or FOREIGN in (x.type.dtype, skip.type.dtype):
@@ -124,7 +122,7 @@ def _broadcasts(skip: Value, x: Value) -> bool:
 
 
 def _bias_of(node: Node) -> Value | None:
-    simplified = is_opaque(node, _SIMPLIFIED, _MICROSOFT)
+    simplified = is_opaque(node, _SIMPLIFIED, MICROSOFT)
     return node.operands[_BIAS] if simplified and len(node.operands) > _BIAS else None
 
 

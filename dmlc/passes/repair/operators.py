@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import MUL
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import SIGMOID
@@ -24,7 +25,6 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker, dtype_of
-from dmlc.passes.repair.gelu import MICROSOFT
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows, refusal
@@ -299,7 +299,6 @@ def _counts(node: Node) -> Sequence[Dim] | None:
     return counts if all(not isinstance(count, int) or count > 0 for count in counts) else None
 
 
-_MICROSOFT = "com.microsoft"
 #: The number of the operand attention_bias, of [batch, heads, length, total].
 _BIAS = 5
 
@@ -313,7 +312,7 @@ class FullAttentionBias(Rule[Match]):
     repairs = ("mha-bias-broadcast",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not self.capabilities.has_provider or not is_opaque(node, "MultiHeadAttention", _MICROSOFT):
+        if not self.capabilities.has_provider or not is_opaque(node, "MultiHeadAttention", MICROSOFT):
             return None
         bias = node.operands[_BIAS] if len(node.operands) > _BIAS else None
         query = node.operands[0]

@@ -21,6 +21,7 @@ from dmlc.diagnostics import Code, Diagnostic, DmlcError, Label, fail
 from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Array, Dim, DType, Operation, OpError, as_dtype
 from dmlc.ir.size_number import Arithmetic
@@ -335,7 +336,7 @@ def _call(
     if len(operands) > len(op.operands) and not (op.operands and op.operands[-1].variadic):
         written = habits.with_keywords(op, operands[len(op.operands) :])
         count = len(op.operands)
-        message = f"{op.name} takes {count} operand{'' if count == 1 else 's'}, {len(operands)} given"
+        message = f"{op.name} takes {counted(count, 'operand')}, {len(operands)} given"
         if written and op.symbol is None:
             raise mistake(shapes.OPERAND_COUNT, message, help=f"attributes are keywords: write {written}")
     span = caller()

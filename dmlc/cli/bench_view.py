@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from dmlc.cli.console import count, human_bytes
+from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import table
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.records import dataclass
@@ -143,8 +144,8 @@ def _whole(found: Benchmark) -> str:
         lines.append(f"measured{place}: {_us(found.implied)} us a dispatch, if the bytes take the estimated time")
     if found.backend == "dml" and any(row.said for row in found.rows):
         wrong = found.disagreements
-        said = f"{count(len(wrong), 'node')} not where the report says" if wrong else "every node where the report says"
-        lines.append(f"placement: {said}")
+        said = counted(len(wrong), "node") + " not" if wrong else "every node"
+        lines.append(f"placement: {said} where the report says")
     elif found.partitions is not None:
         lines.append("placement: predicted for DirectML; the CPU was asked for")
     return "\n".join(lines) + "\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dmlc import api, importers
-from dmlc.cli.console import Console, count
+from dmlc.cli.console import Console
 from dmlc.cli.counts import nodes_after
 from dmlc.cli.findings import github_text, sarif_text, with_fix
 from dmlc.cli.fixing import add_fix, check_fix, fixed, fixed_json
@@ -26,6 +26,7 @@ from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, is_model, shapes_of
 from dmlc.diagnostics import Diagnostic, DmlcError, judged, refuses
 from dmlc.diagnostics.catalogue.runs import FEATURE_LEVEL
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir.fixed_shapes import shape_text
@@ -302,15 +303,15 @@ def _summary(args: argparse.Namespace, found: _CheckResult) -> str:
         verdict = report.verdict
     else:
         assert program is not None
-        verdict = count(nodes_after(program).total(), "operation" if program.target.code == "numpy" else "node")
+        verdict = counted(nodes_after(program).total(), "operation" if program.target.code == "numpy" else "node")
     if found.code:
         others = Counter(d.severity for d in found.diagnostics if d.code not in PLACEMENT_CODES)
-        parts = [count(others[s], f"other {s}") for s in ("error", "warning") if others[s]]
+        parts = [counted(others[s], f"other {s}") for s in ("error", "warning") if others[s]]
         return f"{name}: not fine for {args.target}: {'; '.join([verdict, *parts])}\n"
     if program is None:
         return f"{name}: fine for {args.target}: {verdict}\n"
     signature = program.signature
-    parts = [count(len(signature.inputs), "input"), count(len(signature.outputs), "output"), verdict]
+    parts = [counted(len(signature.inputs), "input"), counted(len(signature.outputs), "output"), verdict]
     if signature.conditions:
-        parts.append(f"{count(len(signature.conditions), 'relation')} of sizes left to run time")
+        parts.append(f"{counted(len(signature.conditions), 'relation')} of sizes left to run time")
     return f"{name}: {signature.name} is fine for {args.target}: {', '.join(parts)}\n"

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmlc import api
-from dmlc.cli.console import Console, UsageError, count, human_bytes
+from dmlc.cli.console import Console, UsageError, human_bytes
 from dmlc.cli.counts import as_written, nodes_after, operations
 from dmlc.cli.options import add_compile_options, add_report_options, add_source, profile_option
 from dmlc.cli.signatures import signature_json
 from dmlc.cli.source import STDIN, compile_source, is_model, open_source
+from dmlc.diagnostics.counted import counted
 from dmlc.runtime import files
 from dmlc.targets import load_target, target_names
 
@@ -233,7 +234,7 @@ def _report(
 
         fields["transfers"] = transfers_json(placed)
     table = ""
-    line = f"{_target(program, kind)}, {count(nodes, 'operation')}, {human_bytes(size, short=True)}"
+    line = f"{_target(program, kind)}, {counted(nodes, 'operation')}, {human_bytes(size, short=True)}"
     if kind == "onnx" and (console.json or not console.quiet):
         # the table loads onnx's inference, which code for NumPy does without
         from dmlc.cli.report import changes_text, compare, comparison_json, comparison_text, summary_line

@@ -164,11 +164,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def count(number: int, noun: str) -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def human_bytes(number: int, *, short: bool = False) -> str:
     """Three digits and a unit: ``1.80 MB``; if ``short``, without zeros at the end: ``1.8 MB``."""
     size, units = float(number), ["B", "kB", "MB", "GB", "TB"]

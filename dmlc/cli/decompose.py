@@ -17,9 +17,10 @@ from typing import Any
 from dmlc import api
 from dmlc.api.decomposition import decompose, stayed
 from dmlc.cli.compile import STDOUT, check_apart
-from dmlc.cli.console import Console, UsageError, count
+from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_options, add_source, limits_of
 from dmlc.cli.source import STDIN, check_is_source, read_source
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.passes.decompose import OPERATORS
 
@@ -104,7 +105,7 @@ def _report(console: Console, program: api.Program, output: str, size: int, seco
     nodes = len(api.emitted(program, "onnx").payload.graph.node)
     where = "stdout" if output == STDOUT else output
     parts = ", ".join(f"{number} {name}" for name, number in sorted(done.items())) or "nothing"
-    console.say(f"{where}: {parts} decomposed, {count(nodes, 'node')}, class reassociates, {seconds:.2f} s")
+    console.say(f"{where}: {parts} decomposed, {counted(nodes, 'node')}, class reassociates, {seconds:.2f} s")
     rows = stayed(program)
     for row in rows:
         console.say(f"note: {row.operator} {row.node} stays: {row.reason}")

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from dmlc import __version__
-from dmlc.cli.console import Console, count
+from dmlc.cli.console import Console
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.libraries import LIBRARIES, library_error, one_line, package_to_install
 from dmlc.runtime.directml_device import DirectMLDevice, directml_device
 from dmlc.runtime.distributions import RuntimeDistribution, package_folder, runtime_distributions
@@ -127,13 +128,13 @@ def _runtime_line(each: RuntimeDistribution) -> str:
     if not each.files:
         state = "does not list its files"
     elif each.whole:
-        state = f"all {count(each.files, 'file')} in place"
+        state = f"all {counted(each.files, 'file')} in place"
     else:
         parts = [f"{number} overwritten by {title}" for title, number in each.overwritten.items()]
         parts += [
             f"{number} {word}" for number, word in ((each.changed, "changed"), (each.missing, "missing")) if number
         ]
-        state = f"of {count(each.files, 'file')} {', '.join(parts)}"
+        state = f"of {counted(each.files, 'file')} {', '.join(parts)}"
     elsewhere = "" if each.imported else f"; in {each.folder}, which Python does not import it from"
     return f"{each.title}: {state}{elsewhere}"
 

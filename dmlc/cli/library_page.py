@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dmlc.cli.console import Console, count
+from dmlc.cli.console import Console
+from dmlc.diagnostics.counted import counted
 from dmlc.text import LibraryItems
 from dmlc.text.syntax import tree
 
@@ -13,7 +14,7 @@ from dmlc.text.syntax import tree
 def show_library(args: argparse.Namespace, console: Console, library: LibraryItems, **fields: Any) -> int:
     """Print the library, and its JSON document with further ``fields``; the exit code."""
     defs, consts = list(map(_signature, library.defs)), [_const(line) for line in library.consts]
-    parts = [count(len(found), what) for found, what in ((defs, "def"), (consts, "const")) if found]
+    parts = [counted(len(found), what) for found, what in ((defs, "def"), (consts, "const")) if found]
     lines = [f"{args.source}: a library of {' and '.join(parts)}", *[f"  {text}" for text in (*defs, *consts)]]
     if not console.quiet:
         console.result("\n".join(lines))

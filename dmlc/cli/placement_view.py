@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from typing import Any
 
-from dmlc.cli.console import count, human_bytes
+from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import wrapped
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim, DimExpr
 from dmlc.placement.costs import total
 from dmlc.placement.node_placement import NodePlacement
@@ -28,7 +29,7 @@ def placement_text(report: Placement, *, verbose: bool = False) -> str:
     """Nodes by verdict, the worst first, then the sums; ``verbose`` has one line for each node."""
     sums = [
         f"opset {report.opset}, feature level {report.feature_level}",
-        f"{report.partitions} fused graph{'' if report.partitions == 1 else 's'}",
+        counted(report.partitions, "fused graph"),
         f"dispatches about {_amount(report.dispatches)}",
         f"bytes about {_bytes(report.bytes)}",
         _transfer_sum(report),
@@ -61,7 +62,7 @@ def _groups_text(report: Placement, verbose: bool) -> str:
     out = ""
     for (where, verdict), nodes in sorted(groups.items(), key=lambda item: _rank(item[1][0])):
         costs = [text for text in (_dispatches(nodes), _fixed_bytes(nodes)) if text]
-        said = f"{count(len(nodes), 'node')} {where}, {verdict}" if where else f"{count(len(nodes), 'node')}: {verdict}"
+        said = counted(len(nodes), "node") + (f" {where}, {verdict}" if where else f": {verdict}")
         out += wrapped(f"{said} ({', '.join(costs)})" if costs else said, "  ", "    ")
         lines = [_line(node) for node in nodes] if verbose else [_members(nodes)]
         out += "".join(wrapped(line, "      ", "  " if verbose else "") for line in lines)
@@ -115,7 +116,7 @@ def _dependence_text(report: Placement) -> str:
 
 
 def _transfer_sum(report: Placement) -> str:
-    text = count(len(report.transfers), "transfer")
+    text = counted(len(report.transfers), "transfer")
     if report.transfers:
         text += f" between CPU and GPU of about {_bytes(report.transferred)}"
     if report.possible_transfers:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dmlc import api
-from dmlc.cli.console import Console, UsageError, count
+from dmlc.cli.console import Console, UsageError
 from dmlc.cli.counts import as_written
 from dmlc.cli.report import compare, comparison_json, summary_line
 from dmlc.cli.source import compile_source, open_source
 from dmlc.diagnostics import Diagnostic
+from dmlc.diagnostics.counted import counted
 from dmlc.runtime.profiles import index_path, profile_path
 from dmlc.verify import Verdict
 
@@ -72,7 +73,7 @@ def compile_profiles(args: argparse.Namespace, console: Console, output: str) ->
         fields["seconds"] = round(time.perf_counter() - start, 3)
         shown = f"{fields['output']}{' (dry run, not written)' if args.dry_run else ''}"
         names = ", ".join(name for name, _ in next(iter(profiles)))
-        console.say(f"{shown}: {count(len(profiles), 'profile')} of {names}, {fields['seconds']:.2f} s")
+        console.say(f"{shown}: {counted(len(profiles), 'profile')} of {names}, {fields['seconds']:.2f} s")
     console.document(fields, ok=is_fine)
     return 0 if is_fine else 1
 

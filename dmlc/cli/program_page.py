@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 
 from dmlc import api
-from dmlc.cli.console import Console, count
+from dmlc.cli.console import Console
 from dmlc.cli.counts import as_written, nodes_after, nodes_before
 from dmlc.cli.layout import table
 from dmlc.cli.library_page import show_library
@@ -14,6 +14,7 @@ from dmlc.cli.near_misses import NearMiss, near_misses
 from dmlc.cli.source import compile_source, open_source
 from dmlc.codegen.ledger import ledger_rows
 from dmlc.diagnostics import Span
+from dmlc.diagnostics.counted import counted
 from dmlc.passes import LedgerEntry
 from dmlc.text import LibraryError
 
@@ -68,8 +69,8 @@ def program_page(
     """Passes that changed something, or all if ``verbose``, what was rewritten, what was not and why; with the source
     lines. ``before`` and ``after`` are counts of nodes."""
     noun = "operation" if program.target.code == "numpy" else "node"
-    counted = f"{count(after, noun)}" if before is None else f"{count(before, noun)} as written, {after} after"
-    out = f"{program.signature.name} for {program.target.name}: {counted}\n"
+    nodes = counted(after, noun) if before is None else f"{counted(before, noun)} as written, {after} after"
+    out = f"{program.signature.name} for {program.target.name}: {nodes}\n"
     timings = [row for row in program.timings if verbose or row[2]]
     rows = [[name, f"{s * 1e3:.2f} ms", "" if changed else "nothing to do"] for name, s, changed in timings]
     out += "\npasses\n" + table(rows, "  ") if rows else "\nno pass changed anything\n"
@@ -89,7 +90,7 @@ def missed_page(misses: Sequence[NearMiss]) -> str:
     out = "not rewritten\n" if misses else "no rule matched that did not fire\n"
     for one in misses:
         # a rule that knows says so in its reason
-        saves = f" (would save {count(one.saves, 'node')})" if one.saves and " save " not in one.reason else ""
+        saves = f" (would save {counted(one.saves, 'node')})" if one.saves and " save " not in one.reason else ""
         out += f"  {one.rule} at {one.node}: {one.reason}{saves}\n{_lines(one.spans)}"
     return out
 

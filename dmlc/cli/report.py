@@ -9,7 +9,8 @@ from typing import Any
 import onnx
 
 from dmlc import api
-from dmlc.cli.console import count, human_bytes
+from dmlc.cli.console import human_bytes
+from dmlc.diagnostics.counted import counted
 from dmlc.inference.model_facts import types_by_name
 from dmlc.ir import Dim, DimExpr, TensorType
 from dmlc.placement.report import Placement
@@ -66,13 +67,13 @@ def summary_line(program: api.Program, found: ModelComparison, placed: Placement
     before, after = found.before, found.after
     nodes, dispatches = after.facts.total, after.facts.dispatches
     old = (None, None) if before is None else (before.facts.total, before.facts.dispatches)
-    facts = [program.target.name, f"opset {program.opset}", count(nodes, "node") + _was(nodes, old[0])]
+    facts = [program.target.name, f"opset {program.opset}", counted(nodes, "node") + _was(nodes, old[0])]
     if isinstance(dispatches, int):
         facts.append(_dispatches(dispatches) + _was(dispatches, old[1]))
     elif dispatches is not None:
         facts.append(f"{_amount(dispatches, False)} dispatches")
     if placed is not None and placed.transfers:
-        facts.append(count(len(placed.transfers), "transfer"))
+        facts.append(counted(len(placed.transfers), "transfer"))
     facts.append(human_bytes(found.after.size, short=True))
     if after.facts.external_bytes:
         facts.append(f"{human_bytes(after.facts.external_bytes, short=True)} of weights beside it")
@@ -122,7 +123,7 @@ def _count_of(name: str) -> Callable[[ModelColumn], int]:
 def _remark(facts: Statistics) -> str:
     if facts.bytes_moved is not None:
         return ""
-    return f"bytes moved: {count(facts.unknown, 'node')} of unknown size; --bind or --shape may make them known\n"
+    return f"bytes moved: {counted(facts.unknown, 'node')} of unknown size; --bind or --shape may make them known\n"
 
 
 def _row(

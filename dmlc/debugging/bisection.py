@@ -24,6 +24,7 @@ from dmlc.diagnostics import Diagnostic, fail
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NOTHING_VERIFIED
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN as FAULT_NOT_SHOWN
 from dmlc.diagnostics.catalogue.searches import OPEN_RANGE
+from dmlc.diagnostics.counted import counted
 from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.models import DEFAULT_INPUTS
@@ -108,7 +109,7 @@ class BisectResult:
         """Lines for people; the last one is the verdict."""
         end = "to the end" if self.from_end else "from the start"
         out = [
-            f"{step.nodes} of {self.nodes} nodes {end}, {_values(len(step.cut))} at the cut: {step.status}"
+            f"{step.nodes} of {self.nodes} nodes {end}, {counted(len(step.cut), 'value')} at the cut: {step.status}"
             for step in self.steps
         ]
         out.append(self.message)
@@ -137,14 +138,9 @@ class BisectResult:
 
     def last_line(self) -> str:
         """``FOUND | Add n | 8 runs | 0.61 s``."""
-        runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
         what = {FOUND: "FOUND", NOT_SHOWN: "NOT SHOWN", RANGE: f"RANGE | {len(self.region)} nodes"}[self.status]
         named = "" if self.node is None else f" | {self.node.operator} {self.node.name}"
-        return f"{what}{named} | {runs} | {self.seconds:.2f} s"
-
-
-def _values(count: int) -> str:
-    return f"{count} value{'' if count == 1 else 's'}"
+        return f"{what}{named} | {counted(self.runs, 'run')} | {self.seconds:.2f} s"
 
 
 def bisect(

@@ -21,6 +21,7 @@ from dmlc.debugging.graph_diff import Differences, GraphParts, compare_graphs
 from dmlc.debugging.node_changes import LedgerRows, NodeChange
 from dmlc.debugging.type_changes import TypeChange
 from dmlc.diagnostics import DmlcError, Source
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.records import dataclass
@@ -109,13 +110,8 @@ class ModelDiff:
             return f"equal{f'; {self.renamed} values have other names' if self.renamed else ''}"
         parts = [("operator", f" {s}", sum(c.status == s for c in self.operators)) for s in STATUSES]
         parts += [("initializer", "", len(self.initializers)), ("type", "", len(self.types))]
-        parts += [("opset", "", len(self.opsets)), ("metadata entr", "", len(self.metadata))]
-        return f"different: {', '.join(_counted(*part) for part in parts if part[-1])}"
-
-
-def _counted(noun: str, verb: str, count: int) -> str:
-    one, more = ("y", "ies") if noun.endswith("entr") else ("", "s")
-    return f"{count} {noun}{one if count == 1 else more}{verb}"
+        parts += [("opset", "", len(self.opsets)), ("metadata entry", "", len(self.metadata))]
+        return f"different: {', '.join(counted(n, noun) + verb for noun, verb, n in parts if n)}"
 
 
 @dataclass(frozen=True, slots=True)

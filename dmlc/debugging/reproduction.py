@@ -24,6 +24,7 @@ from dmlc.debugging.value_sides import NodeRecord, record_of
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import NO_OUTPUT
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN
+from dmlc.diagnostics.counted import counted
 from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.verify.models import DEFAULT_INPUTS
@@ -102,8 +103,8 @@ class Repro:
 
     def last_line(self, path: str) -> str:
         """``WRITTEN bug.zip | 1 of 95 nodes | 12 runs | 0.61 s``."""
-        runs = f"{self.runs} run{'' if self.runs == 1 else 's'}"
-        return f"WRITTEN {path} | {len(self.nodes)} of {self.whole} nodes | {runs} | {self.seconds:.2f} s"
+        size, runs = f"{len(self.nodes)} of {self.whole} nodes", counted(self.runs, "run")
+        return f"WRITTEN {path} | {size} | {runs} | {self.seconds:.2f} s"
 
 
 def repro(

@@ -17,6 +17,7 @@ from dmlc.debugging.source_sides import CompileOptions, SideSource, compiled_sid
 from dmlc.debugging.value_sides import GraphValues, NodeRecord, ValueSide
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, UNKNOWN_CHOICE
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.records import dataclass
 from dmlc.runtime.feeds import FeedChecker
@@ -50,7 +51,7 @@ class LocatedVerdict:
 
 def last_line(verdict: Verdict, seconds: float) -> str:
     """One line that ends a report: ``PASSED | 24 inputs | 0.61 s``."""
-    count = f"{verdict.ran} input{'' if verdict.ran == 1 else 's'}"
+    count = counted(verdict.ran, "input")
     why = " | not verified" if verdict.status == NOT_VERIFIED else ""
     return f"{'PASSED' if verdict.ok else 'FAILED'}{why} | {count} | {seconds:.2f} s"
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, option, sentences
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
 from dmlc.records import dataclass
 
@@ -191,9 +192,9 @@ def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> 
     for known, what in ((declared, name), (source.default, f"the default of {name}")):
         if known is not None and len(known) != len(shape):
             sizes = ", ".join("_" if size is None else str(size) for size in known)
-            message = f"{shape_text(name, shape)} has {_count(len(shape), 'size')}, and {what} has "
+            message = f"{shape_text(name, shape)} has {counted(len(shape), 'size')}, and {what} has "
             help = f"{option('_', 'None')} leaves a size open: {shape_option(name, (None,) * len(known))}"
-            message += f"{_count(len(known), 'axis')}: [{sizes}]"
+            message += f"{counted(len(known), 'axis')}: [{sizes}]"
             raise fail(codes.SHAPE_DOES_NOT_FIT, message, *source.labels, help=help)
     for axis, given in enumerate(shape):
         if given is None:
@@ -206,11 +207,6 @@ def _axes(inputs: Mapping[str, DeclaredInput], name: str, shape: FixedShape) -> 
         size = None if declared is None else declared[axis]
         if size is not None:
             yield _FixedAxis(name, shape, axis, size, given, source)
-
-
-def _count(number: int, noun: str) -> str:
-    plural = {"axis": "axes"}.get(noun, f"{noun}s")
-    return f"{number} {noun if number == 1 else plural}"
 
 
 __all__ = [

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from dmlc.diagnostics import Help, Span, proposal
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim, DimExpr, DimTable, Graph, OpError, Value
 from dmlc.ir.size_number import SizeNumber
 from dmlc.ops.attributes import integer_help, show, size_help
@@ -82,8 +83,7 @@ def _axes(x: Value, items: Sequence[Any]) -> list[tuple[int, int, Any]]:
         )
     count, rank = len(items) - len(ellipses), len(x.type.shape)
     if count > rank:
-        many = "1 axis" if rank == 1 else f"{rank} axes"
-        what = "is a scalar" if rank == 0 else f"has {many}"
+        what = "is a scalar" if rank == 0 else f"has {counted(rank, 'axis')}"
         given = "1 index" if count == 1 else f"{count} indices"
         raise OpError(codes.WRONG_INDEX, f"{x.name or 'it'} {what}, and {given} given", at=rank + len(ellipses))
     first = ellipses[0] if ellipses else len(items)
@@ -200,7 +200,7 @@ def index_list(values: Any, items: Sequence[Any]) -> Any:
         if not isinstance(place, int):
             raise OpError(codes.WRONG_INDEX, "a list is indexed by integers", at=position)
         if not -len(values) <= place < len(values):
-            count = "1 element" if len(values) == 1 else f"{len(values)} elements"
+            count = counted(len(values), "element")
             message = f"index {place} does not exist: the list has {count}"
             raise OpError(codes.INDEX_OUT_OF_RANGE, message, at=position, under="out of range")
         values = values[place]

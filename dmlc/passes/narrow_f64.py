@@ -11,6 +11,7 @@ import numpy as np
 
 from dmlc.diagnostics import Diagnostic, Label, Span
 from dmlc.diagnostics.catalogue.advice import NOT_IN_F32
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import FOREIGN, Attributes, DType, Graph, Node, Operation, OpError, Tensor, TensorType, Value
 from dmlc.ir.dtype import f32, f64
 from dmlc.ir.history import AS_WRITTEN
@@ -74,7 +75,7 @@ class _Narrower:
         return True
 
     def _record(self) -> None:
-        many = "1 node" if len(self.done) == 1 else f"{len(self.done)} nodes"
+        many = counted(len(self.done), "node")
         words = f"every f64 computation is done in f32, as was asked for: {many}"
         if self.kept:
             left = sorted({_label(node) for node in self.kept})

@@ -9,6 +9,7 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto
 
+from dmlc.diagnostics.counted import counted
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Dim, TensorType
@@ -92,7 +93,7 @@ class Placement:
         said = ", ".join(filter(None, parts))
         total = len(self.nodes)
         graphs = "1 fused graph" if self.partitions == 1 else f"{self.partitions} fused graphs"
-        nodes = "1 node" if total == 1 else f"{total} nodes"
+        nodes = counted(total, "node")
         return f"{nodes}: {said}; {graphs}" if said else f"{nodes}, all on DirectML, in {graphs}"
 
 

@@ -8,11 +8,12 @@ from typing import Any
 from dmlc.diagnostics import Change, DmlcError, Label, Proposal, proposal, suggestion
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Value
 from dmlc.text.elaborate.calls import Caller
 from dmlc.text.elaborate.cycles import Unfolded, unfolded
 from dmlc.text.elaborate.evaluate import Asked, at
-from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, bare, plural, quoted
+from dmlc.text.elaborate.scope import LITERALS, POISON, Definition, Frame, Place, Several, bare, quoted
 from dmlc.text.elaborate.trampoline import Asking
 from dmlc.text.syntax import tree
 
@@ -68,14 +69,14 @@ class Block(Caller):
     def wrong_count(self, statement: tree.Assign, value: Any, count: int) -> DmlcError:
         targets = statement.targets
         what = value.what if isinstance(value, Several) else "the right side"
-        names = plural(len(targets), "name")
+        names = counted(len(targets), "name")
         stand = "stands" if len(targets) == 1 else "stand"
-        message = f"{what} gives {plural(count, 'result')}, and {names} {stand} before ="
+        message = f"{what} gives {counted(count, 'result')}, and {names} {stand} before ="
         given = [t.text for t in targets][:count]
         names_wanted = ", ".join(given + ["_"] * (count - len(given)))
         text = f"write {names_wanted} = ..." + ("; _ drops a result" if count > len(targets) else "")
         help = proposal(text, ", ".join([quoted(name) for name in given] + ["_"] * (count - len(given))))
-        label = Label(statement.value.span, plural(count, "result"))
+        label = Label(statement.value.span, counted(count, "result"))
         span = targets[0].span.to(targets[-1].span)
         return self.frame.fail(name_codes.RESULT_COUNT, message, span, names, label, help=help)
 
@@ -179,7 +180,7 @@ class Block(Caller):
                 raise self.frame.fail(codes.UNKNOWN_ATTRIBUTE, message, keyword.name.span, help=help)
         if count != len(wanted):
             shown = f" ({', '.join(wanted)})" if wanted else ""
-            message = f"{name} takes {plural(len(wanted), 'operand')}{shown}, {count} given"
+            message = f"{name} takes {counted(len(wanted), 'operand')}{shown}, {count} given"
             help = f"{', '.join(known)} are given as keywords" if known and count > len(wanted) else ""
             if len(known) == 1 and not expr.keywords and count == len(wanted) + 1 and expr.operands:
                 (only,), last = known, expr.operands[-1]

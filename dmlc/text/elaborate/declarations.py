@@ -9,6 +9,7 @@ import numpy as np
 
 from dmlc.diagnostics import DmlcError, Label, Proposal, fail, writing
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Dim, DimExpr, OpError, Tensor, TensorType
 from dmlc.ir.size_number import SizeNumber
@@ -18,7 +19,7 @@ from dmlc.ops.literals import literal_array
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.evaluate import Asked
 from dmlc.text.elaborate.folders import Folders, LoadError
-from dmlc.text.elaborate.scope import POISON, Frame, Unit, bare, plural
+from dmlc.text.elaborate.scope import POISON, Frame, Unit, bare
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 
@@ -127,7 +128,7 @@ class _List:
         if not isinstance(expr, tree.ListOf):
             raise self.misfit(expr, f"a number stands where a list of {self.shape[axis]} belongs")
         if len(expr.items) != self.shape[axis]:
-            message = f"a list has {plural(len(expr.items), 'element')}, axis {axis} has {self.shape[axis]}"
+            message = f"a list has {counted(len(expr.items), 'element')}, axis {axis} has {self.shape[axis]}"
             raise self.misfit(expr, message)
         for item in expr.items:
             self.axis(item, axis + 1)

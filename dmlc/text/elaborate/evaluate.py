@@ -9,6 +9,7 @@ from typing import Any
 from dmlc.diagnostics import Change, Diagnostic, DmlcError, Help, Proposal, Span, proposal, suggestion, writing
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import DTYPE_BY_NAME, DimExpr, DType, OpError, Tensor, Value, symbol
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
@@ -28,7 +29,6 @@ from dmlc.text.elaborate.scope import (
     Unit,
     Word,
     described,
-    plural,
     quoted,
     written,
 )
@@ -326,7 +326,7 @@ class Evaluator:
     def single(self, found: Any, place: Place) -> Any:
         """Return the one value of an expression. Raises E0207 if there are several."""
         if isinstance(found, Several):
-            message = f"{found.what} gives {plural(len(found.values), 'result')}, one is needed here"
+            message = f"{found.what} gives {counted(len(found.values), 'result')}, one is needed here"
             help = "give them names first: a, b = ..."
             raise self.frame.fail(name_codes.RESULT_COUNT, message, place.span, help=help)
         return found

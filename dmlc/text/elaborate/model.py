@@ -10,13 +10,14 @@ from dmlc.diagnostics import Diagnostic, DmlcError, Label, Span, fail, proposal
 from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.catalogue.source_advice import HIDDEN_DIM, UNUSED
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Condition, Dim, DimExpr, OpError, TensorType, Value, dim_names
 from dmlc.ops.call import CallSite
 from dmlc.ops.ranges import range_of
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.declarations import type_of
 from dmlc.text.elaborate.evaluate import Asked, at
-from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Unit, plural
+from dmlc.text.elaborate.scope import LITERALS, POISON, Frame, Unit
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 
@@ -170,9 +171,9 @@ class ModelReader:
         """The outputs of the graph, of the types that are written."""
         results, exprs = self.model.results, self.model.result.values
         if len(values) != len(results):
-            message = f"{plural(len(values), 'value')} returned, {plural(len(results), 'result')} named"
-            head = Label(results[0].name.span.to(results[-1].name.span), plural(len(results), "result"))
-            label = Label(self.model.result.span, plural(len(values), "value"))
+            message = f"{counted(len(values), 'value')} returned, {counted(len(results), 'result')} named"
+            head = Label(results[0].name.span.to(results[-1].name.span), counted(len(results), "result"))
+            label = Label(self.model.result.span, counted(len(values), "value"))
             help = "return as many values as the head of the model names"
             self.unit.problems.add(fail(name_codes.RESULT_COUNT, message, label, head, help=help))
             return

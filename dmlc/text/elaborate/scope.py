@@ -265,7 +265,3 @@ def described(thing: Any) -> str:
     if thing is None:
         return "none"
     return f"the word {thing}" if isinstance(thing, Word) else "a dim"
-
-
-def plural(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -541,4 +541,6 @@ TILE = Operation(
     notes=_MOVES,
 )
 
+#: Moves that keep the elements in their order.
+RESHAPES: tuple[Operation, ...] = (RESHAPE, SQUEEZE, UNSQUEEZE)
 MOVES: tuple[Operation, ...] = (RESHAPE, TRANSPOSE, SQUEEZE, UNSQUEEZE, EXPAND, CONCAT, SPLIT, SLICE, PAD, TILE)

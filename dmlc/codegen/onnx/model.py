@@ -27,15 +27,13 @@ from dmlc.ir import Graph, Node
 from dmlc.ir.printer import number_text
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.ops.constant import CONSTANT
-from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.move import RESHAPE, RESHAPES
 from dmlc.ops.node_name import node_name
 from dmlc.targets import Target
 from dmlc.targets.session_advice import PROVIDER, RUNS_ON, session_advice
 
 if TYPE_CHECKING:
     from dmlc.onnx_schema.origin import ModelOrigin
-
-_RESHAPES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 
 
 def emit(graph: Graph, target: Target, opset: int) -> Artifact:
@@ -87,7 +85,7 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             if node.result in emitter.graph.provides:
                 emitter.hold(node.result)
             continue
-        is_shorter = node.op in _RESHAPES and emitter.is_laid_out(node.operand(0))
+        is_shorter = node.op in RESHAPES and emitter.is_laid_out(node.operand(0))
         if node.origin is None or is_shorter or not _pass_on()(emitter, node, lambda inner: emit_nodes(inner, watch)):
             _check_rank(node, emitter.target)
             _lower(emitter, node, watch)

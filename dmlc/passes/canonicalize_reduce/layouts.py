@@ -12,7 +12,7 @@ from dmlc.ir import Dim, Graph, Node, Shape, Tensor, Value, product
 from dmlc.ops.binary import MUL
 from dmlc.ops.choose import CAST
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
+from dmlc.ops.move import EXPAND, RESHAPE, RESHAPES, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
 from dmlc.ops.reduce import (
     EXTREMES,
     GOES_ON,
@@ -125,9 +125,6 @@ class SinkTranspose(Rule[Match]):
         return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=kept))]
 
 
-_MOVES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class _ReducedReshapeMatch(Match):
     """``axes`` of what was reshaped; ``same_order`` where nothing but axes of size 1 was added or dropped."""
@@ -149,7 +146,7 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
     def match(self, node: Node, graph: Graph) -> _ReducedReshapeMatch | Miss | None:
         inner = node.operand(0).producer
         axes = node.attributes_as(ReduceAttributes).axes
-        if inner is None or inner.op not in _MOVES:
+        if inner is None or inner.op not in RESHAPES:
             return None
         old, new = inner.operand(0).shape, inner.result.shape
         if self.capabilities.target.max_rank is not None and len(old) > self.capabilities.target.max_rank:

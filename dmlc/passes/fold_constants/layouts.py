@@ -17,6 +17,7 @@ from dmlc.ops.move import (
     EXPAND,
     PAD,
     RESHAPE,
+    RESHAPES,
     SLICE,
     SPLIT,
     SQUEEZE,
@@ -90,9 +91,6 @@ def _empty(value: Value, rewriter: Rewriter) -> Value:
     return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
 
 
-_RESHAPES = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class ChainMatch(Match):
     """``back`` is set where the last shape is that of the first value."""
@@ -104,11 +102,11 @@ class ReshapeChain(Rule[ChainMatch]):
     """A reshape, squeeze or unsqueeze of one becomes a single one, or nothing at all."""
 
     name = "reshape-chain"
-    roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
+    roots = RESHAPES
 
     def match(self, node: Node, graph: Graph) -> ChainMatch | None:
         inner = node.operand(0).producer
-        if inner is None or inner.op not in _RESHAPES:
+        if inner is None or inner.op not in RESHAPES:
             return None
         if inner.operand(0).type == node.result.type:
             return ChainMatch(node, (inner,), back=True)
@@ -165,8 +163,8 @@ class TransposeOfOnes(Rule[Match]):
         if kept != sorted(kept):
             return None
         maker, users = x.producer, node.result.users
-        before = maker is not None and maker.op in _RESHAPES
-        after = bool(users) and all(user.op in _RESHAPES for user in users)
+        before = maker is not None and maker.op in RESHAPES
+        after = bool(users) and all(user.op in RESHAPES for user in users)
         if not before and not after:
             return None
         have = maker.operand(0).shape if before and maker is not None else x.shape
@@ -287,7 +285,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
     """
 
     name = "layout-around-elementwise"
-    roots = (RESHAPE, SQUEEZE, UNSQUEEZE, TRANSPOSE)
+    roots = (*RESHAPES, TRANSPOSE)
     fed_by = (*UNARY, *BINARY, CAST, CLIP, WHERE, OPAQUE)
 
     def match(self, node: Node, graph: Graph) -> _ElementwiseRegionMatch | None:
@@ -366,7 +364,7 @@ def _undoes(root: Node, maker: Node) -> bool:
         first = maker.attributes_as(TransposeAttributes).perm
         second = root.attributes_as(TransposeAttributes).perm
         return all(first[axis] == i for i, axis in enumerate(second))
-    return maker.op in _RESHAPES and maker.operand(0).shape == root.result.shape
+    return maker.op in RESHAPES and maker.operand(0).shape == root.result.shape
 
 
 def _broadcasts_alike(root: Node, shape: Shape) -> bool:

@@ -13,7 +13,7 @@ from dmlc.ir.dtype import f16
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.choose import WHERE
 from dmlc.ops.matmul import MATMUL
-from dmlc.ops.move import RESHAPE, TRANSPOSE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.passes.fuse_attention.bias import Bias, bias_of, token_rows
@@ -21,7 +21,6 @@ from dmlc.passes.fuse_attention.scores import Weights, scores_of, weights_of, wh
 from dmlc.passes.fuse_attention.tokens import (
     HEADS_LAST,
     KEY_HEADS_LAST,
-    VIEWS,
     Tokens,
     apart,
     reshaped,
@@ -177,7 +176,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
 
 def _parts(value: Value) -> Shape | None:
     """Batch and heads of values that have them as one axis: those that a reshape merges."""
-    view = made_by(value, *VIEWS)
+    view = made_by(value, *RESHAPES)
     before = () if view is None else view.operand(0).shape
     return before[:2] if len(before) == 4 and apart(value.shape, before[:2]) == before else None
 
@@ -203,7 +202,7 @@ def _saved(root: Node, found: Attention) -> int:
     """Count the operators that go, less those that come; a reshape is none."""
     gone: set[Node] = {root}
     users = list(dict.fromkeys(root.result.users))
-    if root.result.type.rank == 3 and all(user.op in VIEWS and user.result.type.rank == 4 for user in users):
+    if root.result.type.rank == 3 and all(user.op in RESHAPES and user.result.type.rank == 4 for user in users):
         gone.update(users)
         users = [user for view in users for user in view.result.users]
     turned = [user for user in users if user.op is TRANSPOSE]
@@ -215,7 +214,7 @@ def _saved(root: Node, found: Attention) -> int:
     for node in dict.fromkeys(found.nodes):
         if all(user in gone for value in node.results for user in value.users):
             gone.add(node)
-    removed = sum(node.op not in VIEWS for node in gone)
+    removed = sum(node.op not in RESHAPES for node in gone)
     added += 1 + found.query.cost + found.key.cost + found.value.cost + found.bias.cost + found.bias.share()
     return removed - added
 

@@ -11,9 +11,10 @@ from dmlc.ops.binary import ADD, EQUAL
 from dmlc.ops.choose import WHERE
 from dmlc.ops.elementwise import IS_NAN
 from dmlc.ops.matmul import MATMUL
+from dmlc.ops.move import RESHAPES
 from dmlc.ops.normalize import SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
-from dmlc.passes.fuse_attention.tokens import VIEWS, factor_of
+from dmlc.passes.fuse_attention.tokens import factor_of
 from dmlc.passes.patterns import both_ways, made_by, scalar_of
 from dmlc.passes.rewrite import Miss, used_elsewhere
 from dmlc.records import dataclass
@@ -121,7 +122,7 @@ def _read(value: Value, trail: Trail, shapes: Sequence[Shape], steps: int) -> Sc
             return Miss(
                 "masked_fill stands there, where(mask, fill, scores): where(mask, scores, fill) is read", (), value
             )
-    if node.op in VIEWS and node.operand(0).shape in shapes:
+    if node.op in RESHAPES and node.operand(0).shape in shapes:
         return _read(node.operand(0), trail, shapes, steps - 1)
     return Miss("{0} stands between the product and the softmax", (node.op.name,), value)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dmlc.ir import Node, Shape, Value, product
 from dmlc.ops.binary import DIV, MUL
-from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.passes.patterns import both_ways, scalar_of
 from dmlc.passes.rewrite import Rewriter
 from dmlc.records import dataclass
 
-VIEWS = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
 #: From (batch, heads, length, size) to (batch, length, heads, size), and back.
 HEADS_LAST = (0, 2, 1, 3)
 #: From a transposed key, (batch, heads, size, length), to (batch, length, heads, size).
@@ -75,10 +74,10 @@ def tokens_of(value: Value, perm: tuple[int, ...], parts: Shape, shape: Shape, *
         elif node.op is TRANSPOSE and len(seen) == 4 and node.attributes_as(TransposeAttributes).perm == (0, 2, 1):
             perm, value = tuple([(0, 1, 3, 2)[p] for p in perm]), node.operand(0)
             seen = (*seen[:2], seen[3], seen[2])
-        elif perm == _SAME and node.op in VIEWS and value.type.rank == 4 and node.operand(0).shape == shape:
+        elif perm == _SAME and node.op in RESHAPES and value.type.rank == 4 and node.operand(0).shape == shape:
             value = node.operand(0)
             seen = shape
-        elif are_parts and node.op in VIEWS and len(seen) == 4 and apart(node.operand(0).shape, parts) == seen:
+        elif are_parts and node.op in RESHAPES and len(seen) == 4 and apart(node.operand(0).shape, parts) == seen:
             value = node.operand(0)
         else:
             break

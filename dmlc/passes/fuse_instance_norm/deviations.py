@@ -12,7 +12,7 @@ from dmlc.ir.dtype import f16
 from dmlc.ops.binary import DIV, MUL, POW
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.elementwise import SQRT
-from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.move import RESHAPES
 from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes, reduction_of
 from dmlc.passes.canonicalize_reduce.kinds import reduce_to
 from dmlc.passes.layouts import ones_between
@@ -22,7 +22,6 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
 
 _SUMS = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE)
-_MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 #: The root of the sum of so many squares of f16 is an f16, whatever they are.
 _MOST_HALVES = 1 << 15
 
@@ -101,7 +100,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
                 return None
             inner, factor = scaled
             factors.append(factor)
-        elif node.op in _MOVES and node is not root:
+        elif node.op in RESHAPES and node is not root:
             inner = node.operand(0)
             if ones_between(graph, inner.shape, value.shape) is None:
                 return None
@@ -184,7 +183,7 @@ class ScaledStatistic(_StatisticRule):
         if not self.takes(node.result) or _is_scaled_on(node):
             return None
         found = _statistic(node.result, graph, node)
-        if found is None or any(n.op in _MOVES for n in found.steps):
+        if found is None or any(n.op in RESHAPES for n in found.steps):
             return None
         plan = self._plan(found)
         if plan is None:
@@ -245,7 +244,7 @@ class RootOfStatistic(_StatisticRule):
 
     name = "root-of-statistic"
     roots = (SQRT, POW)
-    fed_by = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, RESHAPE, SQUEEZE, UNSQUEEZE, MUL, DIV)
+    fed_by = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, *RESHAPES, MUL, DIV)
 
     def match(self, node: Node, graph: Graph) -> _StatisticMatch | None:
         under = root_of(node.result, []) if self.takes(node.result) else None

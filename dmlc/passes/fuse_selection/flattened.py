@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dmlc.ir import Graph, Node, OpError, Value, product
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
-from dmlc.ops.move import RESHAPE, SQUEEZE, UNSQUEEZE, ReshapeAttributes
+from dmlc.ops.move import RESHAPE, RESHAPES, ReshapeAttributes
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.ops.rules import reduced_shape
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
@@ -17,8 +17,6 @@ from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
 from dmlc.records import dataclass
-
-_MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -87,7 +85,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
 def _is_moved_on(root: Node, x: Value, axes: tuple[int, ...]) -> bool:
     """Return whether the only user reshapes the result to the shape of the multi-axis arg reduction."""
     users = root.result.users
-    if len(users) != 1 or users[0].op not in _MOVES:
+    if len(users) != 1 or users[0].op not in RESHAPES:
         return False
     return users[0].result.shape == reduced_shape(x.shape, axes, True)
 

@@ -9,6 +9,7 @@ from dmlc.ops.choose import CAST
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT, IndexAttributes, OneHotAttributes
 from dmlc.ops.move import (
     RESHAPE,
+    RESHAPES,
     SQUEEZE,
     TRANSPOSE,
     UNSQUEEZE,
@@ -76,7 +77,7 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
         return [reshape_ones(rewriter, found, root.result.shape)]
 
 
-_MOVES = (RESHAPE, SQUEEZE, UNSQUEEZE, TRANSPOSE)
+_MOVES = (*RESHAPES, TRANSPOSE)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

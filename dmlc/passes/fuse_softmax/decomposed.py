@@ -12,7 +12,7 @@ from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ops.binary import ADD, DIV, MAX, MUL, SUB
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import EXP, LOG, NEG
-from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.move import EXPAND, RESHAPES
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM
 from dmlc.ops.rules import reduced_shape
@@ -46,7 +46,7 @@ class WrittenOut(Rule[_SoftmaxMatch]):
 
     name = "written-out-softmax"
     roots = (DIV, MUL, SUB, ADD)
-    fed_by = (EXP, NEG, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
+    fed_by = (EXP, NEG, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | Miss | None:
@@ -188,7 +188,7 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
 
     name = "difference-from-log-sum-exp"
     roots = (SUB, ADD)
-    fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
+    fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _LogSoftmaxMatch | None:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dmlc.ir import Dim, Graph, Node, Value, product
-from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ReshapeAttributes, TransposeAttributes
+from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.select import HARDMAX
 from dmlc.passes.emitted import no_gain
-from dmlc.passes.fuse_softmax.views import RESHAPES
 from dmlc.passes.manager import EXACT
 from dmlc.passes.patterns import made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -93,7 +92,7 @@ class SoftmaxOfReshape(_BetweenMoves):
     """
 
     name = "softmax-of-reshape"
-    roots = (RESHAPE, SQUEEZE, UNSQUEEZE)
+    roots = RESHAPES
 
     def match(self, node: Node, graph: Graph) -> _BetweenMatch | Miss | None:
         middle = made_by(node.operand(0), *_GROUPED)

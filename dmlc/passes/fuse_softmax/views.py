@@ -12,14 +12,11 @@ from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MAX, MIN, NOT_EQUAL,
 from dmlc.ops.choose import CAST, CLIP, WHERE, ClipAttributes
 from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import ABS, EXP, IS_INF, IS_NAN, LOG, NOT
-from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.move import EXPAND, RESHAPES
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.patterns import Seen, both_ways, difference_of, made_by, scalar_of
 from dmlc.records import dataclass
-
-#: Moves that keep the elements in their order.
-RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import ADD, MAX
 from dmlc.ops.choose import CAST, WHERE
 from dmlc.ops.elementwise import LOG
-from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, UNSQUEEZE
+from dmlc.ops.move import EXPAND, RESHAPES
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes.canonicalize_reduce.kinds import fit, reduce_to
 from dmlc.passes.emitted import no_gain
@@ -75,4 +75,4 @@ class ShiftedLogSumExp(_LogSumExpRule):
 
     name = "shifted-log-sum-exp"
     roots = (ADD,)
-    fed_by = (REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, RESHAPE, SQUEEZE, UNSQUEEZE, EXPAND, CAST, MAX, WHERE)
+    fed_by = (REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)

@@ -12,12 +12,10 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import SIGMOID
 from dmlc.ops.move import (
     EXPAND,
-    RESHAPE,
+    RESHAPES,
     SLICE,
     SPLIT,
-    SQUEEZE,
     TILE,
-    UNSQUEEZE,
     ExpandAttributes,
     SliceAttributes,
     SplitAttributes,
@@ -186,9 +184,6 @@ class DropUnusedResult(Rule[_ResultsMatch]):
         return [*made.results, *root.results[count:]]
 
 
-_VIEWS = frozenset((RESHAPE, SQUEEZE, UNSQUEEZE))
-
-
 class SlicesOfGate(Rule[Match]):
     """A Split of which one part is multiplied by the sigmoid of a part becomes slices: no two results of one node.
 
@@ -231,7 +226,7 @@ def _is_gated(part: Value, split: Node) -> bool:
 def _readers(value: Value) -> Iterator[Node]:
     """The nodes that read a value, or a view of it."""
     for user in value.users:
-        if user.op in _VIEWS:
+        if user.op in RESHAPES:
             yield from _readers(user.result)
         else:
             yield user
@@ -239,7 +234,7 @@ def _readers(value: Value) -> Iterator[Node]:
 
 def _viewed(value: Value) -> Value:
     """The value that a view is of; any other itself."""
-    while value.producer is not None and value.producer.op in _VIEWS:
+    while value.producer is not None and value.producer.op in RESHAPES:
         value = value.producer.operand(0)
     return value
 

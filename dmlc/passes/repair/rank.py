@@ -15,12 +15,10 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import UNARY
 from dmlc.ops.move import (
     CONCAT,
-    RESHAPE,
+    RESHAPES,
     SLICE,
     SPLIT,
-    SQUEEZE,
     TRANSPOSE,
-    UNSQUEEZE,
     SliceAttributes,
     TransposeAttributes,
 )
@@ -31,8 +29,6 @@ from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.records import dataclass
-
-_RESHAPES = (RESHAPE, SQUEEZE, UNSQUEEZE)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -76,7 +72,7 @@ class MergeAxes(Rule[_MergedResultMatch]):
         for value in match.root.operands:
             if value is None or value.type.rank <= limit or constant_of(value) is not None:
                 continue
-            reshaped = made_by(value, *_RESHAPES)
+            reshaped = made_by(value, *RESHAPES)
             if reshaped is None or reshaped.operand(0).type.rank > limit:
                 rank = value.type.rank if reshaped is None else reshaped.operand(0).type.rank
                 return Miss("{0} has {1} axes where it comes from", (value.type, rank), value)

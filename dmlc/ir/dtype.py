@@ -47,6 +47,11 @@ class DType:
             return float("inf")
         return int(np.iinfo(self.numpy).max) if self.is_integer else 1
 
+    @property
+    def accumulator(self) -> DType:
+        """The dtype that sums are taken in: f32 for f16, otherwise the dtype itself."""
+        return f32 if self is f16 else self
+
     def holds(self, other: DType) -> bool:
         """Return whether every value of the other dtype is a number of this one, as a cast makes it."""
         if other.kind == "bool":

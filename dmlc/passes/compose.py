@@ -96,7 +96,7 @@ class LogSumExpBesideMax(LegalRule):
     def make(self, node: Node, make: Maker) -> Value:
         beside, axes, own = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes, dtype_of(node)
         assert beside is not None
-        home = f32 if own is f16 else own
+        home = own.accumulator
         kept = tuple([1 if axis in axes else size for axis, size in enumerate(node.operand(0).shape)])
         largest = float(np.finfo(home.numpy).max)
         peak = make(REDUCE_MAX, node.operand(0), attributes=beside.attributes)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dmlc.ir import Dim, DType, Operation, Value
-from dmlc.ir.dtype import f16, f32
 from dmlc.ops.binary import ADD, DIV, EQUAL, MUL, SUB
 from dmlc.ops.choose import CLIP, WHERE, ClipAttributes
 from dmlc.ops.elementwise import ABS, EXP, LOG, SQRT
@@ -30,15 +29,10 @@ from dmlc.passes.node_maker import Maker
 _AFTER = {"sqrt": SQRT, "log": LOG}
 
 
-def accumulation_dtype(dtype: DType) -> DType:
-    """f32 for f16, otherwise the dtype itself."""
-    return f32 if dtype is f16 else dtype
-
-
 def accumulated(make: Maker, x: Value, compute: Callable[[Value], Value], dtype: DType | None = None) -> Value:
     """Compute in the accumulation dtype of ``x``; the result is a ``dtype`` (default: that of ``x``)."""
     own = x.type.dtype
-    return make.cast(compute(make.cast(x, accumulation_dtype(own))), dtype or own)
+    return make.cast(compute(make.cast(x, own.accumulator)), dtype or own)
 
 
 def softmax(make: Maker, op: Operation, x: Value, axes: Sequence[int]) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dmlc.ir import DTYPE_BY_NAME, DType, Operation
-from dmlc.ir.dtype import f16, f32, i64
+from dmlc.ir.dtype import i64
 from dmlc.targets.cost import CostModel, cost_model
 from dmlc.targets.directml import OperatorRow, operator_rows
 from dmlc.targets.kernel_rows import KernelTable
@@ -200,5 +200,5 @@ class Capabilities:
         model = self.costs
         if model is None:
             return 0
-        rates = model.rates(op_type, f32 if dtype is f16 else dtype)
+        rates = model.rates(op_type, dtype.accumulator)
         return rates.read + rates.run

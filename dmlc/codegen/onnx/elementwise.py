@@ -5,7 +5,6 @@ from __future__ import annotations
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import Lowering, lowers
 from dmlc.ir import Node, Operation
-from dmlc.ir.dtype import f16, f32
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
 
@@ -90,7 +89,7 @@ def floordiv(emitter: Emitter, node: Node) -> str:
     quotient.
     """
     dtype = node.result.type.dtype
-    home = f32 if dtype is f16 else dtype
+    home = dtype.accumulator
     quotient = emitter.op("Div", [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands])
     rounded = emitter.cast(emitter.cast(quotient, dtype, have=home), home, have=dtype)
     return emitter.cast(emitter.op("Floor", [rounded]), dtype, have=home)

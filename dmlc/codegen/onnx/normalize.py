@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.reduce import in_f32, reduce
+from dmlc.codegen.onnx.reduce import reduce
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.ir import DType, Node
 from dmlc.ir.dtype import f64
@@ -20,7 +20,7 @@ def mean_variance_norm(emitter: Emitter, node: Node) -> str:
     pass, which loses digits if the mean is large.
     """
     a, dtype = node.attributes_as(n.MeanVarianceAttributes), node.result.type.dtype
-    home = in_f32(dtype)
+    home = dtype.accumulator
     x = emitter.cast(emitter.operand(node, 0), home, have=dtype)
     out = _centred(emitter, x, a.axes)
     if a.variance:
@@ -61,7 +61,7 @@ def layer_norm(emitter: Emitter, node: Node) -> str:
     if emitter.opset >= 17 and dtype is not f64 and not is_wrong and _fits_one_node(emitter, node, a.axis):
         operands = [emitter.of(v) for v in node.operands]
         return emitter.op("LayerNormalization", operands, axis=a.axis, epsilon=a.epsilon)
-    axes, home = tuple(range(a.axis, node.result.type.rank)), in_f32(dtype)
+    axes, home = tuple(range(a.axis, node.result.type.rank)), dtype.accumulator
     x, scale, *bias = [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands if v is not None]
     out = _scaled(emitter, _centred(emitter, x, axes), axes, a.epsilon, home)
     out = emitter.op("Mul", [out, scale])
@@ -84,7 +84,7 @@ def rms_norm(emitter: Emitter, node: Node) -> str:
             return emitter.op(own, operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
         if emitter.opset >= 23:
             return emitter.op("RMSNormalization", operands, axis=a.axis, epsilon=a.epsilon, stash_type=1)
-    axes, home = tuple(range(a.axis, node.result.type.rank)), in_f32(dtype)
+    axes, home = tuple(range(a.axis, node.result.type.rank)), dtype.accumulator
     x, scale = [emitter.cast(emitter.of(v), home, have=dtype) for v in node.operands]
     out = emitter.op("Mul", [_scaled(emitter, x, axes, a.epsilon, home), scale])
     return emitter.cast(out, dtype, have=home)

@@ -8,8 +8,8 @@ import numpy as np
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.registry import lowers
-from dmlc.ir import DType, Node, product
-from dmlc.ir.dtype import f16, f32, i64
+from dmlc.ir import Node, product
+from dmlc.ir.dtype import i64
 from dmlc.ops import reduce as r
 
 
@@ -47,15 +47,10 @@ def _may_be_empty(emitter: Emitter, node: Node) -> bool:
 def _mean(emitter: Emitter, node: Node, name: str) -> str:
     """The mean of no element is NaN; ONNX Runtime's ReduceMean gives 0. 0 / 0 is NaN."""
     a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
-    home = in_f32(x.type.dtype)
+    home = x.type.dtype.accumulator
     total = reduce(emitter, "ReduceSum", emitter.cast(name, home, have=x.type.dtype), a.axes, a.keepdims)
     count = emitter.cast(emitter.size_scalar(product([x.shape[i] for i in a.axes])), home, have=i64)
     return emitter.cast(emitter.op("Div", [total, count]), x.type.dtype, have=home)
-
-
-def in_f32(dtype: DType) -> DType:
-    """Return the accumulation dtype: f32 for f16, otherwise the dtype itself."""
-    return f32 if dtype is f16 else dtype
 
 
 def log_sum(emitter: Emitter, powers: str, axes: Sequence[int]) -> str:
@@ -79,7 +74,7 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
     if node.origin is not None or (emitter.graph.dims.least == 0 and emitter.target.portable):
         emitter.note("ReduceLogSumExp of nothing but -inf is NaN on ONNX Runtime up to 1.24")
         return reduce(emitter, "ReduceLogSumExp", emitter.of(x), a.axes, a.keepdims)
-    home = in_f32(x.type.dtype)
+    home = x.type.dtype.accumulator
     name = emitter.cast(emitter.of(x), home, have=x.type.dtype)
     largest = float(np.finfo(home.numpy).max)
     axes = [axis for axis in a.axes if x.shape[axis] != 1] or a.axes[:1]

@@ -7,7 +7,6 @@ from onnx import GraphProto, NodeProto
 
 from dmlc.codegen.onnx.emitter import Emitter
 from dmlc.codegen.onnx.move import slice_of
-from dmlc.codegen.onnx.reduce import in_f32
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.codegen.onnx.writer import tensor_proto, value_info
 from dmlc.ir import DType, Node, Shape, TensorType
@@ -27,7 +26,7 @@ def cumprod(emitter: Emitter, node: Node) -> str:
     """ONNX has none below opset 26. Over a known size it is made by doubling: after the step of size s each element
     holds the product of the last 2 s ones. Over a symbolic size it is a Scan, one element after another."""
     a, x = node.attributes_as(ScanAttributes), node.operand(0)
-    home = in_f32(x.type.dtype)
+    home = x.type.dtype.accumulator
     name = emitter.cast(emitter.of(x), home, have=x.type.dtype)
     size = x.shape[a.axis]
     if isinstance(size, int):

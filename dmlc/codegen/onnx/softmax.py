@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.codegen.onnx.emitter import Emitter
-from dmlc.codegen.onnx.reduce import in_f32, log_sum, reduce
+from dmlc.codegen.onnx.reduce import log_sum, reduce
 from dmlc.codegen.onnx.registry import lowers
 from dmlc.ir import Node
 from dmlc.ops import normalize as n
@@ -28,7 +28,7 @@ def softmax(emitter: Emitter, node: Node) -> str:
 
 def _softmax_in_parts(emitter: Emitter, node: Node, axes: Sequence[int]) -> str:
     dtype = node.result.type.dtype
-    home = in_f32(dtype)
+    home = dtype.accumulator
     x = emitter.cast(emitter.operand(node, 0), home, have=dtype)
     peak = reduce(emitter, "ReduceMax", x, axes, True) if axes else x
     shifted = emitter.op("Sub", [x, peak])

@@ -50,7 +50,7 @@ class HardmaxAsItStands(Standing):
         total = math.prod(shape)
         if len(axes_of(node)) == 1 and dtype is not f64:
             return [*cast_steps(dtype, f32, total), _own_step(node, sizes), *cast_steps(f32, dtype, total)]
-        home = f32 if dtype is f16 else dtype
+        home = dtype.accumulator
         out: list[Work] = [*cast_steps(dtype, home, total), *search_steps(home, view, shape)]
         length = math.prod([shape[i] for i in view.groups])
         run = length if len(view.groups) == 1 and view.groups[0] < len(shape) - 1 else 1

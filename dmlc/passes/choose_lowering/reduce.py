@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from dmlc.ir import Dim, DType, Graph, Node, Operation, Shape, Value
-from dmlc.ir.dtype import f16, f32
 from dmlc.ops.index import FULL, FullAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.reduce import EXTREMES, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, ReduceAttributes
@@ -59,8 +58,7 @@ def why_not_in_parts(capabilities: Capabilities, op: Operation, node: Node, axes
 
 def home_of(node: Node) -> DType:
     """Return the compute dtype of a target without f16."""
-    dtype = node.operand(0).type.dtype
-    return f32 if dtype is f16 else dtype
+    return node.operand(0).type.dtype.accumulator
 
 
 def with_ones(graph: Graph | None, shape: Sequence[Dim], axes: Sequence[int]) -> tuple[int, ...]:

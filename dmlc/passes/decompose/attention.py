@@ -29,7 +29,6 @@ from dmlc.ops.normalize import SOFTMAX, SoftmaxAttributes
 from dmlc.ops.opaque import OPAQUE
 from dmlc.passes.decompose.decomposition import Decomposition, given, operand, operator_of
 from dmlc.passes.node_maker import Maker
-from dmlc.passes.primitives import accumulation_dtype
 from dmlc.passes.rewrite import Miss
 
 _PACKED, _HEADS = f"{MICROSOFT}.Attention", f"{MICROSOFT}.MultiHeadAttention"
@@ -94,7 +93,7 @@ class DecomposeAttention(Decomposition):
             scale = 1 / sqrt(size)
         swapped = make(TRANSPOSE, key, attributes=TransposeAttributes(perm=(0, 1, 3, 2)))
         scores = make(MATMUL, query, swapped)
-        scores = make.cast(scores, accumulation_dtype(scores.type.dtype))
+        scores = make.cast(scores, scores.type.dtype.accumulator)
         return make(MUL, scores, make.constant(scale, scores.type.dtype))
 
     def _minus(self, node: Node, make: Maker, hidden: Value, dtype: DType) -> Value:

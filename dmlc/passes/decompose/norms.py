@@ -13,7 +13,7 @@ from dmlc.ops.normalize import LAYER_NORM, LP_NORM, RMS_NORM, LpNormAttributes, 
 from dmlc.ops.opaque import OPAQUE
 from dmlc.passes.decompose.decomposition import Decomposition, given, operand, operator_of
 from dmlc.passes.node_maker import Maker
-from dmlc.passes.primitives import accumulated, accumulation_dtype, centred, deviation, lp_norm, normalized
+from dmlc.passes.primitives import accumulated, centred, deviation, lp_norm, normalized
 from dmlc.passes.rewrite import Miss
 
 _SKIP, _SKIP_SIMPLIFIED = f"{MICROSOFT}.SkipLayerNormalization", f"{MICROSOFT}.SkipSimplifiedLayerNormalization"
@@ -48,7 +48,7 @@ class DecomposeLayerNorm(Decomposition):
         if is_skip:
             for other in (operand(node, _SKIP_BIAS[kind]), operand(node, 1)):
                 x = x if other is None else make(ADD, x, other)
-        axes, home = tuple(range(axis, x.type.rank)), accumulation_dtype(x.type.dtype)
+        axes, home = tuple(range(axis, x.type.rank)), x.type.dtype.accumulator
         rest, mean = make.cast(x, home), None
         if not is_simple:
             rest, mean = centred(make, rest, axes)
@@ -103,7 +103,7 @@ class DecomposeChannelNorm(Decomposition):
         epsilon = given(node, "epsilon", 1e-5)
         if is_last:
             x = make(TRANSPOSE, x, attributes=TransposeAttributes(perm=(0, rank - 1, *range(1, rank - 1))))
-        home = accumulation_dtype(dtype)
+        home = dtype.accumulator
         out = _by_groups(make, make.cast(x, home), groups, node, home, epsilon)
         if kind == _GROUP and given(node, "activation", 0):
             out = make(MUL, out, make(SIGMOID, out))
@@ -149,7 +149,7 @@ class DecomposeBatchNorm(Decomposition):
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
         x, dtype = node.operand(0), node.results[0].type.dtype
-        home = accumulation_dtype(x.type.dtype)
+        home = x.type.dtype.accumulator
         scale, bias, mean, variance = [
             make.reshape(make.cast(node.operand(i), home), (node.operand(i).shape[0], *[1] * (x.type.rank - 2)))
             for i in range(1, 5)

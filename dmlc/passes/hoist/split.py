@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
-from dmlc.ir.dtype import f16, f32
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CLIP
 from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
@@ -80,7 +79,7 @@ def _span(costs: Sequence[float]) -> str:
 
 def reduction_steps(op: Operation, dtype: DType, shape: Sequence[int], axes: Sequence[int]) -> list[Work]:
     """A reduction, as a node or as a chain of them."""
-    home, total = f32 if dtype is f16 else dtype, math.prod(shape)
+    home, total = dtype.accumulator, math.prod(shape)
     kind = op if op in EXTREMES else REDUCE_SUM
     before = op.before if isinstance(op, Reduction) else ""
     inside: list[Work] = [Step(_BEFORE[before], home, total, total)] if before else []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.ir import FOREIGN, DType, ForeignType, Graph, Node, Tensor, TensorType, Value, product
-from dmlc.ir.dtype import bool_, f16, f32, i64
+from dmlc.ir.dtype import bool_, i64
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES
@@ -129,7 +129,7 @@ class ForeignLogSumExp(Rule[Match]):
         x, axes, keeps = root.operand(0), _Axes(root), bool(attribute_of(root, "keepdims", 1))
         dtype = element_dtype(x)
         assert dtype is not None
-        home = f32 if dtype is f16 else dtype
+        home = dtype.accumulator
         any_shape = unsized_type(home)
         if home is not dtype:
             x = make("Cast", any_shape, x, to=_number(home))

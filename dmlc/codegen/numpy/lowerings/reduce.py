@@ -20,9 +20,8 @@ def _over(call: NumpyCall) -> dict[str, Argument]:
 def _total(call: NumpyCall, function: str, x: Expr) -> Expr:
     """``np.sum`` or ``np.prod``, which would else widen small integers."""
     dtype = call.operand_dtype
-    accumulator = f32 if dtype is f16 else dtype
     needs = dtype is f16 or (dtype.is_integer and dtype.bits < 64)
-    kind = {"dtype": call.dtype(accumulator)} if needs else {}
+    kind = {"dtype": call.dtype(dtype.accumulator)} if needs else {}
     return call.np(function, x, **_over(call), **kind)
 
 
@@ -110,7 +109,7 @@ def _mean(call: NumpyCall) -> Expr:
     if not _may_be_empty(call):
         return call.np("mean", x, **_over(call))  # takes f16 in f32 by itself
     total = _total(call, "sum", x)  # the mean of nothing is NaN, for which np.mean would warn
-    return call.narrow(infix("/", total, _count(call, f32 if dtype is f16 else dtype)))
+    return call.narrow(infix("/", total, _count(call, dtype.accumulator)))
 
 
 def _count(call: NumpyCall, dtype: DType) -> Expr:

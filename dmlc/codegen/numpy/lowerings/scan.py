@@ -5,7 +5,6 @@ from __future__ import annotations
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr
 from dmlc.codegen.numpy.registry import NumpyCall, lowers
-from dmlc.ir.dtype import f16, f32
 from dmlc.ops import scan as ops
 
 
@@ -14,7 +13,7 @@ def _scan(call: NumpyCall) -> Expr:
     a: ops.ScanAttributes = call.attributes
     is_sum = call.node.op is ops.CUMSUM
     if not (a.exclusive or a.reverse):
-        accumulator = f32 if call.operand_dtype is f16 else call.operand_dtype
+        accumulator = call.operand_dtype.accumulator
         function = "cumsum" if is_sum else "cumprod"
         return call.narrow(call.np(function, call.operand(), axis=a.axis, dtype=call.dtype(accumulator)))
     return call.narrow(

@@ -64,7 +64,7 @@ def operator(target: Target, name: str) -> tuple[str, dict[str, Any]]:
     found = kernels_of(target)
     if found is None:
         raise UsageError(f"target {target.name} has no operator tables; cpu and directml have")
-    op = next((op for op in found.operators if _plain(op) == _plain(name)), None)
+    op = next((op for op in found.operators if plain_name(op) == plain_name(name)), None)
     if op is None:
         near = did_you_mean(name, list(found.operators))
         raise UsageError(f"the tables have no operator {name}; {near or 'names are those of ONNX'}")
@@ -94,7 +94,8 @@ def operator(target: Target, name: str) -> tuple[str, dict[str, Any]]:
     }
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name of ONNX or DirectML without what users spell in different ways."""
     return name.lower().replace("_", "")
 
 

@@ -168,8 +168,8 @@ def placement_json(report: Placement) -> dict[str, Any]:
         "verdict": report.verdict,
         "partitions": report.partitions,
         "obstacles": obstacles(report),
-        "dispatches": _plain(report.dispatches),
-        "bytes": _plain(report.bytes),
+        "dispatches": size_json(report.dispatches),
+        "bytes": size_json(report.bytes),
         "transfers": transfers_json(report),
         "open_dims": report.dims,
         "open_inputs": report.shapes,
@@ -189,17 +189,18 @@ def transfers_json(report: Placement) -> dict[str, Any]:
             "readers": list(copy.readers),
             "from_device": copy.from_device,
             "to_device": copy.to_device,
-            "bytes": _plain(copy.bytes),
+            "bytes": size_json(copy.bytes),
             "open_dims": copy.open_dims,
             "cure": copy.cure,
         }
         for copy in report.transfers
     ]
-    total, possible = _plain(report.transferred), report.possible_transfers
+    total, possible = size_json(report.transferred), report.possible_transfers
     return {"count": len(edges), "bytes": total, "possible": possible, "edges": edges}
 
 
-def _plain(value: Dim | None) -> int | str | None:
+def size_json(value: Dim | None) -> int | str | None:
+    """A size as JSON has it: an expression is a text."""
     return str(value) if isinstance(value, DimExpr) else value
 
 
@@ -213,8 +214,8 @@ def _node_json(node: NodePlacement) -> dict[str, Any]:
         "source": node.source,
         "partition": node.partition,
         "alone": node.alone,
-        "dispatches": _plain(node.dispatches),
-        "bytes": _plain(node.bytes),
+        "dispatches": size_json(node.dispatches),
+        "bytes": size_json(node.bytes),
         "first_feature_level": node.level,
         "verdict": node.verdict,
         "hangs_on": list(node.hangs_on),

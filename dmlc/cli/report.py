@@ -10,9 +10,10 @@ import onnx
 
 from dmlc import api
 from dmlc.cli.console import human_bytes
+from dmlc.cli.placement_view import size_json
 from dmlc.diagnostics.counted import counted
 from dmlc.inference.model_facts import types_by_name
-from dmlc.ir import Dim, DimExpr, TensorType
+from dmlc.ir import Dim, TensorType
 from dmlc.placement.report import Placement
 from dmlc.placement.statistics import Statistics, statistics
 from dmlc.records import dataclass
@@ -180,14 +181,10 @@ def _plain(side: ModelColumn) -> dict[str, Any]:
     return {
         "nodes": facts.nodes,
         "total": facts.total,
-        "dispatches": _dim(facts.dispatches),
-        "bytes_moved": _dim(facts.bytes_moved),
+        "dispatches": size_json(facts.dispatches),
+        "bytes_moved": size_json(facts.bytes_moved),
         "unknown": facts.unknown,
         "opset": facts.opset,
         "bytes": side.size,
         "external_bytes": facts.external_bytes,
     }
-
-
-def _dim(value: Dim | None) -> int | str | None:
-    return str(value) if isinstance(value, DimExpr) else value

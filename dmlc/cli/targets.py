@@ -8,6 +8,7 @@ from typing import Any
 
 from dmlc.cli import kernel_view
 from dmlc.cli.console import Console, UsageError
+from dmlc.cli.kernel_view import plain_name
 from dmlc.cli.layout import table
 from dmlc.cli.options import add_report_options
 from dmlc.diagnostics import did_you_mean
@@ -94,12 +95,11 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
         console.document(document)
         return 0
     found = provider(target.provider)
-    rows = [row for row in found.rows.values() if _plain(row.op) == _plain(args.op)]
+    wanted = plain_name(args.op)
+    rows = [row for row in found.rows.values() if plain_name(row.op) == wanted]
     names = {name for row in rows for name in row.directml}
-    wanted = _plain(args.op)
-    tables = [
-        r for r in operator_rows().values() if r.name in names or wanted in map(_plain, (r.name, r.name.split(".")[0]))
-    ]
+    every = operator_rows().values()
+    tables = [r for r in every if r.name in names or wanted in map(plain_name, (r.name, r.name.split(".")[0]))]
     if not rows and not tables:
         candidates = [row.op for row in found.rows.values()] + list(operator_rows())
         near = did_you_mean(args.op, candidates)
@@ -116,10 +116,6 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
         }
     )
     return 0
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "")
 
 
 def _kernels_text(row: ProviderRow, found: Provider, target: Target) -> str:

@@ -31,8 +31,6 @@ from dmlc.verify.onnx_interface import is_exotic
 from dmlc.verify.tolerance import TOLERANCES, Tolerance
 from dmlc.verify.worst import worst_element
 
-#: The time that entries of the archive carry, so that the same files give the same bytes.
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 _DISPATCHES = "fault.dxdispatch.json"
 
 
@@ -115,7 +113,7 @@ class ReproBundle:
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for name, data in self.files.items():
-                entry = zipfile.ZipInfo(name, _EPOCH)
+                entry = zipfile.ZipInfo(name, files.EPOCH)
                 entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
                 archive.writestr(entry, data)
         return buffer.getvalue()

@@ -145,11 +145,6 @@ class Reading:
         """Return whether the node names that result and something uses it."""
         return index < len(self.outputs) and self.outputs[index] in self.scope.used
 
-    def axis(self, axis: int, rank: int) -> int | None:
-        """The axis counted from the front; None where it does not exist."""
-        axis = axis + rank if axis < 0 else axis
-        return axis if 0 <= axis < rank else None
-
     def axes(self, axes: Sequence[int], rank: int) -> tuple[int, ...] | None:
         """The axes sorted, each once; None where one does not exist."""
         found = sorted({a + rank if a < 0 else a for a in axes})

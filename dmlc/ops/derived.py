@@ -18,8 +18,8 @@ from dmlc.ops.move import (
     NewAxesAttributes,
     SliceAttributes,
 )
-from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
-from dmlc.ops.rules import check_selection, reduced_shape
+from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes, infer_reduction
+from dmlc.ops.rules import check_selection
 from dmlc.ops.select import TOP_K, TopKAttributes
 from dmlc.records import dataclass
 
@@ -96,18 +96,12 @@ ARGSORT = DerivedOperation(
 # --- truth
 
 
-def _infer_truth(call: Inference) -> Sequence[TensorType]:
-    a: ReduceAttributes = call.attributes
-    x = call.type(0)
-    return [x.with_shape(reduced_shape(x.shape, a.axes, a.keepdims))]
-
-
 def _truth(name: str, reduction: Operation, summary: str, empty: str) -> DerivedOperation:
     return DerivedOperation(
         name=name,
         operands=(Operand("x", (bool_,)),),
         attributes=ReduceAttributes,
-        infer=_infer_truth,
+        infer=infer_reduction,
         expand=lambda add, operands, a: add(reduction, operands, a),
         summary=f"{summary}: {reduction.name} of bool.",
         source=reduction.source,

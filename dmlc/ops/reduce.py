@@ -81,7 +81,8 @@ class Reduction(Operation):
         return math.nan if found is None else found
 
 
-def _infer(call: Inference) -> list[TensorType]:
+def infer_reduction(call: Inference) -> list[TensorType]:
+    """The operand's type over fewer axes, or over axes of size 1."""
     a: ReduceAttributes = call.attributes
     x = call.type(0)
     return [x.with_shape(reduced_shape(x.shape, a.axes, a.keepdims))]
@@ -92,7 +93,7 @@ def _infer_mean(call: Inference) -> list[TensorType]:
     if call.type(0).dtype.is_integer:
         for axis in a.axes:
             check_not_empty(call, call.type(0).shape[axis], axis, "reduce_mean of integers")
-    return _infer(call)
+    return infer_reduction(call)
 
 
 def _reference(function: Callable[[Array, tuple[int, ...], bool], Any]) -> Any:
@@ -144,7 +145,7 @@ def _reduce(
         name=f"reduce_{name}",
         operands=(Operand("x", dtypes),),
         attributes=ReduceAttributes,
-        infer=_infer_mean if name == "mean" else _infer,
+        infer=_infer_mean if name == "mean" else infer_reduction,
         reference=_reference(function),
         summary=summary,
         source=f"DML_REDUCE_OPERATOR_DESC, DML_REDUCE_FUNCTION_{dml}",

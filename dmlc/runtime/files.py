@@ -8,7 +8,7 @@ import io
 import os
 import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -24,8 +24,8 @@ from dmlc.ops.constant import ConstantAttributes
 
 #: Advice for a file that is too large, by the limit that it exceeds.
 _INSTEAD = {"file_bytes": "export it with its weights in files of their own", "text_bytes": "load data from .npy files"}
-#: The time that entries of written archives carry, so that the same arrays give the same bytes.
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+#: The time that entries of written archives carry, so that the same contents give the same bytes.
+EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def read_bytes(path: Path, limits: Limits = DEFAULTS, *, is_model: bool = False) -> bytes:
@@ -78,11 +78,17 @@ def write_bytes(path: Path, data: bytes) -> None:
             keep_mode(path, beside)
             beside.replace(path)
         except BaseException:
-            with contextlib.suppress(OSError):
-                beside.unlink()
+            remove([beside])
             raise
     except (OSError, ValueError) as error:
         raise cannot("write", path, error) from None
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files; one that is gone, or that cannot be removed, is left."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def is_plain_output(path: Path) -> bool:
@@ -253,5 +259,5 @@ def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
         for name, array in arrays.items():
             member = io.BytesIO()
             np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", _EPOCH), member.getvalue())
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", EPOCH), member.getvalue())
     return buffer.getvalue()

@@ -34,7 +34,7 @@ def write_pair(
     if not files.is_plain_output(path):
         raise NotPlain
     with _locked(path.parent):
-        _remove(_numbered(path.parent, f".{path.name[:40]}.", 8, ".pair"))  # compilations that were killed
+        files.remove(_numbered(path.parent, f".{path.name[:40]}.", 8, ".pair"))  # compilations that were killed
         beside, final = files.beside_of(path, "pair"), files.beside_of(path, "pair")
         stem = shared or path.name
         old = set(_numbered(path.parent, f"{stem}.", _DIGITS, ".data"))
@@ -49,23 +49,17 @@ def write_pair(
             beside.replace(data)
             final.replace(path)
         except BaseException:
-            _remove([beside, final, *new])
+            files.remove([beside, final, *new])
             raise
         if shared:
             return
         needed = {data.resolve(), *[file.resolve() for file in spared]}
-        _remove([file for file in old if file.resolve() not in needed])
+        files.remove([file for file in old if file.resolve() not in needed])
 
 
 def _numbered(folder: Path, before: str, digits: int, after: str) -> list[Path]:
     """Return the files of a folder whose name has so many hex digits between two texts."""
     return list(folder.glob(glob.escape(before) + "[0-9a-f]" * digits + after))
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -135,13 +134,13 @@ def write_profiles(
             )
             files.keep_mode(final, beside[-1])
     except BaseException:
-        _remove([*beside, *(set(_data_files(path, stem)) - before)])
+        files.remove([*beside, *(set(_data_files(path, stem)) - before)])
         raise
     for final, new in zip(finals, beside, strict=True):
         try:
             new.replace(final)
         except OSError as error:
-            _remove(beside)
+            files.remove(beside)
             raise files.cannot("write", final, error) from None
     text = json.dumps(index, indent=2, ensure_ascii=False)
     files.write_bytes(index_path(path), f"{text}\n".encode("utf-8", "backslashreplace"))
@@ -159,12 +158,6 @@ def _check_plain(path: Path) -> None:
 
 def _data_files(path: Path, stem: str) -> list[Path]:
     return [file for file in path.parent.iterdir() if file.name.startswith(f"{stem}.") and file.suffix == ".data"]
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dmlc.importers.registry import Found, Made, Reading, reads
+from dmlc.inference.query import within
 from dmlc.ir import FOREIGN
 from dmlc.ops.constant import constant_of
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS, GatherAttributes, IndexAttributes
@@ -13,7 +14,7 @@ from dmlc.ops.move import UNSQUEEZE, NewAxesAttributes
 def indexed(r: Reading) -> Found:
     """A scatter that adds or multiplies is carried, and so is a gather of an element that does not exist."""
     operands = [v for v in r.inputs if v is not None]
-    axis = r.axis(r.integer("axis", 0), r.x.type.rank)
+    axis = within(r.integer("axis", 0), r.x.type.rank)
     if axis is None or len(operands) != len(r.inputs) or r.word("reduction", "none") != "none":
         return None
     size = r.x.type.shape[axis]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlc.importers.registry import Found, Made, Reading, reads
-from dmlc.inference.query import remaining, vanishes_with
+from dmlc.inference.query import remaining, vanishes_with, within
 from dmlc.ir import Dim, DimExpr, Tensor, product
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
@@ -150,7 +150,7 @@ def expand(r: Reading) -> Found:
 @reads("Concat")
 def concat(r: Reading) -> Found:
     operands = [v for v in r.inputs if v is not None]
-    axis = r.axis(r.integer("axis", 1), r.x.type.rank)
+    axis = within(r.integer("axis", 1), r.x.type.rank)
     if axis is None or len(operands) != len(r.inputs):
         return None
     return Made(CONCAT, operands, ConcatAttributes(axis=axis))
@@ -158,7 +158,7 @@ def concat(r: Reading) -> Found:
 
 @reads("Split")
 def split(r: Reading) -> Found:
-    axis = r.axis(r.integer("axis", 0), r.x.type.rank)
+    axis = within(r.integer("axis", 0), r.x.type.rank)
     if axis is None:
         return None
     count, size = len(r.outputs), r.x.shape[axis]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dmlc.importers.operators.select import softmax_axes
 from dmlc.importers.registry import Found, Made, Reading, reads
+from dmlc.inference.query import within
 from dmlc.ir import Value
 from dmlc.ops.normalize import (
     LAYER_NORM,
@@ -43,7 +44,7 @@ def rms_norm(r: Reading) -> Found:
 
 
 def _norm(r: Reading, operands: list[Value], op: object) -> Found:
-    axis = r.axis(r.integer("axis", -1), r.x.type.rank)
+    axis = within(r.integer("axis", -1), r.x.type.rank)
     if axis is None or r.integer("stash_type", 1) != 1:
         return None
     record = NormAttributes(axis=axis, epsilon=r.real("epsilon", 1e-5))
@@ -52,5 +53,5 @@ def _norm(r: Reading, operands: list[Value], op: object) -> Found:
 
 @reads("LpNormalization")
 def lp_norm(r: Reading) -> Found:
-    axis = r.axis(r.integer("axis", -1), r.x.type.rank)
+    axis = within(r.integer("axis", -1), r.x.type.rank)
     return None if axis is None else Made(LP_NORM, [r.x], LpNormAttributes(axis=axis, p=r.integer("p", 2)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dmlc.importers.registry import Found, Made, Reading, reads
+from dmlc.inference.query import within
 from dmlc.ir import as_dtype
 from dmlc.ir.dtype import i64
 from dmlc.onnx_schema.types import DTYPE_OF
@@ -24,7 +25,7 @@ def arg(r: Reading) -> Found:
 @reads("TopK")
 def top_k(r: Reading) -> Found:
     """A ``k`` that is computed while running is carried, as is one whose results may come in any order."""
-    axis = r.axis(r.integer("axis", -1), r.x.type.rank)
+    axis = within(r.integer("axis", -1), r.x.type.rank)
     known = (r.integer("k", 0),) if r.opset < 10 else r.ints(1)
     if axis is None or known is None or len(known) != 1 or known[0] < 1:
         return None
@@ -45,7 +46,7 @@ def softmax_axes(r: Reading) -> tuple[int, ...] | None:
     rank = r.x.type.rank
     axis = r.integer("axis", 1 if r.opset < 13 else -1)
     if r.opset >= 13:
-        found = r.axis(axis, rank)
+        found = within(axis, rank)
         return None if found is None else (found,)
     axis = axis + rank if axis < 0 else axis
     return tuple(range(axis, rank)) if 0 <= axis < rank else None
@@ -54,7 +55,7 @@ def softmax_axes(r: Reading) -> tuple[int, ...] | None:
 @reads("OneHot")
 def one_hot(r: Reading) -> Found:
     depth, values = r.ints(1), r.array(2)
-    axis = r.axis(r.integer("axis", -1), r.x.type.rank + 1)
+    axis = within(r.integer("axis", -1), r.x.type.rank + 1)
     if depth is None or len(depth) != 1 or depth[0] < 1 or values is None or values.shape != (2,) or axis is None:
         return None
     try:
@@ -68,7 +69,7 @@ def one_hot(r: Reading) -> Found:
 @reads("CumSum")
 def cumsum(r: Reading) -> Found:
     axes = r.ints(1)
-    axis = None if axes is None or len(axes) != 1 else r.axis(axes[0], r.x.type.rank)
+    axis = None if axes is None or len(axes) != 1 else within(axes[0], r.x.type.rank)
     if axis is None or r.x.type.dtype not in DTYPE_OF.values():
         return None
     record = ScanAttributes(axis=axis, exclusive=bool(r.integer("exclusive", 0)), reverse=bool(r.integer("reverse", 0)))

@@ -11,15 +11,7 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes
 from dmlc.passes.choose_lowering.blocks import PLANS as BLOCKED
 from dmlc.passes.choose_lowering.blocks import Blocks, extreme_of_blocks, reduce_step
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, Step, Work
-from dmlc.passes.choose_lowering.view import View, view_of
-
-
-def _axes(node: Node) -> tuple[int, ...]:
-    return node.attributes_as(ReduceAttributes).axes
-
-
-def _view(node: Node) -> View:
-    return view_of(node.graph, node, _axes(node))
+from dmlc.passes.choose_lowering.reduce import reduce_view
 
 
 class ExtremeAsItStands(Standing):
@@ -28,7 +20,7 @@ class ExtremeAsItStands(Standing):
     roots = (REDUCE_MAX, REDUCE_MIN)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view = _view(node)
+        view = reduce_view(node)
         return _chain(node, list(view.at(sizes)), view.groups)
 
 
@@ -44,7 +36,7 @@ class ExtremeOfBlocks(Plan):
 
     def _blocks(self, node: Node) -> Blocks | None:
         """Return the blocks whose max or min is in the graph, computed in the operand's own dtype."""
-        x, view = node.operand(0), _view(node)
+        x, view = node.operand(0), reduce_view(node)
         for plan in BLOCKED:
             blocks = plan(self.context).divide(view)
             if isinstance(blocks, Blocks) and any(_reduces(user, node, blocks) for user in _users(x, blocks)):

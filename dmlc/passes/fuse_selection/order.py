@@ -35,7 +35,16 @@ class NegationMatch(Match):
     x: Value
 
 
-class ArgOfNegation(Rule[NegationMatch]):
+class _OfNegation(Rule[NegationMatch]):
+    """Base: rules on what is taken of a negated value."""
+
+    def match(self, node: Node, graph: Graph) -> NegationMatch | None:
+        seen: list[Node] = []
+        x = negation_of(node.operand(0), seen)
+        return None if x is None else NegationMatch(node, tuple(seen), x=x)
+
+
+class ArgOfNegation(_OfNegation):
     """argmin(-x) becomes argmax(x), and argmax(-x) argmin(x).
 
     Exact for floats: negation turns their order around, and -0 equals +0. Of integers the lowest negates to itself.
@@ -43,11 +52,6 @@ class ArgOfNegation(Rule[NegationMatch]):
 
     name = "arg-of-negation"
     roots = (ARGMAX, ARGMIN)
-
-    def match(self, node: Node, graph: Graph) -> NegationMatch | None:
-        seen: list[Node] = []
-        x = negation_of(node.operand(0), seen)
-        return None if x is None else NegationMatch(node, tuple(seen), x=x)
 
     def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
         return why_order_may_not_turn(match.x, graph) or why_kept_alive(match.root.operand(0))
@@ -57,7 +61,7 @@ class ArgOfNegation(Rule[NegationMatch]):
         return [rewriter.add(OTHER_END[root.op], [match.x], root.attributes)]
 
 
-class TopKOfNegation(Rule[NegationMatch]):
+class TopKOfNegation(_OfNegation):
     """top_k(-x) becomes a top_k(x) of the other order, where its values are not used or negated back.
 
     Exact as argmax(-x) is: in both orders equal values are ordered by ascending index.
@@ -65,11 +69,6 @@ class TopKOfNegation(Rule[NegationMatch]):
 
     name = "top-k-of-negation"
     roots = (TOP_K,)
-
-    def match(self, node: Node, graph: Graph) -> NegationMatch | None:
-        seen: list[Node] = []
-        x = negation_of(node.operand(0), seen)
-        return None if x is None else NegationMatch(node, tuple(seen), x=x)
 
     def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
         values = match.root.results[0]

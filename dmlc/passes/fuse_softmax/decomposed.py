@@ -37,7 +37,20 @@ class _SoftmaxMatch(Match):
     shifted: bool
 
 
-class WrittenOut(Rule[_SoftmaxMatch]):
+class _OfPowers(Rule[_SoftmaxMatch]):
+    """Base: rules that are ``reassociates`` with the maximum taken out. Without it powers may overflow: ``range``."""
+
+    def class_of(self, match: _SoftmaxMatch, graph: Graph, context: PassContext) -> str:
+        return REASSOCIATES if match.shifted else RANGE
+
+    def relies_on(self, match: _SoftmaxMatch, graph: Graph) -> tuple[str, ...]:
+        return _finite_powers(match.x, match.axes, graph)
+
+    def build(self, match: _SoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
+        return [rewriter.add(_becomes(match.root), [match.x], SoftmaxAttributes(axes=match.axes))]
+
+
+class WrittenOut(_OfPowers):
     """exp(x - m) / sum(exp(x - m)) becomes softmax(x), (x - m) - log(sum(exp(x - m))) becomes log_softmax(x).
 
     ``reassociates`` with the maximum m taken out. Without it powers may overflow to NaN, which softmax does not:
@@ -57,15 +70,6 @@ class WrittenOut(Rule[_SoftmaxMatch]):
             return Miss("{0} is broadcast", (match.x.type,), match.x)
         op = _becomes(match.root)
         return used_outside(match.consumed, match.root) or no_gain(self.context, match, op, match.x, match.axes, graph)
-
-    def class_of(self, match: _SoftmaxMatch, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if match.shifted else RANGE
-
-    def relies_on(self, match: _SoftmaxMatch, graph: Graph) -> tuple[str, ...]:
-        return () if match.x is None else _finite_powers(match.x, match.axes, graph)
-
-    def build(self, match: _SoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(_becomes(match.root), [match.x], SoftmaxAttributes(axes=match.axes))]
 
 
 def _finite_powers(x: Value, axes: Sequence[int], graph: Graph) -> tuple[str, ...]:
@@ -172,14 +176,7 @@ class PowerOfLogSoftmax(_OfSoftmax):
         return None if inner is None else Match(node, (inner,))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _LogSoftmaxMatch(Match):
-    x: Value
-    axes: tuple[int, ...]
-    shifted: bool
-
-
-class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
+class DifferenceFromLogSumExp(_OfPowers):
     """x - reduce_log_sum_exp(x) becomes log_softmax(x), also where the second is written out.
 
     ``reassociates``; ``range`` where the second is written out without the maximum taken out, for its powers may
@@ -191,31 +188,22 @@ class DifferenceFromLogSumExp(Rule[_LogSoftmaxMatch]):
     fed_by = (NEG, ADD, REDUCE_LOG_SUM_EXP, LOG, REDUCE_LOG_SUM, *RESHAPES, EXPAND, CAST, MAX, WHERE)
     rewrite_class = RANGE
 
-    def match(self, node: Node, graph: Graph) -> _LogSoftmaxMatch | None:
+    def match(self, node: Node, graph: Graph) -> _SoftmaxMatch | None:
         seen: Seen = []
         parts = difference_of(node.result, seen)
         found = log_sum_exp_of(parts[1], seen) if parts is not None else None
         if parts is None or found is None or found.x is not parts[0]:
             return None
         inside = tuple(dict.fromkeys([n for n in seen if n is not node]))
-        return _LogSoftmaxMatch(node, inside, x=found.x, axes=found.axes, shifted=found.shifted)
+        return _SoftmaxMatch(node, inside, x=found.x, axes=found.axes, shifted=found.shifted)
 
-    def check(self, match: _LogSoftmaxMatch, graph: Graph) -> Miss | None:
+    def check(self, match: _SoftmaxMatch, graph: Graph) -> Miss | None:
         parts = difference_of(match.root.result, [])
         assert parts is not None
         if parts[1].shape != reduced_shape(match.x.shape, match.axes, True):
             return Miss("the logarithm of the sum does not keep its axes")
         outside = used_outside(match.consumed, match.root)
         return outside or no_gain(self.context, match, LOG_SOFTMAX, match.x, match.axes, graph)
-
-    def class_of(self, match: _LogSoftmaxMatch, graph: Graph, context: PassContext) -> str:
-        return REASSOCIATES if match.shifted else RANGE
-
-    def relies_on(self, match: _LogSoftmaxMatch, graph: Graph) -> tuple[str, ...]:
-        return () if match.x is None else _finite_powers(match.x, match.axes, graph)
-
-    def build(self, match: _LogSoftmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(LOG_SOFTMAX, [match.x], SoftmaxAttributes(axes=match.axes))]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -14,12 +14,12 @@ from onnx import parser
 
 import dmlc
 from dmlc.api import compile as compile_program
-from dmlc.cli.main import main as command_line
 from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.diagnostics import Source
 from dmlc.ops.ranges import broken_by, into_range
 from dmlc.text import format_source
 from dmlc.verify import verify_models
+from tests.command_line import Run
 
 PROGRAM = """model m(x: f32[N, 8, 4], obj: f32[N, 8, 1]{obj}) -> (y) {{
     return reduce_max(x * obj, axes=[2])
@@ -226,31 +226,24 @@ def test_numpy_code_checks_where_asked() -> None:
     assert "check_ranges" not in dmlc.compile(source(), target="numpy").to_numpy()
 
 
-def test_the_command_line_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_checks(tmp_path: Path, command_line: Run) -> None:
     path = tmp_path / "t.dml"
     path.write_text(PROGRAM.format(obj=""))
     for name, array in feeds(1.5).items():
         np.save(tmp_path / f"{name}.npy", array)
-
-    def main(words: list[str]) -> int:
-        try:
-            return command_line(words)
-        except SystemExit as stop:
-            return int(stop.code or 0)
-
     given = [f"--input={name}={tmp_path / name}.npy" for name in ("x", "obj")]
-    run = ["run", str(path), "--target", "cpu", *given]
-    assert main(run) == 0
-    assert main([*run, "--range", "obj=0.0..1.0"]) == 1
-    assert "E0445" in capsys.readouterr().err
-    assert main([*run, "--range", "obj=0.0..1.0", "--trust-ranges"]) == 0
-    assert main([*run, "--range", "obj=0..2"]) == 0
-    assert main([*run, "--range", "obj=2"]) == 2
-    assert main([*run, "--range", "q=0..1"]) == 1
+    run = ["run", path, "--target", "cpu", *given]
+    assert command_line(*run)[0] == 0
+    code, _, err = command_line(*run, "--range", "obj=0.0..1.0")
+    assert (code, "E0445" in err) == (1, True)
+    assert command_line(*run, "--range", "obj=0.0..1.0", "--trust-ranges")[0] == 0
+    assert command_line(*run, "--range", "obj=0..2")[0] == 0
+    assert command_line(*run, "--range", "obj=2")[0] == 2
+    assert command_line(*run, "--range", "q=0..1")[0] == 1
     compiled = tmp_path / "t.onnx"
-    assert main(["compile", str(path), "--target", "cpu", "-o", str(compiled), "--range", "obj=0.0..1.0"]) == 0
-    assert main(["run", str(compiled), "--target", "cpu", *given]) == 1
-    assert main(["run", str(compiled), "--target", "cpu", "--random", "3"]) == 0
+    assert command_line("compile", path, "--target", "cpu", "-o", compiled, "--range", "obj=0.0..1.0")[0] == 0
+    assert command_line("run", compiled, "--target", "cpu", *given)[0] == 1
+    assert command_line("run", compiled, "--target", "cpu", "--random", "3")[0] == 0
     assert isinstance(onnx.load(compiled), onnx.ModelProto)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,13 @@ from dmlc.placement.node_placement import NodePlacement
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.runtime.session import has_directml
 from dmlc.targets.dispatch import dispatch_cost
+from tests.command_line import Run
 
 TEXT = """\
 model head(x: f32[N, 4]) -> (best, total) {
     return argmax(x, axes=[1]), reduce_sum(exp(x), axes=[1])
 }
 """
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -33,16 +33,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def bench(capsys: pytest.CaptureFixture[str]) -> Run:
+def bench(command_line: Run) -> Run:
     """Runs ``dmlc bench``; gives exit code, stdout, stderr."""
-
-    def run(*argv: str) -> tuple[int, str, str]:
-        code = main(["bench", *argv])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return run
+    return partial(command_line, "bench")
 
 
 def test_a_line_for_every_node_and_the_whole_model(bench: Run) -> None:

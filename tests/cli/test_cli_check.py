@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from onnx import TensorProto, helper
 
 import dmlc
 from dmlc.cli.main import main
+from tests.command_line import Run
 
 TEXT = """\
 model m(x: f32[N, 4], d: f64[3]) -> (best, more) {
@@ -23,24 +23,16 @@ model m(x: f32[N, 4], d: f64[3]) -> (best, more) {
     return best, more
 }
 """
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
     Path("m.dml").write_text(TEXT)
     save("mean", helper.make_node("ReduceMean", ["x"], ["y"], name="avg"), TensorProto.INT32, [2, 3], [1, 1], 18)
     save("late", helper.make_node("Transpose", ["x"], ["y"], name="turn"), TensorProto.FLOAT, [2, 3], [3, 2], 23)
     save("good", helper.make_node("Exp", ["x"], ["y"]), TensorProto.FLOAT, ["N", 3], ["N", 3], 18)
-
-    def call(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+    return command_line
 
 
 def save(name: str, node: onnx.NodeProto, dtype: int, shape: list, result: list, opset: int) -> None:

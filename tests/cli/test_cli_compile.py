@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from dmlc.cli.console import human_bytes
 from dmlc.cli.main import main
 from dmlc.cli.progress import Progress
 from dmlc.verify import Verdict
+from tests.command_line import Run
 
 PROGRAM = """\
 model head(x: f32[4, 8]) -> (mean, twice) {
@@ -27,7 +27,6 @@ model head(x: f32[4, 8]) -> (mean, twice) {
     return mean, twice
 }
 """
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -37,19 +36,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("head.dml").write_text(PROGRAM)
     onnx.save(small_model(), "small.onnx")
     return tmp_path
-
-
-@pytest.fixture
-def dmlc(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command; gives exit code, stdout, stderr."""
-
-    def run(*argv: object) -> tuple[int, str, str]:
-        code = main([str(arg) for arg in argv])
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return code, captured.out, captured.err
-
-    return run
 
 
 def small_model() -> onnx.ModelProto:
@@ -88,8 +74,8 @@ def row(text: str, name: str) -> list[str]:
 # --- the table
 
 
-def test_the_table_of_a_model(dmlc: Run) -> None:
-    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "-v")
+def test_the_table_of_a_model(command_line: Run) -> None:
+    code, out, err = command_line("compile", "small.onnx", "-o", "out.onnx", "-v")
     assert (code, out) == (0, "")
     assert err.startswith("out.onnx: directml, opset 21, 4 nodes (was 5), 4 dispatches (was 5), ")
     assert row(err, "nodes") == ["5", "4", "-1", "(-20%)"]
@@ -99,10 +85,10 @@ def test_the_table_of_a_model(dmlc: Run) -> None:
     assert "B * batch + " in err
     assert row(err, "opset") == ["18", "21"]
     assert row(err, "seconds")
-    err = dmlc("compile", "small.onnx", "-o", "out.onnx")[2]
+    err = command_line("compile", "small.onnx", "-o", "out.onnx")[2]
     assert row(err, "ReduceSum") == ["2", "1", "-1", "(-50%)"]
     assert "ReduceMin" not in err, "it did not change"
-    err = dmlc("compile", "out.onnx", "-o", "again.onnx")[2]
+    err = command_line("compile", "out.onnx", "-o", "again.onnx")[2]
     assert err.count("\n") == 1
 
 
@@ -112,34 +98,34 @@ LINE = re.compile(
 )
 
 
-def test_one_line_for_a_program(dmlc: Run) -> None:
-    code, out, err = dmlc("compile", "head.dml")
+def test_one_line_for_a_program(command_line: Run) -> None:
+    code, out, err = command_line("compile", "head.dml")
     assert (code, out) == (0, "")
     found = LINE.fullmatch(err)
     assert found is not None, err
     assert found["out"] == "head.onnx"
     assert (found["nodes"], found["was"]) == ("3", "4")
     Path("open.dml").write_text("model m(x: f32[N, M]) -> (y) {\n    return exp(x)\n}\n")
-    found = LINE.fullmatch(dmlc("compile", "open.dml")[2])
+    found = LINE.fullmatch(command_line("compile", "open.dml")[2])
     assert found is not None
     assert (found["nodes"], found["was"]) == ("1", None)
     assert re.fullmatch(
-        r"head.py: numpy, 3 operations, [\d.]+ kB, \d.\d\d s\n", dmlc("compile", "head.dml", "-o", "head.py")[2]
+        r"head.py: numpy, 3 operations, [\d.]+ kB, \d.\d\d s\n", command_line("compile", "head.dml", "-o", "head.py")[2]
     )
 
 
-def test_the_table_of_a_program(dmlc: Run) -> None:
+def test_the_table_of_a_program(command_line: Run) -> None:
     """Before is what the target needs, with no other rewrite."""
-    err = dmlc("compile", "head.dml", "-v")[2]
+    err = command_line("compile", "head.dml", "-v")[2]
     assert row(err, "ReduceSum") == ["2", "1", "-1", "(-50%)"]
     # each of the first reads 128 and writes 32, each of the second reads 32 and writes 4; all read their axes
     assert row(err, "bytes moved, about")[:2] == [str(2 * (128 + 32 + 32 + 4) + 4 * 8), "B"]
-    assert dmlc("compile", "head.dml", "-q") == (0, "", "")
-    assert "nodes" not in dmlc("compile", "head.dml", "-o", "head.py")[2].partition("\n")[2]
+    assert command_line("compile", "head.dml", "-q") == (0, "", "")
+    assert "nodes" not in command_line("compile", "head.dml", "-o", "head.py")[2].partition("\n")[2]
 
 
-def test_the_table_as_json(dmlc: Run) -> None:
-    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "--format", "json", "--bind", "batch=4")
+def test_the_table_as_json(command_line: Run) -> None:
+    code, out, err = command_line("compile", "small.onnx", "-o", "out.onnx", "--format", "json", "--bind", "batch=4")
     assert (code, err) == (0, "out.onnx: directml, opset 21, 4 nodes (was 5), " + err.partition("(was 5), ")[2])
     found = document(out)
     assert found["before"]["nodes"] == {"ReduceSum": 2, "MatMul": 1, "ReduceMax": 1, "ReduceMin": 1}
@@ -150,7 +136,7 @@ def test_the_table_as_json(dmlc: Run) -> None:
     assert isinstance(found["after"]["bytes_moved"], int)
     assert found["seconds"] > 0
     assert (found["written"], found["rewrites"]) == (True, 1)
-    found = document(dmlc("compile", "small.onnx", "-o", "out.onnx", "--format", "json", "-q")[1])
+    found = document(command_line("compile", "small.onnx", "-o", "out.onnx", "--format", "json", "-q")[1])
     assert "batch" in found["after"]["bytes_moved"]
 
 
@@ -166,20 +152,20 @@ def test_bytes_for_people(number: int, text: str) -> None:
 # --- dry runs, diffs
 
 
-def test_a_dry_run_writes_nothing(dmlc: Run, folder: Path) -> None:
+def test_a_dry_run_writes_nothing(command_line: Run, folder: Path) -> None:
     before = sorted(folder.iterdir())
-    code, out, err = dmlc("compile", "small.onnx", "--dry-run", "--ledger", "l.json")
+    code, out, err = command_line("compile", "small.onnx", "--dry-run", "--ledger", "l.json")
     assert (code, out) == (0, "")
     assert err.startswith("dry run: directml, ")
     assert row(err, "nodes")[:2] == ["5", "4"]
-    assert "not written" in dmlc("compile", "head.dml", "--dry-run")[2]
-    found = document(dmlc("compile", "head.dml", "--dry-run", "-o", "-", "--format", "json")[1])
+    assert "not written" in command_line("compile", "head.dml", "--dry-run")[2]
+    found = document(command_line("compile", "head.dml", "--dry-run", "-o", "-", "--format", "json")[1])
     assert found["written"] is False
     assert sorted(folder.iterdir()) == before
 
 
-def test_the_diff(dmlc: Run) -> None:
-    code, out, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "--diff", "-q")
+def test_the_diff(command_line: Run) -> None:
+    code, out, err = command_line("compile", "small.onnx", "-o", "out.onnx", "--diff", "-q")
     assert (code, err) == (0, "")
     assert Path("out.onnx").exists()
     lines = out.splitlines()
@@ -187,30 +173,31 @@ def test_the_diff(dmlc: Run) -> None:
     assert any(line.startswith("-") and "reduce_sum" in line and "axes=[0]" in line for line in lines)
     assert any(line.startswith("+") and "reduce_sum(h)" in line for line in lines)
     assert "0.125" not in out
-    found = document(dmlc("compile", "small.onnx", "--dry-run", "--diff", "--format", "json")[1])
+    found = document(command_line("compile", "small.onnx", "--dry-run", "--diff", "--format", "json")[1])
     assert found["diff"] == out
     Path("plain.dml").write_text("model m(x: f32[4]) -> (y) {\n    return abs(x)\n}\n")
-    assert dmlc("compile", "plain.dml", "--dry-run", "--diff", "-q") == (0, "", "")
+    assert command_line("compile", "plain.dml", "--dry-run", "--diff", "-q") == (0, "", "")
 
 
 # --- rules
 
 
-def test_list_rules_needs_no_source(dmlc: Run) -> None:
-    code, out, err = dmlc("compile", "--list-rules")
+def test_list_rules_needs_no_source(command_line: Run) -> None:
+    code, out, err = command_line("compile", "--list-rules")
     assert (code, err) == (0, "")
     assert re.search(r"^merge-nested-reductions +by case +canonicalize-reduce", out, re.MULTILINE)
     assert re.search(r"^lower-hardmax +exact \*", out, re.MULTILINE)
-    rules = {rule["rule"]: rule for rule in document(dmlc("compile", "--list-rules", "--format", "json")[1])["rules"]}
+    found = document(command_line("compile", "--list-rules", "--format", "json")[1])
+    rules = {rule["rule"]: rule for rule in found["rules"]}
     assert rules["cse"] == {
         "rule": "cse", "class": "exact", "by_case": False, "optional": True, "passes": ["cse"],
         "summary": "Merge nodes that compute the same.",
     }  # fmt: skip
 
 
-def test_rules_by_name(dmlc: Run) -> None:
+def test_rules_by_name(command_line: Run) -> None:
     def operators(*argv: str) -> list[str]:
-        assert dmlc("compile", "small.onnx", "-o", "out.onnx", "-q", *argv) == (0, "", "")
+        assert command_line("compile", "small.onnx", "-o", "out.onnx", "-q", *argv) == (0, "", "")
         return [node.op_type for node in onnx.load("out.onnx").graph.node]
 
     assert operators().count("ReduceSum") == 1
@@ -229,10 +216,10 @@ def test_rules_by_name(dmlc: Run) -> None:
         (["--skip-rule", "fold-constants"], "its rules are fold, "),
     ],
 )
-def test_rules_that_do_not_exist(dmlc: Run, argv: list[str], text: str) -> None:
+def test_rules_that_do_not_exist(command_line: Run, argv: list[str], text: str) -> None:
     for verb in ("compile", "explain", "check"):
         output = ["-o", "out.onnx"] if verb == "compile" else []
-        code, out, err = dmlc(verb, "small.onnx", *output, *argv)
+        code, out, err = command_line(verb, "small.onnx", *output, *argv)
         assert (code, out) == (2, "")
         assert text in err
     assert not Path("out.onnx").exists()
@@ -241,22 +228,22 @@ def test_rules_that_do_not_exist(dmlc: Run, argv: list[str], text: str) -> None:
 # --- the ledger
 
 
-def test_the_ledger(dmlc: Run) -> None:
-    assert dmlc("compile", "small.onnx", "-o", "out.onnx", "--ledger", "l.json", "-q")[0] == 0
+def test_the_ledger(command_line: Run) -> None:
+    assert command_line("compile", "small.onnx", "-o", "out.onnx", "--ledger", "l.json", "-q")[0] == 0
     found = document(Path("l.json").read_text(encoding="utf-8"))
     assert (found["model"], found["target"], found["opset"]) == ("small", "directml", 21)
     (merge,) = [entry for entry in found["rewrites"] if entry["rule"] == "merge-nested-reductions"]
     assert (merge["class"], merge["before"]) == ("reassociates", ["outer_sum", "inner_sum"])
     assert len(merge["after"]) == 1
-    assert dmlc("compile", "head.dml", "--ledger", "l.json", "-q")[0] == 0
+    assert command_line("compile", "head.dml", "--ledger", "l.json", "-q")[0] == 0
     entries = document(Path("l.json").read_text())["rewrites"]
     assert any(place.startswith("head.dml:2:") for entry in entries for place in entry["places"])
 
 
-def test_the_ledger_is_written_whole_or_not_at_all(dmlc: Run, folder: Path) -> None:
+def test_the_ledger_is_written_whole_or_not_at_all(command_line: Run, folder: Path) -> None:
     before = sorted(folder.iterdir())
     for ledger in ("no/such/l.json", str(folder)):
-        code, _, err = dmlc("compile", "small.onnx", "-o", "out.onnx", "--ledger", ledger)
+        code, _, err = command_line("compile", "small.onnx", "-o", "out.onnx", "--ledger", ledger)
         assert code == 2
         assert "error[E0421]" in err
         assert sorted(folder.iterdir()) == before
@@ -284,22 +271,22 @@ def test_the_ledger_is_written_whole_or_not_at_all(dmlc: Run, folder: Path) -> N
     ],
     ids=" ".join,
 )
-def test_wrong_usage(dmlc: Run, folder: Path, argv: list[str]) -> None:
+def test_wrong_usage(command_line: Run, folder: Path, argv: list[str]) -> None:
     Path("link.onnx").symlink_to("small.onnx")
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    code, out, err = dmlc(*argv)
+    code, out, err = command_line(*argv)
     assert (code, out) == (2, "")
     assert err
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_model_as_a_program(dmlc: Run) -> None:
+def test_a_model_as_a_program(command_line: Run) -> None:
     """Weights lie beside it; what it compiles to is the same."""
-    code, out, err = dmlc("compile", "small.onnx", "-o", "text.dml")
+    code, out, err = command_line("compile", "small.onnx", "-o", "text.dml")
     assert (code, out) == (0, "")
     assert err.startswith("text.dml: directml, ")
     assert 'load("text.npz"' in Path("text.dml").read_text()
-    assert dmlc("compile", "text.dml", "-q")[0] == 0
+    assert command_line("compile", "text.dml", "-q")[0] == 0
     assert sorted(n.op_type for n in onnx.load("text.onnx").graph.node) == [
         "MatMul", "ReduceMax", "ReduceMin", "ReduceSum",
     ]  # fmt: skip
@@ -313,7 +300,7 @@ def test_a_model_to_stdout(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 
 @pytest.mark.parametrize("ok", [True, False])
 def test_nothing_is_written_where_verifying_finds_a_difference(
-    dmlc: Run, monkeypatch: pytest.MonkeyPatch, ok: bool
+    command_line: Run, monkeypatch: pytest.MonkeyPatch, ok: bool
 ) -> None:
     verdict = Verdict("equal" if ok else "different", ("exact",), seed=7, inputs=3, ran=3, reason="planted")
     asked: list[tuple[int, int]] = []
@@ -324,7 +311,7 @@ def test_nothing_is_written_where_verifying_finds_a_difference(
 
     monkeypatch.setattr(api.Program, "verify", verify, raising=False)
     argv = ("compile", "small.onnx", "-o", "out.onnx", "--ledger", "l.json", "--verify", "3", "--verify-seed", "7")
-    code, out, err = dmlc(*argv)
+    code, out, err = command_line(*argv)
     assert (code, out, asked) == (0 if ok else 1, "", [(3, 7)])
     assert verdict.to_text() in err
     assert [Path(name).exists() for name in ("out.onnx", "l.json")] == [ok, ok]
@@ -333,11 +320,13 @@ def test_nothing_is_written_where_verifying_finds_a_difference(
 @pytest.mark.parametrize("status", ["equal", "different", "not verified"])
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_one_document_whatever_the_verdict(
-    dmlc: Run, monkeypatch: pytest.MonkeyPatch, status: str, options: tuple[str, ...]
+    command_line: Run, monkeypatch: pytest.MonkeyPatch, status: str, options: tuple[str, ...]
 ) -> None:
     verdict = Verdict(status, ("exact",), seed=7, inputs=3, ran=3, reason="planted")
     monkeypatch.setattr(api.Program, "verify", lambda *_, **__: verdict)
-    code, out, _ = dmlc("compile", "small.onnx", "-o", "out.onnx", "--verify", "3", "--format", "json", *options)
+    code, out, _ = command_line(
+        "compile", "small.onnx", "-o", "out.onnx", "--verify", "3", "--format", "json", *options
+    )
     found = document(out)
     assert code == (0 if verdict.ok else 1)
     assert (found["command"], found["ok"], found["verification"]) == ("compile", verdict.ok, verdict.to_json())
@@ -347,15 +336,15 @@ def test_one_document_whatever_the_verdict(
 # --- explain
 
 
-def test_explain_a_model(dmlc: Run) -> None:
-    code, out, err = dmlc("explain", "small.onnx")
+def test_explain_a_model(command_line: Run) -> None:
+    code, out, err = command_line("explain", "small.onnx")
     assert (code, err) == (0, "")
     assert out.startswith("small for directml: 5 nodes as written, 4 after\n")
     assert "  merge-nested-reductions (reassociates): reduce_sum of reduce_sum\n" in out
     assert "      outer_sum, inner_sum -> " in out
     reason = "reduce_max of reduce_min is not a single reduction (would save 1 node)"
     assert f"  merge-nested-reductions at outer_max: {reason}\n" in out
-    found = document(dmlc("explain", "small.onnx", "--format", "json")[1])
+    found = document(command_line("explain", "small.onnx", "--format", "json")[1])
     assert found["nodes"] == {"before": 5, "after": 4}
     (entry,) = [entry for entry in found["rewrites"] if entry["rule"] == "merge-nested-reductions"]
     assert entry["before"] == ["outer_sum", "inner_sum"]
@@ -363,17 +352,17 @@ def test_explain_a_model(dmlc: Run) -> None:
     assert misses.count(("merge-nested-reductions", "outer_max")) == 1
 
 
-def test_explain_says_what_a_class_forbids(dmlc: Run) -> None:
-    out = dmlc("explain", "small.onnx", "--exact")[1]
+def test_explain_says_what_a_class_forbids(command_line: Run) -> None:
+    out = command_line("explain", "small.onnx", "--exact")[1]
     assert "merge-nested-reductions at outer_sum: it reassociates: rounding may differ" in out
 
 
-def test_explain_shortens_long_lists_of_nodes(dmlc: Run) -> None:
+def test_explain_shortens_long_lists_of_nodes(command_line: Run) -> None:
     made = small_model()
     for i in range(9):
         made.graph.node.append(helper.make_node("Exp", ["x"], [f"unused{i}"], name=f"unused_{i}"))
     onnx.save(made, "small.onnx")
-    out = dmlc("explain", "small.onnx", "--skip-rule", "cse")[1]
+    out = command_line("explain", "small.onnx", "--skip-rule", "cse")[1]
     assert "      unused_0, unused_1, unused_2, unused_3, unused_4, unused_5 and 3 more -> nothing\n" in out
 
 
@@ -408,17 +397,17 @@ def test_progress(waits: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert clock.asked[0] >= 1  # a pass that is done soon prints nothing
 
 
-def test_progress_only_on_a_terminal(dmlc: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_only_on_a_terminal(command_line: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[bool] = []
     monkeypatch.setattr(Progress, "__enter__", lambda self: shown.append(self.shown) or self)
     monkeypatch.setattr(Progress, "__exit__", lambda self, *_: None)
-    dmlc("compile", "head.dml")
+    command_line("compile", "head.dml")
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
     monkeypatch.setenv("TERM", "xterm")
-    dmlc("compile", "head.dml")
-    dmlc("compile", "head.dml", "-q")
+    command_line("compile", "head.dml")
+    command_line("compile", "head.dml", "-q")
     monkeypatch.setenv("TERM", "dumb")
-    dmlc("compile", "head.dml")
+    command_line("compile", "head.dml")
     assert shown == [False, True, False, False]
 
 

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dmlc.cli.main import main
 from dmlc.cli.rule_page import APPLIES, STAYS, example_files, example_of
 from dmlc.diagnostics import CODES
 from dmlc.passes.inventory import all_rules
 from dmlc.targets import target_names
+from tests.command_line import Run
 
-Run = Callable[..., tuple[int, str, str]]
 RULES = {rule.name: rule for rule in all_rules()}
 
 
 @pytest.fixture
-def explain(capsys: pytest.CaptureFixture[str]) -> Run:
+def explain(command_line: Run) -> Run:
     """Runs ``explain``; gives exit code, stdout, stderr."""
-
-    def run(*argv: str) -> tuple[int, str, str]:
-        code = main(["explain", *argv])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return partial(command_line, "explain")
 
 
 def test_nearly_every_rule_has_an_example() -> None:

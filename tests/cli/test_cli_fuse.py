@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import parser
 
-from dmlc.cli.main import main
+from tests.command_line import Run
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2, 4, 5, 8] q, float[2, 4, 7, 8] k, float[2, 4, 7, 8] v, float[2, 1, 5, 7] bias) => (float[2, 5, 32] y)
@@ -25,16 +25,6 @@ g (float[2, 4, 5, 8] q, float[2, 4, 7, 8] k, float[2, 4, 7, 8] v, float[2, 1, 5,
 }"""
 
 
-def run(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    capsys.readouterr()
-    try:
-        code = main(list(words))
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -42,28 +32,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_missed_prints_what_would_be_saved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run("explain", "m.onnx", "--missed", capsys=capsys)
+def test_missed_prints_what_would_be_saved(folder: Path, command_line: Run) -> None:
+    code, out, err = command_line("explain", "m.onnx", "--missed")
     assert (code, err) == (0, "")
     assert out.startswith("not rewritten\n  multi-head-attention at ")
     assert ": --fuse attention would make one operator of it and save 2\n" in out
-    assert run("explain", "m.onnx", "--missed", "--fuse", "attention", capsys=capsys)[1] == (
+    assert command_line("explain", "m.onnx", "--missed", "--fuse", "attention")[1] == (
         "no rule matched that did not fire\n"
     )
 
 
 @pytest.mark.parametrize("verb", ["compile", "check"])
-def test_fused_operator_is_counted(verb: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fused_operator_is_counted(verb: str, folder: Path, command_line: Run) -> None:
     words = ["-o", "out.onnx"] if verb == "compile" else []
-    code, out, _ = run(verb, "m.onnx", *words, "--fuse", "attention", "--format", "json", capsys=capsys)
+    code, out, _ = command_line(verb, "m.onnx", *words, "--fuse", "attention", "--format", "json")
     assert code == 0
     assert "MultiHeadAttention" in json.dumps(json.loads(out))
-    code, out, _err = run(verb, "m.onnx", *words, "--format", "json", capsys=capsys)
+    code, out, _err = command_line(verb, "m.onnx", *words, "--format", "json")
     assert code == 0 and "MultiHeadAttention" not in out
 
 
 @pytest.mark.parametrize("target", ["cpu", "onnx", "numpy"])
-def test_other_targets_are_refused(target: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run("explain", "m.onnx", "--fuse", "attention", "--target", target, capsys=capsys)
+def test_other_targets_are_refused(target: str, folder: Path, command_line: Run) -> None:
+    code, out, err = command_line("explain", "m.onnx", "--fuse", "attention", "--target", target)
     assert (code, out) == (2, "")
     assert f"error[E0556]: target {target} has no operator for attention" in err

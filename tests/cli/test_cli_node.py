@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dmlc.cli.main import main
+from tests.command_line import Run
 
 TEXT = """\
 model head(x: f32[3, 4]) -> (mean) {
@@ -18,21 +17,13 @@ model head(x: f32[3, 4]) -> (mean) {
 }
 """
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def dmlc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def dmlc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     """Runs a command in a folder with a program; gives exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
     Path("head.dml").write_text(TEXT)
-
-    def run(*argv: str) -> tuple[int, str, str]:
-        code = main(list(argv))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return command_line
 
 
 def test_explain_a_node_of_a_program(dmlc: Run) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +12,22 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dmlc.cli.main import main
+from tests.command_line import Run
 
 WIDE = "model m(x: f64[3]) -> (y) {\n    y = exp(x) * 2.0\n    return y\n}\n"
 HALF = "model m(x: f16[2, 64]) -> (y) {\n    y = reduce_mean(x * x, axes=[1]) / 1000.0\n    return y\n}\n"
 OPEN = "dim N in 0..8\nmodel m(x: f32[N, 4]) -> (y) {\n    y = reduce_sum(x, axes=[0])\n    return y\n}\n"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
     for name, text in (("wide", WIDE), ("half", HALF), ("open", OPEN)):
         Path(f"{name}.dml").write_text(text)
     infos = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, [3]) for n in "xy"]
     graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"], name="e")], "g", infos[:1], infos[1:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), "wide.onnx")
-
-    def call(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+    return command_line
 
 
 def test_compile_f64(run: Run) -> None:

@@ -16,7 +16,7 @@ import pytest
 from onnx import parser
 
 import dmlc
-from dmlc.cli.main import main
+from tests.command_line import Run
 
 PROGRAM = """dim batch in 1..64
 
@@ -29,21 +29,14 @@ model head(x: f32[batch, seq, 8], y: f32[batch, n]) -> (p, i) {
 MODEL = '<ir_version: 8, opset_import: ["": 17]> g (float[N, "a/b"] x) => (float[N, "a/b"] y) { y = Softmax(x) }'
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 SIZES = {"batch": (1, 8), "seq": 16}
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
     Path("head.dml").write_text(PROGRAM, encoding="utf-8")
     onnx.save(parser.parse_model(MODEL.replace('"a/b"', "ab")), "m.onnx")
-
-    def call(*argv: str) -> tuple[int, str, str]:
-        code = main(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+    return command_line
 
 
 def feeds(batch: int, seq: int, n: int = 3) -> dict[str, Any]:

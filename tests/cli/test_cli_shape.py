@@ -12,6 +12,7 @@ import pytest
 from onnx import parser
 
 from dmlc.cli.main import main
+from tests.command_line import Run
 
 PROGRAM = """model m(x: f32[N, 3]) -> (y) {
     y = softmax(x, axes=[1])
@@ -34,16 +35,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    capsys.readouterr()
-    try:
-        code = main(list(words))
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    found = capsys.readouterr()
-    return code, found.out, found.err
-
-
 ALL = ["--shape", "x=2,3", "--shape", "v=4,2", "--shape", "u=5,6"]
 
 
@@ -53,18 +44,16 @@ def sizes(name: str) -> list[list[Any]]:
     return [[d.dim_value for d in shape.dim] for shape in shapes]
 
 
-def test_compile(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("compile", "m.onnx", "-o", "out.onnx", *ALL, capsys=capsys)[0] == 0
+def test_compile(folder: Path, command_line: Run) -> None:
+    assert command_line("compile", "m.onnx", "-o", "out.onnx", *ALL)[0] == 0
     assert sizes("out.onnx") == [[2, 3], [4, 2], [5, 6]] * 2
-    assert run("compile", "m.dml", "-o", "out.onnx", "--shape", "x=2,3", capsys=capsys)[0] == 0
+    assert command_line("compile", "m.dml", "-o", "out.onnx", "--shape", "x=2,3")[0] == 0
     assert sizes("out.onnx") == [[2, 3], [2, 3]]
 
 
-def test_every_size_of_one_input_may_come_from_several_options(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_size_of_one_input_may_come_from_several_options(folder: Path, command_line: Run) -> None:
     words = ["--shape", "x=2,_", "--shape", "x=_,3", "--bind", "N=2", "--shape", "u=", "--shape", "v= 4, 2"]
-    assert run("compile", "m.onnx", "-o", "out.onnx", *words, capsys=capsys)[0] == 0
+    assert command_line("compile", "m.onnx", "-o", "out.onnx", *words)[0] == 0
     assert sizes("out.onnx") == [[2, 3], [4, 2], []] * 2
 
 
@@ -98,41 +87,41 @@ def test_every_verb_that_compiles(
     assert main([verb[0], source, *verb[1:], *wrong]) == expected
 
 
-def test_check_places_the_model_with_the_shapes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(run("check", "m.onnx", "--format", "json", capsys=capsys)[1])
+def test_check_places_the_model_with_the_shapes(folder: Path, command_line: Run) -> None:
+    document = json.loads(command_line("check", "m.onnx", "--format", "json")[1])
     assert document["open_inputs"] == ["v", "u"]
-    assert "--shape v=... --shape u=... fixes them" in run("check", "m.onnx", capsys=capsys)[1]
-    fixed = json.loads(run("check", "m.onnx", *ALL, "--format", "json", capsys=capsys)[1])
+    assert "--shape v=... --shape u=... fixes them" in command_line("check", "m.onnx")[1]
+    fixed = json.loads(command_line("check", "m.onnx", *ALL, "--format", "json")[1])
     assert (fixed["open_inputs"], fixed["open_dims"]) == ([], [])
     assert fixed["partitions"] == 3
 
 
-def test_the_fix_that_check_gives_keeps_the_shapes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fix_that_check_gives_keeps_the_shapes(folder: Path, command_line: Run) -> None:
     text = '<ir_version: 8, opset_import: ["": 18]> g (int32[?, 3] x) => (int32[] y) { y = ReduceMean (x) }'
     onnx.save(parser.parse_model(text), "mean.onnx")
-    _, _, err = run("check", "mean.onnx", "--shape", "x=2,3", capsys=capsys)
+    _, _, err = command_line("check", "mean.onnx", "--shape", "x=2,3")
     assert "--shape x=2,3" in err
 
 
-def test_bench_fixes_the_shapes_that_are_fed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bench_fixes_the_shapes_that_are_fed(folder: Path, command_line: Run) -> None:
     np.savez("in.npz", x=np.zeros((2, 3), "f4"), v=np.zeros((4, 2), "f4"), u=np.zeros((5, 6), "f4"))
     feeds = [word for name in "xvu" for word in ("--input", f"{name}=in.npz:{name}")]
-    code, out, _ = run("bench", "m.onnx", *feeds, "--rounds", "1", "--provider", "cpu", capsys=capsys)
+    code, out, _ = command_line("bench", "m.onnx", *feeds, "--rounds", "1", "--provider", "cpu")
     assert code == 0
     assert "shape: v=4,2" in out
     assert "shape: u=5,6" in out
 
 
-def test_verify_feeds_the_shapes_that_the_result_has(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("compile", "m.onnx", "-o", "out.onnx", *ALL, capsys=capsys)[0] == 0
-    code, out, _ = run("verify", "m.onnx", "out.onnx", capsys=capsys)
+def test_verify_feeds_the_shapes_that_the_result_has(folder: Path, command_line: Run) -> None:
+    assert command_line("compile", "m.onnx", "-o", "out.onnx", *ALL)[0] == 0
+    code, out, _ = command_line("verify", "m.onnx", "out.onnx")
     assert (code, "equal on 24 inputs" in out) == (0, True)
 
 
-def test_dxdispatch_names_the_shapes_that_are_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dxdispatch_names_the_shapes_that_are_missing(folder: Path, command_line: Run) -> None:
     words = ["compile", "m.onnx", "-o", "out.dxdispatch.json"]
-    assert "fix it: --shape u=..." in run(*words, capsys=capsys)[2]
-    assert "fix them: --bind N=1 --shape v=1,2" in run(*words, "--shape", "u=1", capsys=capsys)[2]
+    assert "fix it: --shape u=..." in command_line(*words)[2]
+    assert "fix them: --bind N=1 --shape v=1,2" in command_line(*words, "--shape", "u=1")[2]
 
 
 @pytest.mark.parametrize("source", ["m.onnx", "m.dml"])
@@ -147,9 +136,9 @@ def test_dxdispatch_names_the_shapes_that_are_missing(folder: Path, capsys: pyte
     ],
 )
 def test_contradictions_are_errors_of_the_program(
-    words: list[str], text: str, source: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], text: str, source: str, folder: Path, command_line: Run
 ) -> None:
-    code, _, err = run("check", source, *words, capsys=capsys)
+    code, _, err = command_line("check", source, *words)
     assert code == 1
     assert f"error[E0337]: {text}" in err
     assert "= help: " in err
@@ -158,40 +147,36 @@ def test_contradictions_are_errors_of_the_program(
 @pytest.mark.parametrize(
     "text", ["x", "=1,2", "x=1,,2", "x=1,-1", "x=1,N", "x=?,3", "x=1.5", "x=1_0", "x=٣", "x=[1,3]"]
 )
-def test_another_spelling_is_wrong_usage(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run("check", "m.dml", "--shape", text, capsys=capsys)
+def test_another_spelling_is_wrong_usage(text: str, folder: Path, command_line: Run) -> None:
+    code, _, err = command_line("check", "m.dml", "--shape", text)
     assert code == 2
     assert "is not NAME=SIZE,SIZE,...; write _ for a size that stays open" in err
 
 
-def test_sizes_beyond_any_model_are_wrong_usage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("check", "m.onnx", "--shape", f"x={2**63},3", capsys=capsys)[0] == 2
+def test_sizes_beyond_any_model_are_wrong_usage(folder: Path, command_line: Run) -> None:
+    assert command_line("check", "m.onnx", "--shape", f"x={2**63},3")[0] == 2
 
 
-def test_check_names_what_keeps_a_model_from_being_one_fused_graph(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_names_what_keeps_a_model_from_being_one_fused_graph(folder: Path, command_line: Run) -> None:
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x, float[2, 3] v) => (float[] y, int64[] n)
     { a = Exp(x) b = Neg(a) n = NonZero(b) c = Neg(v) y = Add(c, x) }"""
     model = parser.parse_model(text)
     for info in model.graph.output:
         info.type.tensor_type.ClearField("shape")
     onnx.save(model, "alone.onnx")
-    document = json.loads(run("check", "alone.onnx", "--format", "json", capsys=capsys)[1])
+    document = json.loads(command_line("check", "alone.onnx", "--format", "json")[1])
     assert document["obstacles"] == ["NonZero n: runs alone: NonZero has no graph support"]
-    out = run("check", "alone.onnx", capsys=capsys)[1]
+    out = command_line("check", "alone.onnx")[1]
     assert "not one fused graph: NonZero n: runs alone: NonZero has no graph support\n" in out
-    out = run("check", "m.onnx", *ALL, capsys=capsys)[1]
+    out = command_line("check", "m.onnx", *ALL)[1]
     assert "not one fused graph: 3 fused graphs that no value connects begin at Softmax y, Neg w, Exp z\n" in out
-    assert "not one fused graph" not in run("check", "m.dml", "--shape", "x=2,3", capsys=capsys)[1]
+    assert "not one fused graph" not in command_line("check", "m.dml", "--shape", "x=2,3")[1]
 
 
-def test_what_turns_fusion_off_is_named_and_not_all_that_it_keeps_apart(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_turns_fusion_off_is_named_and_not_all_that_it_keeps_apart(folder: Path, command_line: Run) -> None:
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[2, 3] x, bool c) => (float[2, 3] y)
     { a = Exp(x) b = If (c) <then_branch = t () => (float[2, 3] r) { r = Neg(a) },
     else_branch = e () => (float[2, 3] q) { q = Abs(a) }> y = Relu(b) }"""
     onnx.save(parser.parse_model(text), "if.onnx")
-    document = json.loads(run("check", "if.onnx", "--format", "json", capsys=capsys)[1])
+    document = json.loads(command_line("check", "if.onnx", "--format", "json")[1])
     assert document["obstacles"] == ["If b: it turns fusion off"]

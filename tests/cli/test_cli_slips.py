@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import pytest
 from onnx import parser
 
 from dmlc.cli.layout import table
-from dmlc.cli.main import VERBS, main
+from dmlc.cli.main import VERBS
+from tests.command_line import Run
 
 PROGRAM = """model m(x: f32[N, 3], d: f64[N]) -> (y, z, w) {
     y = softmax(x, axes=[1])
@@ -23,27 +23,16 @@ PROGRAM = """model m(x: f32[N, 3], d: f64[N]) -> (y, z, w) {
 }
 """
 MODEL = '<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y) { y = Exp(x) }'
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
     Path("a.dml").write_text("model m(x: f32[N, 3]) -> (y) {\n    return exp(x)\n}\n")
     Path("broken.dml").write_text("model m(x: f32[N, 3]) -> (y) {\n    return exp(z)\n}\n")
     Path("odd.dml").write_text("model m( x: f32[N, 3]) -> (y) {\n    return exp(x)\n}\n")
     onnx.save(parser.parse_model(MODEL), "m.onnx")
-
-    def call(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        try:
-            code = main(list(argv))
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+    return command_line
 
 
 @pytest.mark.parametrize(

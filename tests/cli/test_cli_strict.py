@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -11,9 +10,9 @@ import pytest
 from onnx import parser
 
 import dmlc
-from dmlc.cli.main import main
 from dmlc.diagnostics import CODES, Code, Diagnostic, judged, refuses
 from dmlc.diagnostics.code import declare
+from tests.command_line import Run
 
 SHAPES = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -49,23 +48,15 @@ VERBS = {
     "run": ("--random", "1", "--backend", "cpu"),
     "bench": ("--random", "1", "--provider", "cpu", "--rounds", "1"),
 }
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
     for name, (text, _) in SOURCES.items():
         save(name, text)
     save("mean.onnx", MEAN)
-
-    def call(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+    return command_line
 
 
 def save(name: str, text: str) -> None:

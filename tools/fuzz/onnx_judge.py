@@ -23,6 +23,7 @@ from dmlc.verify.trace import NotVerifiable, RunFailed
 from dmlc.verify.verdict import Verdict
 from tools.fuzz.judge import Failure, Options, drawn
 from tools.fuzz.onnx_models import FLOATS, FuzzModel, cleaned, generate, is_valid
+from tools.fuzz.reduce import smallest_case
 from tools.fuzz.refusals import is_allowed
 from tools.fuzz.rounding import _within as within
 from tools.model_checks import new_defects
@@ -188,23 +189,17 @@ def _moving(model: ModelProto, values: dict[str, Array]) -> ModelProto:
 
 
 def reduced(program: FuzzModel, fails: Callable[[ModelProto], bool], *, tries: int = 300) -> FuzzModel:
-    """The smallest model found that fails in the same way. Greedy, so not the least."""
-    best, left, progress = program, tries, True
-    while progress and left > 0:
-        progress = False
-        for candidate in _smaller(best):
-            if candidate.model == best.model or not candidate.model.graph.output or not is_valid(candidate.model):
-                continue
-            left -= 1
-            if fails(candidate.model):
-                best, progress = candidate, True
-                break
-            if left <= 0:
-                break
-    return best
+    """The smallest model found that fails in the same way."""
+    return smallest_case(program, _smaller, lambda candidate: fails(candidate.model), tries)
 
 
 def _smaller(program: FuzzModel) -> Iterator[FuzzModel]:
+    for candidate in _parts(program):
+        if candidate.model != program.model and candidate.model.graph.output and is_valid(candidate.model):
+            yield candidate
+
+
+def _parts(program: FuzzModel) -> Iterator[FuzzModel]:
     graph = program.model.graph
     outputs = [info.name for info in graph.output]
     if len(outputs) > 1:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from tools.fuzz.programs import FuzzProgram, Line
 
+T = TypeVar("T")
 
-def reduced(program: FuzzProgram, fails: Callable[[FuzzProgram], bool], *, tries: int = 400) -> FuzzProgram:
-    """The smallest program found whose failure is the same; ``fails`` says whether it is. Greedy, so not the least."""
-    best, left, progress = program, tries, True
+
+def smallest_case(start: T, smaller: Callable[[T], Iterable[T]], fails: Callable[[T], bool], tries: int) -> T:
+    """The smallest case found that fails too, after so many tries. Greedy, so not the least.
+
+    ``smaller`` gives what a case can become, the boldest first; ``fails`` says whether the failure is the same.
+    """
+    best, left, progress = start, tries, True
     while progress and left > 0:
         progress = False
-        for candidate in _smaller(best):
+        for candidate in smaller(best):
             left -= 1
             if fails(candidate):
                 best, progress = candidate, True
@@ -21,6 +27,11 @@ def reduced(program: FuzzProgram, fails: Callable[[FuzzProgram], bool], *, tries
             if left <= 0:
                 break
     return best
+
+
+def reduced(program: FuzzProgram, fails: Callable[[FuzzProgram], bool], *, tries: int = 400) -> FuzzProgram:
+    """The smallest program found whose failure is the same; ``fails`` says whether it is."""
+    return smallest_case(program, _smaller, fails, tries)
 
 
 def _smaller(program: FuzzProgram) -> Iterator[FuzzProgram]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 from onnx import ModelProto, ValueInfoProto, inliner
 
 from tools import environment
-from tools.fuzz.judge import Failure, Options
+from tools.fuzz.judge import Failure
+from tools.fuzz.reduce import smallest_case
 from tools.fuzz.structure_bodies import copied, reads_of
 from tools.fuzz.structure_grower import StructureModel
 from tools.fuzz.structure_judge import choices, judge, verified
@@ -119,29 +120,16 @@ def smallest(case: StructureModel, failure: Failure, seed: int, *, tries: int = 
             return False
         return found is not None and found.kind == failure.kind
 
-    return reduced(case, fails, failure.options, tries)
-
-
-def reduced(
-    case: StructureModel, fails: Callable[[StructureModel], bool], options: Options, tries: int
-) -> StructureModel:
-    """The smallest model found for which ``fails`` holds. Greedy, so not the least."""
-    best, progress = case, True
-    while progress and tries > 0:
-        progress = False
-        for candidate in _smaller(best):
-            if candidate.model == best.model or not candidate.model.graph.output or not loads(candidate.model):
-                continue
-            tries -= 1
-            if fails(candidate):
-                best, progress = candidate, True
-                break
-            if tries <= 0:
-                break
-    return best
+    return smallest_case(case, _smaller, fails, tries)
 
 
 def _smaller(case: StructureModel) -> Iterator[StructureModel]:
+    for candidate in _parts(case):
+        if candidate.model != case.model and candidate.model.graph.output and loads(candidate.model):
+            yield candidate
+
+
+def _parts(case: StructureModel) -> Iterator[StructureModel]:
     model = case.model
     if case.external:
         yield replace(case, external=False)

@@ -6,3 +6,5 @@ from collections.abc import Callable
 
 #: Words of a command to its exit code, stdout and stderr.
 Run = Callable[..., tuple[int, str, str]]
+#: An exit code, a code, and words of a command that fails with them, to its message.
+Refused = Callable[..., str]

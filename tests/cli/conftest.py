@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dmlc.cli import console
+from tests.command_line import Refused, Run
 from tools.output_schemas.build import schema_of
 
 
@@ -39,3 +41,23 @@ def documents_keep_to_their_schemas(monkeypatch: pytest.MonkeyPatch) -> Iterator
         verb = body["command"] if "command" in body else body["files"][0]["command"]
         wrong = [error.message for error in _validator(verb).iter_errors(body)]
         assert not wrong, f"{verb}: tools/output_schemas declares its documents: {wrong}"
+
+
+@pytest.fixture
+def refused(command_line: Run) -> Refused:
+    """A command that fails with that exit code and code, and changes no file of the working directory: its message."""
+
+    def contents() -> dict[Path, bytes | None]:
+        return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
+
+    def run(exit_code: int, code: str, *words: str) -> str:
+        before = contents()
+        got, out, err = command_line(*words)
+        assert got == exit_code, err
+        assert out == ""
+        assert f"error[{code}" in err
+        assert len(err) < 3000
+        assert contents() == before
+        return err
+
+    return run

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dmlc.cli.main import main
+from tests.command_line import Refused
 
 GOOD = "model m(x: f32[3]) -> (y) {\n    y = exp(x)\n    return y\n}\n"
 
@@ -21,26 +21,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     inside.mkdir()
     monkeypatch.chdir(inside)
     return inside
-
-
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str], folder: Path) -> Callable[..., str]:
-    """Runs a command that must fail with that exit code and code; gives its message."""
-
-    def run(exit_code: int, code: str, *argv: str) -> str:
-        capsys.readouterr()
-        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        got = main(list(argv))
-        captured = capsys.readouterr()
-        assert got == exit_code, captured.err
-        assert captured.out == ""
-        assert f"error[{code}" in captured.err
-        assert "Traceback" not in captured.err
-        assert len(captured.err) < 20_000
-        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-        return captured.err
-
-    return run
 
 
 def program(text: str | bytes, name: str = "m.dml") -> str:
@@ -66,7 +46,7 @@ def body(line: str, returned: str = "y") -> str:
     ],
     ids=["empty", "blank", "binary", "utf-16", "latin-1", "random", "zip"],
 )
-def test_files_that_are_no_program(refused: Callable[..., str], verb: str, data: bytes) -> None:
+def test_files_that_are_no_program(refused: Refused, verb: str, data: bytes) -> None:
     if verb == "fmt" and not data.strip():
         return  # nothing laid out is nothing
     refused(1, "E0", verb, program(data))
@@ -91,29 +71,29 @@ def test_files_that_are_no_program(refused: Callable[..., str], verb: str, data:
         ("y = (x", "E01"),
     ],
 )
-def test_mistakes_in_programs(refused: Callable[..., str], line: str, code: str) -> None:
+def test_mistakes_in_programs(refused: Refused, line: str, code: str) -> None:
     err = refused(1, code, "compile", program(body(line)))
     assert "--> m.dml:2:" in err or code == "E01"
 
 
-def test_cyclic_definitions(refused: Callable[..., str]) -> None:
+def test_cyclic_definitions(refused: Refused) -> None:
     cycle = "def a(x) {\n    return b(x)\n}\ndef b(x) {\n    return a(x)\n}\n"
     refused(1, "E02", "check", program(cycle + body("y = a(x)")))
     refused(1, "E02", "check", program("def a(x) {\n    return a(x)\n}\n" + body("y = a(x)")))
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("(", ")"), ("[", "]"), ("-", ""), ("!", ""), ("exp(", ")")])
-def test_nesting_without_end(refused: Callable[..., str], opening: str, closing: str) -> None:
+def test_nesting_without_end(refused: Refused, opening: str, closing: str) -> None:
     refused(1, "E01", "check", program(body(f"y = {opening * 100_000}x{closing * 100_000}")))
     refused(1, "E01", "check", program(body(f"y = {opening * 100_000}")))
 
 
-def test_a_program_of_50_megabytes(refused: Callable[..., str]) -> None:
+def test_a_program_of_50_megabytes(refused: Refused) -> None:
     line = "    y = exp(x) # " + "x" * 83 + "\n"
     refused(1, "E01", "compile", program(GOOD.replace("    return", line * 500_000 + "    return")))
 
 
-def test_two_models(refused: Callable[..., str]) -> None:
+def test_two_models(refused: Refused) -> None:
     refused(1, "E02", "check", program(GOOD + GOOD))
     two = program(GOOD + GOOD.replace("model m", "model n"))
     assert "--model" in refused(1, "E02", "compile", two)
@@ -127,7 +107,7 @@ def loading(path: str) -> str:
     return program(f'const w: f32[3] = load("{path}")\n' + GOOD.replace("exp(x)", "x * w"))
 
 
-def test_loads_that_fail(refused: Callable[..., str], folder: Path) -> None:
+def test_loads_that_fail(refused: Refused, folder: Path) -> None:
     np.save("good.npy", np.arange(3, dtype=np.float32))
     assert main(["check", loading("good.npy")]) == 0
     data = Path("good.npy").read_bytes()
@@ -150,7 +130,7 @@ def test_loads_that_fail(refused: Callable[..., str], folder: Path) -> None:
 # --- files of the command line
 
 
-def test_sources_that_cannot_be_opened(refused: Callable[..., str], folder: Path) -> None:
+def test_sources_that_cannot_be_opened(refused: Refused, folder: Path) -> None:
     program(GOOD)
     assert 'did you mean "m.dml"?' in refused(2, "E0420", "compile", "n.dml")
     for name in (".", "no/such.dml", "m.dml/below.dml", "missing.onnx"):
@@ -159,7 +139,7 @@ def test_sources_that_cannot_be_opened(refused: Callable[..., str], folder: Path
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="permissions bind no one here")
-def test_sources_that_may_not_be_read(refused: Callable[..., str], folder: Path) -> None:
+def test_sources_that_may_not_be_read(refused: Refused, folder: Path) -> None:
     program(GOOD)
     Path("m.dml").chmod(0)
     code = main(["check", "m.dml"])
@@ -167,7 +147,7 @@ def test_sources_that_may_not_be_read(refused: Callable[..., str], folder: Path)
     assert code == 2
 
 
-def test_outputs_that_cannot_be_written(refused: Callable[..., str], folder: Path) -> None:
+def test_outputs_that_cannot_be_written(refused: Refused, folder: Path) -> None:
     program(GOOD)
     Path("file").write_text("")
     Path("folder.onnx").mkdir()
@@ -177,7 +157,7 @@ def test_outputs_that_cannot_be_written(refused: Callable[..., str], folder: Pat
     assert list(Path("folder.onnx").iterdir()) == []
 
 
-def test_inputs_that_cannot_be_opened(refused: Callable[..., str]) -> None:
+def test_inputs_that_cannot_be_opened(refused: Refused) -> None:
     program(GOOD)
     np.save("x.npy", np.zeros(3, np.float32))
     Path("cut.npy").write_bytes(Path("x.npy").read_bytes()[:-5])
@@ -187,7 +167,7 @@ def test_inputs_that_cannot_be_opened(refused: Callable[..., str]) -> None:
         refused(1, "E0422", "run", "m.dml", "--input", f"x={place}")
 
 
-def test_several_errors_are_told_together(refused: Callable[..., str]) -> None:
+def test_several_errors_are_told_together(refused: Refused) -> None:
     text = "model m(x: f32[4]) -> (a, b) {\n    a = argmax(x, axes=[1])\n    b = exp(x, axis=0)\n    return a, b\n}\n"
     err = refused(1, "E0301", "check", program(text))
     assert err.count("error[") == 2

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from onnx import TensorProto, helper
 
 import dmlc
 from dmlc.cli.main import main
+from tests.command_line import Refused
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links and pipes of POSIX")
 
@@ -28,26 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("m.dml").write_text(GOOD)
     np.save("x.npy", np.zeros(4, np.float32))
     return tmp_path
-
-
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str], folder: Path) -> Callable[..., str]:
-    def contents() -> dict[Path, bytes]:
-        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-    def run(exit_code: int, code: str, *argv: str) -> str:
-        capsys.readouterr()
-        names, before = sorted(folder.rglob("*")), contents()
-        got = main(list(argv))
-        captured = capsys.readouterr()
-        assert got == exit_code, captured.err
-        assert f"error[{code}]" in captured.err
-        assert captured.out == ""
-        assert len(captured.err) < 3000
-        assert (sorted(folder.rglob("*")), contents()) == (names, before)
-        return captured.err
-
-    return run
 
 
 def weighted() -> None:
@@ -65,7 +45,7 @@ def weighted() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".dml", ".onnx"])
-def test_sources_that_are_no_plain_file(suffix: str, refused: Callable[..., str]) -> None:
+def test_sources_that_are_no_plain_file(suffix: str, refused: Refused) -> None:
     os.mkfifo(f"pipe{suffix}")
     Path(f"zero{suffix}").symlink_to("/dev/zero")
     Path(f"folder{suffix}").mkdir()
@@ -79,7 +59,7 @@ def test_sources_that_are_no_plain_file(suffix: str, refused: Callable[..., str]
     assert "not a plain file" in refused(2, "E0420", "check", f"pipe{suffix}")
 
 
-def test_inputs_that_are_no_plain_file(refused: Callable[..., str]) -> None:
+def test_inputs_that_are_no_plain_file(refused: Refused) -> None:
     os.mkfifo("pipe.npy")
     os.mkfifo("pipe.npz")
     Path("zero.npy").symlink_to("/dev/zero")
@@ -90,7 +70,7 @@ def test_inputs_that_are_no_plain_file(refused: Callable[..., str]) -> None:
     assert main(["run", "m.dml", "--input", "x=link.npy"]) == 0
 
 
-def test_inputs_that_hold_something_else(refused: Callable[..., str]) -> None:
+def test_inputs_that_hold_something_else(refused: Refused) -> None:
     np.save("objects.npy", np.array([{}] * 4, dtype=object), allow_pickle=True)
     np.savez("objects.npz", x=np.array([{}] * 4, dtype=object))
     np.savez("two.npz", a=np.zeros(4), b=np.zeros(4))
@@ -116,7 +96,7 @@ def test_inputs_that_hold_something_else(refused: Callable[..., str]) -> None:
         (np.zeros((1,) * 30, np.float32), "E0425"),
     ],
 )
-def test_inputs_of_another_kind(array: np.ndarray, code: str, refused: Callable[..., str]) -> None:
+def test_inputs_of_another_kind(array: np.ndarray, code: str, refused: Refused) -> None:
     np.save("y.npy", array)
     refused(1, code, "run", "m.dml", "--input", "x=y.npy")
     refused(1, code, "run", "m.dml", "--input", "x=y.npy", "-o", "out.npz")
@@ -133,7 +113,7 @@ def test_inputs_in_another_byte_order_or_in_fortran_order() -> None:
 # --- outputs
 
 
-def test_outputs_that_are_links_pipes_or_folders(refused: Callable[..., str], folder: Path) -> None:
+def test_outputs_that_are_links_pipes_or_folders(refused: Refused, folder: Path) -> None:
     Path("precious").write_text("precious")
     for suffix in (".onnx", ".py", ".dxdispatch.json", ".npz"):
         Path(f"link{suffix}").symlink_to("precious")
@@ -149,7 +129,7 @@ def test_outputs_that_are_links_pipes_or_folders(refused: Callable[..., str], fo
     assert f"symbolic link to {folder.resolve() / 'precious'}: name that file itself" in told
 
 
-def test_the_default_output_is_no_link_either(refused: Callable[..., str]) -> None:
+def test_the_default_output_is_no_link_either(refused: Refused) -> None:
     Path("precious").write_text("precious")
     Path("m.onnx").symlink_to("precious")  # as a folder of someone else may hold
     refused(2, "E0421", "compile", "m.dml")
@@ -163,7 +143,7 @@ def test_a_program_that_is_a_link_is_laid_out_where_it_is() -> None:
     assert Path("real.dml").read_text() == GOOD
 
 
-def test_weights_of_the_source_are_never_written(refused: Callable[..., str]) -> None:
+def test_weights_of_the_source_are_never_written(refused: Refused) -> None:
     weighted()
     assert "weights of the source" in refused(2, "E0421", "compile", "big.onnx", "-o", "w.py")
     refused(2, "E0421", "compile", "big.onnx", "-o", "out.onnx", "--ledger", "w.py")
@@ -198,7 +178,7 @@ def test_a_full_stdout(folder: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names there are UTF-8")
-def test_names_that_are_no_utf8(refused: Callable[..., str], folder: Path) -> None:
+def test_names_that_are_no_utf8(refused: Refused, folder: Path) -> None:
     odd = os.fsdecode(b"b\xff")
     Path(f"{odd}.dml").write_text(GOOD)
     for argv in (["compile", "-q"], ["compile", "-q", "--ledger", "l.json"], ["run", "-q", "--random", "1"]):
@@ -213,7 +193,7 @@ def test_names_that_are_no_utf8(refused: Callable[..., str], folder: Path) -> No
         assert (caught.value.diagnostics[0].code.id, caught.value.exit_code) == ("E0421", 2)
 
 
-def test_names_of_files_that_are_too_long(refused: Callable[..., str]) -> None:
+def test_names_of_files_that_are_too_long(refused: Refused) -> None:
     for name in ("n" * 260 + ".dxdispatch.json", "n" * 260 + ".onnx", "n" * 260 + ".py"):
         assert "file name too long" in refused(2, "E0421", "compile", "m.dml", "-o", name, "-q")
     long = "x" * 300

@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 
 from dmlc.cli.console import Console
-from dmlc.cli.fault_search import add_checks, add_search_options, check_search_options, search_arguments, searched
+from dmlc.cli.fault_search import add_checks, add_search_options, check_search_options, search_arguments
+from dmlc.cli.source import open_source
 from dmlc.debugging import bisect
 
 
@@ -28,7 +29,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     check_search_options(args)
     with console.progress(f"bisecting {args.source}") as progress:
         found = bisect(
-            searched(args), **search_arguments(args), from_end=args.from_end, state=args.state, progress=progress
+            open_source(args), **search_arguments(args), from_end=args.from_end, state=args.state, progress=progress
         )
     console.result(found.last_line() if console.quiet else found.to_text())
     console.warn(found.diagnostics)

@@ -19,9 +19,8 @@ from dmlc.api.decomposition import decompose, stayed
 from dmlc.cli.compile import STDOUT, check_apart
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_options, add_source, limits_of
-from dmlc.cli.source import STDIN, check_is_source, read_source
+from dmlc.cli.source import STDIN, open_source
 from dmlc.diagnostics.counted import counted
-from dmlc.diagnostics.limits import Limits
 from dmlc.passes.decompose import OPERATORS
 
 
@@ -52,10 +51,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     start = time.perf_counter()
     with console.progress(args.source) as progress:
         progress("reading")
-        check_is_source(args.source)
-        source = read_source(STDIN, Limits.of(limits_of(args))) if args.source == STDIN else args.source
         program = decompose(
-            source,
+            open_source(args),
             _names(args.ops),
             target=args.target,
             model=args.model,

@@ -10,9 +10,7 @@ from dmlc.cli.comparison import add_comparison, check_comparison
 from dmlc.cli.console import UsageError
 from dmlc.cli.inputs import given_inputs
 from dmlc.cli.options import add_include, add_limits, add_report_options, limits_of
-from dmlc.cli.source import STDIN, check_is_source, read_source
-from dmlc.diagnostics import Source
-from dmlc.diagnostics.limits import Limits
+from dmlc.cli.source import check_is_source
 
 
 def add_checks(parser: argparse.ArgumentParser) -> None:
@@ -42,11 +40,6 @@ def check_search_options(args: argparse.Namespace) -> None:
     if args.check is not None and "{model}" not in args.check:
         raise UsageError("--check has no {model} in it, the path of the model to check")
     check_is_source(args.source)
-
-
-def searched(args: argparse.Namespace) -> Source | str:
-    """The model or program to search in: the text of stdin, or a path."""
-    return read_source(STDIN, Limits.of(limits_of(args))) if args.source == STDIN else str(args.source)
 
 
 def search_arguments(args: argparse.Namespace) -> dict[str, Any]:

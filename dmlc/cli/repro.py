@@ -11,8 +11,8 @@ import argparse
 
 from dmlc import api
 from dmlc.cli.console import Console, UsageError
-from dmlc.cli.fault_search import add_checks, add_search_options, check_search_options, search_arguments, searched
-from dmlc.cli.source import check_is_source
+from dmlc.cli.fault_search import add_checks, add_search_options, check_search_options, search_arguments
+from dmlc.cli.source import check_is_source, open_source
 from dmlc.debugging import repro
 
 
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if not args.output.lower().endswith(".zip"):
         raise UsageError(f"-o names a .zip file, not {args.output}")
     with console.progress(f"reducing {args.source}") as progress:
-        found = repro(searched(args), **search_arguments(args), value=args.value, progress=progress)
+        found = repro(open_source(args), **search_arguments(args), value=args.value, progress=progress)
         found.save(args.output)
     console.result(found.last_line(args.output) if console.quiet else found.to_text(args.output))
     ending = found.last_line(args.output)

@@ -56,15 +56,8 @@ class ModelCounterpart:
 
     def _between(self, given: Iterable[str], outputs: Iterable[str]) -> set[int]:
         """The nodes that outputs depend on, up to values that are given."""
-        graph, stops = self.graph, set(given)
-        found: set[int] = set()
-        pending = [graph.makers[name] for name in outputs if name in graph.makers]
-        while pending:
-            number = pending.pop()
-            if number not in found:
-                found.add(number)
-                pending += [graph.makers[name] for name in graph.reads[number] if name not in stops]
-        return found
+        makers = self.graph.makers
+        return self.graph.ancestors([makers[name] for name in outputs if name in makers], set(given))
 
 
 def _renamed(model: ModelProto, names: Mapping[str, str]) -> ModelProto:

@@ -83,15 +83,15 @@ class NodeGraph:
             any(reader not in part for reader in self.readers.get(name, ())) for n in part for name in self.makes[n]
         )
 
-    def ancestors(self, part: Iterable[int]) -> set[int]:
-        """The nodes of a part and all that they depend on."""
+    def ancestors(self, part: Iterable[int], given: Collection[str] = ()) -> set[int]:
+        """The nodes of a part and all that they depend on, up to values that are given."""
         found: set[int] = set()
         pending = list(part)
         while pending:
             number = pending.pop()
             if number not in found:
                 found.add(number)
-                pending += [self.makers[name] for name in self.reads[number]]
+                pending += [self.makers[name] for name in self.reads[number] if name not in given]
         return found
 
     def part(

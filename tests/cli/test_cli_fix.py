@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from dmlc.cli.findings import sarif_text
-from dmlc.cli.main import main
 from dmlc.diagnostics import CODES, Code, DmlcError, Source
 from dmlc.text import load
+from tests.command_line import Run
 
 WRONG = """model m(x: float32[4, 3]) -> y {
     let s = x.sum(axis=1)
@@ -37,19 +36,15 @@ RIGHT = """model m(x: f32[4, 3]) -> (y) {
 """
 #: One mistake with a safe fix, one with another, one with none.
 PARTLY = "model m(x: f32[4, 3], n: i32[4, 3]) -> (y) {\n    y = softmx(x) + n\n    return y + nothing\n}\n"
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
 
     def call(*argv: str, stdin: str = "") -> tuple[int, str, str]:
-        capsys.readouterr()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8"))))
-        code = main(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
+        return command_line(*argv)
 
     return call
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -12,9 +11,9 @@ from onnx import parser
 
 import dmlc
 import dmlc.diagnostics.catalogue  # fills CODES
-from dmlc.cli.main import main
 from dmlc.diagnostics import CODES, Code, Diagnostic, DmlcError, Source, naming, render, to_json
 from dmlc.diagnostics.catalogue.syntax import EMPTY
+from tests.command_line import Run
 
 PROGRAMS = [code for code in CODES.values() if code.program]
 NAME = "folder/example.dml"
@@ -45,21 +44,13 @@ MODELS = {
     ),
     "deep": (f"{OPSET} g (float[{','.join('2' * 9)}] x) => (float[{','.join('2' * 9)}] y) {{ y = Exp(x) }}", "E05"),
 }
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> Run:
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
-
-    def call(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main(list(argv))
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+    return command_line
 
 
 def check_named(run: Run, verb: str, name: str, *more: str) -> set[str]:

@@ -67,10 +67,7 @@ class NameReader:
     def compiled(self, program: tree.Program, folder: Path | None, name: str) -> FileNames:
         """The names of the file that is compiled. All its consts are read."""
         names = FileNames("")
-        where = os.path.realpath(folder / Path(name).name) if folder is not None else name
-        self._open[where] = Path(name).name
-        self._fill(names, program, folder)
-        del self._open[where]
+        self._enter(names, program, folder, name)
         for data in names.consts.values():
             _ = data.home is names and data.tensor  # reading it notes a mistake in it
         return names
@@ -79,13 +76,17 @@ class NameReader:
         """The names of a file for a caller outside: its dims stay hidden, and its consts are read when they are
         needed."""
         names = FileNames(Path(name).name, hidden_dims=_dims(program))
+        self._enter(names, program, folder, name)
+        return names
+
+    # --- one file
+
+    def _enter(self, names: FileNames, program: tree.Program, folder: Path | None, name: str) -> None:
+        """Read the names of a file from outside; while they are read, a file that uses it makes a circle."""
         where = os.path.realpath(folder / Path(name).name) if folder is not None else name
         self._open[where] = Path(name).name
         self._fill(names, program, folder)
         del self._open[where]
-        return names
-
-    # --- one file
 
     def _fill(self, names: FileNames, program: tree.Program, folder: Path | None) -> None:
         folders = Folders(folder, self.include)

@@ -77,7 +77,7 @@ def operator(target: Target, name: str) -> tuple[str, dict[str, Any]]:
     if any("(f16)" in types for *_, each in rows for types in each.values()):
         text += "  (f16): ONNX Runtime computes it in f32, with casts of its own\n"
     for row in wrong:
-        text += f"  wrong: {_types(row)}: {row.what}; instead: {row.instead} ({row.source})\n"
+        text += f"  wrong: {' '.join(sorted(row.types))}: {row.what}; instead: {row.instead} ({row.source})\n"
     return text, {
         "target": target.name,
         "onnxruntime": found.version,
@@ -97,7 +97,3 @@ def operator(target: Target, name: str) -> tuple[str, dict[str, Any]]:
 def plain_name(name: str) -> str:
     """A name of ONNX or DirectML without what users spell in different ways."""
     return name.lower().replace("_", "")
-
-
-def _types(row: WrongKernels) -> str:
-    return " ".join(sorted(row.types))

@@ -137,7 +137,7 @@ def _line(node: NodePlacement) -> str:
     refused = any(finding.effect == "fails" for finding in node.findings)
     level = node.level or ("none" if refused else "not in the tables" if node.where == "provider" else "")
     parts = [
-        f"{node.op} {node.name}{f' -> {_joined(node)}' if node.directml else ''}",
+        " ".join([node.op, node.name, *(["->", " + ".join(node.directml)] if node.directml else [])]),
         f"fused graph {node.partition + 1}" if node.partition is not None else "",
         f"dispatches {_amount(node.dispatches)}",
         _bytes(node.bytes),
@@ -145,10 +145,6 @@ def _line(node: NodePlacement) -> str:
     ]
     verdict = node.verdict if _kind(node.verdict) != node.verdict else ""
     return "; ".join(filter(None, [", ".join(filter(None, parts)), verdict]))
-
-
-def _joined(node: NodePlacement) -> str:
-    return " + ".join(node.directml)
 
 
 def _amount(value: Dim | None) -> str:

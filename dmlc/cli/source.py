@@ -79,7 +79,7 @@ def compile_source(
         open_source(args) if source is None else source,
         target="numpy" if for_numpy else args.target,
         opset=args.opset,
-        bind=_bindings(args.bind),
+        bind=_each_once("--bind", args.bind),
         shapes=shapes_of(args),
         ranges=_each_once("--range", args.range),
         profiles=None if as_written else profiles_of(args),
@@ -98,10 +98,6 @@ def compile_source(
         fuse=() if as_written or for_numpy else args.fuse,
         limits=limits_of(args),
     )
-
-
-def _bindings(given: list[tuple[str, int]]) -> dict[str, int]:
-    return _each_once("--bind", given)
 
 
 def profiles_of(args: argparse.Namespace) -> dict[str, list[int]] | None:

@@ -23,7 +23,6 @@ from dmlc.cli.options import add_include, add_limits, add_report_options, limits
 from dmlc.cli.source import STDIN, check_is_source, is_model, read_source
 from dmlc.codegen.artifact import signature_of
 from dmlc.debugging import LocatedVerdict, locate
-from dmlc.diagnostics import Source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Array, Graph
 from dmlc.runtime import dxdispatch_files, files
@@ -143,10 +142,6 @@ def _data(args: argparse.Namespace) -> tuple[dict[str, Array], dict[str, Array]]
     return feeds, outputs
 
 
-def _graph(source: Source, args: argparse.Namespace, limits: Limits) -> Graph:
-    return api.written_graph(source, args.model, args.include, limits)
-
-
 def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits: Limits) -> Verdict:
     """The verdict on the files that DxDispatch wrote; not verified where some are missing."""
     original: Graph | Path
@@ -154,7 +149,8 @@ def _results_verdict(args: argparse.Namespace, allowed: tuple[str, ...], limits:
         original = _checked(args.original, limits)
         graph = api.compile(original, target="onnx", limits=limits_of(args)).source_graph
     else:
-        original = graph = _graph(read_source(args.original, limits), args, limits)
+        source = read_source(args.original, limits)
+        original = graph = api.written_graph(source, args.model, args.include, limits)
     folder = None if args.output_path is None else Path(args.output_path)
     found = dxdispatch_files.read_run(Path(args.result), signature_of(graph), folder)
     if found.missing:

@@ -232,10 +232,6 @@ def attribute_details(
     return details
 
 
-def _value_of(entry: AttributeProto) -> Any:
-    return helper.get_attribute_value(entry)
-
-
 def _same_attribute(a: AttributeProto | None, b: AttributeProto | None, rank: int | None) -> bool:
     if a is None or b is None:
         return False
@@ -283,7 +279,7 @@ def _default_of(node: NodeProto, name: str, versions: Mapping[str, int]) -> Attr
 def _plain(entry: AttributeProto) -> Any:
     if entry.ref_attr_name:
         return f"@{entry.ref_attr_name}"
-    value = _value_of(entry)
+    value = helper.get_attribute_value(entry)
     if entry.type == AttributeProto.FLOAT:
         return float(str(np.float32(value)))
     if entry.type == AttributeProto.FLOATS:

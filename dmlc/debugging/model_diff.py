@@ -145,7 +145,8 @@ def diff(
     one, other = sides
     versions = [imported_versions(side.model.opset_import) for side in sides]
     found = Differences(LedgerRows.of([one.model, other.model]), versions)
-    compare_graphs(GraphParts.of_graph(one.model.graph, one.folder), _parts(other), found)
+    parts = [GraphParts.of_graph(side.model.graph, side.folder) for side in sides]
+    compare_graphs(parts[0], parts[1], found)
     _compare_functions(one, other, found)
     plain = one.is_program or other.is_program
     text, notes = _text_diff(one, other, given)
@@ -159,10 +160,6 @@ def diff(
         text,
         tuple(notes),
     )
-
-
-def _parts(side: _DiffSide) -> GraphParts:
-    return GraphParts.of_graph(side.model.graph, side.folder)
 
 
 def _opset_of(source: ProgramSource, limits: Limits) -> int | None:

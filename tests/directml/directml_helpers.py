@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_cases
 from onnx_cases import Bench, build
 
 import dmlc
@@ -90,24 +91,7 @@ def _wanted(said: NodePlacement, backend: str) -> str:
 
 def differences(got: Feeds, want: Feeds) -> list[str]:
     """The differences: integers, indices and bool exactly, floats within the dtype's tolerance."""
-    out = [] if list(got) == list(want) else [f"outputs {list(got)}, expected {list(want)}"]
-    for name, expected in want.items():
-        found = got.get(name)
-        if found is None:
-            continue
-        if (found.dtype, found.shape) != (expected.dtype, expected.shape):
-            out.append(f"{name}: {found.dtype}{found.shape}, expected {expected.dtype}{expected.shape}")
-        elif not _same(found, expected):
-            at = int(np.argmax(found.ravel() != expected.ravel()))
-            out.append(f"{name}: {found.ravel()[at]!r} at {at}, expected {expected.ravel()[at]!r}")
-    return out
-
-
-def _same(found: np.ndarray, expected: np.ndarray) -> bool:
-    if expected.dtype.kind != "f":
-        return bool(np.array_equal(found, expected))
-    tolerance = TOLERANCE[expected.dtype.name]
-    return bool(np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True))
+    return onnx_cases.differences(got, want, TOLERANCE)
 
 
 def is_refused(model: onnx.ModelProto, feeds: Feeds, backend: str, want: Feeds | None = None) -> bool:

@@ -20,7 +20,6 @@ from dmlc.onnx_schema.declared import common
 from tests.inference.infer_helpers import new_dims, walk
 
 OPSETS = {"": 18}
-NO_ITEMS = "no items"
 Chain = tuple[list[onnx.NodeProto], list[str]]
 
 

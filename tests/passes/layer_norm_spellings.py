@@ -6,16 +6,37 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from pass_helpers import Building
+from pass_helpers import Building, names, remarks, run
 
-from dmlc.ir import Value
+from dmlc.ir import Graph, Value
+from dmlc.ir.dtype import f32
 from dmlc.ops import binary as b2
 from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
 from dmlc.ops.move import EXPAND
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
+from dmlc.passes import PassContext
+from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 
 GAMMA = np.linspace(0.5, 1.5, 8)
 BETA = np.linspace(-1, 1, 8)
+
+
+STEP = FuseLayerNorm()
+
+
+def built(spelling: Callable[[Building, Value], Value], shape: Any = (2, 3, 8), dtype: Any = f32) -> Graph:
+    b = Building()
+    return b.done(spelling(b, b.input("x", shape, dtype)))
+
+
+def untouched(graph: Graph, reason: str = "", ctx: PassContext | None = None) -> None:
+    """Check that nothing is rewritten; ``reason`` is part of a remark."""
+    before = names(graph)
+    ctx = run(STEP, graph, ctx)
+    assert names(graph) == before
+    assert ctx.ledger == []
+    if reason:
+        assert any(reason in text for text in remarks(ctx)), remarks(ctx)
 
 
 def mean(b: Building, x: Value, axes: Any = -1, keepdims: bool = True) -> Value:

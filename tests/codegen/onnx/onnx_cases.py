@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,30 @@ def evaluate(graph: Graph, feeds: Feeds) -> Feeds:
         )
         values.update(zip(node.results, out if isinstance(out, tuple) else (out,), strict=True))
     return {name: values[v] for name, v in graph.outputs}
+
+
+def differences(
+    got: Mapping[str, np.ndarray], want: Mapping[str, np.ndarray], tolerance: Mapping[str, float]
+) -> list[str]:
+    """Differences of two sets of outputs: integers and bool exactly, floats within the dtype's tolerance."""
+    out = [] if list(got) == list(want) else [f"outputs {list(got)}, expected {list(want)}"]
+    for name, expected in want.items():
+        found = got.get(name)
+        if found is None:
+            continue
+        if (found.dtype, found.shape) != (expected.dtype, expected.shape):
+            out.append(f"{name}: {found.dtype}{found.shape}, expected {expected.dtype}{expected.shape}")
+        elif not _same(found, expected, tolerance):
+            at = int(np.argmax(found.ravel() != expected.ravel()))
+            out.append(f"{name}: {found.ravel()[at]!r} at {at}, expected {expected.ravel()[at]!r}")
+    return out
+
+
+def _same(found: np.ndarray, expected: np.ndarray, tolerance: Mapping[str, float]) -> bool:
+    if expected.dtype.kind != "f":
+        return bool(np.array_equal(found, expected))
+    near = tolerance[expected.dtype.name]
+    return bool(np.allclose(found, expected, rtol=near, atol=near, equal_nan=True))
 
 
 def declared(dtype: DType) -> Iterator[Operation]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import onnx
 import onnxruntime
-from onnx_cases import Feeds
+from onnx_cases import Feeds, differences
 
 from dmlc.codegen.artifact import Artifact
 from dmlc.codegen.onnx import emit
@@ -56,23 +55,8 @@ def run(session: onnxruntime.InferenceSession, feeds: Feeds) -> Feeds:
 
 def assert_same(got: Feeds, want: Feeds) -> None:
     """Indices, integers and bool exactly, floats within the dtype's tolerance; all differences in one message."""
-    wrong = []
-    for name, expected in want.items():
-        found = got[name]
-        if (found.dtype, found.shape) != (expected.dtype, expected.shape):
-            wrong.append(f"{name}: {found.dtype}{found.shape}, expected {expected.dtype}{expected.shape}")
-        elif not _same(found, expected):
-            at = int(np.argmax(found.ravel() != expected.ravel()))
-            wrong.append(f"{name}: {found.ravel()[at]!r} at {at}, expected {expected.ravel()[at]!r}")
-    assert list(got) == list(want)
+    wrong = differences(got, want, TOLERANCE)
     assert not wrong, "\n".join(wrong)
-
-
-def _same(found: np.ndarray, expected: np.ndarray) -> bool:
-    if expected.dtype.kind != "f":
-        return bool(np.array_equal(found, expected))
-    tolerance = TOLERANCE[expected.dtype.name]
-    return bool(np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
 def kinds(artifact: Artifact) -> list[str]:

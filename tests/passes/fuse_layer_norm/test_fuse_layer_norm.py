@@ -11,9 +11,11 @@ from layer_norm_spellings import (
     BETA,
     GAMMA,
     SPELLINGS,
+    STEP,
     affine,
     affine_of_higher_rank,
     broadcast_mean,
+    built,
     centred,
     deviation,
     inverse,
@@ -24,10 +26,11 @@ from layer_norm_spellings import (
     scalar_affine,
     scale_times_the_inverse,
     sum_over,
+    untouched,
 )
 from pass_helpers import ALL, Building, assert_equal, check_numbers, context, evaluate, ledger, names, remarks, run
 
-from dmlc.ir import Graph, Value
+from dmlc.ir import Value
 from dmlc.ir.dtype import f16, f32, f64
 from dmlc.ops import binary as b2
 from dmlc.ops.choose import CAST, CLIP, WHERE
@@ -37,14 +40,6 @@ from dmlc.ops.move import RESHAPE, TRANSPOSE
 from dmlc.ops.normalize import LAYER_NORM, NormAttributes
 from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.passes import PassContext
-from dmlc.passes.fuse_layer_norm import FuseLayerNorm
-
-STEP = FuseLayerNorm()
-
-
-def built(spelling: Callable[[Building, Value], Value], shape: Any = (2, 3, 8), dtype: Any = f32) -> Graph:
-    b = Building()
-    return b.done(spelling(b, b.input("x", shape, dtype)))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 8), ("N", 3, 8), (8,)], ids=str)
@@ -262,15 +257,6 @@ def test_moments_where_the_mean_is_taken_out_last() -> None:
 
 
 # --- near misses
-
-
-def untouched(graph: Graph, reason: str = "", ctx: PassContext | None = None) -> None:
-    before = names(graph)
-    ctx = run(STEP, graph, ctx)
-    assert names(graph) == before
-    assert ctx.ledger == []
-    if reason:
-        assert any(reason in text for text in remarks(ctx)), remarks(ctx)
 
 
 def test_epsilon_outside_of_the_root() -> None:

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_helpers import Building, check_numbers, context, ledger, names, remarks, run
+from layer_norm_spellings import STEP, built, untouched
+from pass_helpers import Building, check_numbers, context, ledger, names, run
 
-from dmlc.ir import Graph, Value
+from dmlc.ir import Value
 from dmlc.ir.dtype import f16, f32, f64
 from dmlc.ops import binary as b2
 from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.normalize import RMS_NORM, NormAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
-from dmlc.passes import PassContext
-from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 
-STEP = FuseLayerNorm()
 GAMMA = np.linspace(0.5, 1.5, 8)
 
 
@@ -89,11 +87,6 @@ SPELLINGS: list[Callable[[Building, Value], Value]] = [
     sum_over_count,
     one_more_than_the_weight,
 ]
-
-
-def built(spelling: Callable[[Building, Value], Value], shape: Any = (2, 3, 8), dtype: Any = f32) -> Graph:
-    b = Building()
-    return b.done(spelling(b, b.input("x", shape, dtype)))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 8), ("N", "S", 8)], ids=str)
@@ -170,15 +163,6 @@ def test_a_cast_that_rounds_the_operand_is_not_looked_through() -> None:
 
 
 # --- near misses
-
-
-def untouched(graph: Graph, reason: str = "", ctx: PassContext | None = None) -> None:
-    before = names(graph)
-    ctx = run(STEP, graph, ctx)
-    assert names(graph) == before
-    assert ctx.ledger == []
-    if reason:
-        assert any(reason in text for text in remarks(ctx)), remarks(ctx)
 
 
 def test_no_epsilon() -> None:

@@ -105,9 +105,7 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
         near = did_you_mean(args.op, candidates)
         raise UsageError(f"the tables have no operator {args.op}; {near or 'names are those of ONNX and DirectML'}")
     level = args.feature_level
-    console.result(
-        "".join(_kernels_text(row, found, target) for row in rows) + "".join(_table_text(t, level) for t in tables)
-    )
+    console.result("".join(_kernels_text(row, found) for row in rows) + "".join(_table_text(t, level) for t in tables))
     console.document(
         {
             "target": target.name,
@@ -118,7 +116,7 @@ def _operator(args: argparse.Namespace, console: Console, target: Target) -> int
     return 0
 
 
-def _kernels_text(row: ProviderRow, found: Provider, target: Target) -> str:
+def _kernels_text(row: ProviderRow, found: Provider) -> str:
     ranges = ", ".join(f"{first} to {last}" for first, last in row.opsets) or "none"
     becomes = f"; becomes {' + '.join(row.directml)}" if row.directml else ""
     label = f"{row.domain}.{row.op}" if row.domain else row.op

@@ -134,7 +134,7 @@ class SearchSetup:
         values = {name: self.value(name) for name in entering}
         model = self.graph.part(part, values, outputs, all_inputs=all_inputs)
         self._declare_ranks(model)
-        return model, fed_values(self.graph, self.feeds, values, model)
+        return model, fed_values(self.feeds, values, model)
 
     def _declare_ranks(self, model: ModelProto) -> None:
         """Outputs whose shape the whole model does not declare get the rank that they have; the checker asks for it."""

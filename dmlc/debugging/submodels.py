@@ -162,7 +162,7 @@ class NodeGraph:
         return {name: ValueInfoProto(name=name, type=type_) for name, type_ in types.items() if type_ is not None}
 
 
-def fed_values(graph: NodeGraph, feeds: Feeds, values: Mapping[str, Any], part: ModelProto) -> Feeds:
+def fed_values(feeds: Feeds, values: Mapping[str, Any], part: ModelProto) -> Feeds:
     """Feeds of a part of the model: the inputs of the model, and values that enter it."""
     names = {info.name for info in part.graph.input}
     return {name: array for name, array in {**feeds, **values}.items() if name in names}

@@ -30,7 +30,7 @@ from dmlc.ops.rules import broadcast
 
 def _same(call: Inference) -> Sequence[TensorType]:
     a, b = call.type(0), call.type(1)
-    return [a.with_shape(broadcast(call, (a.shape, b.shape), op="broadcast"))]
+    return [a.with_shape(broadcast(call, (a.shape, b.shape)))]
 
 
 def _truth(call: Inference) -> Sequence[TensorType]:

@@ -19,7 +19,7 @@ from dmlc.records import dataclass
 
 def _infer_where(call: Inference) -> Sequence[TensorType]:
     shapes = [call.type(i).shape for i in range(3)]
-    return [call.type(1).with_shape(broadcast(call, shapes, op="where"))]
+    return [call.type(1).with_shape(broadcast(call, shapes))]
 
 
 def _where_reference(_: Attributes, cond: Array, a: Array, b: Array) -> Array:

@@ -33,7 +33,7 @@ def _infer(call: Inference) -> Sequence[TensorType]:
             about=0,
             help=help if static else f"{left[-1]} and {right[-2]} are not proved equal; use one dim name for both",
         )
-    batch = broadcast(call, (left[:-2], right[:-2]), op="matmul")
+    batch = broadcast(call, (left[:-2], right[:-2]))
     rows = (left[-2],) if a.rank > 1 else ()
     columns = (right[-1],) if b.rank > 1 else ()
     return [a.with_shape((*batch, *rows, *columns))]

@@ -220,7 +220,7 @@ def _infer_expand(call: Inference) -> Sequence[TensorType]:
     x, shape = call.type(0), call.attributes.shape
     for i, size in enumerate(shape):
         check_size(call, size, ("shape", i))
-    return [x.with_shape(broadcast(call, (x.shape, shape), op="expand"))]
+    return [x.with_shape(broadcast(call, (x.shape, shape)))]
 
 
 def _expand_reference(a: ExpandAttributes, x: Array) -> Array:

@@ -145,7 +145,7 @@ def _infer_affine(call: Inference) -> Sequence[TensorType]:
 
 def _check_affine(call: Inference, group: Shape, index: int) -> None:
     shape = call.type(index).shape
-    reached = broadcast(call, (group, shape), op="norm")
+    reached = broadcast(call, (group, shape))
     fits = len(reached) == len(group) and all(call.dims.equal(a, b) for a, b in zip(reached, group, strict=True))
     if not fits:
         raise OpError(

@@ -9,7 +9,7 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Dim, DimExpr, Inference, OpError, Place, Shape, TensorType
 
 
-def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
+def broadcast(call: Inference, shapes: Sequence[Shape]) -> Shape:
     """NumPy's broadcasting. A symbolic size broadcasts only if it is proved equal or 1. Raises E0313."""
     first = shapes[0]
     for shape in shapes:
@@ -23,13 +23,13 @@ def broadcast(call: Inference, shapes: Sequence[Shape], *, op: str) -> Shape:
         for shape in shapes:
             other = shape[axis] if len(shape) >= -axis else 1
             if other != 1 and other != size:
-                size = other if size == 1 else _broadcast(call, size, other, shapes, op)
+                size = other if size == 1 else _broadcast(call, size, other, shapes)
         out.append(size)
     shape = tuple(out)
     return first if shape == first else shape
 
 
-def _broadcast(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape], op: str) -> Dim:
+def _broadcast(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape]) -> Dim:
     if a == b or b == 1:
         return a
     if a == 1:

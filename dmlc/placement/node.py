@@ -298,13 +298,13 @@ def _types_refused(
 
 
 def _other_type(node: TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
-    nearest = _nearest(node, kernel, letters)
+    nearest = _nearest(kernel, letters)
     if nearest == "f32" and any(value.dtype == "f64" for _, value in letters):
         return "--f64 f32 computes it in f32"
     return f"cast to {nearest}"
 
 
-def _nearest(node: TypedNode, kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
+def _nearest(kernel: Kernel, letters: list[tuple[str, KnownType]]) -> str:
     for letter, value in letters:
         types = kernel.types.get(letter)
         if types is not None and value.dtype is not None and value.dtype not in types:

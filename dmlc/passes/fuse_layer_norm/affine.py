@@ -101,7 +101,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
         have = norm.operands[self.place] if len(norm.operands) > self.place else None
         if have is not None and not self._is_neutral(have) and None in (constant_of(have), constant_of(other)):
             return Miss("it has one already, and not both are constants", (), have)
-        if constant_of(other) is not None and _aligned(match, graph) is None:
+        if constant_of(other) is not None and _aligned(match) is None:
             return Miss("{0} varies along an axis before {1}, the first normalized one", (other.type, axis), other)
         return None
 
@@ -119,7 +119,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
         have = constant_of(old)
         neutral = old is None or self._is_neutral(old)
         if not (neutral and not match.negated and other.shape == group and other.type.dtype is dtype):
-            aligned = _aligned(match, rewriter.graph)
+            aligned = _aligned(match)
             assert aligned is not None
             array = np.broadcast_to(aligned, [d for d in group if isinstance(d, int)]).astype(dtype.numpy)
             if match.negated:
@@ -172,7 +172,7 @@ def _group(norm: Node) -> tuple[int, tuple[object, ...]]:
     return axis, norm.operand(0).shape[axis:]
 
 
-def _aligned(match: AffineMatch, graph: Graph) -> Array | None:
+def _aligned(match: AffineMatch) -> Array | None:
     """The constant as it lies along the normalized axes; None where it varies along others."""
     norm, other = match.norm, match.other
     tensor = constant_of(other)

@@ -86,7 +86,7 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
                 return Miss("any and all of bool are joined by no max and min")
             if root.op in EXTREMES and why_no_extreme(self.capabilities, root.op, dtype) is not None:
                 return why_no_extreme(self.capabilities, root.op, dtype)
-        return _why_not_alike(match, graph) or used_elsewhere(inner.result) or self._why_not_worth_it(match, graph)
+        return _why_not_alike(match) or used_elsewhere(inner.result) or self._why_not_worth_it(match, graph)
 
     def _why_not_worth_it(self, match: _ConcatMatch, graph: Graph) -> Miss | None:
         """The reason against it, where the copy is cheap."""
@@ -150,7 +150,7 @@ def _forms(match: _ConcatMatch) -> tuple[Steps, Steps]:
     return before, after
 
 
-def _why_not_alike(match: _ConcatMatch, graph: Graph) -> Miss | None:
+def _why_not_alike(match: _ConcatMatch) -> Miss | None:
     """The reason against joining parts that are, as far as is proved, reduced to other shapes."""
     record = match.root.attributes_as(ReduceAttributes)
     for part in match.consumed[0].operands:

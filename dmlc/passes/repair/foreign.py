@@ -181,11 +181,11 @@ class ForeignMean(Rule[Match]):
 
         if dtype is i64:
             return [_signed_mean(make, x, total, root.result.type)]
-        mean = _wide_mean(make, x, dtype, total)[0] if dtype.bits == 64 else _narrow_mean(make, x, dtype, total)
+        mean = _wide_mean(make, x, dtype, total)[0] if dtype.bits == 64 else _narrow_mean(make, x, total)
         return [make("Cast", root.result.type, mean, to=_number(dtype))]
 
 
-def _narrow_mean(make: OnnxMaker, x: Value, dtype: DType, total: Callable[[Value], Value]) -> Value:
+def _narrow_mean(make: OnnxMaker, x: Value, total: Callable[[Value], Value]) -> Value:
     """The mean in i64 of numbers of up to 32 bits, of which a sum fits i64."""
     sums = total(make("Cast", unsized_type(i64), x, to=_number(i64)))
     return make("Div", unsized_type(i64), sums, _elements_of_each(make, x, sums))

@@ -21,7 +21,7 @@ def habit(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     """The way to write what was meant; empty where no habit explains the token."""
     place = next((i for i, other in enumerate(tokens) if other is token), len(tokens))
     return (
-        _statement(start, tokens, place, token, before)
+        _statement(start, tokens, place, token)
         or _operator(tokens, place, token, before)
         or _bracket(tokens, place, token, before)
     )
@@ -58,7 +58,7 @@ def _reads(name: str, tokens: Sequence[Token]) -> Iterator[Token]:
             yield token
 
 
-def _statement(start: str, tokens: Sequence[Token], place: int, token: Token, before: Token | None) -> Help:
+def _statement(start: str, tokens: Sequence[Token], place: int, token: Token) -> Help:
     texts = [other.text for other in tokens[:place]]
     if start == "dim" and token.type == "EQUAL" and len(texts) == 2:
         return proposal(f"bounds follow in: dim {texts[1]} in 1..64", "in", safe=True)

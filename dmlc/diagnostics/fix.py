@@ -70,10 +70,6 @@ class Proposal:
     def __str__(self) -> str:
         return self.text
 
-    def saying(self, text: str) -> Proposal:
-        """The same changes under another text."""
-        return replace(self, text=text)
-
     def with_parts(self, place: Callable[[Change], Span | None]) -> Help:
         """The proposal with spans for the parts of a call; the text alone if one of them has no span of its own."""
         changes = []

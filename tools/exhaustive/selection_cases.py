@@ -81,9 +81,9 @@ class Case:
     def group(self) -> int:
         return int(np.prod([self.shape[axis] for axis in self.axes]))
 
-    def table(self, most: int = 6) -> Array:
-        """The orderings as rows; groups of more than ``most`` get orderings drawn at random."""
-        if self.group <= most:
+    def table(self) -> Array:
+        """The orderings as rows; groups of more than 6 get orderings drawn at random."""
+        if self.group <= 6:
             return rows(self.group, self.dtype)
         rng = np.random.default_rng(self.group)
         return rng.integers(0, 4, (24_000 // self.group, self.group)).astype(_NUMPY[self.dtype])

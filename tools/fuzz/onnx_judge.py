@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -48,11 +47,8 @@ def choices(seed: int, model: ModelProto, *, ways: int = 1) -> list[Options]:
     return out
 
 
-def judge(
-    model: ModelProto, options: Options, *, inputs: int = 3, seed: int = 0, counts: Counter[str] | None = None
-) -> Failure | None:
-    """The failure of the model under the options. ``counts`` is told what became of it where nothing does."""
-    told: Counter[str] = Counter() if counts is None else counts
+def judge(model: ModelProto, options: Options, *, inputs: int = 3, seed: int = 0) -> Failure | None:
+    """The failure of the model under the options."""
     try:
         program = dmlc.compile(model, **options)
         program.require_sound()
@@ -60,26 +56,19 @@ def judge(
         if bad:
             return Failure(options, *sorted(bad.items())[0])
         verdict = _verdict(model, program, inputs, seed, narrowed="f64" in options)
-        if verdict.status != DIFFERENT:
-            told[verdict.status] += 1
-            return None
-        if verdict.case is not None and _reduces_nothing(model, verdict.case):
-            told["nothing"] += 1
+        if verdict.status != DIFFERENT or (verdict.case is not None and _reduces_nothing(model, verdict.case)):
             return None
         if not verdict.reason and verdict.case is not None:
             emitted = OnnxSide(program.to_onnx()).run(verdict.case)
             if _rounding_explains(model, verdict.case, emitted):
-                told["rounding"] += 1
                 return None
     except DmlcError as error:
         code, message = error.diagnostics[0].code.id, error.diagnostics[0].message
-        told[code] += 1
         return None if is_allowed(code, message, options) else Failure(options, code, message)
     except Exception as error:  # a bug in the compiler, whatever it is
         return Failure(options, f"crash {type(error).__name__}", str(error))
     fed = {name: list(np.shape(array)) for name, array in (verdict.case or {}).items()}
     if verdict.reason and not _runs(model):
-        told["original fails"] += 1
         return None
     if verdict.reason:
         return Failure(options, "fails", f"{fed}: {verdict.reason}")
@@ -105,10 +94,10 @@ def _verdict(model: ModelProto, program: dmlc.Program, inputs: int, seed: int, *
     return verify_sides(*sides, inputs=inputs, seed=seed, allowed=program.allowed, first=inputs * seed)
 
 
-def failures(program: FuzzModel, seed: int, *, inputs: int = 3, counts: Counter[str] | None = None) -> list[Failure]:
+def failures(program: FuzzModel, seed: int, *, inputs: int = 3) -> list[Failure]:
     """All that goes wrong with a model on the ways of that seed."""
     ways = choices(seed, program.model)
-    found = [judge(program.model, way, inputs=inputs, seed=seed, counts=counts) for way in ways]
+    found = [judge(program.model, way, inputs=inputs, seed=seed) for way in ways]
     return [failure for failure in found if failure is not None]
 
 

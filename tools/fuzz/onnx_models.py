@@ -96,11 +96,11 @@ class Grower:
             raise MisfitError("no such value")
         return self.rng.choice(found[-3:] if self.chance(0.6) else found)
 
-    def some_axes(self, name: str, *, least: int = 1) -> list[int]:
+    def some_axes(self, name: str) -> list[int]:
         rank = self.rank(name)
-        if rank < least:
+        if not rank:
             raise MisfitError("no axis")
-        return sorted(self.rng.sample(range(rank), self.rng.randint(least, rank) if self.chance(0.4) else least))
+        return sorted(self.rng.sample(range(rank), self.rng.randint(1, rank) if self.chance(0.4) else 1))
 
     def sign(self, axis: int, rank: int) -> int:
         """The axis, sometimes counted from the end."""

@@ -7,9 +7,9 @@ from tools.fuzz.onnx_models import F16, F32, F64, FLOATS, I32, I64, Grower, Misf
 _REAL = (F32, F32, F16, F64)
 
 
-def _start(g: Grower, least: int = 1) -> tuple[str, list[int]]:
+def _start(g: Grower) -> tuple[str, list[int]]:
     """A value and axes: often the last ones."""
-    x = g.any(_REAL, least)
+    x = g.any(_REAL, 1)
     rank = g.rank(x)
     axes = list(range(rank - g.rng.randint(1, min(2, rank)), rank)) if g.chance(0.5) else g.some_axes(x)
     return x, axes

@@ -262,9 +262,9 @@ class Generator:
         kind = {"float": "f", "int": "i", "uint": "u", "bool": "b"}
         return self.any(lambda v: kind[v.type.dtype.kind] in kinds and v.type.rank >= rank)
 
-    def axes(self, x: Value, least: int = 1) -> list[int]:
+    def axes(self, x: Value) -> list[int]:
         rank = x.type.rank
-        chosen = self.rng.sample(range(rank), self.rng.randint(min(least, rank), rank))
+        chosen = self.rng.sample(range(rank), self.rng.randint(min(1, rank), rank))
         return [a - rank if self.rng.random() < 0.2 else a for a in chosen]
 
     def axis(self, x: Value) -> int:

@@ -12,6 +12,7 @@ from dmlc.inference.fact import FLOATS, OPEN, Element, Fact, Open, fitting, of_e
 from dmlc.inference.query import Fault, Query, place
 from dmlc.inference.registry import rule
 from dmlc.ir import Dim, Shape, product
+from dmlc.ops.rules import reduced_shape
 
 #: The opset from which axes are an operand.
 _AXES_SINCE = {"ReduceSum": 13}
@@ -36,7 +37,7 @@ def reduction(q: Query) -> Sequence[Fact]:
             return [Fact(element, shape)]
     if shape is None:
         return [Fact(element, None if given or keep else ())]
-    out = reduced(shape, [place(a, len(shape)) for a in given or range(len(shape))], keep)
+    out = reduced_shape(shape, [place(a, len(shape)) for a in given or range(len(shape))], bool(keep))
     total = _joined(q) if len(shape) == 1 else OPEN
     if isinstance(total, Open):
         return [Fact(element, out)]
@@ -75,19 +76,12 @@ def _of_unknown_axes(q: Query, shape: Shape | None, keep: int) -> Shape | None:
     return q.fresh_shape(len(shape) - 1) if count == (1,) and shape else None
 
 
-def reduced(shape: Shape, axes: Sequence[int], keep: int) -> Shape:
-    """The shape with the axes dropped, or kept as size 1."""
-    if keep:
-        return tuple([1 if i in axes else d for i, d in enumerate(shape)])
-    return tuple([d for i, d in enumerate(shape) if i not in axes])
-
-
 @rule("ArgMax", "ArgMin")
 def selection(q: Query) -> Sequence[Fact]:
     shape, keep = q.shape(0), q.integer("keepdims", 1)
     if shape is None:
         return [Fact(TensorProto.INT64)]
-    return [Fact(TensorProto.INT64, reduced(shape, [q.axis(0, len(shape))], keep))]
+    return [Fact(TensorProto.INT64, reduced_shape(shape, [q.axis(0, len(shape))], bool(keep)))]
 
 
 @rule("TopK")

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlc.ir import Array, Graph, Node, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways
@@ -82,14 +82,10 @@ def rebuilt(rewriter: Rewriter, conv: Conv, weight: Array | None, bias: Array | 
     node = conv.node
     operands: list[Value | None] = [node.operand(0), node.operand(1), *node.operands[2:3]]
     if weight is not None:
-        operands[1] = _constant(rewriter, weight.astype(dtype.numpy))
+        operands[1] = rewriter.constant(weight.astype(dtype.numpy))
     if bias is not None:
-        operands[2:] = [_constant(rewriter, bias.astype(dtype.numpy))]
+        operands[2:] = [rewriter.constant(bias.astype(dtype.numpy))]
     return rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))
-
-
-def _constant(rewriter: Rewriter, array: Array) -> Value:
-    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
 
 
 def wide(tensors: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
@@ -293,7 +289,7 @@ class FoldInputScale(_InputRule):
 
     def build(self, match: _InputMatch, rewriter: Rewriter) -> Sequence[Value]:
         node = match.conv.node
-        operands = [match.x, _constant(rewriter, _scaled_inputs(match)), *node.operands[2:]]
+        operands = [match.x, rewriter.constant(_scaled_inputs(match)), *node.operands[2:]]
         return [rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))]
 
 
@@ -320,7 +316,7 @@ class FoldInputShift(_InputRule):
 
     def build(self, match: _InputMatch, rewriter: Rewriter) -> Sequence[Value]:
         node = match.conv.node
-        operands = [match.x, node.operand(1), _constant(rewriter, _shifted_bias(match))]
+        operands = [match.x, node.operand(1), rewriter.constant(_shifted_bias(match))]
         return [rewriter.add(OPAQUE, operands, node.attributes_as(OpaqueAttributes))]
 
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlc.ir import Array, Graph, Node, Shape, StoredTensor, Tensor, Value
+from dmlc.ir import Graph, Node, Shape, StoredTensor, Tensor, Value
 from dmlc.ir.dtype import f32
 from dmlc.ops.binary import MUL
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import EXPAND, TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
@@ -101,7 +101,7 @@ def arranged(rewriter: Rewriter, value: Value, shape: Shape, order: Sequence[int
         return reshaped(rewriter, value, tuple([shape[a] for a in order]))
     data = _own(value)
     if data is not None:
-        return _constant(rewriter, np.ascontiguousarray(data.array.transpose(perm)), value)
+        return rewriter.constant(np.ascontiguousarray(data.array.transpose(perm)), value.type.dtype)
     return rewriter.add(TRANSPOSE, [value], TransposeAttributes(perm=perm))
 
 
@@ -110,7 +110,7 @@ def reshaped(rewriter: Rewriter, value: Value, shape: Shape) -> Value:
     data = _own(value)
     if data is None or value.shape == shape:
         return reshape_ones(rewriter, value, shape)
-    return _constant(rewriter, data.array.reshape([d for d in shape if isinstance(d, int)]), value)
+    return rewriter.constant(data.array.reshape([d for d in shape if isinstance(d, int)]), value.type.dtype)
 
 
 def _own(value: Value) -> Tensor | None:
@@ -119,10 +119,6 @@ def _own(value: Value) -> Tensor | None:
     if data is None or len(value.uses) > 1 or data.size > _MOST_ELEMENTS:
         return None
     return None if isinstance(data, StoredTensor) and data.is_apart else data
-
-
-def _constant(rewriter: Rewriter, array: Array, like: Value) -> Value:
-    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, like.type.dtype)))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir import Attributes, Dim, DType, Node, Operation, Tensor, Value, product
+from dmlc.ir import Attributes, Dim, DType, Node, Operation, Value, product
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.choose import CAST, CastAttributes
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import UnaryOperation, attributes_of
 from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.passes.rewrite import Rewriter
@@ -32,7 +32,7 @@ class Maker:
         array = np.asarray(value)
         if dtype.is_integer and array.dtype == object:
             array = np.asarray(array % 2**64).astype(np.uint64)
-        return self(CONSTANT, attributes=ConstantAttributes(value=Tensor(array.astype(dtype.numpy))))
+        return self.rewriter.constant(array.astype(dtype.numpy))
 
     def cast(self, value: Value, dtype: DType) -> Value:
         """The value in that dtype; itself where it has it, a new constant where it is one."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
-from dmlc.ir import Attributes, Graph, Kind, Node, Operation, OpError, Tensor, Value
+from dmlc.ir import Array, Attributes, DType, Graph, Kind, Node, Operation, OpError, Tensor, Value
 from dmlc.ir.history import merged_history
 from dmlc.ir.providers import fix_dims, numbers_of
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
@@ -101,7 +101,11 @@ class Rewriter:
         self.made.append(node)
         return node
 
-    def constant(self, tensor: Tensor) -> Value:
+    def constant(self, array: Array, dtype: DType | None = None) -> Value:
+        """A constant before the root."""
+        return self.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, dtype)))
+
+    def shared_constant(self, tensor: Tensor) -> Value:
         """A constant at the start of the graph; one for all equal ones that the pass asks for."""
         node = self.constants.get(tensor)
         if node is None or node.graph is not self.graph:

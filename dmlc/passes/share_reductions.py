@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlc.ir import Graph, Node, Tensor, Value, product
+from dmlc.ir import Graph, Node, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import DIV
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.node_name import node_name
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCTIONS
 from dmlc.ops.select import ARGMAX, ARGMIN
@@ -74,8 +73,8 @@ class ShareReductions(Pass):
         if total is None:
             total = seen[key] = rewriter.add(REDUCE_SUM, [x], attributes)
         total = reshape_ones(rewriter, total, node.result.shape)
-        count = Tensor(np.asarray(_count(x, attributes.axes), x.type.dtype.numpy))  # type: ignore[attr-defined]
-        mean = rewriter.add(DIV, [total, rewriter.add(CONSTANT, (), ConstantAttributes(value=count))])
+        count = np.asarray(_count(x, attributes.axes), x.type.dtype.numpy)  # type: ignore[attr-defined]
+        mean = rewriter.add(DIV, [total, rewriter.constant(count)])
         self._finish(graph, node, mean, rewriter, context, REASSOCIATES, "mean beside the sum")
 
     def _replace(self, graph: Graph, node: Node, first: Value, context: PassContext) -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir import Dim, Graph, Node, Shape, Tensor, Value, product
+from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.binary import MUL
 from dmlc.ops.choose import CAST
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.move import EXPAND, RESHAPE, RESHAPES, SQUEEZE, TRANSPOSE, UNSQUEEZE, TransposeAttributes
 from dmlc.ops.reduce import (
     EXTREMES,
@@ -321,7 +320,7 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
         if root.op not in _ADDING:
             return [value]
         count = np.asarray(product(match.broadcast), value.type.dtype.numpy)
-        return [rewriter.add(MUL, [value, rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(count)))])]
+        return [rewriter.add(MUL, [value, rewriter.constant(count)])]
 
 
 class DropCasts(Rule[Match]):

@@ -16,7 +16,7 @@ from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops.binary import ADD, AND, DIV, EQUAL, MUL, NOT_EQUAL, OR, POW, SUB, XOR
 from dmlc.ops.choose import CAST, CastAttributes
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
 from dmlc.ops.move import CONCAT, ConcatAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
@@ -245,9 +245,9 @@ class SignIntoFactor(Rule[_SignMatch]):
         joined = rewriter.add(CONCAT, parts, concat.producer.attributes_as(ConcatAttributes))
         tensor, signs = constant_of(factor), _signs(match, factor)
         if tensor is not None:
-            turned = _constant(rewriter, tensor.array * signs)
+            turned = rewriter.constant(tensor.array * signs)
         else:
-            turned = rewriter.add(MUL, [factor, _constant(rewriter, signs)])
+            turned = rewriter.add(MUL, [factor, rewriter.constant(signs)])
         ours = match.root.operand(0) is concat
         return [rewriter.add(MUL, [joined, turned] if ours else [turned, joined])]
 
@@ -289,10 +289,6 @@ def _signs(match: _SignMatch, factor: Value) -> _Array:
     """The signs as numbers of the factor's dtype, with as many axes behind them as the factor has."""
     shape = (len(match.signs), *[1] * (factor.type.rank - 1 - match.axis))
     return np.asarray(match.signs, factor.type.dtype.numpy).reshape(shape)
-
-
-def _constant(rewriter: Rewriter, array: _Array) -> Value:
-    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
 
 
 def _shares(user: Node, match: _SignMatch) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics.catalogue.limits import FOLDED_BYTES, FOLDED_ELEMENTS
-from dmlc.ir import Array, DimExpr, Graph, Node, Operation, StoredTensor, Tensor, Value
+from dmlc.ir import Array, DimExpr, Graph, Node, Operation, StoredTensor, Value
 from dmlc.ops.binary import (
     ADD,
     AND,
@@ -31,7 +31,7 @@ from dmlc.ops.binary import (
     XOR,
 )
 from dmlc.ops.choose import CAST, CLIP, WHERE
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import RELU, SIGN, UNARY
 from dmlc.ops.index import FULL, GATHER, GATHER_ELEMENTS, MOST_FILLED, ONE_HOT, FullAttributes, full_value
 from dmlc.ops.matmul import MATMUL
@@ -133,10 +133,7 @@ class Evaluate(Rule[Match]):
             assert node.op.reference is not None
             out = node.op.reference(node.attributes, *_arrays(node))
         results = out if isinstance(out, tuple) else (out,)
-        return [
-            rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array, old.type.dtype)))
-            for array, old in zip(results, node.results, strict=True)
-        ]
+        return [rewriter.constant(array, old.type.dtype) for array, old in zip(results, node.results, strict=True)]
 
 
 class FillScalar(Rule[Match]):
@@ -153,8 +150,7 @@ class FillScalar(Rule[Match]):
         return f"{match.root.attributes_as(FullAttributes).value} as {match.root.result.type}"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        array = full_value(match.root.attributes_as(FullAttributes))
-        return [rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))]
+        return [rewriter.constant(full_value(match.root.attributes_as(FullAttributes)))]
 
 
 def _is_fill(node: Node) -> bool:

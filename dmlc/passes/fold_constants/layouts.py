@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dmlc.ir import Dim, Graph, Node, OpError, Shape, Tensor, Value
+from dmlc.ir import Dim, Graph, Node, OpError, Shape, Value
 from dmlc.ops.binary import BINARY
 from dmlc.ops.choose import CAST, CLIP, WHERE
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.elementwise import UNARY
 from dmlc.ops.move import (
     CONCAT,
@@ -87,8 +86,7 @@ class SplitOffNothing(Rule[Match]):
 
 
 def _empty(value: Value, rewriter: Rewriter) -> Value:
-    array = np.zeros([int(str(size)) for size in value.shape], value.type.dtype.numpy)
-    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(array)))
+    return rewriter.constant(np.zeros([int(str(size)) for size in value.shape], value.type.dtype.numpy))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

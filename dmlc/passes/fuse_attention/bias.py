@@ -9,10 +9,10 @@ from math import prod
 
 import numpy as np
 
-from dmlc.ir import DType, Shape, Tensor, Value
+from dmlc.ir import DType, Shape, Value
 from dmlc.ops.binary import ADD, GREATER_EQUAL, MAX
 from dmlc.ops.choose import WHERE
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.move import EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE, ExpandAttributes, TransposeAttributes
 from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
 from dmlc.passes.fuse_attention.scores import Trail
@@ -104,7 +104,7 @@ class Bias:
         data = constant_of(total)
         if data is not None and np.isneginf(data.array).any():
             clipped = np.maximum(data.array, total.type.dtype.numpy.type(lowest))
-            total = make(CONSTANT, attributes=ConstantAttributes(value=Tensor(clipped)))
+            total = make.rewriter.constant(clipped)
         if total.shape != self.shape:
             total = make(EXPAND, total, attributes=ExpandAttributes(shape=self.shape))
         return total, rows

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import Array, DType, Graph, Node, Tensor, TensorType, Value
+from dmlc.ir import Array, DType, Graph, Node, TensorType, Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import CAST, CastAttributes
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.move import RESHAPE, TRANSPOSE, TransposeAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, Plain, is_opaque
 from dmlc.passes.fuse_layer_norm.affine import SplitLayerNorm
@@ -85,7 +85,7 @@ def is_reshape(node: Node | None) -> bool:
 
 
 def number(rewriter: Rewriter, array: Array, dtype: DType) -> Value:
-    return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(np.asarray(array).astype(dtype.numpy))))
+    return rewriter.constant(np.asarray(array).astype(dtype.numpy))
 
 
 def make_norm(

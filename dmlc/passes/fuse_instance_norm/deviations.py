@@ -7,10 +7,10 @@ from math import isfinite, sqrt
 
 import numpy as np
 
-from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value, product
+from dmlc.ir import DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import DIV, MUL, POW
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.constant import CONSTANT
 from dmlc.ops.elementwise import SQRT
 from dmlc.ops.move import RESHAPES
 from dmlc.ops.reduce import REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, ReduceAttributes, reduction_of
@@ -152,8 +152,7 @@ def _scaled(rewriter: Rewriter, value: Value, factor: float) -> Value:
         return value
     below = round(1 / factor)
     divides = abs(factor) < 1 and abs(below * factor - 1) < 1e-12
-    number = Tensor(np.asarray(below if divides else factor, dtype.numpy))
-    constant = rewriter.add(CONSTANT, (), ConstantAttributes(value=number))
+    constant = rewriter.constant(np.asarray(below if divides else factor, dtype.numpy))
     return rewriter.add(DIV if divides else MUL, [value, constant])
 
 

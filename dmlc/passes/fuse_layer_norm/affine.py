@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlc.ir import Array, Graph, Node, Operation, Tensor, Value
+from dmlc.ir import Array, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
 from dmlc.ops.choose import CAST
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import RECIPROCAL
 from dmlc.ops.move import TRANSPOSE, TransposeAttributes
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
@@ -127,7 +127,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
             if have is not None and not neutral:
                 with np.errstate(all="ignore"):
                     array = have.array * array if self.place == 1 else have.array + array
-            other = rewriter.add(CONSTANT, [], ConstantAttributes(value=Tensor(array)))
+            other = rewriter.constant(array)
         operands[self.place] = other
         out = rewriter.add(norm.op, operands, norm.attributes)
         for node in match.path:

@@ -439,6 +439,6 @@ def _normalized(match: NormMatch, x: Value, rewriter: Rewriter, *, in_language: 
         x = rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))
         axes = tuple(range(rank - len(axes), rank))
     ones = np.ones([d for d in x.shape[axes[0] :] if isinstance(d, int)], dtype=x.type.dtype.numpy)
-    scale = rewriter.constant(Tensor(ones))
+    scale = rewriter.shared_constant(Tensor(ones))
     out = rewriter.add(match.op, [x, scale], NormAttributes(axis=axes[0], epsilon=epsilon))
     return out if back is None else rewriter.add(TRANSPOSE, [out], TransposeAttributes(perm=back))

@@ -9,10 +9,9 @@ from functools import reduce
 
 import numpy as np
 
-from dmlc.ir import Graph, Node, Operation, Shape, Tensor, Value, product
+from dmlc.ir import Graph, Node, Operation, Shape, Value, product
 from dmlc.ir.dtype import f16
 from dmlc.ops.binary import DIV
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.move import CONCAT, EXPAND, PAD, ConcatAttributes, ExpandAttributes, PadAttributes
 from dmlc.ops.reduce import (
     EXTREMES,
@@ -124,8 +123,8 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
         assert join is not None
         total = reduce(lambda a, b: rewriter.add(join, [a, b]), [rewriter.add(each, [p], record) for p in parts])
         if root.op is REDUCE_MEAN:
-            count = Tensor(np.asarray(_count(root), total.type.dtype.numpy))
-            total = rewriter.add(DIV, [total, rewriter.add(CONSTANT, (), ConstantAttributes(value=count))])
+            count = np.asarray(_count(root), total.type.dtype.numpy)
+            total = rewriter.add(DIV, [total, rewriter.constant(count)])
         return [total]
 
 

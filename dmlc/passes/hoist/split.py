@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
+from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
 from dmlc.ops.choose import CLIP
-from dmlc.ops.constant import CONSTANT, ConstantAttributes, constant_of
+from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import EXP, LOG, RELU, SIGMOID, TANH
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.node_name import node_name
@@ -241,6 +241,5 @@ def with_fixed(match: SplitMatch, rewriter: Rewriter, value: Value, numbers: np.
     if fixed is None:
         return rewriter.add(node.op, [value], node.attributes)
     if numbers is not None:
-        tensor = Tensor(np.squeeze(numbers, axis=_dropped(match)))
-        fixed = rewriter.add(CONSTANT, (), ConstantAttributes(value=tensor))
+        fixed = rewriter.constant(np.squeeze(numbers, axis=_dropped(match)))
     return rewriter.add(node.op, [value, fixed] if match.first else [fixed, value], node.attributes)

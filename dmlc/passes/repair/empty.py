@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Tensor, Value, dim_names
+from dmlc.ir import Dim, DType, Graph, Node, Value, dim_names
 from dmlc.ir.dtype import bool_
 from dmlc.ops import ALL_OPERATIONS
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
+from dmlc.ops.constant import CONSTANT
 from dmlc.ops.index import FULL, IOTA, SCATTER_ELEMENTS, FullAttributes, is_written
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.matmul import MATMUL
@@ -37,7 +37,7 @@ def _is_told(shape: Sequence[Dim], graph: Graph) -> bool:
 def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, dtype: DType) -> Value:
     if is_written(shape):
         data = np.broadcast_to(attribute_array(value, dtype, "value"), shape)  # type: ignore[arg-type]
-        return rewriter.add(CONSTANT, (), ConstantAttributes(value=Tensor(data)))
+        return rewriter.constant(data)
     return rewriter.add(FULL, (), FullAttributes(shape=tuple(shape), value=value, dtype=dtype))
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlc.ir import FOREIGN, DType, ForeignType, Graph, Node, Tensor, TensorType, Value, product
+from dmlc.ir import FOREIGN, DType, ForeignType, Graph, Node, TensorType, Value, product
 from dmlc.ir.dtype import bool_, i64
-from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Rewriter, Rule
@@ -47,8 +46,7 @@ class OnnxMaker:
         return self.rewriter.add(OPAQUE, operands, record)
 
     def constant(self, numbers: Any, dtype: DType) -> Value:
-        data = Tensor(np.asarray(numbers, dtype.numpy))
-        return self.rewriter.add(CONSTANT, (), ConstantAttributes(value=data))
+        return self.rewriter.constant(np.asarray(numbers, dtype.numpy))
 
     def reduce(self, op_type: str, type: TensorType, x: Value, axes: _Axes, keepdims: bool) -> Value:
         """A reduction over the axes of another node, in the form that the operator has at the opset."""

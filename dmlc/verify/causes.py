@@ -22,8 +22,6 @@ SELECTIONS = frozenset(
         *("maxpool", "globalmaxpool", "maxroipool", "nonmaxsuppression"),
     }
 )
-#: Casts whose results for NaN and numbers out of range are unspecified.
-_TO_INTEGER = frozenset({"cast", "castlike", "quantizelinear", "dynamicquantizelinear"})
 #: Elementwise functions that are not defined for all numbers.
 _PARTIAL = frozenset({"log", "sqrt", "pow", "asin", "acos", "acosh", "atanh", "div", "mod", "reciprocal"})
 #: Functions whose finite results may be far larger than their operands.
@@ -50,20 +48,6 @@ _SUMS = frozenset({"reducesum", "reducel1", "reducemean", "reducel2", "cumsum", 
 def nan_selected(steps: Sequence[TraceStep]) -> bool:
     """Return whether a NaN reached an operator that selects."""
     return any(({step.op} | step.inner) & SELECTIONS and any(map(_has_nan, step.floats())) for step in steps)
-
-
-def cast_out_of_range(steps: Sequence[TraceStep]) -> bool:
-    """Return whether a float was converted to an integer dtype that cannot hold its value."""
-    for step in steps:
-        target = step.results[0] if step.results else None
-        if step.op in _TO_INTEGER and target is not None and target.dtype.kind in "iu":
-            limits = np.iinfo(target.dtype)
-            for x in step.floats():
-                with np.errstate(all="ignore"):
-                    inside = (x.astype(np.float64) > float(limits.min) - 1) & (x.astype(np.float64) < limits.max + 1.0)
-                if not inside.all():
-                    return True
-    return False
 
 
 def _has_nan(x: Array) -> bool:
@@ -120,15 +104,6 @@ def rooted_infinity(steps: Sequence[TraceStep]) -> bool:
 
 
 # --- integers
-
-
-def divided_by_zero(steps: Sequence[TraceStep]) -> bool:
-    """Return whether integers were divided by zero."""
-    for step in steps:
-        numbers = step.integers()
-        if step.op in ("div", "mod", "floordiv") and len(numbers) == 2 and bool((numbers[1] == 0).any()):
-            return True
-    return False
 
 
 def integers_overflowed(steps: Sequence[TraceStep]) -> bool:

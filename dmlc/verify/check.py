@@ -28,6 +28,7 @@ from dmlc.verify.parts import are_alike, as_one_array, is_composite
 from dmlc.verify.sizes import Binding
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, Tolerance
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, Side, TraceStep
+from dmlc.verify.undefined import dependent, divisions_by_zero, unspecified_casts
 from dmlc.verify.unstable import Instability, jumped_on, jumps
 from dmlc.verify.verdict import (
     BEYOND,
@@ -47,6 +48,8 @@ _DRAWS, _SMALL_NODES, _SMALL_ELEMENTS = 8, 64, 4096
 #: Most runs of the original, if it is small and if not, to find other values for its defaults.
 _TRIALS, _FEW_TRIALS = 400, 48
 _ORDER = (EXACT, REASSOCIATES, RANGE)
+#: Differences on every input that are all of these say nothing about an output.
+_EXCUSED = (UNSPECIFIED, OVERFLOWED, BEYOND)
 _MOVES = "the original moves as far when its inputs move in their last places"
 
 
@@ -311,6 +314,10 @@ class _Verification:
             return replace(found, reason=f"the original runs on no input: {self.skipped[0][2]}")
         if reports and all(report.status == RANDOM for report in reports):
             return replace(found, reason="the original gives other numbers every time")
+        unseen = [r for r in reports if r.counts and all(status in _EXCUSED for status, _ in r.counts)]
+        if unseen:
+            why = "; ".join(dict.fromkeys(reason for reason, _ in unseen[0].reasons))
+            return replace(found, reason=f"{unseen[0].name} differs on every input, each time excused: {why}")
         exact = all(report.status == EXACT for report in reports)
         return replace(found, status=EQUAL if exact else WITHIN)
 
@@ -408,7 +415,7 @@ class _Case:
         """
         check = self._check
         steps = [_traced(check.left, self.feeds, name) for name in check.left.output_names]
-        if any(found is not None and causes.divided_by_zero(found) for found in steps):
+        if any(found is not None and divisions_by_zero(found) for found in steps):
             raise RunFailed("it divides an integer by zero, and the result does not run")
         if not check.left.defines_empty and any(found is not None and causes.reduced_nothing(found) for found in steps):
             raise RunFailed(f"it reduces nothing, which ONNX does not define, and the result does not run: {message}")
@@ -427,6 +434,9 @@ class _Case:
             found = compare_values(name, a, b, self._check.allowed, kind, tolerance=self._check.tolerance)
             comparison = found if found.places is not None else comparison
         if first is not None:
+            comparison, undefined = self._defined(comparison, first)
+            if undefined:
+                return UNSPECIFIED, undefined
             for status, reason in self._causes(comparison, a, b, first, second):
                 if reason:
                     return status, reason
@@ -439,15 +449,27 @@ class _Case:
             return BEYOND, "the precondition of a rewrite of class range does not hold"
         return DIFFERENT, ""
 
+    def _defined(self, comparison: Comparison, first: list[TraceStep]) -> tuple[Comparison, str]:
+        """The comparison without the places that depend on undefined elements, and the reason if none is left."""
+        for reason, found in (
+            ("a float that no integer holds is cast", unspecified_casts(first)),
+            ("an integer is divided by zero", divisions_by_zero(first)),
+        ):
+            places = dependent(found, self._check.left, self.feeds, comparison.name) if found else False
+            if comparison.places is None or np.shape(places) != comparison.places.shape:
+                if np.any(places):
+                    return comparison, reason
+                continue
+            comparison = replace(comparison, places=comparison.places & ~np.asarray(places))
+            if found and not np.any(comparison.places):
+                return comparison, reason
+        return comparison, ""
+
     def _causes(
         self, comparison: Comparison, a: Any, b: Any, first: list[TraceStep], second: list[TraceStep] | None
     ) -> Iterable[tuple[str, str]]:
         if causes.nan_selected(first) and (second is None or causes.nan_selected(second)):
             yield UNSPECIFIED, "a NaN reaches a selection in both"
-        if causes.cast_out_of_range(first):
-            yield UNSPECIFIED, "a float that no integer holds is cast"
-        if causes.divided_by_zero(first):
-            yield UNSPECIFIED, "an integer is divided by zero"
         if second is not None and causes.zeros_differ(first, second):
             yield UNSPECIFIED, "a zero of another sign is divided by"
         if causes.rooted_infinity(first):

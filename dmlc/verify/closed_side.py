@@ -44,6 +44,9 @@ class ClosedSide:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
+    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
+        return None if self.traced_by is None else self.traced_by.run_replaced(feeds, output, values)
+
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         return None if self.traced_by is None else self.traced_by.trace(feeds, output)
 

@@ -103,6 +103,20 @@ class GraphSide:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
+    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
+        named = {name: value for value, name in self._names().items()}
+        replaced = {named[name]: array for name, array in values.items()}
+        try:
+            return self._evaluate(feeds, keep=True, replaced=replaced)[dict(self._graph.outputs)[output]]
+        except RunFailed:
+            return None
+
+    def _names(self) -> dict[Value, str]:
+        """The name of each value in a trace; an input has its own."""
+        made = [value for node in self._graph for value in node.results]
+        names = {value: f"% {number}" for number, value in enumerate(made)}
+        return names | {value: value.name or "" for value in self._graph.inputs}
+
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         values = self._evaluate(feeds, keep=True)
         target = dict(self._graph.outputs)[output]
@@ -113,8 +127,7 @@ class GraphSide:
             if value not in wanted:
                 wanted.add(value)
                 pending += [v for v in (value.producer.operands if value.producer else ()) if v is not None]
-        names = {value: f"% {number}" for number, value in enumerate(values)}
-        names.update({value: value.name or "" for value in self._graph.inputs})
+        names = self._names()
         return [
             TraceStep(
                 op_key(getattr(node.attributes, "op_type", node.op.name)),
@@ -127,8 +140,11 @@ class GraphSide:
             if not wanted.isdisjoint(node.results)
         ]
 
-    def _evaluate(self, feeds: Feeds, *, keep: bool, loosely: bool = False) -> dict[Value, Array]:
-        """All values, or without ``keep`` those that are outputs. Raises ``RunFailed``."""
+    def _evaluate(
+        self, feeds: Feeds, *, keep: bool, loosely: bool = False, replaced: Mapping[Value, Array] | None = None
+    ) -> dict[Value, Array]:
+        """All values, or without ``keep`` those that are outputs; ``replaced`` stand for what nodes give. Raises
+        ``RunFailed``."""
         graph = self._graph
         values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
         binding = _binding(graph, values)
@@ -143,7 +159,7 @@ class GraphSide:
                 if is_told:
                     binding.update(_told_sizes(node, results, binding))
                 for value, array in zip(node.results, results, strict=True):
-                    values[value], waiting[value] = array, len(value.uses)
+                    values[value], waiting[value] = (replaced or {}).get(value, array), len(value.uses)
                 for operand in () if keep else node.operands:
                     if operand is not None:
                         waiting[operand] -= 1

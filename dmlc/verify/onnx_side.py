@@ -20,6 +20,7 @@ from dmlc.verify.inputs import Default, Feeds, Interface
 from dmlc.verify.onnx_defaults import defaults, optional_specs
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verify.onnx_noise import with_noise
+from dmlc.verify.onnx_replaced import with_fed_values
 from dmlc.verify.process import ProcessSession
 from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, TraceStep, op_key
 from dmlc.verify.unstable import UNITS
@@ -74,6 +75,7 @@ class OnnxSide:
         self._weights: dict[str, Array] | None = None
         self._open_session: tuple[ProcessSession, dict[str, str]] | None = None
         self._noisy: dict[str, tuple[OnnxSide, dict[str, str]] | None] = {}
+        self._replaced: dict[tuple[str, ...], OnnxSide | None] = {}
         self._traces: dict[str, tuple[ProcessSession, dict[str, str], list[NodeProto]]] = {}
 
     def interfaces(self) -> list[Interface]:
@@ -149,6 +151,20 @@ class OnnxSide:
         }
         try:
             return {output: side.run({**feeds, **moved})[output]}
+        except RunFailed:
+            return None
+
+    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
+        key = (output, *values)
+        if key not in self._replaced:
+            try:
+                model = with_fed_values(self._model, output, values)
+                self._replaced[key] = OnnxSide(model, self._folder, self._backend)
+            except NotVerifiable:  # a type that NumPy lacks
+                self._replaced[key] = None
+        side = self._replaced[key]
+        try:
+            return None if side is None else side.run({**feeds, **values})[output]
         except RunFailed:
             return None
 

@@ -103,6 +103,10 @@ class Side(Protocol):
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         """One output as it comes out where results on the way are rounded otherwise; None where that cannot be seen."""
 
+    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
+        """One output as it comes out with other ``values`` on the way, by the names of ``trace``; None where the side
+        does not run with them."""
+
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         """The steps that the output depends on, in order; None where they cannot be seen. Raises ``RunFailed``."""
 

@@ -15,10 +15,11 @@ import numpy as np
 from dmlc.ir import DType, Graph, Node, Operation, Tensor, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops.binary import ADD, AND, DIV, EQUAL, MUL, NOT_EQUAL, OR, POW, SUB, XOR
-from dmlc.ops.choose import CAST, CastAttributes
+from dmlc.ops.choose import CAST, WHERE, CastAttributes
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.elementwise import ABS, CEIL, FLOOR, NEG, NOT, RELU, ROUND, SIGN
-from dmlc.ops.move import CONCAT, ConcatAttributes
+from dmlc.ops.index import FULL, FullAttributes
+from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
@@ -113,6 +114,44 @@ def _truth(node: Node) -> tuple[Value, bool] | None:
         if chosen.type == node.result.type:
             return chosen, decides or node.op in (AND, OR) or truth == (node.op is EQUAL)
     return None
+
+
+class KnownChoice(Rule[ReplacedMatch]):
+    """``where`` with a condition that is true everywhere, or false everywhere, becomes the operand that it chooses.
+
+    ``exact``. Only where that operand has the shape of the result, or where an expand to known sizes gives it.
+    """
+
+    name = "known-choice"
+    roots = (WHERE,)
+    fed_by = (CONSTANT, FULL)
+
+    def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
+        truth = _truth_everywhere(node.operand(0))
+        return None if truth is None else ReplacedMatch(node, value=node.operand(1 if truth else 2))
+
+    def check(self, match: ReplacedMatch, graph: Graph) -> Miss | None:
+        result = match.root.result
+        if match.value.type == result.type or result.type.is_static:
+            return None
+        return Miss("{0} has another shape than {1}, whose sizes are open", (match.value, result), result)
+
+    def build(self, match: ReplacedMatch, rewriter: Rewriter) -> Sequence[Value]:
+        shape = match.root.result.shape
+        if match.value.shape == shape:
+            return [match.value]
+        return [rewriter.add(EXPAND, [match.value], ExpandAttributes(shape=shape))]
+
+
+def _truth_everywhere(value: Value) -> bool | None:
+    """The truth that all elements are; None where they are not known or differ."""
+    data = constant_of(value)
+    if data is not None:
+        array = data.array
+        known = 0 < array.size <= _MOST_ELEMENTS and bool((array == array.flat[0]).all())
+        return bool(array.flat[0]) if known else None
+    filled = made_by(value, FULL)
+    return None if filled is None else bool(filled.attributes_as(FullAttributes).value)
 
 
 class DifferentTruths(Rule[Match]):

@@ -149,7 +149,7 @@ def test_operations_with_several_results_fold() -> None:
 def test_one_operand_that_is_no_constant_keeps_the_node() -> None:
     b = Building()
     x = b.input("x", (3,))
-    graph = b.done(b(ADD, b.constant(2.0), x), b(WHERE, b.constant(True, bool_), x, b.constant(1.0)))
+    graph = b.done(b(ADD, b.constant(2.0), x), b(WHERE, b.input("c", (3,), bool_), x, b.constant(1.0)))
     check_numbers(PASS, graph)
     assert names(graph) == ["add", "where"]
 

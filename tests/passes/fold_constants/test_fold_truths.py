@@ -9,8 +9,10 @@ from pass_helpers import Building, check_numbers, names
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.ir import Operation
-from dmlc.ir.dtype import bool_
+from dmlc.ir.dtype import bool_, f32
 from dmlc.ops.binary import AND, EQUAL, NOT_EQUAL, OR, XOR
+from dmlc.ops.choose import WHERE
+from dmlc.ops.index import FULL
 from dmlc.passes import FoldConstants
 
 PASS = FoldConstants()
@@ -74,3 +76,43 @@ def test_equal_truths_run_on_the_provider(target: str, kinds: list[str]) -> None
 def test_equal_numbers_keep_their_operator() -> None:
     source = Source("m.dml", "model m(x: f32[4], z: f32[4]) -> (y) {\n    return x == z\n}\n")
     assert [node.op_type for node in dmlc.compile(source).to_onnx().graph.node] == ["Equal"]
+
+
+@pytest.mark.parametrize("truth", [False, True])
+@pytest.mark.parametrize("shape", [(), (4,), (3, 1)])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_choice_that_is_known(truth: bool, shape: tuple[int, ...], wide: bool) -> None:
+    """The operand alone, or an expand of it where it is the smaller of the two."""
+    b = Building()
+    chosen, other = b.input("x", (3, 4) if wide else (4,)), b.input("z", (3, 4))
+    c = b.constant(np.full(shape, truth), bool_)
+    graph = b.done(b(WHERE, c, chosen, other) if truth else b(WHERE, c, other, chosen))
+    check_numbers(PASS, graph)
+    assert names(graph) == ([] if wide else ["expand"])
+
+
+@pytest.mark.parametrize("truth", [False, True])
+def test_a_choice_by_a_filled_condition(truth: bool) -> None:
+    b = Building()
+    x, z = b.input("x", ("N", 4)), b.input("z", ("N", 4))
+    c = b(FULL, shape=(x.shape[0], 1), value=truth, dtype=bool_)
+    graph = b.done(b(WHERE, c, x, z))
+    check_numbers(PASS, graph, binding={"N": 3})
+    assert not [name for name in names(graph) if name == "where"]
+
+
+def test_choices_that_are_not_known_stay() -> None:
+    """Mixed truths, and an operand that an expand to open sizes would have to widen."""
+    b = Building()
+    x, z, n = b.input("x", (4,)), b.input("z", (4,)), b.input("n", ("N", 4))
+    mixed = b.constant([True, False, True, True], bool_)
+    always = b.constant([True] * 4, bool_)
+    graph = b.done(b(WHERE, mixed, x, z), b(WHERE, always, x, n), b(WHERE, b.input("c", (4,), bool_), x, z))
+    check_numbers(PASS, graph, binding={"N": 3})
+    assert names(graph) == ["where"] * 3
+
+
+def test_a_choice_of_no_element_stays() -> None:
+    b = Building()
+    graph = b.done(b(WHERE, b.constant(np.zeros(0, bool), bool_), b.input("x", (0,)), b.constant(1.0, f32)))
+    check_numbers(PASS, graph)

@@ -86,14 +86,27 @@ CONDITIONS: Mapping[str, Callable[[TypedNode], bool]] = {
 
 
 def is_split_gate(node: NodeProto, scope: ValueScope) -> bool:
-    """True if a Mul multiplies a result of a Split by the Sigmoid of a result of the same Split."""
+    """True if a Mul multiplies a result of a Split by the Sigmoid of a result of the same Split.
+
+    ONNX Runtime takes an Identity between them out before it places nodes.
+    """
     if node.op_type != "Mul" or len(node.input) != 2:
         return False
     for x, gate in (node.input, node.input[::-1]):
-        sigmoid, split = scope.made_by.get(gate), scope.made_by.get(x)
+        sigmoid, split = _maker(gate, scope), _maker(x, scope)
         if sigmoid is not None and sigmoid.op_type == "Sigmoid" and split is not None and split.op_type == "Split":
-            return scope.made_by.get(sigmoid.input[0]) is split
+            return _maker(sigmoid.input[0], scope) is split
     return False
+
+
+def _maker(name: str, scope: ValueScope) -> NodeProto | None:
+    """The node that a value comes from, through any Identity."""
+    for _ in range(_STEPS):
+        found = scope.made_by.get(name)
+        if found is None or found.op_type != "Identity" or not found.input:
+            return found
+        name = found.input[0]
+    return None
 
 
 def _loses_its_result(node: NodeProto, scope: ValueScope) -> bool:

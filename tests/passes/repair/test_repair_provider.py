@@ -198,6 +198,28 @@ def test_gate_is_refused_where_the_split_stays() -> None:
     assert (found.effect, "a * sigmoid(b)" in found.limit) == ("wrong", True)
 
 
+@pytest.mark.parametrize("wrapped", ["part", "gate", "squashed", "all"])
+def test_gate_is_known_through_an_identity(wrapped: str) -> None:
+    """ONNX Runtime takes it out before nodes are placed."""
+    from dmlc.placement.report import placement
+    from dmlc.targets import load_target
+
+    there = ("part", "gate", "squashed") if wrapped == "all" else (wrapped,)
+    body = "a, b = Split<axis = 1>(x)"
+    names = {"part": "a", "gate": "b", "squashed": "s"}
+    for place in ("part", "gate", "squashed"):
+        if place == "squashed":
+            body += f" s = Sigmoid({names['gate']})"
+        if place in there:
+            body += f" {names[place]}_copy = Identity({names[place]})"
+            names[place] += "_copy"
+    text = f"g (float[2,4] x) => (float[2,2] y) {{ {body} y = Mul({names['squashed']}, {names['part']}) }}"
+    made = parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> {text}')
+    (found,) = [finding for _, finding in placement(made, load_target("directml")).findings]
+    assert found.effect == "wrong"
+    assert set(r.operators(dmlc.compile(made))) == {"Slice", "Sigmoid", "Mul"}
+
+
 NORM = "(float[2,3,4] x, float[2,3,4] s, float[4] g) =>"
 SKIP = "com.microsoft.SkipLayerNormalization(x, s, g)"
 #: Graphs, and the names of the results that stay.

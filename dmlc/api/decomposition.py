@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmlc import api
+from dmlc.api.arguments import check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
@@ -53,6 +54,7 @@ def decompose(
     ``reassociates``. Raises ``DmlcError``: E0556 (exit code 2) for a name that cannot be decomposed, E0509 where a
     node of a named operator cannot be, and the errors of ``compile``. ``expected`` as for ``compile``.
     """
+    check_arguments(model=model, include=include, progress=progress)
     chosen = chosen_operators(ops)
     within, goal = Limits.of(limits), chosen_target(target, None)
     with naming(name_of(source)):

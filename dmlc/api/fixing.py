@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import Choice, choice_of, load
 from dmlc.diagnostics import Diagnostic, DmlcError, Fix, Source, fail
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
@@ -54,6 +55,7 @@ def fix(
     if not isinstance(source, Source) or source.is_python:
         help = "write: dmlc.fix(dmlc.Source(text, name='m.dml'))"
         raise fail(UNKNOWN_CHOICE, "the text of a program is fixed", help=help, exit_code=2)
+    check_arguments(unsafe=unsafe)
     reading = _ReadingOptions(choice_of(model, include), _OPSET if opset is None else opset, Limits.of(limits))
     made: list[MadeFix] = []
     seen: set[str] = set()

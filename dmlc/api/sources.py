@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from dmlc import ir
+from dmlc.api.arguments import check_arguments
 from dmlc.diagnostics import Source, fail
 from dmlc.diagnostics.catalogue import builder as builder_codes
 from dmlc.diagnostics.catalogue import names as name_codes
@@ -114,9 +115,8 @@ class Choice:
 
 
 def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> Choice:
-    """Raises ``DmlcError`` E0556 (exit code 2) for an included folder that is none."""
-    if isinstance(include, (str, os.PathLike)):
-        raise fail(UNKNOWN_CHOICE, f"include is a list of folders, not {include!r}", exit_code=2)
+    """Raises ``DmlcError`` E0556 (exit code 2) for arguments of another type, and for a folder that does not exist."""
+    check_arguments(model=model, include=include)
     folders = tuple(map(Path, include))
     for folder in folders:
         if not folder.is_dir():

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from dmlc.api.arguments import check_arguments
 from dmlc.debugging.checks import BAD, GOOD, SKIP, CheckFunction, PartResult
 from dmlc.debugging.cuts import CutChoice
 from dmlc.debugging.search_setup import Report, SearchSetup, prepare
@@ -172,8 +173,10 @@ def bisect(
     model and are fed with values of ``against``. It finds faults that vanish if the end is cut off. ``inputs``
     is the number of made-up inputs, of which the first that shows the fault is used (a ``check`` is given one), or
     arrays by name. ``state`` is a file that keeps the runs. ``rtol`` and ``atol`` are those of ``dmlc.locate``.
-    Raises ``DmlcError`` for a source that cannot be read, E0553, E0563, E0567 and E0568.
+    Raises ``DmlcError`` for a source that cannot be read, E0553, E0556, E0563, E0567 and
+    E0568.
     """
+    check_arguments(from_end=from_end, state=state)
     start = time.perf_counter()
     setup = prepare(
         a, backend, against, check, inputs=inputs, seed=seed, rtol=rtol, atol=atol,

@@ -136,7 +136,12 @@ class UserCheck:
         if isinstance(self._check, str):
             return _run(self._check, model, feeds, expected)
         found = self._check(model, dict(feeds), dict(expected))
-        return PartResult(SKIP if found is None else GOOD if found else BAD)
+        if found is None:
+            return PartResult(SKIP, ("the check returned None",))
+        if not isinstance(found, (bool, np.bool_)):  # an exit code would mean the opposite
+            help = "it returns True for good, False for bad, None for a model that it cannot check"
+            raise fail(NO_ANSWER, f"the check returned {_shown(found)}", help=help)
+        return PartResult(GOOD if found else BAD)
 
 
 def _run(command: str, model: ModelProto, feeds: Feeds, expected: Mapping[str, Any]) -> PartResult:
@@ -159,13 +164,18 @@ def _reading(code: int, text: str, command: str) -> PartResult:
     if code == 0:
         return PartResult(GOOD, last)
     if code == _SKIPPED:
-        return PartResult(SKIP, last)
+        return PartResult(SKIP, last or (f"the command ended with exit code {code}",))
     if 0 < code < _SIGNALS and code not in _NOT_RUN:
         return PartResult(BAD, last)
     ending = f"signal {-code}" if code < 0 else f"exit code {code}"
     said = f": {last[-1]}" if last else ""
     help = "it exits with 0 for good, 1 for bad, 125 for a model that it cannot check"
     raise fail(NO_ANSWER, f"the command {command!r} ended with {ending}{said}", help=help)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"a value of type {type(value).__name__}"
 
 
 def case_arrays(feeds: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from dmlc.api.arguments import check_arguments
 from dmlc.debugging.bisection import BisectResult, bisected
 from dmlc.debugging.checks import BAD, GOOD, BackendCheck, CheckFunction
 from dmlc.debugging.data_reduction import DataReduction, FaultCase, declare_shape
@@ -131,6 +132,7 @@ def repro(
     fault stays. Raises ``DmlcError`` E0565 where the fault does not show, E0446 for a value that the model does not
     have, and as ``dmlc.bisect`` does.
     """
+    check_arguments(value=value)
     start = time.perf_counter()
     setup = prepare(
         a, backend, against, check, inputs=inputs, seed=seed, rtol=rtol, atol=atol,

@@ -15,6 +15,7 @@ import numpy as np
 from onnx import ModelProto
 
 from dmlc import api
+from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import onnx_model
 from dmlc.debugging.checks import BAD, SKIP, BackendCheck, CheckFunction, Originals, PartResult, UserCheck, result_of
 from dmlc.debugging.counterpart import ModelCounterpart
@@ -193,7 +194,11 @@ def prepare(
     progress: Report | None,
 ) -> SearchSetup:
     """The setup of a search; ``against`` is a backend or a source. Raises ``DmlcError`` for a source or a backend that
-    does not exist, and for a check without ``{model}`` (E0556)."""
+    does not exist, for a check without ``{model}`` and for arguments of another type (E0556)."""
+    check_arguments(
+        backend=backend, check=check, inputs=inputs, seed=seed, rtol=rtol, atol=atol, model=options.model,
+        include=options.include, progress=progress,
+    )  # fmt: skip
     named, other = (against, None) if against is None or _is_name(against) else (None, against)
     for name in (backend, named):
         if name is not None and name not in api.BACKENDS:
@@ -213,7 +218,7 @@ def prepare(
     identity = {
         "models": [sha256(model.SerializeToString(deterministic=True)).hexdigest() for model in models],
         "inputs": given,
-        "tolerance": [rtol, atol],
+        "tolerance": [None if each is None else float(each) for each in (rtol, atol)],
         "against": named,
         "check": "a check" if check is not None else f"backend {backend}",
     }

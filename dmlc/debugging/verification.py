@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dmlc import api
+from dmlc.api.arguments import check_arguments
 from dmlc.codegen.artifact import signature_of
 from dmlc.debugging.constants import Constant
 from dmlc.debugging.first_difference import Location, locate_first
@@ -96,8 +97,13 @@ def locate(
     ``reference`` for both sides, or two of them as ``cpu:reference``. By default a program is computed by the
     reference, and a model runs on ONNX Runtime's CPU provider without optimizations. ``rtol`` and ``atol`` replace the
     tolerance by ``|a - b| <= atol + rtol * |a|``. Without ``search`` only the verdict is made.
-    Raises ``DmlcError`` for a source that cannot be read and for backends that do not exist.
+    Raises ``DmlcError`` for a source that cannot be read, for backends that do not exist, and for arguments of another
+    type (E0556).
     """
+    check_arguments(
+        inputs=inputs, expected=expected, backend=backend, seed=seed, allowed=allowed, rtol=rtol, atol=atol,
+        search=search, model=model, include=include,
+    )  # fmt: skip
     start = time.perf_counter()
     options = CompileOptions(model, include, limits)
     backends = _backends(backend, alone=b is None and expected is None)

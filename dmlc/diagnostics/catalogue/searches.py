@@ -55,7 +55,7 @@ NO_ANSWER = declare(
     """The command of `--check` exits with 0 for a good model, 1 (or any other code up to 124) for a bad one, and 125
     for a model that it cannot check. 126 and 127 come from the shell where the command cannot be started; 128 and more,
     or a signal, where it crashed. A crash may be the fault that is looked for: let the command catch it and exit with
-    1.""",
+    1. In Python, a check that is a function returns True, False or None.""",
     example="""
 $ dmlc bisect model.onnx --check './tset {model}'
 error[E0568]: the command './tset {model}' ended with exit code 127: ./tset: not found

@@ -213,13 +213,33 @@ def _no_kernel(node: TypedNode, row: ProviderRow, capabilities: Capabilities) ->
         ranges = ", ".join(f"{a} to {b}" for a, b in row.opsets) or "none"
         why = f"the provider's kernels of {node.op} are for opsets {ranges}, not {node.opset}"
         best = max((min(b, target.max_opset) for a, b in row.opsets if a <= target.max_opset), default=None)
-        return _on_cpu(node, why, source, f"opset {best}" if best else "write it out in other operators")
+        if best is None:
+            return _on_cpu(node, why, source, "write it out in other operators")
+        also = _kept_off_at(best, node, row, capabilities)
+        if also is not None:
+            return _on_cpu(node, f"{why}; at {best} {also.limit}", also.source, f"opset {best}, and {also.repair}")
+        return _on_cpu(node, why, source, f"opset {best}")
     newest = row.kernel(node.opset)
     since = newest.release if newest else "?"
     why = f"the provider has this kernel of {node.op} since onnxruntime {since}, not in {target.release}"
     out = _on_cpu(node, why, source, f"opset {target.opset}, or onnxruntime {since}")
     out.depends_on = (f"onnxruntime before {since}",)
     return out
+
+
+def _kept_off_at(opset: int, node: TypedNode, row: ProviderRow, capabilities: Capabilities) -> Finding | None:
+    """Return what leaves the node to the CPU at another opset too, so that the opset alone is no way out."""
+    kernel = row.kernel(opset)
+    if kernel is None:
+        return None
+    letters = _letters(node, row)
+    for failure in capabilities.faults(node.op, node.domain):
+        if failure.effect == CPU and holds(failure, node, row, kernel, letters):
+            return Finding(CPU, node.label, failure.what, failure.source, failure.repair)
+    cause = _types_refused(node, row, kernel, letters, capabilities.target.release)
+    if cause is None or cause[0] != CPU:
+        return None
+    return Finding(CPU, node.label, cause[1], capabilities.cite(node.label), _other_type(node, kernel, letters))
 
 
 # --- with a kernel

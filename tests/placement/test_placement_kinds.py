@@ -82,3 +82,28 @@ def test_an_empty_operand_that_gives_only_a_type() -> None:
 def test_an_empty_operand_that_is_data() -> None:
     made = model("g (float[2,0] x, int64[1] a) => (float[2,1] y) { y = ReduceMax(x, a) }", 18)
     assert placement(made, load_target("directml")).fails
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "limit", "repair"),
+    [
+        (
+            '(float[4] x, int64[3] i, float[3] u) => (float[4] y) { y = ScatterElements<reduction = "add">(x, i, u) }',
+            18,
+            "opsets 11 to 17, not 18; at 17 DirectML scatters without a reduction",
+            "opset 17, and reduction none where no index repeats",
+        ),
+        (
+            "(double[1,2,4,4] x, double[2,2,1,1] w) => (double[1,2,4,4] y) { y = Conv(x, w) }",
+            22,
+            "opsets 7 to 21, not 22; at 21 Conv takes f16 f32 there, not f64",
+            "opset 21, and --f64 f32 computes it in f32",
+        ),
+        ("(float[3,4] x) => (float[4,3] y) { y = Transpose(x) }", 23, "opsets 7 to 22, not 23", "opset 21"),
+    ],
+    ids=["fault", "dtype", "opset alone"],
+)
+def test_an_opset_that_is_not_enough_is_not_the_whole_way_out(body: str, opset: int, limit: str, repair: str) -> None:
+    report = placement(model(f"g {body}", opset), load_target("directml"))
+    ((_, finding),) = report.findings
+    assert finding.limit.endswith(limit) and finding.repair == repair

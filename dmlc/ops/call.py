@@ -16,6 +16,7 @@ from dmlc.diagnostics import (
     Change,
     Diagnostic,
     DmlcError,
+    Help,
     Label,
     Proposal,
     Span,
@@ -272,7 +273,7 @@ def bind_operands(graph: Graph, op: Operation, arguments: Sequence[Argument], si
         if dtype is None and len(spec.dtypes) == 1:
             dtype = spec.dtypes[0]
         if dtype is None:
-            raise no_dtype(argument, i)
+            raise no_dtype(argument, i, spec.dtypes)
         if dtype not in spec.dtypes:
             raise _dtype_error(op, spec, dtype, i, site)
         try:
@@ -370,16 +371,36 @@ def _dtype_error(op: Operation, spec: Operand, dtype: DType, index: int, site: C
     )
 
 
-def no_dtype(number: Literal | Arithmetic, index: int) -> OpError:
-    """A number where a tensor is needed and nothing gives its dtype: E0312, and E0330 for one with dims."""
+def no_dtype(number: Literal | Arithmetic, index: int, allowed: Sequence[DType] = (f32,)) -> OpError:
+    """A number where a tensor is needed and nothing gives its dtype: E0312, and E0330 for one with dims.
+
+    The help casts it to f32 or, of the ``allowed`` dtypes, to the first that holds the number.
+    """
     written, code, what = show(number), codes.NO_DTYPE, show(number)
     if isinstance(number, Arithmetic):
         is_dim = isinstance(number, DimExpr) and number.name is not None
         code, written = codes.DIM_AS_TENSOR, str(number) if is_dim else f"({number})"
         what = f"{'the dim' if is_dim else 'the number'} {number}"
-    return OpError(
-        code, f"nothing gives {what} a dtype here", at=index, help=around(f"write {written} as f32", "{} as f32", index)
-    )
+    to = _dtype_for(number, allowed)
+    if to is None:
+        help: Help = f"it takes {', '.join(dtype.name for dtype in allowed)}"
+    else:
+        help = around(f"write {written} as {to.name}", f"{{}} as {to.name}", index)
+    return OpError(code, f"nothing gives {what} a dtype here", at=index, help=help)
+
+
+def _dtype_for(number: Literal | Arithmetic, allowed: Sequence[DType]) -> DType | None:
+    """The dtype that a help proposes for a number; None where none of the allowed ones holds it."""
+    if f32 in allowed:
+        return f32
+    for dtype in allowed:
+        try:
+            if not isinstance(number, Arithmetic):
+                literal_array(number, dtype, 0)
+        except OpError:
+            continue
+        return dtype
+    return None
 
 
 def literal_value(graph: Graph, literal: Literal | Arithmetic, dtype: DType, index: int, site: CallSite) -> Value:

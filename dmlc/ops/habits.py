@@ -37,6 +37,16 @@ _OTHERS = {
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
     "take_along_axis": "gather_elements", "expand_dims": "unsqueeze", "broadcast_to": "expand", "clamp": "clip",
 }  # fmt: skip
+#: What is written for functions that no single operation stands for; ``{}`` is their first operand.
+_PHRASES = {
+    "len": "size({}, axis=0)", "zeros": "full(shape=[...], value=0, dtype=f32)",
+    "ones": "full(shape=[...], value=1, dtype=f32)", "zeros_like": "full(shape=[...], value=0, like={})",
+    "ones_like": "full(shape=[...], value=1, like={})", "full_like": "full(shape=[...], value=..., like={})",
+    "eye": "one_hot(iota(length=N, dtype=i32), depth=N)", "square": "{} ** 2", "rsqrt": "reciprocal(sqrt({}))",
+    "log1p": "log({} + 1)", "expm1": "exp({}) - 1", "relu6": "clip({}, min=0, max=6)", "swish": "silu({})",
+    "mish": "{0} * tanh(softplus({0}))", "hard_swish": "{0} * clip({0} / 6 + 0.5, min=0, max=1)",
+    "hardswish": "{0} * clip({0} / 6 + 0.5, min=0, max=1)", "einsum": 'onnx.Einsum(..., equation="...")',
+}  # fmt: skip
 #: Other languages' names of the dtypes.
 _LONG_NAMES = {dtype.long_name: dtype.name for dtype in DTYPES}
 _DTYPES = {
@@ -73,6 +83,11 @@ def operation_named(name: str) -> str:
     if name in ("any", "all") and f"reduce_{name}" in OPERATIONS:
         return f"reduce_{name}"
     return _REDUCTIONS.get(name) or _OTHERS.get(name) or (name if name in OPERATIONS else "")
+
+
+def phrase_named(name: str, operand: str) -> str:
+    """The text to write for a function of another library that no operation stands for alone; empty for others."""
+    return _PHRASES.get(name, "").format(operand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,4 +215,5 @@ __all__ = [
     "call_instead",
     "dtype_named",
     "operation_named",
+    "phrase_named",
 ]

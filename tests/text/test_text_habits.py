@@ -57,6 +57,24 @@ HABITS = [
     ("y = cast(x, f16)", "E0308", "cast(x, to=f16)"),
     ("y = transpose(x, [1, 0])", "E0308", "transpose(x, perm=[1, 0])"),
     ("y = concat([x, x], axis=0)", "E0331", "concat(a, b, axis=0)"),
+    ("y = stack([x, x])", "E0331", "stack(a, b)"),
+    ("y = x[m]", "E0340", "where(cond, x, 0)"),
+    ("y = x[x > 0]", "E0340", "where(cond, x, 0)"),
+    ("y = x[n]", "E0340", "gather(x, i, axis=0)"),
+    ("y = float(n)", "E0203", "n as f32"),
+    ("y = int(x)", "E0203", "x as i32"),
+    ("y = len(x) * x", "E0203", "size(x, axis=0)"),
+    ("y = zeros([2])", "E0203", "full(shape=[...], value=0, dtype=f32)"),
+    ("y = np.ones_like(x)", "E0203", "full(shape=[...], value=1, like=x)"),
+    ("y = relu6(x)", "E0203", "clip(x, min=0, max=6)"),
+    ("y = torch.rsqrt(x + 1)", "E0203", "reciprocal(sqrt(x + 1))"),
+    ("y = x.square()", "E0203", "x ** 2"),
+    ("y = group_norm(x, x, x, groups=2)", "E0203", "begin the file with use group_norm from std"),
+    ("y = cross_entropy(x, n)", "E0203", "begin the file with use cross_entropy from std"),
+    ("y = var(x)", "E0203", "use variance from std"),
+    ("y = gather(x, 0.5)", "E0312", "it takes u32, i32, i64, u64"),
+    ("y = gather(x, 1)", "E0312", "1 as u32"),
+    ("y = gather(x, -1)", "E0312", "-1 as i32"),
     ("y = m and m", "E0101", "a & b"),
     ("y = m or m", "E0101", "a | b"),
     ("y = not m", "E0101", "!m"),
@@ -150,3 +168,14 @@ def test_unused_inputs_and_values_are_advice(inputs: str, statements: list[str],
     graph = graph_of(in_model(*statements, inputs=inputs))
     assert [d.message for d in graph.advice if d.code.id == "W0621"] == unused
     assert all(d.severity == "advice" for d in graph.advice)
+
+
+def test_an_operation_needs_no_use_line() -> None:
+    (found,) = diagnostics("use softmax from std\n" + in_model("return x", inputs=INPUTS))
+    assert (found.code.id, found.help) == ("E0212", "softmax is an operation, which needs no use line")
+
+
+def test_the_name_of_a_file_stands_in_quotes() -> None:
+    (found,) = diagnostics("const w: f32[2] = load(w.npy)\n" + in_model("return x", inputs=INPUTS))
+    assert found.fix is not None and found.fix.safe
+    assert [edit.text for edit in found.fix.edits] == ['"w.npy"']

@@ -13,12 +13,13 @@ from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import DTypeKind, Kind, NumberKind, WordKind, attribute_specs
 from dmlc.ops.call import LIKE, AttributeSite, CallSite, call_results, declared_operands, like_attribute
-from dmlc.ops.habits import MODULES, NO_METHODS, call_instead, operation_named
+from dmlc.ops.habits import MODULES, NO_METHODS, call_instead, dtype_named, operation_named, phrase_named
 from dmlc.ops.model_call import CallableModel, call_model
 from dmlc.ops.size_of import SIZE, size_of
 from dmlc.text.elaborate.evaluate import Asked, Evaluator, at, dtype_help
 from dmlc.text.elaborate.scope import POISON, Definition, Place, Several, Word, bare, quoted
 from dmlc.text.elaborate.trampoline import Asking
+from dmlc.text.standard_library import std_blocks
 from dmlc.text.syntax import tree
 
 #: Methods of arrays that the standard library has under other names.
@@ -205,12 +206,20 @@ class Caller(Evaluator):
             near = "operators of ONNX are called as onnx.Name(...)"
         elif name in _SIGNS:
             near = f"write a {_SIGNS[name]} b"
+        elif name in std_blocks():
+            near = f"it is a block of the standard library: begin the file with use {name} from std"
+        elif name in _BLOCKS:
+            near = _use_of_block(name)
+        elif phrase_named(name, ""):
+            near = f"write {phrase_named(name, _text(expr.operands[0].span) if expr.operands else 'x')}"
         elif operation_named(name):
             near = self.instead(name, expr, before=f'did you mean "{operation_named(name)}"? ')
         elif name in self.frame.names or name in self.unit.consts:
             message = f"{name} is a value, not an operation"
         elif name in DTYPE_BY_NAME:
             message, near = f"{name} is a dtype, not an operation", f"a cast is written x as {name}"
+        elif dtype_named(name) and len(expr.operands) == 1:
+            near = self.instead(name, expr)
         span = first.span.to(expr.callee[-1].span)
         return self.frame.fail(name_codes.UNKNOWN_OPERATION, message, span, "not found", help=near)
 
@@ -221,8 +230,10 @@ class Caller(Evaluator):
         if is_value or owner in MODULES:
             instead = self.instead(method, expr, [expr.callee[0].span] if is_value else [])
             if method in _BLOCKS:
-                return f"write use {_BLOCKS[method]} from std, and {_BLOCKS[method]}(x, axes=[...])"
-            return instead or NO_METHODS
+                return _use_of_block(method)
+            first = owner if is_value else _text(expr.operands[0].span) if expr.operands else "x"
+            phrase = phrase_named(method, first)
+            return instead or (f"write {phrase}" if phrase else NO_METHODS)
         return f"operators of ONNX are called as onnx.{method}(...)"
 
     def instead(self, name: str, expr: tree.Call, owner: Sequence[Span] = (), *, before: str = "") -> Help:
@@ -271,6 +282,11 @@ class Caller(Evaluator):
     ) -> Asking:
         """The results of a def: its statements with the operands in place of the parameters."""
         raise NotImplementedError
+
+
+def _use_of_block(name: str) -> str:
+    """The help for a function of another library that is a block of the standard library."""
+    return f"write use {_BLOCKS[name]} from std, and {_BLOCKS[name]}(x, axes=[...])"
 
 
 def _text(span: Span) -> str:

@@ -11,6 +11,7 @@ from dmlc.diagnostics.catalogue import names as name_codes
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import DTYPE_BY_NAME, DimExpr, DType, OpError, Tensor, Value, symbol
+from dmlc.ir.dtype import bool_
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import CallSite, apply, diagnose, no_dtype
@@ -186,7 +187,7 @@ class Evaluator:
                 first = error.diagnostics[0]
                 if asked is not Asked.OPERAND or first.code is not codes.NOT_KNOWN:
                     raise
-                help = "a list holds no tensors; operands stand without brackets: concat(a, b, axis=0)"
+                help = "a list holds no tensors; operands stand without brackets: concat(a, b, axis=0), stack(a, b)"
                 raise DmlcError(
                     Diagnostic.of(first.code, first.message, *first.labels, help=_bared(expr, help))
                 ) from None
@@ -235,9 +236,10 @@ class Evaluator:
                 except DmlcError as error:
                     if error.diagnostics[0].code is not codes.NOT_KNOWN:
                         raise
-                    help = "rows by number are taken by gather(x, i, axis=0)"
-                    message = "a tensor is not an index"
-                    raise self.frame.fail(codes.WRONG_INDEX, message, expr.span, help=help) from None
+                    tensor = yield self.evaluate(expr, Asked.OPERAND)
+                    raise self.frame.fail(
+                        codes.WRONG_INDEX, "a tensor is not an index", expr.span, help=_instead_of_index(tensor)
+                    ) from None
                 if value is not POISON:
                     self.check_place(value, expr)
             ends.append(value)
@@ -434,3 +436,10 @@ def dtype_help(text: str) -> Help:
     if near:
         return proposal(f'did you mean "{near}"?', near, safe=text.lower() not in ("float", "int", "long", "byte"))
     return suggestion(text, DTYPE_BY_NAME) or f"dtypes are {', '.join(DTYPE_BY_NAME)}"
+
+
+def _instead_of_index(tensor: Any) -> str:
+    """The help for an index that is a tensor: a condition, or numbers of rows."""
+    if isinstance(tensor, Value) and tensor.type.dtype is bool_:
+        return "how many elements a condition keeps is not known; where(cond, x, 0) keeps their places"
+    return "rows by number are taken by gather(x, i, axis=0)"

@@ -13,6 +13,7 @@ from dmlc.diagnostics.catalogue.advice import HIDES_OPERATION
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Tensor
 from dmlc.ir.plain_file import holds_model
+from dmlc.ops import OPERATIONS
 from dmlc.ops.model_call import CallableModel
 from dmlc.records import dataclass
 from dmlc.text.elaborate.cycles import find_cycles
@@ -220,6 +221,8 @@ class NameReader:
         if name.text not in blocks:
             message = f"the standard library has no block {name.text}"
             help = suggestion(name.text, blocks) or "dmlc ops --std lists its blocks"
+            if name.text in OPERATIONS:
+                help = f"{name.text} is an operation, which needs no use line"
             raise fail(codes.NOT_IN_FILE, message, Label(name.span), help=help)
         if where not in self._read:
             path = std_path(name.text)

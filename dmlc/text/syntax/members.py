@@ -9,6 +9,8 @@ from dmlc.ops.habits import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, ca
 from dmlc.text.syntax.habits import end_of, text_at
 from dmlc.text.syntax.tokens import Token
 
+#: What the names of files that a program loads or uses end in.
+_SUFFIXES = frozenset(("npy", "npz", "dml", "onnx"))
 _OPENER = {"RPAR": "LPAR", "RSQB": "LSQB"}
 
 
@@ -82,6 +84,9 @@ def _attribute(owner: Sequence[Token], place: int, tokens: Sequence[Token]) -> H
     name, x = tokens[place], text_at(owner)
     if name.text == "newaxis":
         return NEW_AXIS
+    if name.text in _SUFFIXES:
+        path = f'"{x}.{name.text}"'
+        return proposal(f"the name of a file stands in quotes: {path}", path, owner[0].to(name), safe=True)
     instead = attribute_instead(name.text, _bare(owner))
     if not instead:
         return f"{x} has no attributes"

@@ -37,7 +37,7 @@ _OTHERS = {
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
     "take_along_axis": "gather_elements", "expand_dims": "unsqueeze", "broadcast_to": "expand", "clamp": "clip",
 }  # fmt: skip
-#: What is written for functions that no single operation stands for; ``{}`` is their first operand.
+#: Texts to write for functions that no single operation stands for; ``{}`` is their first operand.
 _PHRASES = {
     "len": "size({}, axis=0)", "zeros": "full(shape=[...], value=0, dtype=f32)",
     "ones": "full(shape=[...], value=1, dtype=f32)", "zeros_like": "full(shape=[...], value=0, like={})",

@@ -228,7 +228,7 @@ def _no_kernel(node: TypedNode, row: ProviderRow, capabilities: Capabilities) ->
 
 
 def _kept_off_at(opset: int, node: TypedNode, row: ProviderRow, capabilities: Capabilities) -> Finding | None:
-    """Return what leaves the node to the CPU at another opset too, so that the opset alone is no way out."""
+    """Return what leaves the node to the CPU at another opset too: the opset alone does not help."""
     kernel = row.kernel(opset)
     if kernel is None:
         return None

@@ -103,7 +103,7 @@ def test_an_empty_operand_that_is_data() -> None:
     ],
     ids=["fault", "dtype", "opset alone"],
 )
-def test_an_opset_that_is_not_enough_is_not_the_whole_way_out(body: str, opset: int, limit: str, repair: str) -> None:
+def test_the_help_names_what_else_keeps_a_node_off(body: str, opset: int, limit: str, repair: str) -> None:
     report = placement(model(f"g {body}", opset), load_target("directml"))
     ((_, finding),) = report.findings
     assert finding.limit.endswith(limit) and finding.repair == repair

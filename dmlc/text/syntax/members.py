@@ -9,7 +9,7 @@ from dmlc.ops.habits import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, ca
 from dmlc.text.syntax.habits import end_of, text_at
 from dmlc.text.syntax.tokens import Token
 
-#: What the names of files that a program loads or uses end in.
+#: Suffixes of the files that a program loads or uses.
 _SUFFIXES = frozenset(("npy", "npz", "dml", "onnx"))
 _OPENER = {"RPAR": "LPAR", "RSQB": "LSQB"}
 

@@ -53,7 +53,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.source is None:
         raise UsageError("explain what? A program, a model, a code, an operation, a rule or a target; or --list")
     word: str = args.source
-    page = None if Path(word).exists() or args.node is not None or args.missed else _page(word)
+    is_file = Path(word).exists() and not Path(word).is_dir()  # / and // are operations
+    page = None if is_file or args.node is not None or args.missed else _page(word)
     if page is not None:
         return page(console)
     # both need the libraries that a code's page says how to install
@@ -75,13 +76,11 @@ def _page(word: str) -> Callable[[Console], int] | None:
     """The function that shows the page of a word; None for a file's name. Raises ``UsageError`` for other words."""
     if _CODE.fullmatch(word):
         return lambda console: _explain_code(word.upper(), console)
-    if word == "-" or Path(word).suffix or len(Path(word).parts) > 1:
-        return None
     from dmlc.cli import ops, targets
     from dmlc.passes.inventory import all_rules
     from dmlc.targets import target_names
 
-    if ops.find(word) is not None:
+    if word != "-" and ops.find(word) is not None:
         return lambda console: ops.show(word, console)
     rules = {rule.name: rule for rule in all_rules()}
     if word in rules:
@@ -90,6 +89,8 @@ def _page(word: str) -> Callable[[Console], int] | None:
         return lambda console: explain_rule(rules[word], console)
     if word in target_names():
         return lambda console: targets.show(word, console)
+    if word == "-" or Path(word).suffix or Path(word).is_dir() or len(Path(word).parts) > 1:
+        return None
     near = did_you_mean(word, [*ops.names(), *rules, *target_names()])
     raise UsageError(f"{word} is not a file, and no page has that name; {near or 'dmlc explain --list lists them'}")
 

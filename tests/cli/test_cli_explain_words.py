@@ -83,6 +83,14 @@ def test_words(word: str, text: str, explain: Run) -> None:
     assert text in out
 
 
+def test_each_listed_word_and_each_sign_has_a_page(explain: Run) -> None:
+    listed = json.loads(explain("--list", "--format", "json")[1])
+    words = [*listed["operations"], *listed["targets"], *list(listed["codes"])[::10], *list(listed["rules"])[::10]]
+    signs = ["+", "*", "/", "//", "%", "**", "==", "!=", "<", ">=", "!"]
+    missing = [word for word in [*words, *signs] if explain(word)[0] != 0]
+    assert not missing
+
+
 def test_a_file_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explain: Run) -> None:
     monkeypatch.chdir(tmp_path)
     Path("argmax").write_text("model m(x: f32[3, 4]) -> (y) {\n    y = relu(x)\n    return y\n}\n", "utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dmlc.debugging.constants import ConstantChange, compared
-from dmlc.debugging.graph_diff import attribute_details
+from dmlc.debugging.graph_diff import attribute_details, body_details
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
 from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
 from dmlc.onnx_schema.domains import imported_versions
@@ -55,8 +55,9 @@ class Location:
 
     ``node`` of A and ``other_node`` of B make it; either is None where it cannot be seen. ``inputs`` are the values
     that these read and both hold, ``constants`` those of them that differ, ``details`` the attributes that differ.
-    ``agreeing`` are the nearest earlier values that agree. ``behind`` are the nodes of B, or else of A, between these
-    and the value: the fault is in one of them. ``compared`` of ``held`` values were looked at.
+    ``bodies`` are the differences of graphs inside the nodes. ``agreeing`` are the nearest earlier
+    values that agree. ``behind`` are the nodes of B, or else of A, between these and the value: the fault is in one of
+    them. ``compared`` of ``held`` values were looked at.
     """
 
     value: ComparedValue
@@ -69,6 +70,7 @@ class Location:
     behind: tuple[NodeRecord, ...]
     compared: int
     held: int
+    bodies: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -79,6 +81,7 @@ class Location:
             "inputs": [value.to_json() for value in self.inputs],
             "constants": [change.to_json() for change in self.constants],
             "attributes": list(self.details),
+            "bodies": list(self.bodies),
             "agreeing": list(self.agreeing),
             "behind": [node.to_json() for node in self.behind],
             "compared": self.compared,
@@ -91,6 +94,7 @@ class Location:
         out += [f"  node of A: {self.node}"] if self.node else []
         out += [f"  node of B: {self.other_node}"] if self.other_node else []
         out += [f"  attribute {detail}" for detail in self.details]
+        out += [f"  inside it {line}" for line in self.bodies]
         out += [f"  initializer {change}" for change in self.constants]
         out += [f"  reads {value}" for value in self.inputs]
         names = self.agreeing[:5]
@@ -247,10 +251,11 @@ def _location(
     node, other = _maker(search.a, value), _maker(search.b, found.other)
     read = [name for record in (node,) if record is not None for name in record.inputs]
     inputs = [search.found[name] for name in dict.fromkeys(read) if name in search.found]
-    details = attribute_details(_proto(search.a, value), _proto(search.b, found.other), *_opsets(search))
+    protos, opsets = (_proto(search.a, value), _proto(search.b, found.other)), _opsets(search)
+    details, bodies = attribute_details(*protos, *opsets), body_details(*protos, *opsets)
     return Location(
         found, node, other, tuple(inputs), tuple(_constants(search, node, other)), tuple(details), tuple(agreeing),
-        tuple(behind), len(search.found), held,
+        tuple(behind), len(search.found), held, tuple(bodies),
     )  # fmt: skip
 
 

@@ -191,6 +191,18 @@ def _compare_inner(
         found.nodes.append(NodeChange("changed", *nodes, details=(f"graph {name} is on one side only",)))
 
 
+def body_details(
+    a: NodeProto | None, b: NodeProto | None, versions_a: Mapping[str, int], versions_b: Mapping[str, int]
+) -> list[str]:
+    """The differences of the graphs inside two nodes of one operator: nodes, constants, results."""
+    if a is None or b is None or operator_of(a) != operator_of(b):
+        return []
+    found = Differences(LedgerRows({}), (versions_a, versions_b))
+    sides = [GraphParts([node], {}, (), (), ()) for node in (a, b)]
+    _compare_inner(sides[0], sides[1], a, b, NodePairs(), found, "")
+    return [*map(str, found.nodes), *(f"initializer {change}" for change in found.constants), *map(str, found.types)]
+
+
 def _inner(entry: AttributeProto) -> Iterable[tuple[str, GraphProto]]:
     for number, graph in enumerate(graphs_in(entry)):
         yield entry.name if entry.type == AttributeProto.GRAPH else f"{entry.name}[{number}]", graph

@@ -334,3 +334,64 @@ def test_file_that_is_not_code(run: Run) -> None:
         Path("c.py").write_text(text)
         code, _, err = run("a.dml", "c.py")
         assert (code, "E0448" in err) == (1, True)
+
+
+# --- faults inside the graphs of If, Loop and Scan
+
+BODIES = {
+    "If": """<ir_version: 8, opset_import: ["" : 17]> g (float[3, 4] x, bool c) => (float[3, 4] y) {
+        h = Relu(x)
+        t = If(c) <then_branch = tb () => (float[3, 4] r) <float k = {2.0}>
+                   { s = Sigmoid(h)  r = Mul(s, k) },
+                   else_branch = eb () => (float[3, 4] q) <float k = {3.0}>
+                   { s = Sigmoid(h)  r = Mul(s, k) q = Neg(r) }>
+        y = Exp(t)
+    }""",
+    "Loop": """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) <int64 n = {5}, bool tr = {1}> {
+        h = Abs(x)
+        y = Loop(n, tr, h) <body = b (int64 i, bool ci, float[4] a) => (bool co, float[4] r) <float k = {2.0}>
+            { co = Identity(ci)  s = Sigmoid(h)  m = Mul(s, k)  r = Add(m, a) }>
+    }""",
+    "Scan": """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, float[5, 4] xs) => (float[4] y, float[5, 4] ys) {
+        h = Abs(x)
+        y, ys = Scan<num_scan_inputs = 1, body = b (float[4] a, float[4] e) => (float[4] r, float[4] z)
+            <float k = {2.0}>
+            { s = Sigmoid(h)  m = Mul(s, k)  r = Add(m, a)  z = Neg(r) }>(x, xs)
+    }""",
+}
+
+
+def _bodies(made: ModelProto) -> list[onnx.GraphProto]:
+    return [entry.g for node in made.graph.node for entry in node.attribute if entry.type == onnx.AttributeProto.GRAPH]
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("fault", ["node", "constant"])
+@pytest.mark.parametrize("operator", BODIES)
+def test_fault_inside_a_body_is_named(operator: str, fault: str, renamed: bool) -> None:
+    a, b = onnx.parser.parse_model(BODIES[operator]), onnx.parser.parse_model(BODIES[operator])
+    for body in _bodies(b):
+        if fault == "constant":
+            (k,) = body.initializer
+            k.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(k) + np.float32(1), k.name))
+        for inner in body.node:
+            inner.op_type = "Tanh" if (inner.op_type, fault) == ("Sigmoid", "node") else inner.op_type
+            inner.input[:] = [f"{name}2" if renamed and name == "s" else name for name in inner.input]
+            inner.output[:] = [f"{name}2" if renamed and name == "s" else name for name in inner.output]
+    location = dmlc.locate(a, b).location
+    assert location is not None
+    assert location.node is not None
+    assert location.node.operator == operator
+    said = "Sigmoid" if fault == "node" else "k: f32[]"
+    assert any(said in line for line in location.bodies), location.bodies
+    assert all(f"inside it {line}" in location.to_text() for line in location.bodies)
+    assert not any("Mul" in line for line in location.bodies) or renamed
+
+
+def test_equal_bodies_have_no_differences() -> None:
+    for text in BODIES.values():
+        a, b = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
+        next(node for node in b.graph.node if node.op_type in ("Relu", "Abs")).op_type = "Neg"
+        location = dmlc.locate(a, b).location
+        assert location is not None
+        assert not location.bodies

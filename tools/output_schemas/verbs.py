@@ -331,6 +331,7 @@ _LOCATION = record(
         "inputs": rows(_VALUE),
         "constants": rows(ref("constant_change")),
         "attributes": TEXTS,
+        "bodies": TEXTS,
         "agreeing": TEXTS,
         "behind": rows(ref("node_record")),
         "compared": COUNT,

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlc.ir import Array
 from dmlc.verify.inputs import Default, Feeds
-from dmlc.verify.trace import Side, TraceStep
+from dmlc.verify.trace import Patch, Side, TraceStep
 
 
 class ClosedSide:
@@ -44,8 +44,8 @@ class ClosedSide:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
-    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
-        return None if self.traced_by is None else self.traced_by.run_replaced(feeds, output, values)
+    def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
+        return None if self.traced_by is None else self.traced_by.run_patched(feeds, output, patches)
 
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         return None if self.traced_by is None else self.traced_by.trace(feeds, output)

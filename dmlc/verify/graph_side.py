@@ -19,7 +19,7 @@ from dmlc.verify.inputs import Default, Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.loose import loose, loose_result
 from dmlc.verify.onnx_interface import WIDEST
 from dmlc.verify.opaque_nodes import OpaqueNodes, runs_alone
-from dmlc.verify.trace import NotVerifiable, RunFailed, TraceStep, op_key
+from dmlc.verify.trace import NotVerifiable, Patch, RunFailed, TraceStep, op_key
 
 _LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
 _DIVISIONS = (DIV, FLOORDIV, MOD)
@@ -103,11 +103,11 @@ class GraphSide:
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         return None
 
-    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
+    def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
         named = {name: value for value, name in self._names().items()}
-        replaced = {named[name]: array for name, array in values.items()}
+        patched = {named[name]: patch for name, patch in patches.items()}
         try:
-            return self._evaluate(feeds, keep=True, replaced=replaced)[dict(self._graph.outputs)[output]]
+            return self._evaluate(feeds, keep=True, patches=patched)[dict(self._graph.outputs)[output]]
         except RunFailed:
             return None
 
@@ -141,9 +141,9 @@ class GraphSide:
         ]
 
     def _evaluate(
-        self, feeds: Feeds, *, keep: bool, loosely: bool = False, replaced: Mapping[Value, Array] | None = None
+        self, feeds: Feeds, *, keep: bool, loosely: bool = False, patches: Mapping[Value, Patch] | None = None
     ) -> dict[Value, Array]:
-        """All values, or without ``keep`` those that are outputs; ``replaced`` stand for what nodes give. Raises
+        """All values, or without ``keep`` those that are outputs; ``patches`` go into what nodes give. Raises
         ``RunFailed``."""
         graph = self._graph
         values = {v: feeds[v.name or ""] if (v.name or "") in feeds else graph.defaults[v].array for v in graph.inputs}
@@ -159,7 +159,8 @@ class GraphSide:
                 if is_told:
                     binding.update(_told_sizes(node, results, binding))
                 for value, array in zip(node.results, results, strict=True):
-                    values[value], waiting[value] = (replaced or {}).get(value, array), len(value.uses)
+                    made = patches[value].into(array) if patches and value in patches else array
+                    values[value], waiting[value] = made, len(value.uses)
                 for operand in () if keep else node.operands:
                     if operand is not None:
                         waiting[operand] -= 1

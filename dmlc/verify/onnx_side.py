@@ -20,9 +20,9 @@ from dmlc.verify.inputs import Default, Feeds, Interface
 from dmlc.verify.onnx_defaults import defaults, optional_specs
 from dmlc.verify.onnx_interface import interfaces, is_exotic, kind_of, required_inputs
 from dmlc.verify.onnx_noise import with_noise
-from dmlc.verify.onnx_replaced import with_fed_values
+from dmlc.verify.onnx_patches import fed_patches, with_patches
 from dmlc.verify.process import ProcessSession
-from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed, TraceStep, op_key
+from dmlc.verify.trace import NoEvidence, NotVerifiable, Patch, RunFailed, TraceStep, op_key
 from dmlc.verify.unstable import UNITS
 
 #: A model, or where it lies.
@@ -75,7 +75,7 @@ class OnnxSide:
         self._weights: dict[str, Array] | None = None
         self._open_session: tuple[ProcessSession, dict[str, str]] | None = None
         self._noisy: dict[str, tuple[OnnxSide, dict[str, str]] | None] = {}
-        self._replaced: dict[tuple[str, ...], OnnxSide | None] = {}
+        self._patched: dict[tuple[str, ...], OnnxSide | None] = {}
         self._traces: dict[str, tuple[ProcessSession, dict[str, str], list[NodeProto]]] = {}
 
     def interfaces(self) -> list[Interface]:
@@ -154,17 +154,17 @@ class OnnxSide:
         except RunFailed:
             return None
 
-    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
-        key = (output, *values)
-        if key not in self._replaced:
+    def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
+        key = (output, *patches)
+        if key not in self._patched:
             try:
-                model = with_fed_values(self._model, output, values)
-                self._replaced[key] = OnnxSide(model, self._folder, self._backend)
+                model = with_patches(self._model, output, patches)
+                self._patched[key] = OnnxSide(model, self._folder, self._backend)
             except NotVerifiable:  # a type that NumPy lacks
-                self._replaced[key] = None
-        side = self._replaced[key]
+                self._patched[key] = None
+        side = self._patched[key]
         try:
-            return None if side is None else side.run({**feeds, **values})[output]
+            return None if side is None else side.run({**feeds, **fed_patches(patches)})[output]
         except RunFailed:
             return None
 

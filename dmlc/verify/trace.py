@@ -61,6 +61,20 @@ class TraceStep:
         return [x for x in self.operands if x is not None and x.dtype.kind in "iu"]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Patch:
+    """Other elements for a value on the way: those of ``array`` at ``places``."""
+
+    array: Array
+    places: Array
+
+    def into(self, array: Array) -> Array:
+        """The value as it is computed, with these elements. Raises ``RunFailed`` where it has another shape then."""
+        if array.shape != self.places.shape:
+            raise RunFailed("a shape depends on the elements that are patched")
+        return np.where(self.places, self.array, array)
+
+
 def _floats(arrays: Iterable[Array | None]) -> Iterator[Array]:
     return (x for x in arrays if x is not None and x.dtype.kind == "f")
 
@@ -103,9 +117,9 @@ class Side(Protocol):
     def run_rounded(self, feeds: Feeds, output: str, rng: np.random.Generator) -> dict[str, Any] | None:
         """One output as it comes out where results on the way are rounded otherwise; None where that cannot be seen."""
 
-    def run_replaced(self, feeds: Feeds, output: str, values: Mapping[str, Array]) -> Any:
-        """One output as it comes out with other ``values`` on the way, by the names of ``trace``; None where the side
-        does not run with them."""
+    def run_patched(self, feeds: Feeds, output: str, patches: Mapping[str, Patch]) -> Any:
+        """One output as it comes out with ``patches`` of values on the way, by the names of ``trace``; None where the
+        side does not run with them."""
 
     def trace(self, feeds: Feeds, output: str) -> list[TraceStep] | None:
         """The steps that the output depends on, in order; None where they cannot be seen. Raises ``RunFailed``."""

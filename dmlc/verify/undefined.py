@@ -13,7 +13,7 @@ import numpy as np
 from dmlc.ir import Array
 from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds
-from dmlc.verify.trace import Side, TraceStep
+from dmlc.verify.trace import Patch, Side, TraceStep
 
 #: Casts whose results for NaN and numbers out of range are unspecified.
 _CASTS = frozenset({"cast", "castlike"})
@@ -30,13 +30,13 @@ class UndefinedElements:
     array: Array
     places: Array
 
-    def filled(self, choice: int) -> Array:
-        """The value with other integers there: the lowest, the largest, 0, 1, or those of the defined elements."""
+    def filled(self, choice: int) -> Patch:
+        """Put other integers there: the lowest, the largest, 0, 1, or those of the defined elements."""
         limits, rest = np.iinfo(self.array.dtype), self.array[~self.places]
         fills = [limits.min, limits.max, 0, 1, *([np.resize(rest, int(self.places.sum()))] if rest.size else [])]
         out: Array = self.array.copy()
         out[self.places] = fills[choice % len(fills)]
-        return out
+        return Patch(out, self.places)
 
 
 #: The number of ways to fill undefined elements.
@@ -91,7 +91,7 @@ def dependent(found: Sequence[UndefinedElements], side: Side, feeds: Feeds, outp
     for choice in range(_FILLS):
         # different fills for different values: equal ones may cancel
         filled = {one.value: one.filled(choice + number) for number, one in enumerate(found)}
-        result = side.run_replaced(feeds, output, filled)
+        result = side.run_patched(feeds, output, filled)
         if not isinstance(result, np.ndarray) or result.dtype.kind not in "fiub":
             return True
         results.append(result)

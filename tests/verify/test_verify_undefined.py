@@ -14,7 +14,7 @@ from dmlc.verify import verify_graph, verify_models
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.onnx_side import OnnxSide
 from dmlc.verify.trace import TraceStep
-from dmlc.verify.undefined import dependent, divisions_by_zero, unspecified_casts
+from dmlc.verify.undefined import UndefinedElements, dependent, divisions_by_zero, unspecified_casts
 
 #: Positions of a bucket as T5 makes them: the logarithm of 0 is cast, and the cast element is never selected.
 BUCKETS = """<ir_version: 8, opset_import: ["" : 17]> g (float[6, 4] x) => (float[6, 4] y)
@@ -126,3 +126,33 @@ def test_quantizing_a_finite_number_is_defined() -> None:
     assert unspecified_casts([step])[0].places.tolist() == [False, True, False]
     dynamic = TraceStep("dynamicquantizelinear", (x,), (made,), writes=("q",))
     assert unspecified_casts([dynamic])[0].places.all()
+
+
+CHAINS = {
+    "of one dtype": """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x, int32[3] n) => (int32[3] y) {
+        c = Cast<to=6>(x)
+        y = Div(c, n)
+    }""",
+    "of a dtype that Where has no kernel for": """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[3] x, int32[3] n) => (int32[3] y) {
+        c = Cast<to=4>(x)
+        w = Cast<to=6>(c)
+        y = Div(w, n)
+    }""",
+}
+
+
+@pytest.mark.parametrize("text", CHAINS.values(), ids=CHAINS.keys())
+@pytest.mark.parametrize("kind", [GraphSide, OnnxSide])
+def test_an_undefined_element_behind_another_hides_nothing(kind: Any, text: str) -> None:
+    """The quotient is undefined in one place, and depends on the cast in another."""
+    model = parser.parse_model(text)
+    side = OnnxSide(model) if kind is OnnxSide else GraphSide(dmlc.compile(model, target="onnx").source_graph)
+    x, n = np.array([np.nan, 5, 6], np.float32), np.array([1, 1, 0], np.int32)
+    feeds = {"x": x, "n": np.array([1, 1, 1], np.int32)}
+    steps = side.trace(feeds, "y") or []
+    quotient = next(step for step in steps if step.op == "div")
+    at_the_end = UndefinedElements(quotient.writes[0], np.array([0, 5, 9], np.int32), n == 0)
+    found = [*unspecified_casts(steps), at_the_end]
+    assert len(found) == 2
+    assert np.asarray(dependent(found, side, feeds, "y")).tolist() == [True, False, True]

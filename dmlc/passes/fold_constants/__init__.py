@@ -13,6 +13,7 @@ from dmlc.passes.fold_constants.arithmetic import (
     KnownChoice,
     KnownTruth,
     NeutralOperand,
+    NeverNegative,
     SameCast,
     SignIntoFactor,
 )
@@ -58,6 +59,7 @@ class FoldConstants(RewritePass):
             CastChain,
             Inverse,
             Idempotent,
+            NeverNegative,
             SignIntoFactor,
             InlineBranch,
             DropExpand,

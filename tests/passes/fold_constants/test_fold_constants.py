@@ -570,3 +570,15 @@ def test_every_float_and_integer_dtype_folds_a_sum_of_two() -> None:
         (array,) = constants(graph)
         assert array.dtype == dtype.numpy
         assert array.tolist() == [4, 6]
+
+
+@pytest.mark.parametrize("dtype", NUMERIC, ids=str)
+def test_the_magnitude_of_what_is_never_negative(dtype: Any) -> None:
+    b = Building()
+    x = b.input("x", (5,), dtype)
+    graph = b.done(b(ABS, x))
+    ctx = check_numbers(PASS, graph)
+    assert names(graph) == ([] if dtype.kind == "uint" else ["abs"])
+    assert [(entry.rule, entry.rewrite_class) for entry in ctx.ledger] == (
+        [("never-negative", "exact")] if dtype.kind == "uint" else []
+    )

@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.catalogue.runs import NO_RUNTIME
+from dmlc.diagnostics.catalogue.targets import NO_NUMPY_CODE
 from dmlc.ir import Array, Graph
 from dmlc.verify.check import verify_given, verify_sides
 from dmlc.verify.closed_side import ClosedSide
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Code that runs on arrays by name, such as a program's NumPy code.
 Runner: TypeAlias = "Callable[[Feeds], dict[str, Any]]"
+
+#: Codes of code that does not exist on this machine, or at all: they say nothing about its results.
+_NOT_AVAILABLE = (NO_RUNTIME, NO_NUMPY_CODE)
 
 #: Every pattern once.
 DEFAULT_INPUTS = len(PATTERNS)
@@ -135,7 +139,7 @@ class CodeSide(ClosedSide):
         try:
             return self._function(feeds)
         except Exception as error:  # whatever the code raises, it did not run
-            if isinstance(error, DmlcError) and error.diagnostics[0].code is NO_RUNTIME:
+            if isinstance(error, DmlcError) and error.diagnostics[0].code in _NOT_AVAILABLE:
                 raise NoEvidence(str(error.diagnostics[0].message), error.diagnostics[0]) from None
             raise RunFailed(f"{type(error).__name__}: {error}") from None
 

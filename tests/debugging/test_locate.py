@@ -395,3 +395,16 @@ def test_equal_bodies_have_no_differences() -> None:
         location = dmlc.locate(a, b).location
         assert location is not None
         assert not location.bodies
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu:numpy", "reference:numpy"])
+def test_missing_numpy_code_is_no_verdict(backend: str) -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1, 2, 5] x) => (float[1, 2, 3] y) <float[2, 1, 3] w = '
+        "{1, 2, 3, 4, 5, 6}> { y = Conv <group = 2> (x, w) }"
+    )
+    found = dmlc.locate(made, backend=backend)
+    assert found.verdict.status == "not verified"
+    assert found.verdict.diagnostics[0].code.id == "E0570"
+    with pytest.raises(dmlc.DmlcError, match="cannot be checked"):
+        dmlc.bisect(made, backend="numpy", against="cpu")

@@ -503,6 +503,8 @@ class Program:
         """Five lines: name and target, inputs, outputs, size, and what was done."""
         signature = self.signature
         made = self._lower(self.target)
+        sizes = [size for _, type in signature.inputs for size in type.shape]
+        dims = dict.fromkeys(name for size in sizes for name in ir.dim_names(size))
         nodes = sum(node.op is not CONSTANT for node in made.graph)
         was = sum(node.op is not CONSTANT for node in self.source_graph)
         return "\n".join(
@@ -510,7 +512,7 @@ class Program:
                 f"{signature.name} for {self.target.name}, opset {self.opset}",
                 f"inputs: {_listed([f'{name}: {type_}' for name, type_ in signature.inputs])}",
                 f"outputs: {_listed([f'{name}: {type_}' for name, type_ in signature.outputs])}",
-                f"open dims: {_listed(list(signature.bounds))}",
+                f"open dims: {_listed(list(dims))}",
                 f"operations: {nodes:,} (was {was:,}), {len(self.ledger):,} rewrites",
             ]
         )

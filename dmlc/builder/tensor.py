@@ -456,7 +456,7 @@ def not_a_tensor(value: object, operand: int | None = None) -> DmlcError:
     kind = type(value).__name__
     help = "wrap data in dmlc.constant(...)" if isinstance(value, (list, tuple)) else ""
     if isinstance(value, list) and any(isinstance(v, Tensor) for v in value):
-        help = "operands stand without brackets: dmlc.concat(x, y, axis=0)"
+        help = "operands stand without brackets: dmlc.concat(x, y, axis=0), dmlc.stack(x, y)"
     if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
         help = "the operation has several results: take one of them apart, as in v, i = dmlc.top_k(...)"
     return mistake(shapes.NOT_A_TENSOR, f"a tensor is wanted here, not {kind}", at=operand, help=help)

@@ -24,6 +24,7 @@ def x() -> dmlc.Tensor:
         ("dmlc.softmax(x, 1)", "E0308", "dmlc.softmax(x, axes=1)"),
         ("dmlc.max(x, axes=1)", "E0308", "dmlc.reduce_max(x, axes=[1])"),
         ("dmlc.concat([x, x], axis=0)", "E0335", "dmlc.concat(x, y, axis=0)"),
+        ("dmlc.stack([x, x])", "E0335", "dmlc.stack(x, y)"),
         ("np.exp(x)", "E0350", "dmlc.exp(x)"),
         ("np.maximum(x, 0)", "E0350", "dmlc.max(x, y)"),
         ("np.sum(x)", "E0350", "dmlc.reduce_sum(x, axes=...)"),

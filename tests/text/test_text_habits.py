@@ -179,3 +179,11 @@ def test_the_name_of_a_file_stands_in_quotes() -> None:
     (found,) = diagnostics("const w: f32[2] = load(w.npy)\n" + in_model("return x", inputs=INPUTS))
     assert found.fix is not None and found.fix.safe
     assert [edit.text for edit in found.fix.edits] == ['"w.npy"']
+
+
+@pytest.mark.parametrize("item", ["def f(a) { return a }", "const k: f32[] = 2", "dim K in 1..4"])
+def test_an_item_inside_of_a_block_belongs_outside(item: str) -> None:
+    inside = diagnostics(in_model(item, "return x"))
+    assert inside[0].help == f"close it with }}, or write the {item.split()[0]} outside: blocks hold no others"
+    forgotten = diagnostics("model a(x: f32[2]) -> (y) {\n    return x\n\n" + item + "\n")
+    assert forgotten[0].help == "close it with }"

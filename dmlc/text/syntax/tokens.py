@@ -156,10 +156,12 @@ def too_long(token: Token, limits: Limits) -> DmlcError:
 def never_closed(opened: Token, noticed: Token | None) -> Diagnostic:
     """A bracket that is still open where ``noticed`` stands, or at the end of the file."""
     closer = _CLOSER[opened.text]
-    labels = [Label(opened.span, "opened here")]
+    labels, help = [Label(opened.span, "opened here")], f"close it with {closer}"
     if noticed is not None:
         labels.append(Label(noticed.span, f"{closer} was expected before this"))
-    return Diagnostic(codes.BRACKET, f"{opened.text} is never closed", tuple(labels), f"close it with {closer}")
+        if opened.text == "{" and noticed.text.isalpha() and noticed.span.column > 1:
+            help += f", or write the {noticed.text} outside: blocks hold no others"
+    return Diagnostic(codes.BRACKET, f"{opened.text} is never closed", tuple(labels), help)
 
 
 def closes_nothing(token: Token) -> Diagnostic:

@@ -13,6 +13,9 @@ from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import holds_graphs
 from dmlc.records import dataclass
 
+#: Passes over the nodes at most; each takes the nodes behind one more change of nodes side by side.
+_SWEEPS = 8
+
 
 @dataclass(slots=True)
 class NodePairs:
@@ -71,17 +74,42 @@ def _unique_names(nodes: Sequence[NodeProto]) -> dict[str, int]:
 def _pair_by_structure(
     a: Sequence[NodeProto], b: Sequence[NodeProto], pairs: NodePairs, taken: set[int], pair: Any
 ) -> None:
-    """Pair what is left where operator, attributes and operands are the same, so that other names are not changes."""
+    """Pair what is left where operator, attributes and operands are the same, so that other names are not changes.
+
+    A node that has no such partner stands beside the only one left of the same operands: they are paired if they are of
+    one operator. Their results are taken for the same values in either case, so that the nodes behind one change pair.
+    """
     waiting: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    beside: dict[tuple[Any, ...], set[int]] = defaultdict(set)
     for j in reversed(range(len(b))):
         if j not in taken:
             waiting[_structure(b[j], b[j].input)].append(j)
-    for i, node in enumerate(a):
-        if i in pairs.nodes:
-            continue
-        found = waiting.get(_structure(node, [pairs.name_of(name) for name in node.input]))
-        if found:
-            pair(i, found.pop())
+            beside[_operands(b[j], b[j].input)].add(j)
+    for sweep in range(_SWEEPS):
+        before = len(pairs.values), len(pairs.nodes)
+        for i, node in enumerate(a):
+            if i in pairs.nodes:
+                continue
+            inputs = [pairs.name_of(name) for name in node.input]
+            found = waiting.get(_structure(node, inputs), [])
+            while found and found[-1] in taken:
+                found.pop()
+            others = beside.get(_operands(node, inputs), set())
+            partner = found[-1] if found else next(iter(others)) if sweep and len(others) == 1 else None
+            if partner is None:
+                continue
+            if operator_of(b[partner]) == operator_of(node):
+                pair(i, partner)
+                beside[_operands(b[partner], b[partner].input)].discard(partner)
+            elif not any(name in pairs.values for name in node.output):
+                others.discard(partner)
+                pairs.values |= {x: y for x, y in zip(node.output, b[partner].output, strict=True) if x and y}
+        if sweep and before == (len(pairs.values), len(pairs.nodes)):
+            return
+
+
+def _operands(node: NodeProto, inputs: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(inputs), len(node.output)
 
 
 def _structure(node: NodeProto, inputs: Sequence[str]) -> tuple[Any, ...]:

@@ -322,3 +322,38 @@ def test_program_texts_are_diffed(run: Run) -> None:
     assert "+++ b.onnx" in models
     assert "0.001" in models
     assert run("a.dml", "layout.dml")[1].splitlines()[-1] == "equal"
+
+
+def _renamed(model: onnx.ModelProto) -> onnx.ModelProto:
+    out = onnx.ModelProto.FromString(model.SerializeToString())
+    results = {info.name for info in out.graph.output}
+    names = {name: f"v.{name}" for node in out.graph.node for name in node.output if name not in results}
+    for number, node in enumerate(out.graph.node):
+        node.name = f"node {number}"
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    return out
+
+
+@pytest.mark.parametrize("old", ["Exp", "Softmax", "Neg", "Abs", "Sqrt"])
+@pytest.mark.parametrize("new", ["Identity", None])
+def test_one_change_of_a_renamed_model_is_one_change(old: str, new: str | None) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[3, 4] x) => (float[3, 4] y, float[3, 4] z) {'
+        "e = Exp(x) a = Abs(x) s = Softmax <axis = 1> (e) b = Add(s, a) n = Neg(b) q = Sqrt(n) "
+        "y = Mul(q, b) z = Sin(q) }"
+    )
+    other = _renamed(model)
+    assert dmlc.diff(model, other).equal
+    changed = next(node for node in other.graph.node if node.op_type == old)
+    if new is None:
+        changed.op_type = "Softmax" if old == "Softmax" else "Cos"
+        del changed.attribute[:]
+        changed.attribute.extend([onnx.helper.make_attribute("axis", 0)] if old == "Softmax" else [])
+    else:
+        changed.op_type = new
+        del changed.attribute[:]
+    found = dmlc.diff(model, other)
+    assert not found.equal
+    nodes = [node for change in found.operators for node in (*change.before, *change.after)]
+    assert len(nodes) <= 2, [str(change) for change in found.operators]

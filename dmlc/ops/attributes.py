@@ -16,6 +16,7 @@ from typing import Any
 from dmlc.diagnostics import Help, proposal, removing, suggestion, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Dim, DimExpr, DType, OpError, TensorType, as_dtype, symbol
+from dmlc.ir.dtype import f32
 from dmlc.ir.size_number import SizeNumber
 from dmlc.records import dataclass
 
@@ -67,10 +68,11 @@ class Binding:
 class Kind:
     """Kind of an attribute value: its type, conversion and checks.
 
-    ``spelling`` is its type on the pages, ``hint`` the Python annotation.
+    ``spelling`` is its type on the pages, ``example`` a value that most operands allow, ``hint`` the Python annotation.
     """
 
     spelling = "value"
+    example = "1"
     hint = "object"
     #: The part of a tensor's type that ``like`` gives in place of a value: ``dtype``, ``shape``, or none.
     like = ""
@@ -134,6 +136,7 @@ class AxisKind(Kind):
     """One axis; negative ones count from the end. ``extra`` is 1 where the result has one axis more."""
 
     spelling = "axis"
+    example = "0"
     hint = "int"
 
     def __init__(self, *, extra: int = 0) -> None:
@@ -166,6 +169,7 @@ class AxesKind(Kind):
     """A set of axes: an integer or a list. Canonical: non-negative, sorted, unique."""
 
     spelling = "axes"
+    example = "[0]"
     hint = "int | Sequence[int]"
 
     def convert(self, raw: Any, at: Binding) -> tuple[int, ...]:
@@ -228,6 +232,7 @@ class WordKind(Kind):
     def __init__(self, *words: str) -> None:
         self.words = words
         self.spelling = "|".join(words)
+        self.example = words[0]
         self.hint = "Literal[" + ", ".join(f'"{w}"' for w in words) + "]"
 
     def convert(self, raw: Any, at: Binding) -> str:
@@ -243,6 +248,7 @@ class FlagKind(Kind):
     """``true`` or ``false``."""
 
     spelling = "true|false"
+    example = "true"
     hint = "bool"
 
     def convert(self, raw: Any, at: Binding) -> bool:
@@ -268,6 +274,7 @@ class IntsKind(Kind):
     """A list of integers known while compiling."""
 
     spelling = "integers"
+    example = "[1]"
     hint = "Sequence[int]"
 
     def convert(self, raw: Any, at: Binding) -> tuple[int, ...]:
@@ -326,6 +333,7 @@ class DimsKind(Kind):
     """A list of sizes."""
 
     spelling = "sizes"
+    example = "[1]"
     hint = "int | str | DimExpr | Sequence[int | str | DimExpr]"
 
     def convert(self, raw: Any, at: Binding) -> tuple[Dim, ...]:
@@ -358,6 +366,7 @@ class DTypeKind(Kind):
     def __init__(self, allowed: Sequence[DType]) -> None:
         self.allowed = tuple(allowed)
         self.spelling = "|".join(d.name for d in self.allowed)
+        self.example = "f32" if f32 in self.allowed else self.allowed[0].name
 
     def convert(self, raw: Any, at: Binding) -> DType:
         try:

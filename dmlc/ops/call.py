@@ -537,7 +537,7 @@ def bind_attributes(
             raise OpError(
                 codes.MISSING_ATTRIBUTE,
                 f"{op.name} needs {spec.name}",
-                help=f"write {spec.name}={spec.kind.spelling}",
+                help=f"write it, such as {spec.name}={spec.kind.example}",
             )
         if value is None and spec.default is None:
             values[spec.name] = None

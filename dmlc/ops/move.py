@@ -44,6 +44,7 @@ class ReshapeKind(DimsKind):
     """Sizes of which one may be -1; it becomes what the others leave."""
 
     spelling = "sizes, one of them may be -1"
+    example = "[-1]"
     like = "shape"
 
     def convert(self, raw: Any, at: Binding) -> tuple[Dim, ...]:

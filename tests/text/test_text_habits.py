@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from text_helpers import diagnostics, graph_of, in_model
+from text_helpers import codes, diagnostics, graph_of, in_model
 
 from dmlc.diagnostics import Diagnostic, render
+from dmlc.ops import OPERATIONS
+from dmlc.ops.attributes import REQUIRED, attribute_specs
 
 INPUTS = "x: f32[4, 3], m: bool[4, 3], n: i32[4, 3]"
 
@@ -187,3 +189,22 @@ def test_an_item_inside_of_a_block_belongs_outside(item: str) -> None:
     assert inside[0].help == f"close it with }}, or write the {item.split()[0]} outside: blocks hold no others"
     forgotten = diagnostics("model a(x: f32[2]) -> (y) {\n    return x\n\n" + item + "\n")
     assert forgotten[0].help == "close it with }"
+
+
+NEEDING = {
+    name: [spec.name for spec in attribute_specs(op.attributes) if spec.default is REQUIRED]
+    for name, op in OPERATIONS.items()
+}
+
+
+@pytest.mark.parametrize("name", [name for name, needed in NEEDING.items() if needed])
+def test_the_example_of_a_missing_attribute_works(name: str) -> None:
+    """Type what the help says, until nothing is missing."""
+    inputs, results = f"x: {'u32' if name == 'one_hot' else 'f32'}[1]", "y, i" if name == "top_k" else "y"
+    words = ["x"] if OPERATIONS[name].operands else []
+    for _ in NEEDING[name]:
+        (found,) = diagnostics(in_model(f"{results} = {name}({', '.join(words)})", "return y", inputs=inputs))
+        assert found.code.id == "E0306"
+        words.append(found.help.removeprefix("write it, such as "))
+    left = codes(in_model(f"{results} = {name}({', '.join(words)})", "return y", inputs=inputs))
+    assert left == (["E0304"] if name == "pad" else [])  # pads come in pairs, of which one axis has one

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnxruntime
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # For ``tools`` and ``benchmarks``; behind the others, so that the dmlc that is tested stays the installed one.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -21,7 +21,8 @@ from tests.command_line import Run
 
 # The same examples each time: what fails is due to a change. ``pytest --hypothesis-profile=default`` draws others, and
 # ``python -m tools.fuzz`` looks for what nobody thought of.
-settings.register_profile("suite", derandomize=True)
+# No limit on an example's time: machines are busy, and the time of work is another test's business.
+settings.register_profile("suite", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
 # Workers of xdist are given a width, to which tables would be laid out.

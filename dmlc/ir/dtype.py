@@ -106,7 +106,9 @@ def as_dtype(value: object) -> DType:
         return value
     if isinstance(value, str) and value in _BY_ANY:
         return _BY_ANY[value]
-    if value is None:  # numpy.dtype(None) is float64
+    # numpy.dtype(None) is float64, and NumPy warns of an object, such as a module, whose own dtype is something else
+    own = None if isinstance(value, type) else getattr(value, "dtype", None)
+    if value is None or not isinstance(own, np.dtype | None):
         raise KeyError(value)
     try:
         found = _BY_ANY.get(np.dtype(value).newbyteorder("="))  # type: ignore[call-overload]

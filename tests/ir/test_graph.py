@@ -135,7 +135,7 @@ class Mutations(RuleBasedStateMachine):
 
 
 TestMutations = Mutations.TestCase
-TestMutations.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestMutations.settings = settings(max_examples=40, stateful_step_count=25)
 
 
 # --- one by one

@@ -109,7 +109,7 @@ def test_integers_wrap(name: str, dtype: str) -> None:
     np.testing.assert_array_equal(run(BY_NAME[name], a, b), oracle(name, a, b, dtype))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(a=st.integers(-(2**31), 2**31 - 1), b=st.integers(-(2**31), 2**31 - 1).filter(bool))
 def test_integer_division_identities(a: int, b: int) -> None:
     x, y = np.array(a, np.int32), np.array(b, np.int32)

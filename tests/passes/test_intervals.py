@@ -143,7 +143,7 @@ def programs(draw: st.DrawFn) -> str:
     return "; ".join([*lines, f"y = a{len(lines) - 1} * 1.0"])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(programs(), st.sampled_from(["f16", "f32"]), st.integers(0, 2**32 - 1))
 def test_references_stay_within(body: str, dtype: str, seed: int) -> None:
     graph = load(body.replace("as D", f"as {dtype}"), f"x: {dtype}[3, 5], k: u8[3, 5]")

@@ -205,7 +205,7 @@ def programs(draw: Any) -> Graph:
 
 
 @given(programs(), st.sampled_from(["directml", "cpu"]), st.booleans(), st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_random_programs_keep_their_results(graph: Graph, target: str, lower: bool, seed: int) -> None:
     feeds = {k: np.clip(v, -2, 2) for k, v in random_feeds(graph, {"n": 1 + seed, "one": 1}, seed).items()}
     exact = graph.clone()
@@ -219,7 +219,7 @@ def test_random_programs_keep_their_results(graph: Graph, target: str, lower: bo
 
 
 @given(programs(), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_the_pipeline_leaves_prints_as_a_program_that_reads_back(graph: Graph, lower: bool) -> None:
     graph = graph.clone({"one": 1})  # else 1 may be spelled either way
     optimizing("numpy", lower_hardmax=lower).run(graph, context())

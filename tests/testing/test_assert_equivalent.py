@@ -93,7 +93,7 @@ def test_a_source_that_cannot_be_read_is_an_error_of_its_own() -> None:
 
 
 @given(feeds=breaking_inputs(PROGRAM))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_feeds_fit_the_program(feeds: dict[str, np.ndarray]) -> None:
     x, i, k = feeds["x"], feeds["i"], feeds["k"]
     assert (x.dtype, i.dtype, k.dtype) == (np.float32, np.int64, np.float16)

@@ -176,7 +176,7 @@ ARRAYS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ARRAYS, st.booleans())
 def test_candidates_are_of_the_dtype_and_shape(value: Any, is_free: bool) -> None:
     default = Default("s", value, is_free)

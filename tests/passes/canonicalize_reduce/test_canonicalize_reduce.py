@@ -566,7 +566,7 @@ def working(graph: Any) -> int:
 
 
 @given(chains(), st.integers(0, 3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_chain_keeps_its_numbers_and_comes_to_an_end(graph: Any, seed: int) -> None:
     feeds = random_feeds(graph, seed=seed)
     before, count = evaluate(graph, feeds), working(graph)

@@ -550,7 +550,7 @@ def test_there_and_back_is_nothing(back: str) -> None:
 
 
 @given(st.permutations(range(4)), st.permutations(range(4)))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_transposes_of_transposes_become_one_or_none(first: list[int], second: list[int]) -> None:
     b = Building()
     graph = b.done(b(TRANSPOSE, b(TRANSPOSE, b.input("x", (2, 3, 4, 5)), perm=first), perm=second))

@@ -13,6 +13,7 @@ from dmlc.passes.repair.einsum import MatMulOfLetters, SpellEllipsis
 from dmlc.passes.repair.elementwise import (
     BothBounds,
     EqualTruths,
+    InfinityOfHalf,
     PowerByProducts,
     RemainderByDivision,
     TruthByComparison,
@@ -82,6 +83,7 @@ RULES: Sequence[type[Any]] = (
     SpellEllipsis,
     DropIdleAttribute,
     EqualTruths,
+    InfinityOfHalf,
     ErfGelu,
     TanhGelu,
     GeluOperator,

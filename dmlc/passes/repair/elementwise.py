@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dmlc.ir import FOREIGN, Graph, Node, Value
-from dmlc.ir.dtype import bool_
+from dmlc.ir.dtype import bool_, f16, f32
 from dmlc.ops.binary import ADD, AND, DIV, EQUAL, LESS, MOD, MUL, NOT_EQUAL, POW, SUB, XOR
 from dmlc.ops.choose import CAST, CLIP, WHERE, CastAttributes, ClipAttributes
 from dmlc.ops.constant import constant_of
-from dmlc.ops.elementwise import NOT
+from dmlc.ops.elementwise import IS_INF, NOT
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, is_opaque
 from dmlc.passes.intervals import RangedRule
 from dmlc.passes.node_maker import Maker, dtype_of
@@ -113,6 +113,33 @@ class EqualTruths(Rule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         differ = rewriter.add(XOR, [match.root.operand(0), match.root.operand(1)])
         return [rewriter.add(NOT, [differ])]
+
+
+class InfinityOfHalf(Rule[Match]):
+    """``is_inf`` of f16 is asked of the number in f32, which keeps every f16 and its infinities.
+
+    The provider has no kernel of IsInf for f16, and the node would wait for a copy to the CPU.
+    """
+
+    name = "infinity-of-half"
+    optional = False
+    roots = (IS_INF, OPAQUE)
+    repairs = ()
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        if node.op is not IS_INF and not is_opaque(node, "IsInf"):
+            return None
+        if node.operands[0] is None or node.operand(0).type.dtype is not f16:
+            return None
+        kernel = self.capabilities.kernel("IsInf")
+        return Match(node) if kernel is not None and "f16" not in kernel.types["T1"] else None
+
+    def describe(self, match: Match) -> str:
+        return "is_inf of f16 in f32"
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        wide = Maker(rewriter).cast(match.root.operand(0), f32)
+        return list(rewriter.add_node(match.root.op, [wide], match.root.attributes).results)
 
 
 class TruthByComparison(Rule[Match]):

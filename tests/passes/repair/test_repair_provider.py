@@ -278,6 +278,25 @@ def test_truth_of_numbers_that_a_byte_does_not_hold(kind: str) -> None:
     assert r.operators(dmlc.compile(model("(uint8[4] x) => (bool[4] y) { y = Cast<to = 9>(x) }"))) == ["Cast"]
 
 
+@pytest.mark.parametrize(("flags", "signs"), [("", (-1, 1)), ("<detect_negative = 0>", (1,)),
+                                               ("<detect_positive = 0>", (-1,))])  # fmt: skip
+def test_infinity_of_halves(flags: str, signs: tuple[int, ...]) -> None:
+    made = model(f"(float16[5] x) => (bool[5] y) {{ y = IsInf{flags}(x) }}", 20)
+    program = dmlc.compile(made)
+    assert ("infinity-of-half", "exact") in r.fired(program)
+    assert r.operators(program) == ["Cast", "IsInf"] and program.placement().count("cpu") == 0
+    x = np.array([np.inf, -np.inf, np.nan, 65504, 0], np.float16)
+    expected = np.isinf(x) & np.isin(np.sign(x), signs)
+    np.testing.assert_array_equal(program.run({"x": x}, backend="cpu")["y"], expected)
+    for kind in ("float", "double"):  # one has a kernel, the other has numbers that f32 does not hold
+        r.left_alone(model(f"({kind}[5] x) => (bool[5] y) {{ y = IsInf{flags}(x) }}", 20), "infinity-of-half")
+
+
+def test_infinity_of_halves_stays_where_they_have_a_kernel() -> None:
+    made = model("(float16[5] x) => (bool[5] y) { y = IsInf(x) }", 20)
+    assert "infinity-of-half" not in dict(r.fired(dmlc.compile(made, target="onnx")))
+
+
 def test_equality_of_bools() -> None:
     made = model("(bool[4] a, bool[4] b) => (bool[4] y) { y = Equal(a, b) }")
     program = dmlc.compile(made)

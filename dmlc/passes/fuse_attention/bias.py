@@ -154,7 +154,8 @@ def _keeps_or_hides(value: Value, steps: int = _MOST_STEPS) -> bool:
     """True if each element is known to be 0, or so low that a score and another bias vanish in the sum with it."""
     data = constant_of(value)
     if data is not None:
-        return bool(((data.array == 0) | (data.array <= _HIDES)).all())
+        numbers = data.array.astype(np.float64)  # f16 has no number so low
+        return bool(((numbers == 0) | (numbers <= _HIDES)).all())
     if not steps:
         return False
     chosen = made_by(value, WHERE)

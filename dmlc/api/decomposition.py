@@ -136,8 +136,14 @@ def stayed(program: Program) -> tuple[StayedNode, ...]:
     """The nodes that ``decompose`` was to write in primitive operators and that stayed, in graphs inside nodes too."""
     nodes = [node for node in _nodes(program.graph) if operator_of(node) in program.decomposed]
     reasons = {remark.node: remark.reason() for remark in program.remarks} if nodes else {}
-    unknown = "ONNX's definition of it needs types that are not known"
-    return tuple([StayedNode(operator_of(n), node_name(n), reasons.get(node_name(n), unknown)) for n in nodes])
+    return tuple([StayedNode(operator_of(n), node_name(n), reasons.get(node_name(n)) or _unknown(n)) for n in nodes])
+
+
+def _unknown(node: Node) -> str:
+    """The reason where no rule says one: what it would begin with is not known."""
+    if operator_of(node) in DEFINED:
+        return "ONNX's definition of it needs types that are not known"
+    return "its types, or operands such as axes, are not known before the model runs"
 
 
 def _nodes(graph: Graph) -> Iterator[Node]:

@@ -274,6 +274,10 @@ STAYS = {
         model("float[4, 4] x, int64[n] s", "r = Reshape(x, s) y = Gelu(r)"),
         "not known",
     ),
+    "axes of the model's user": (
+        model("float[4, 4] x, int64[1] a", "y = ReduceL2(x, a)"),
+        "operands such as axes, are not known",
+    ),
 }  # fmt: skip
 
 

@@ -101,7 +101,9 @@ class GraphsInside:
 
     def _stacked(self, type: TensorType, number: int, new_dim: Callable[[], Dim]) -> TensorType:
         """The outputs of all runs of a body as one tensor."""
-        axis = None if isinstance(type, ForeignType) else self._axis("scan_output_axes", number, type.rank + 1)
+        if isinstance(type, ForeignType):
+            return _elements_alone(type)
+        axis = self._axis("scan_output_axes", number, type.rank + 1)
         if axis is None:
             return UNKNOWN
         return type.with_shape((*type.shape[:axis], self._runs() or new_dim(), *type.shape[axis:]))
@@ -133,6 +135,15 @@ class GraphsInside:
     def _attribute(self, name: str, default: Any) -> Any:
         found = next((a for a in self._attributes if a.name == name), None)
         return default if found is None else helper.get_attribute_value(found)
+
+
+def _elements_alone(type: ForeignType) -> TensorType:
+    """The type of a tensor without its shape; nothing is known of what is not a tensor."""
+    proto = type_proto(type)
+    if not proto.HasField("tensor_type"):
+        return UNKNOWN
+    proto.tensor_type.ClearField("shape")
+    return ForeignType(proto=proto.SerializeToString(deterministic=True))
 
 
 def differ(a: TensorType, b: TensorType) -> bool:

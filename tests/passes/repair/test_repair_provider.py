@@ -490,3 +490,20 @@ def test_opaque_products_that_stay() -> None:
     columns = ("(uint8[2,2,2,3,4] a, uint8[2,2,2,4,5] b, uint8[5] z) => (int32[2,2,2,3,5] y)"
                " { w = Constant<value = uint8 {3}>() y = MatMulInteger(a, b, w, z) }")  # fmt: skip
     assert r.refusals(dmlc.compile(model(columns))) == ["E0591"]
+
+
+def test_truth_of_stacked_values_whose_rank_may_change() -> None:
+    """The body says float16[] of what is fed as float16[3,u]: the stacked result has a dtype, and no known rank."""
+    made = model(
+        """(float16[3,u] x, int64 n) => (bool[] y) {
+            r, s = Loop(n, "", x) <body: graph = b (int64 i, bool c, float16[] a)
+                                              => (bool c, float16[] a, float16[] a) {
+                d = Constant<value_int: int = 1>()
+            }>
+            y = Cast<to: int = 9>(s)
+        }""",
+        21,
+    )
+    program = dmlc.compile(made)
+    assert r.operators(program) == ["Loop", "Equal", "Not"]
+    program.require_sound()

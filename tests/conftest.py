@@ -36,7 +36,7 @@ gc.set_threshold(100_000, 20, 20)
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Freeze the items of the suite, which are millions of objects: each full collection would walk them all, for one
-    to three seconds. To count them takes as long, so dmlc's pauses are told that there are some."""
+    to three seconds. To count them takes as long, so a constant stands for their number."""
     gc.disable()
     yield
     gc.freeze()

@@ -13,7 +13,7 @@ def runs_by_body(op_type: str, opset: int, has_kernel: Callable[[str], bool]) ->
     """Return whether ONNX Runtime can replace an operator by ONNX's definition of it, in a model of that opset.
 
     The operators of the definition must be unchanged between the opset it was written for and the model's (seen with
-    1.31: ``Elu`` of f64 runs at opset 18 alone). Those without a kernel must be replaceable too. A definition that
+    1.31: ``Elu`` of f64 runs at opset 18 alone). Operators without a kernel must be replaceable too. A definition that
     depends on types (``GroupNormalization``) is assumed to hold everywhere.
     """
     body = _body(op_type, opset)

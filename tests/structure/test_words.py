@@ -116,14 +116,14 @@ def test_a_late_start_is_found(word: str) -> None:
     assert not late_starts(definitions_of(fine))
 
 
-@pytest.mark.parametrize("comment", ["#: What a kernel needs.", "x = 1  # which is one", "# Whether\n# x is one."])
+@pytest.mark.parametrize("comment", ["#: How a kernel runs.", "x = 1  # why it is one", "# Where\n# x is one."])
 def test_a_late_comment_is_found(comment: str) -> None:
     assert len(late_comments(f"def f():\n    pass\n\n\n{comment}\n")) == 1
     assert not late_comments("# Needs of a kernel, and\n# what it gives.\nx = 1  # the first, which is one\n")
 
 
 def test_a_late_heading_is_found() -> None:
-    assert late_headings("# What it is\n\n```\n# what a comment may say\n```\n\n## Files\n") == ["What it is"]
+    assert late_headings("# How it runs\n\n```\n# how a comment may begin\n```\n\n## Files\n") == ["How it runs"]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dmlc.diagnostics import Change, Help, Proposal, Span, proposal, text_of
 from dmlc.diagnostics.fix import is_one_operand
-from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token
 
 _DECLARES = ("let", "var", "val", "auto", "set")
 _BRANCHES = ("if", "else", "elif")
 _LOOPS = ("for", "while")
 _NO_IF = "there is no if: write where(cond, a, b)"
-_OPENERS, _CLOSERS = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 #: The signs for the words of Python.
 _SIGNS = {"and": "&", "or": "|", "is": "=="}
 
@@ -51,7 +50,7 @@ def _reads(name: str, tokens: Sequence[Token]) -> Iterator[Token]:
     """The tokens of a block that mean a value of that name, not an attribute or a method."""
     depth = 0
     for i, token in enumerate(tokens):
-        depth += (token.type in _OPENERS) - (token.type in _CLOSERS)
+        depth += (token.type in OPENERS) - (token.type in CLOSERS)
         is_keyword = depth > 0 and i + 1 < len(tokens) and tokens[i + 1].type == "EQUAL"
         is_method = i > 0 and tokens[i - 1].type == "_DOT"
         if token.type == "NAME" and token.text == name and not is_keyword and not is_method:
@@ -103,7 +102,7 @@ def _start(tokens: Sequence[Token], place: int) -> int:
     depth = 0
     for i in range(place - 1, -1, -1):
         kind = tokens[i].type
-        depth += (kind in _CLOSERS) - (kind in _OPENERS)
+        depth += (kind in CLOSERS) - (kind in OPENERS)
         if depth < 0 or (depth == 0 and kind in ("_COMMA", "EQUAL", "RETURN")):
             return i + 1
     return 0
@@ -114,7 +113,7 @@ def end_of(tokens: Sequence[Token], place: int, until: str = "") -> int | None:
     depth = 0
     for i in range(place, len(tokens)):
         kind = tokens[i].type
-        depth += (kind in _OPENERS) - (kind in _CLOSERS)
+        depth += (kind in OPENERS) - (kind in CLOSERS)
         if depth < 0 or (depth == 0 and (kind in ("_COMMA", "NL") or (until and tokens[i].text == until))):
             return i
     return None
@@ -177,9 +176,9 @@ def _bracket(tokens: Sequence[Token], place: int, token: Token, before: Token | 
     earlier = tokens[:place]
     opened: list[int] = []
     for i, other in enumerate(earlier):
-        if other.type in _OPENERS:
+        if other.type in OPENERS:
             opened.append(i)
-        elif other.type in _CLOSERS and opened:
+        elif other.type in CLOSERS and opened:
             opened.pop()
     inside = opened[-1] if opened else -1
     is_call = inside > 0 and earlier[inside].type == "LPAR" and earlier[inside - 1].type == "NAME"

@@ -12,12 +12,11 @@ from dataclasses import field
 from typing import TypeAlias
 
 from dmlc.records import dataclass
-from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token
 
 MAX_WIDTH = 100
 INDENT = "    "
 
-_CLOSERS = {"LPAR": "RPAR", "LSQB": "RSQB"}
 _ENDS_OPERAND = frozenset({"NAME", "NUMBER", "STRING", "RPAR", "RSQB"})
 
 
@@ -108,13 +107,13 @@ class _Reader:
             if token.type == "COMMENT":
                 self.comment(token, before, stack[-1][0] if stack else None, part)
                 continue
-            if token.type in _CLOSERS:
+            if token.type in OPENERS:
                 is_list = token.type == "LSQB" or (before is not None and before.type in ("NAME", "ARROW"))
                 bracket = Bracket(token, token, is_list)
                 part.nodes.append(bracket)
                 stack.append((bracket, part))
                 part = Part()
-            elif token.type in _CLOSERS.values():
+            elif token.type in CLOSERS:
                 bracket, outside = stack.pop()
                 bracket.closer = token
                 bracket.before_closer = part.close()
@@ -295,9 +294,9 @@ def _gap(before: Token | None, token: Token, inside: str) -> str:
     """The blank between two tokens, or none."""
     if before is None or token.type in ("_COMMA", "COLON", "_DOT", "RANGE") or before.type in ("_DOT", "RANGE"):
         return ""
-    if token.type in _CLOSERS and before.type == "NAME":
+    if token.type in OPENERS and before.type == "NAME":
         return ""
-    if token.type == "LSQB" and before.type in _CLOSERS.values():  # an index
+    if token.type == "LSQB" and before.type in CLOSERS:  # an index
         return ""
     if inside == "LSQB" and before.type == "COLON":  # a slice
         return ""

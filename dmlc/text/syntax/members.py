@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dmlc.diagnostics import Change, Help, Proposal, proposal
 from dmlc.ops.habits import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, call_instead
 from dmlc.text.syntax.habits import end_of, text_at
-from dmlc.text.syntax.tokens import Token
+from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token
 
 #: Suffixes of the files that a program loads or uses.
 _SUFFIXES = frozenset(("npy", "npz", "dml", "onnx"))
-_OPENER = {"RPAR": "LPAR", "RSQB": "LSQB"}
 
 
 def member_help(tokens: Sequence[Token], token: Token, before: Token | None, accepts: set[str]) -> Help:
@@ -23,7 +22,7 @@ def member_help(tokens: Sequence[Token], token: Token, before: Token | None, acc
     if "LPAR" in accepts and "_DOT" in accepts and read == ["NAME", "_DOT", "NAME"]:
         return _attribute(tokens[place - 2 : place - 1], place, tokens)
     behind = [other.type for other in tokens[place + 2 : place + 4]]
-    if token.type != "_DOT" or before.type not in _OPENER or behind[:1] != ["NAME"]:
+    if token.type != "_DOT" or before.type not in CLOSERS or behind[:1] != ["NAME"]:
         return ""
     owner = _operand(tokens[: place + 1])
     if behind[1:] == ["LPAR"]:
@@ -34,7 +33,7 @@ def member_help(tokens: Sequence[Token], token: Token, before: Token | None, acc
 def _operand(tokens: Sequence[Token]) -> Sequence[Token]:
     """The call, index or parentheses at the end of the tokens."""
     start = _opened(tokens, len(tokens) - 1)
-    while start > 0 and tokens[start - 1].type in _OPENER:
+    while start > 0 and tokens[start - 1].type in CLOSERS:
         start = _opened(tokens, start - 1)
     if start > 0 and tokens[start - 1].type == "NAME":
         start -= 1
@@ -47,7 +46,7 @@ def _opened(tokens: Sequence[Token], closer: int) -> int:
     """The place of the bracket that another closes."""
     depth = 0
     for i in range(closer, 0, -1):
-        depth += (tokens[i].type in _OPENER) - (tokens[i].type in _OPENER.values())
+        depth += (tokens[i].type in CLOSERS) - (tokens[i].type in OPENERS)
         if depth == 0:
             return i
     return 0
@@ -63,7 +62,7 @@ def _method(owner: Sequence[Token], place: int, tokens: Sequence[Token]) -> Help
     """The help for ``(x > 0).any()``: the call of the operation."""
     operands, keywords = [_bare(owner)], {}
     last: int | None = place + 1
-    while last is not None and tokens[last].type not in _OPENER:
+    while last is not None and tokens[last].type not in CLOSERS:
         start = last + 1
         last = end_of(tokens, start)
         argument = tokens[start:last]

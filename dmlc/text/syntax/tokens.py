@@ -63,6 +63,8 @@ _NUMBER = re.compile(
     rf"0[xX][0-9a-fA-F]+(_[0-9a-fA-F]+)*|0|[1-9][0-9]*(_[0-9]+)*"
     rf"|({_DIGITS}\.{_DIGITS}|\.{_DIGITS})([eE][+-]?[0-9]+)?|{_DIGITS}[eE][+-]?[0-9]+"
 )
+#: Types of the brackets inside a statement.
+OPENERS, CLOSERS = ("LPAR", "LSQB"), ("RPAR", "RSQB")
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 _INSTEAD = {
     "~": "not is written !",

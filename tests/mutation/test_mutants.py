@@ -119,6 +119,6 @@ def test_a_dropped_guard_is_noticed(mutant: Mutant, killer: str, tmp_path: Path)
     path = tmp_path / mutant.path
     path.write_text(without(path.read_text("utf-8"), mutant), "utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", str(ROOT / killer)]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout

@@ -48,7 +48,7 @@ def run(
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "PYTHONHASHSEED": how.seed, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONHASHSEED": how.seed, "PYTHONPATH": str(ROOT)},
     )
     if done.returncode:
         raise RuntimeError(f"{how}: {done.stderr[-3000:]}")

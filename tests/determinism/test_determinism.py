@@ -23,7 +23,7 @@ TARGETS = ["directml", "cpu"]
 
 @pytest.fixture(scope="module")
 def first(corpus: Path) -> dict[str, str]:
-    """The digests of one run: every example and random source, one in three of what once failed, one in six patterns."""
+    """The digests of one run: all examples and random sources, a third of what once failed, a sixth of the patterns."""
     rates = {"once": 3, "patterns": 6}
     names = [name for place, name in enumerate(sources(corpus)) if place % rates.get(name.split("/")[0], 1) == 0]
     assert len(names) > 22

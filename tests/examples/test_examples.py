@@ -62,7 +62,7 @@ def shown_commands(readme: Path) -> Iterator[tuple[str, str]]:
 
 
 def run_command(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
-    """The exit code and the output of a command in a folder. A verb of dmlc runs in this process, which has loaded it."""
+    """The exit code and the output of a command in a folder. Verbs of dmlc run in this process."""
     program, *words = shlex.split(command)
     if program == "dmlc":
         monkeypatch.chdir(folder)

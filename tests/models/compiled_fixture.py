@@ -16,10 +16,11 @@ TARGETS = ("directml", "cpu", "onnx")
 
 @dataclass
 class CompiledFixture:
-    """The model at a path, and what it is compiled to."""
+    """The model at a path, and what it is compiled to. No test changes these."""
 
     path: Path
     _programs: dict[str, dmlc.Program] = field(default_factory=dict)
+    _models: dict[str, onnx.ModelProto] = field(default_factory=dict)
 
     @cached_property
     def source(self) -> onnx.ModelProto:
@@ -30,3 +31,9 @@ class CompiledFixture:
         if target not in self._programs:
             self._programs[target] = dmlc.compile(self.path, target=target)
         return self._programs[target]
+
+    def model(self, target: str) -> onnx.ModelProto:
+        """The model for a target, emitted when it is first asked for."""
+        if target not in self._models:
+            self._models[target] = self.program(target).to_onnx()
+        return self._models[target]

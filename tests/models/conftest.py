@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 from models.compiled_fixture import CompiledFixture
-from models.fixture_parameters import parameters
-
-from tools.fixture_folder import PARTS
+from models.fixture_parameters import MODELS
 
 
-@pytest.fixture(scope="session", params=[item for part in PARTS for item in parameters(part)])
+@pytest.fixture(scope="session", params=MODELS)
 def compiled(request: pytest.FixtureRequest) -> CompiledFixture:
     """Each model of the fixtures."""
     return CompiledFixture(request.param)

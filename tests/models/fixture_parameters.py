@@ -14,3 +14,11 @@ def parameters(part: str) -> list[object]:
         return [pytest.param(path, id=name) for name, path in found.items()]
     reason = f"there is no folder of model fixtures: {VARIABLE} names one (CONTRIBUTING.md)"
     return [pytest.param(None, id=part, marks=pytest.mark.skip(reason=reason))]
+
+
+#: The models but the small ones of patterns.
+WHOLE_MODELS = [item for part in ("whole", "torch") for item in parameters(part)]
+#: All models. The others come first: pytest brings tests of one model together by its place in either list.
+MODELS = [*WHOLE_MODELS, *parameters("patterns")]
+#: Marks a test that is run with ``WHOLE_MODELS`` alone as ``compiled``.
+of_whole_models = pytest.mark.parametrize("compiled", WHOLE_MODELS, indirect=True)

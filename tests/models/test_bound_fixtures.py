@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import onnx
 import pytest
-from models.fixture_parameters import parameters
+from models.compiled_fixture import CompiledFixture
+from models.fixture_parameters import of_whole_models
 
 import dmlc
 from dmlc.placement.obstacles import obstacles
@@ -35,50 +36,47 @@ PREVENTED: dict[str, tuple[str, ...]] = {
     "retinanet.ts15": ("turns fusion off", "no kernel for NonMaxSuppression"),
     "ssd.ts14": ("turns fusion off", "no kernel for NonMaxSuppression"),
 }
-BOUND = [item for part in ("whole", "torch") for item in parameters(part)]
 
 
 def shapes_of(path: Path) -> dict[str, tuple[int, ...]]:
     return {name: array.shape for name, array in cases(path)[0][0].items()}
 
 
-@pytest.fixture(scope="module", params=BOUND)
-def bound(request: pytest.FixtureRequest) -> tuple[Path, dmlc.Program]:
-    """Each fixture, compiled once for all tests of it."""
-    path: Path = request.param
-    return path, dmlc.compile(path, shapes=shapes_of(path))
-
-
-def test_a_bound_fixture_is_one_fused_graph_or_names_what_prevents_it(bound: tuple[Path, dmlc.Program]) -> None:
-    path, program = bound
-    report = program.placement()
-    assert [node.name for node in report.nodes if node.where == "unknown"] == []
-    assert (report.dims, report.shapes) == ([], [])
-    found = obstacles(report)
-    expected: tuple[str, ...] = PREVENTED.get(path.stem, ())
-    wrong = [sentence for sentence in found if not any(words in sentence for words in expected)]
-    missing = [words for words in expected if not any(words in sentence for sentence in found)]
-    assert (wrong, missing) == ([], [])
-    if not expected:
-        assert report.partitions == 1
-        assert {(node.where, node.alone) for node in report.nodes} <= {("provider", ""), ("folded", "")}
-
-
-def test_a_bound_fixture_keeps_the_numbers(bound: tuple[Path, dmlc.Program]) -> None:
-    """And declares the sizes of the case at its inputs."""
-    path, program = bound
-    feeds, expected = cases(path)[0]
+@of_whole_models
+def test_a_bound_fixture_is_one_fused_graph_or_names_what_prevents_it(compiled: CompiledFixture) -> None:
+    """It keeps the numbers, declares the sizes of the case at its inputs, and compiled again is as it was."""
+    path = compiled.path
+    program = dmlc.compile(path, shapes=shapes_of(path))
     model = program.to_onnx()
-    assert differences(expected, run(session(model, path.parent), feeds)) == []
-    for info in model.graph.input:
-        declared: list[Any] = [size.dim_value for size in info.type.tensor_type.shape.dim]
-        assert declared == list(feeds[info.name].shape)
+    feeds, results = cases(path)[0]
+    again = dmlc.compile(model)
+    before, after = operators(model), operators(again.to_onnx())
+    wrong = {
+        "placement": _misplaced(program, PREVENTED.get(path.stem, ())),
+        "numbers": differences(results, run(session(model, path.parent), feeds)),
+        "sizes": [info.name for info in model.graph.input if _declared(info) != list(feeds[info.name].shape)],
+        "again": "" if before == after else f"{before - after} became {after - before} by {again.ledger}",
+    }
+    assert {what: found for what, found in wrong.items() if found} == {}
 
 
-def test_compiling_a_bound_fixture_again_changes_nothing(bound: tuple[Path, dmlc.Program]) -> None:
-    first = bound[1].to_onnx()
-    program = dmlc.compile(first)
-    assert operators(program.to_onnx()) == operators(first), [entry.rule for entry in program.ledger]
+def _declared(info: onnx.ValueInfoProto) -> list[int]:
+    return [size.dim_value for size in info.type.tensor_type.shape.dim]
+
+
+def _misplaced(program: dmlc.Program, expected: tuple[str, ...]) -> list[str]:
+    """Describe what differs from one fused graph on DirectML, or from the sentences with the ``expected`` words."""
+    report = program.placement()
+    wrong = [f"unknown: {node.name}" for node in report.nodes if node.where == "unknown"]
+    wrong += [f"open: {size}" for size in (*report.dims, *report.shapes)]
+    found = obstacles(report)
+    wrong += [sentence for sentence in found if not any(words in sentence for words in expected)]
+    wrong += [f"missing: {words}" for words in expected if not any(words in sentence for sentence in found)]
+    if not expected:
+        wrong += [f"{report.partitions} fused graphs"] if report.partitions != 1 else []
+        together = {("provider", ""), ("folded", "")}
+        wrong += [f"apart: {node.name}" for node in report.nodes if (node.where, node.alone) not in together]
+    return wrong
 
 
 def test_how_many_fixtures_are_one_fused_graph() -> None:

@@ -11,23 +11,31 @@ from models.compiled_fixture import TARGETS, CompiledFixture
 
 import dmlc
 from tools.canonical_form import canonical_form, operators
+from tools.model_checks import without_metadata
 
 pytestmark = pytest.mark.every_emitted
 
 
 def test_compiling_the_output_again_changes_nothing(compiled: CompiledFixture, tmp_path: Path) -> None:
     """From a file each time: a fixture may have external data. The small models of patterns take turns beside DirectML:
-    the rewrites for the other targets are fewer.
+    the rewrites for the other targets are fewer. So the same model for both of these is compiled once.
     """
     others = TARGETS[1:]
     if compiled.path.parent.name == "patterns":
         others = others[zlib.crc32(compiled.path.stem.encode()) % 2 :][:1]
+    told: set[bytes] = set()
     for target in (TARGETS[0], *others):
+        data = without_metadata(compiled.model(target))
+        if target != TARGETS[0] and data in told:
+            continue
+        told |= {data} if target != TARGETS[0] else set()
         once, again = tmp_path / f"{target}.onnx", tmp_path / f"{target}.again.onnx"
         compiled.program(target).save(once, weights="inline")
         program = dmlc.compile(once, target=target)
         program.save(again, weights="inline")
         first, second = onnx.load(once), onnx.load(again)
+        if without_metadata(first) == without_metadata(second):
+            continue
         fired = [f"{entry.rule}: {entry.text}" for entry in program.ledger]
         assert operators(second) == operators(first), (target, fired)
         assert canonical_form(second) == canonical_form(first), (target, fired)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from models.fixture_parameters import parameters
+from models.compiled_fixture import CompiledFixture
+from models.fixture_parameters import of_whole_models
 
 import dmlc
 from dmlc.diagnostics import DmlcError
@@ -21,11 +21,11 @@ OTHER_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("path", [*parameters("whole"), *parameters("torch")])
-def test_a_model_is_written_as_a_program_and_read_back(path: Path, tmp_path: Path) -> None:
-    program = tmp_path / "m.dml"
+@of_whole_models
+def test_a_model_is_written_as_a_program_and_read_back(compiled: CompiledFixture, tmp_path: Path) -> None:
+    path, program = compiled.path, tmp_path / "m.dml"
     try:
-        dmlc.compile(path).save(program)
+        compiled.program("directml").save(program)
     except DmlcError as error:
         assert error.diagnostics[0].code.id == "E0508"
         assert path.stem in REFUSED

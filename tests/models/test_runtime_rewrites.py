@@ -60,8 +60,12 @@ def test_optimizer_makes_no_operator_without_a_kernel_that_was_not_reported(
     for program in programs:
         model = program.to_onnx()
         reported = findings(model)
+        seen = [model.graph]
         for level in LEVELS:
-            assert findings(optimized(model, level, compiled.path.parent, tmp_path)) <= reported, level
+            after = optimized(model, level, compiled.path.parent, tmp_path)
+            if after.graph not in seen:
+                assert findings(after) <= reported, level
+            seen.append(after.graph)
 
 
 def test_each_rewrite_without_a_pattern_makes_an_operator_with_a_kernel() -> None:

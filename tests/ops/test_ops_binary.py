@@ -13,6 +13,7 @@ from ops_calls import code_of, run, types_of
 
 from dmlc.ir import Operation
 from dmlc.ops import FAMILIES, INFIX, OPERATIONS
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles.elements import BINARY, floored
 
@@ -73,7 +74,7 @@ def test_every_sign_is_here() -> None:
             assert sorted(d.name for d in operand.dtypes) == sorted(DTYPES[op.name]), op.name
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each_row("name", BY_NAME)
 def test_reference(name: str) -> None:
     for dtype in DTYPES[name]:
         for seed, shapes in enumerate(SHAPES):
@@ -81,7 +82,7 @@ def test_reference(name: str) -> None:
             core.same(run(BY_NAME[name], a, b), oracle(name, a, b, dtype))
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each_row("name", BY_NAME)
 def test_specials(name: str) -> None:
     pairs = list(itertools.product(SPECIALS, repeat=2))
     for dtype in DTYPES[name]:
@@ -91,15 +92,15 @@ def test_specials(name: str) -> None:
             core.same(run(BY_NAME[name], a, b), oracle(name, a, b, dtype))
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each_row("name", BY_NAME)
 def test_other_dtypes_are_refused(name: str) -> None:
     for dtype in core.ALL:
         expected = "" if dtype in DTYPES[name] else "E0309"
         assert code_of(BY_NAME[name], f"{dtype}[2]", f"{dtype}[2]") == expected, dtype
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul"])
-@pytest.mark.parametrize("dtype", core.INTEGERS)
+@each_row("name", ["add", "sub", "mul"])
+@each_row("dtype", core.INTEGERS)
 def test_integers_wrap(name: str, dtype: str) -> None:
     info = np.iinfo(core.NUMPY[dtype])
     values = [info.min, info.max, 0, 1, info.max // 2 + 1]

@@ -9,13 +9,14 @@ import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import OPERATIONS
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles.elements import cast
 
 WHERE, CLIP, CAST = (OPERATIONS[n] for n in ("where", "clip", "cast"))
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_where(dtype: str) -> None:
     shapes = [((), (), ()), ((3,), (3,), ()), ((2, 1), (3,), (2, 3)), ((1, 3), (2, 2, 1, 1), (2, 1, 3))]
     for seed, (c, s, t) in enumerate(shapes):
@@ -76,7 +77,7 @@ def test_clip_keeps_nan() -> None:
     np.testing.assert_array_equal(out, np.float32([math.nan, 0, 1]))
 
 
-@pytest.mark.parametrize("source", core.ALL)
+@each_row("source", core.ALL)
 def test_cast(source: str) -> None:
     for target in core.ALL:
         narrow = core.is_float(source) and target[0] == "u"

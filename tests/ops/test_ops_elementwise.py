@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import FAMILIES, OPERATIONS, PREFIX
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles.elements import UNARY
 
@@ -41,7 +41,7 @@ def test_every_unary_operation_is_here() -> None:
         assert sorted(d.name for d in operand.dtypes) == sorted(DTYPES[name]), name
 
 
-@pytest.mark.parametrize("name", UNARY)
+@each_row("name", UNARY)
 def test_reference(name: str) -> None:
     for dtype in DTYPES[name]:
         for seed, shape in enumerate(SHAPES):
@@ -49,7 +49,7 @@ def test_reference(name: str) -> None:
             core.same(run(OPERATIONS[name], x), oracle(name, x, dtype))
 
 
-@pytest.mark.parametrize("name", UNARY)
+@each_row("name", UNARY)
 def test_specials(name: str) -> None:
     for dtype in DTYPES[name]:
         if core.is_float(dtype):
@@ -62,7 +62,7 @@ def test_specials(name: str) -> None:
         core.same(run(OPERATIONS[name], x), oracle(name, x, dtype))
 
 
-@pytest.mark.parametrize("name", UNARY)
+@each_row("name", UNARY)
 def test_other_dtypes_are_refused(name: str) -> None:
     for dtype in core.ALL:
         expected = "" if dtype in DTYPES[name] else "E0309"

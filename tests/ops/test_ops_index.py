@@ -9,6 +9,7 @@ import pytest
 from ops_calls import code_of, conditions_of, run, types_of
 
 from dmlc.ops import OPERATIONS
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles import places as oracle
 
@@ -23,7 +24,7 @@ def indices(dtype: str, shape: tuple[int, ...], size: int, seed: int = 0) -> np.
     return np.asarray(rng.integers(low, size, shape), core.NUMPY[dtype])
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_gather(dtype: str) -> None:
     for n, index in enumerate(core.INDEX):
         for shape, where, axis in (((4,), (), 0), ((2, 4), (3,), 1), ((2, 3, 2), (2, 2), -2), ((2, 3), (0, 2), 0)):
@@ -32,7 +33,7 @@ def test_gather(dtype: str) -> None:
             core.same(run(GATHER, x, i, axis=axis), oracle.gather(x, i, axis % len(shape), dtype))
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_gather_and_scatter_elements(dtype: str) -> None:
     for n, index in enumerate(core.INDEX):
         for shape, where, axis in (
@@ -162,7 +163,7 @@ def test_iota_types_and_errors() -> None:
     assert code_of(IOTA, "f32[3]", length=3, dtype="i32") == "E0308"
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_full(dtype: str) -> None:
     for shape in ([], [3], [2, 0], [2, 3]):
         core.same(run(FULL, shape=shape, value=1, dtype=dtype), core.build(shape, dtype, lambda at: 1))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from ops_calls import code_of, conditions_of, node_of, run, types_of
 
 from dmlc.ops import OPERATIONS
 from dmlc.ops.move import NewAxesAttributes, SliceAttributes
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles import places as oracle
 
@@ -22,7 +22,7 @@ EXPAND, CONCAT, SPLIT, SLICE, PAD = (OPERATIONS[n] for n in ("expand", "concat",
 # --- reshape
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_reshape(dtype: str) -> None:
     for shape, to in (((), [1, 1]), ((6,), [2, 3]), ((2, 3), [-1]), ((2, 0), [0, 5]), ((2, 1, 3, 2), [3, -1, 2])):
         x = core.sample(dtype, shape)
@@ -60,7 +60,7 @@ def test_reshape_errors() -> None:
 # --- transpose, squeeze, unsqueeze, expand
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_transpose(dtype: str) -> None:
     for perm in ([], [0], [1, 0], [2, 0, 1], [3, 1, 0, 2]):
         x = core.sample(dtype, (2, 3, 1, 4)[: len(perm)])
@@ -78,7 +78,7 @@ def test_transpose_errors() -> None:
     assert code_of(TRANSPOSE, "f32[N, 3]", perm=[0.0, 1]) == "E0304"
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_squeeze_and_unsqueeze(dtype: str) -> None:
     x = core.sample(dtype, (2, 1, 3, 1))
     core.same(run(SQUEEZE, x, axes=[1]), oracle.reshape(x, [2, 3, 1], dtype))
@@ -102,7 +102,7 @@ def test_squeeze_and_unsqueeze_errors() -> None:
     assert node_of(UNSQUEEZE, "f32[3]", axes=-1).attributes == NewAxesAttributes(axes=(1,))
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_expand(dtype: str) -> None:
     for shape, to in (
         ((), [2]),
@@ -127,7 +127,7 @@ def test_expand_errors() -> None:
 # --- concat and split
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_concat_and_split(dtype: str) -> None:
     for axis in (0, 1, 2):
         shapes = [[n if i == axis else 2 for i in range(3)] for n in (1, 3, 0)]
@@ -191,7 +191,7 @@ def test_slice_clamps_as_numpy_and_onnx(size: int, start: int, end: int, step: i
     assert types_of(SLICE, x, starts=[start], ends=[end], steps=[step]) == [f"f32[{out.shape[0]}]"]
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_slice(dtype: str) -> None:
     x = core.sample(dtype, (3, 4, 2, 5))
     out = run(SLICE, x, starts=[-1, 0], ends=[0, 3], axes=[3, -3], steps=[-2, 2])
@@ -214,7 +214,7 @@ def test_slice_attributes_are_sorted_and_complete() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "end", "step", "size", "conditions"),
     [
         (0, 2**31 - 1, 1, "N", []),
@@ -269,7 +269,7 @@ def test_slice_errors() -> None:
 # --- pad
 
 
-@pytest.mark.parametrize("dtype", core.ALL)
+@each_row("dtype", core.ALL)
 def test_pad(dtype: str) -> None:
     value = True if dtype == "bool" else 3
     for shape, pads in (((), []), ((2,), [1, 0]), ((0, 2), [1, 0, 2, 3]), ((1, 2, 2, 1), [0, 1, 2, 0, 1, 0, 0, 2])):

@@ -9,6 +9,7 @@ import pytest
 from ops_calls import code_of, run, types_of
 
 from dmlc.ops import FAMILIES, OPERATIONS
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles import groups as oracle
 
@@ -151,8 +152,8 @@ def test_p() -> None:
 # --- scans
 
 
-@pytest.mark.parametrize("dtype", core.NUMERIC)
-@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@each_row("dtype", core.NUMERIC)
+@each_row("name", ["cumsum", "cumprod"])
 def test_scans(name: str, dtype: str) -> None:
     for seed, (shape, axes) in enumerate(SHAPES):
         x = core.sample(dtype, shape, seed, full=True)

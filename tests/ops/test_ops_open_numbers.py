@@ -9,6 +9,7 @@ import dmlc
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import NumberKind, attribute_specs
 from dmlc.ops.open_numbers import COMPOSED
+from tests.rows import each_row
 
 CALLS = [
     "mean_variance_norm(x, axes=[1], epsilon=NUM / 10)",
@@ -34,21 +35,25 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("target", ["onnx", "directml", "cpu", "numpy"])
-@pytest.mark.parametrize("call", CALLS)
-def test_a_dim_is_the_number_that_it_is(call: str, target: dmlc.TargetName) -> None:
-    for dtype, tolerance in (("f32", 1e-5), ("f16", 4e-3)):
-        inputs = f"x: {dtype}[N, 3], s: {dtype}[3], t: {dtype}[N, 3], i: i32[2]"
-        text = f"model m({inputs}) -> (y) {{\n return {call}\n}}\n"
-        kind = np.float32 if dtype == "f32" else np.float16
-        x = np.random.default_rng(0).standard_normal((5, 3)).astype(kind)
-        feeds = {"x": x, "s": np.arange(3, dtype=kind), "t": x[::-1] + kind(1), "i": np.array([3, 9], np.int32)}
-        wanted = dmlc.compile(dmlc.Source(text.replace("NUM", "5"))).run(feeds, "reference")["y"]
-        source = dmlc.Source(text.replace("NUM", "N"))
+TARGETS: tuple[dmlc.TargetName, ...] = ("onnx", "directml", "cpu", "numpy")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@each_row("call", CALLS)
+def test_a_dim_is_the_number_that_it_is(call: str, dtype: str) -> None:
+    """Each dtype takes every other target; the next call takes the others."""
+    inputs = f"x: {dtype}[N, 3], s: {dtype}[3], t: {dtype}[N, 3], i: i32[2]"
+    text = f"model m({inputs}) -> (y) {{\n return {call}\n}}\n"
+    kind, tolerance = (np.float32, 1e-5) if dtype == "f32" else (np.float16, 4e-3)
+    x = np.random.default_rng(0).standard_normal((5, 3)).astype(kind)
+    feeds = {"x": x, "s": np.arange(3, dtype=kind), "t": x[::-1] + kind(1), "i": np.array([3, 9], np.int32)}
+    wanted = dmlc.compile(dmlc.Source(text.replace("NUM", "5"))).run(feeds, "reference")["y"]
+    source = dmlc.Source(text.replace("NUM", "N"))
+    for target in TARGETS[(CALLS.index(call) + (dtype == "f16")) % 2 :: 2]:
         for program in (dmlc.compile(source, target=target), dmlc.compile(source, target=target, bind={"N": 5})):
             found = program.run(feeds)["y"]
-            assert found.dtype == wanted.dtype
-            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+            assert found.dtype == wanted.dtype, target
+            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance, err_msg=target)
 
 
 def test_every_attribute_that_is_a_number_takes_dims() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dmlc.ir import Operation
 from dmlc.ops import ALL_OPERATIONS, INFIX, OPERATIONS
 from dmlc.ops.pages import AttributeLine, OperandLine, describe, semantics_markdown
+from tests.rows import each_row
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -42,7 +41,7 @@ SIGNATURES = [
 ]
 
 
-@pytest.mark.parametrize("signature", SIGNATURES)
+@each_row("signature", SIGNATURES)
 def test_signatures_are_those_of_the_language_page(signature: str) -> None:
     assert describe(OPERATIONS[signature.partition("(")[0]]).signature == signature
 
@@ -83,7 +82,7 @@ def test_kinds_of_operands() -> None:
     assert [o.dtypes for o in describe(OPERATIONS["where"]).operands] == ["bool", "all dtypes", "all dtypes"]
 
 
-@pytest.mark.parametrize("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
+@each_row("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
 def test_every_operation_has_a_page(op: Operation) -> None:
     page = describe(op)
     assert page.signature

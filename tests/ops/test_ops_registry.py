@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from dmlc.ir import Operation
 from dmlc.ops import ALL_OPERATIONS, FAMILIES, INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.derived import DerivedOperation
+from tests.rows import each_row
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "language.md"
 
@@ -42,7 +41,7 @@ def test_all_operations_hold_each_once() -> None:
     assert sum(map(len, FAMILIES.values())) == len(ALL_OPERATIONS) - 1 + len(derived)
 
 
-@pytest.mark.parametrize("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
+@each_row("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
 def test_declarations_are_complete(op: Operation) -> None:
     assert op.reference is not None
     assert op.summary.endswith(".")
@@ -58,7 +57,7 @@ def test_declarations_are_complete(op: Operation) -> None:
     assert all(key and text for key, text in op.notes.items())
 
 
-@pytest.mark.parametrize("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
+@each_row("op", ALL_OPERATIONS[1:], ids=lambda op: op.name)
 def test_what_floats_do_with_nan_is_said(op: Operation) -> None:
     """Operations that compute on floats say so in their notes; tests for NaN and bitwise ones have none."""
     floats = any(d.is_float for o in op.operands for d in o.dtypes)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ops_calls import code_of, conditions_of, run, types_of
 
 from dmlc.ops import OPERATIONS
+from tests.rows import each_row
 from tools.oracles import core
 from tools.oracles import groups as oracle
 
@@ -33,8 +34,8 @@ def axes_of(rank: int, seed: int) -> list[list[int]]:
     return [[0], [rank - 1], list(range(rank)), some]
 
 
-@pytest.mark.parametrize("name", ARGS)
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"rank{len(s)}")
+@each_row("name", ARGS)
+@each_row("shape", SHAPES, ids=lambda s: f"rank{len(s)}")
 def test_arg_over_ranks_and_axes(name: str, shape: tuple[int, ...]) -> None:
     x = core.sample("f32", shape)
     for axes in axes_of(len(shape), 1):
@@ -47,8 +48,8 @@ def test_arg_over_ranks_and_axes(name: str, shape: tuple[int, ...]) -> None:
             assert dropped.ndim == len(shape) - len(axes)
 
 
-@pytest.mark.parametrize("name", ARGS)
-@pytest.mark.parametrize("dtype", core.NUMERIC)
+@each_row("name", ARGS)
+@each_row("dtype", core.NUMERIC)
 def test_arg_over_dtypes(name: str, dtype: str) -> None:
     x = core.sample(dtype, (3, 4, 2))
     x[0, 1, 1] = x.max()

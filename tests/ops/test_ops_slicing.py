@@ -16,6 +16,7 @@ from dmlc.ops.call import CallSite
 from dmlc.ops.indexing import SliceItem, index_tensor
 from dmlc.ops.move import SLICE, SliceAttributes
 from dmlc.ops.slicing import Written, as_written, clamped
+from tests.rows import each_row
 
 N, M = symbol("N"), symbol("M")
 PLACES = st.one_of(st.none(), st.integers(-7, 7))
@@ -37,7 +38,7 @@ def at(place: Written, binding: dict[str, int]) -> int | None:
 
 
 @given(SIZES, PLACES, PLACES, BOUNDS)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_places_are_clamped_as_by_numpy(size: Dim, start: Written, stop: Written, bounds: tuple[int, int]) -> None:
     dims = table(bounds)
     places = clamped(dims, size, start, stop)
@@ -61,7 +62,7 @@ def test_places_of_one_dim_are_written_without_min_and_max(start: Written, stop:
 
 
 @given(SIZES, PLACES, PLACES, st.sampled_from([1, 2, 3, -1, -2, None]), BOUNDS)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_an_index_needs_no_condition_and_has_its_length(
     size: Dim, start: Written, stop: Written, step: int | None, bounds: tuple[int, int]
 ) -> None:
@@ -82,20 +83,26 @@ CASES = ["0:3", ":5", "-5:", ":-3", "2:-2", "-5:3", "4:2", "5::-1", "-3::-1", ":
          "6:", "::-2", "-9:-7", "3:1:-1", ":M", "M:", "-M:", ":M - 1", "M:M + 3", "N // 2:", ":N - 2"]  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ["onnx", "directml", "numpy"])
-@pytest.mark.parametrize("index", CASES)
+TARGETS = ("onnx", "directml", "numpy")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@each_row("index", CASES)
 def test_open_slices_are_numpys_on_each_target(index: str, target: dmlc.TargetName) -> None:
+    """The program that is printed and read again takes the targets in turn."""
     text = (
         f"model m(x: f32[N, 2], w: f32[M]) -> (y, z) {{\n y = x[{index}]\n z = -exp(x)[{index}, 0]\n return y, z\n}}\n"
     )
     program = dmlc.compile(dmlc.Source(text, name="t.dml"), target=target)
-    again = dmlc.compile(dmlc.Source(program.to_bytes("dml").decode(), name="e.dml"), target=target)
+    programs = [program]
+    if CASES.index(index) % 3 == TARGETS.index(target):
+        programs.append(dmlc.compile(dmlc.Source(program.to_bytes("dml").decode(), name="e.dml"), target=target))
     for n, m in ((3, 2), (1, 1), (6, 4), (2, 5)):
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
         if "N - 2" in index and n < 2:
             continue  # the data must not decide whether a size counts from the end
         wanted = eval(f"x[{index}]", {"x": x, "N": n, "M": m})
-        for one in (program, again):
+        for one in programs:
             found = one.run({"x": x, "w": np.zeros(m, np.float32)})
             np.testing.assert_array_equal(found["y"], wanted)
             np.testing.assert_allclose(found["z"], -np.exp(wanted[:, 0]), rtol=1e-6)

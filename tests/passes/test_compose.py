@@ -16,6 +16,7 @@ from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX
 from dmlc.passes import PassContext
 from dmlc.passes.compose import Compose
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 N = symbol("N")
 
@@ -112,9 +113,9 @@ def beside(max_axes: list[int], keepdims: bool = True, dtype: DType = f32, axes:
     return b.done(peak, b(REDUCE_LOG_SUM_EXP, x, axes=list(axes), keepdims=keepdims))
 
 
-@pytest.mark.parametrize("keepdims", [True, False])
-@pytest.mark.parametrize("dtype", [f16, f32, f64])
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
+@each_row("keepdims", [True, False])
+@each_row("dtype", [f16, f32, f64])
+@each_row("target", ["onnx", "cpu", "directml"])
 def test_log_sum_exp_takes_the_maximum_beside_it(target: str, dtype: DType, keepdims: bool) -> None:
     graph = beside([1], keepdims, dtype)
     feeds = {"x": np.linspace(-9, 9, 24).reshape(3, 4, 2).astype(dtype.numpy)}

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 import dmlc
 from dmlc.diagnostics import Diagnostic, DmlcError, Source
+from tests.rows import each_row
 
 
 def compiled(body: str, inputs: str = "x: f16[4, 100]", dims: str = "", **options: Any) -> dmlc.Program:
@@ -42,7 +43,7 @@ def test_what_may_overflow(body: str, message: str) -> None:
         compiled(body, strict=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "inputs"),
     [
         ("y = reduce_mean((x as f16) * (x as f16), axes=[0])", "x: u8[9]"),

@@ -15,6 +15,7 @@ from dmlc.diagnostics import Source
 from dmlc.ir import Graph
 from dmlc.passes.intervals import Intervals
 from dmlc.runtime.reference import evaluate
+from tests.rows import each_row
 
 F16_MAX = 65504.0
 
@@ -29,7 +30,7 @@ def of(body: str, inputs: str = "x: f16[3, 4]", dims: str = "") -> tuple[float, 
     return Intervals(graph).of(graph.outputs[0][1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "low", "high"),
     [
         ("y = sigmoid(x) + 1.0", 1, 2),
@@ -143,7 +144,7 @@ def programs(draw: st.DrawFn) -> str:
     return "; ".join([*lines, f"y = a{len(lines) - 1} * 1.0"])
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(programs(), st.sampled_from(["f16", "f32"]), st.integers(0, 2**32 - 1))
 def test_references_stay_within(body: str, dtype: str, seed: int) -> None:
     graph = load(body.replace("as D", f"as {dtype}"), f"x: {dtype}[3, 5], k: u8[3, 5]")

@@ -18,11 +18,12 @@ from dmlc.ir.history import CLASSES
 from dmlc.passes.inventory import all_rules, chosen_rules, pass_names
 from dmlc.passes.manager import Pass
 from dmlc.passes.rewrite import Match, RewritePass, Rule
+from tests.rows import each_row
 
 RULES = {rule.name: rule for rule in all_rules()}
 
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.name)
+@each_row("rule", all_rules(), ids=lambda rule: rule.name)
 def test_every_rule_reads_well(rule: object) -> None:
     facts = RULES[rule.name]  # type: ignore[attr-defined]
     assert facts.rewrite_class in CLASSES
@@ -62,13 +63,13 @@ def test_every_rule_class_is_in_a_pass() -> None:
     assert rule_classes() <= {facts.kind for facts in all_rules()}
 
 
-@pytest.mark.parametrize("rule", sorted(rule_classes(), key=lambda cls: cls.name), ids=lambda cls: cls.name)
+@each_row("rule", sorted(rule_classes(), key=lambda cls: cls.name), ids=lambda cls: cls.name)
 def test_a_rule_states_its_facts_itself(rule: type[Rule[Any]]) -> None:
     assert "name" in vars(rule)
     assert len(rule.roots) == len(set(rule.roots)) > 0
 
 
-@pytest.mark.parametrize("rule", sorted(rule_classes(), key=lambda cls: cls.name), ids=lambda cls: cls.name)
+@each_row("rule", sorted(rule_classes(), key=lambda cls: cls.name), ids=lambda cls: cls.name)
 def test_rules_are_made_with_their_context_alone(rule: type[Rule[Any]]) -> None:
     assert rule.__init__ is Rule.__init__
 

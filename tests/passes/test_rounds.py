@@ -21,6 +21,7 @@ from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.manager import MOST_ROUNDS, FixedPoint, PassManager
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
 from dmlc.records import dataclass
+from tests.rows import each_row
 from tools.canonical_form import canonical_form
 
 
@@ -153,8 +154,8 @@ AGAIN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
-@pytest.mark.parametrize("name", AGAIN)
+@each_row("target", ["onnx", "cpu", "directml"])
+@each_row("name", AGAIN)
 def test_compiling_the_output_again_changes_nothing(name: str, target: str) -> None:
     source = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> {AGAIN[name]}')
     once = dmlc.compile(source, target=target).to_onnx()

@@ -11,6 +11,7 @@ import pytest
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 #: Rule, statements, the input's type, options.
 PROGRAMS: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -165,7 +166,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "body", "kind", "options", "name"), CASES)
+@each_row(("rule", "body", "kind", "options", "name"), CASES)
 def test_a_value_that_is_used_elsewhere(rule: str, body: str, kind: str, options: dict[str, Any], name: str) -> None:
     outputs = ("y",) if name == "y" else ("y", name)
     assert (_fired(rule, body, kind, options, *outputs) is not None) is (name == "y")

@@ -16,6 +16,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import dmlc
+from tests.rows import each_row
 
 node = helper.make_node
 
@@ -48,9 +49,9 @@ def search_after(op: str) -> tuple[onnx.ModelProto, tuple[int, ...]]:
 TARGETS = ["directml", "cpu", "onnx"]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("options", [{}, {"exact": True}])
-@pytest.mark.parametrize(
+@each_row("target", TARGETS)
+@each_row("options", [{}, {"exact": True}])
+@each_row(
     ("op", "scores", "winner"),
     [
         ("Exp", [100, 200, 20], 0),  # both overflow: a tie

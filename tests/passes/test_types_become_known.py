@@ -8,6 +8,7 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import dmlc
+from tests.rows import each_row
 from tools.canonical_form import canonical_form
 from tools.model_checks import run, session
 
@@ -136,21 +137,21 @@ def _check(name: str, source: ModelProto, target: str) -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", OWN_SIZES)
+@each_row("target", TARGETS)
+@each_row("name", OWN_SIZES)
 def test_a_node_of_hidden_rank_is_read_again_though_sizes_stay_open(name: str, target: str) -> None:
     further, body = OWN_SIZES[name]
     _check(name, _model(further, f"{_V} {body}"), target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", GRAPHS)
+@each_row("target", TARGETS)
+@each_row("name", GRAPHS)
 def test_results_are_joined_anew_when_the_graphs_inside_become_more_precise(name: str, target: str) -> None:
     _check(name, _model(*GRAPHS[name]), target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", SCANS)
+@each_row("target", TARGETS)
+@each_row("name", SCANS)
 def test_sizes_reach_the_body_of_a_scan_and_its_results(name: str, target: str) -> None:
     further, body = SCANS[name]
     hidden = "top = ReduceMax <keepdims = 1> (weight) two = Cast <to = 7> (top) s = Concat <axis = 0> (two, rest)"

@@ -12,6 +12,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 NORMS = {
     "fuse-layer-norm": "m = ReduceMean <axes = [-1]> ({x}) d = Sub({x}, m) p = Pow(d, two) "
@@ -54,8 +55,8 @@ def model(loss: str, norm: str) -> onnx.ModelProto:
     )
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("loss", LOSSES)
+@each_row("norm", NORMS)
+@each_row("loss", LOSSES)
 def test_a_normalization_names_what_hides_the_rank(loss: str, norm: str) -> None:
     _, text, help = LOSSES[loss]
     wanted = f"the rank of `r` is not known: {text}" + (f" ({help})" if help else "")

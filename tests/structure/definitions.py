@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 
 class Definition(NamedTuple):
-    """A module, class or function: facts alone, since the trees of all files together take much memory."""
+    """A module, class, function or import: facts alone, since the trees of all files together take much memory.
+
+    The name of an import is dotted; of ``from a import b``, which may be a module, it is ``a b``.
+    """
 
     kind: str
     name: str
@@ -20,13 +23,25 @@ class Definition(NamedTuple):
 
 def definitions_of(text: str) -> Iterator[Definition]:
     """Yield those of a source text."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Module):
             yield Definition("module", "module", text.count("\n"), ast.get_docstring(node))
         elif isinstance(node, ast.ClassDef):
             yield Definition("class", node.name, _lines(node), ast.get_docstring(node))
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield Definition("function", node.name, _lines(node), ast.get_docstring(node))
+        elif isinstance(node, ast.Import):
+            yield from (Definition("import", alias.name, 0, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (Definition("import", f"{node.module} {alias.name}", 0, None) for alias in node.names)
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a tree and the statements in it at any depth, without the expressions, which are most of the nodes."""
+    yield tree
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, field, ()):
+            yield from statements(node)
 
 
 def _lines(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,14 +77,10 @@ MODULES = modules()
 def imports(module: str) -> list[str]:
     """Every imported dotted name, at any depth; imports for type checkers only count too."""
     out = []
-    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            out += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.module is not None
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                out.append(full if full in MODULES else node.module)
+    for found in definitions(MODULES[module]):
+        if found.kind == "import":
+            name = found.name.replace(" ", ".")
+            out.append(name if name in MODULES else found.name.split()[0])
     return out
 
 

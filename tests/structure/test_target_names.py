@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def named(node: ast.AST) -> bool:
             part.attr == "family" or (part.attr == "name" and is_target(part.value))
         ):
             return True
-        if isinstance(part, ast.Attribute) and ast.unparse(part) == "args.target":
+        if isinstance(part, ast.Attribute) and part.attr == "target" and ast.unparse(part) == "args.target":
             return True
     return False
 
@@ -55,7 +56,7 @@ ASKS = frozenset(("startswith", "endswith", "partition", "split", "get", "find",
 def has_name(node: ast.AST) -> bool:
     """True if a comparison or a set holds a name that only targets have."""
     is_test = isinstance(node, (ast.Compare, ast.Set)) or (
-        isinstance(node, ast.Call) and ast.unparse(node.func) in SETS
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SETS
     )
     parts = ast.walk(node) if is_test else ()
     return any(isinstance(part, ast.Constant) and part.value in NAMES - OTHER_MEANINGS for part in parts)
@@ -72,11 +73,17 @@ def decisions(tree: ast.Module) -> Iterator[ast.AST]:
             yield node
         elif isinstance(node, ast.Call):
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-            if method in ASKS or ast.unparse(node.func) in SETS:
+            if method in ASKS or (isinstance(node.func, ast.Name) and node.func.id in SETS):
                 yield node
 
 
+#: Words of which a decision by a name has one.
+MAY_DECIDE = re.compile("|".join(["family", "target", *map(re.escape, NAMES - OTHER_MEANINGS)]))
+
+
 def found(source: str) -> list[str]:
+    if not MAY_DECIDE.search(source):
+        return []  # to parse and walk a file takes long
     return [ast.unparse(node) for node in decisions(ast.parse(source)) if named(node) or has_name(node)]
 
 

@@ -24,6 +24,7 @@ STUBS = sorted(PACKAGE.rglob("*.pyi"))
 PAGES = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")]
 #: A docstring, comment or heading that starts with one of these has to be decoded: its subject or verb comes late.
 LATE_START = re.compile(r"(what|whether|that|those|which|of|where|who|whose|how|why|when)\b", re.IGNORECASE)
+MAY_BE_LATE = re.compile("#[#: ]*" + LATE_START.pattern, re.IGNORECASE)
 #: Words that must not come back, each with the word to write instead. A quoted word is a name of ONNX.
 REPLACED = {
     r"(?<![\"`])\bstretch\w*(?![\"`])": "broadcast",
@@ -55,6 +56,8 @@ def late_starts(found: Iterable[Definition]) -> list[str]:
 def late_comments(text: str) -> list[str]:
     """Return the late starts among the comments; a comment below another one, in its column, continues it."""
     found, above = [], (-1, -1)
+    if not MAY_BE_LATE.search(text):
+        return []  # to read the tokens of a file takes long
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             line, column = token.start
@@ -70,6 +73,9 @@ def late_headings(page: str) -> list[str]:
 
 
 def replaced_words(text: str) -> list[str]:
+    line = " ".join(text.replace('"', " ").split())
+    if not any(re.search(pattern, line, re.IGNORECASE) for pattern in REPLACED):
+        return []  # to read the tokens of a file takes long
     return [
         f"line {line}: {match[0]!r}, write: {instead}"
         for line, found in prose(text)

@@ -50,11 +50,15 @@ def outputs_of(program: dmlc.Program, feeds: Mapping[str, np.ndarray]) -> dict[s
 
 
 def check(text: str, feeds: Mapping[str, np.ndarray] | None = None, *, scale: float = 1, **options: Any) -> list[str]:
-    """The operators that are dispatched, in order, once their numbers are found right."""
+    """The operators that are dispatched, in order, once their numbers are found right.
+
+    ``feeds`` stand for those of ``feeds_of``, which inputs without one keep.
+    """
     program = program_of(text, **options)
-    feeds = feeds_of(program) if feeds is None else feeds
+    feeds = {**feeds_of(program), **(feeds or {})}
     wanted = program.run(feeds, backend="reference")
-    found = outputs_of(program, feeds)
+    machine = machine_of(program, feeds)
+    found = {PurePosixPath(path).stem: array for path, array in machine.run().items()}
     assert found.keys() == wanted.keys()
     for name, want in wanted.items():
         want = np.atleast_1d(want)
@@ -66,11 +70,14 @@ def check(text: str, feeds: Mapping[str, np.ndarray] | None = None, *, scale: fl
             np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance, err_msg=text)
         else:
             np.testing.assert_array_equal(have, want, err_msg=text)
-    return operators(program)
+    return dispatched(machine)
 
 
 def operators(program: dmlc.Program) -> list[str]:
     """The operators that are dispatched, in order."""
-    machine = machine_of(program, feeds_of(program))
+    return dispatched(machine_of(program, feeds_of(program)))
+
+
+def dispatched(machine: Machine) -> list[str]:
     rows = [machine.dispatchables[c["dispatchable"]] for c in machine.commands if c["type"] == "dispatch"]
     return [row["type"].removeprefix("DML_OPERATOR_") for row in rows]

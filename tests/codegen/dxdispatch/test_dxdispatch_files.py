@@ -16,6 +16,7 @@ from dxdispatch_machine import Machine
 import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import Source, on_command_line
+from tests.rows import each_row
 
 GOLDEN = Path(__file__).parent / "golden"
 HEAD = """\
@@ -258,9 +259,9 @@ def test_feature_levels() -> None:
     assert "feature level 5.0 has it" in refused(sums, feature_level="4.1").diagnostics[0].help
 
 
-@pytest.mark.parametrize("level", ["6.4", "5.2", "5.1", "5.0", "4.1", "4.0", "3.1", "3.0", "2.1"])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("axis", [1, 2, 3])
+@each_row("level", ["6.4", "5.2", "5.1", "5.0", "4.1", "4.0", "3.1", "3.0", "2.1"])
+@each_row("bias", [False, True])
+@each_row("axis", [1, 2, 3])
 def test_scale_and_bias_of_layer_norm_at_each_feature_level(level: str, bias: bool, axis: int) -> None:
     """Before 5.2 both tensors come together; before 4.0 the channel axis has its whole size in both."""
     own = f"f32[{', '.join(map(str, (3, 4, 5)[axis - 1 :]))}]"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from dxdispatch_check import operators, outputs_of
+from dxdispatch_check import dispatched, machine_of, outputs_of
 from onnx import helper
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 TYPES = {"float32": onnx.TensorProto.FLOAT, "float16": onnx.TensorProto.FLOAT16, "int32": onnx.TensorProto.INT32}
 
@@ -37,17 +38,23 @@ def wanted(feeds: dict[str, np.ndarray], trans: tuple[int, int], alpha: float = 
     return np.array(rows) + beta * c
 
 
-@pytest.mark.parametrize("trans", [(0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("c", [None, (), (1,), (5,), (3, 1), (1, 5), (3, 5)])
-@pytest.mark.parametrize("factors", [{}, {"alpha": 0.5}, {"beta": 2.0}, {"alpha": -2.0, "beta": 0.25}, {"beta": 0.0}])
+CS: list[tuple[int, ...] | None] = [None, (), (1,), (5,), (3, 1), (1, 5), (3, 5)]
+FACTORS: list[dict[str, float]] = [{}, {"alpha": 0.5}, {"beta": 2.0}, {"alpha": -2.0, "beta": 0.25}, {"beta": 0.0}]
+
+
+@each_row("trans", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@each_row("c", CS)
+@each_row("factors", FACTORS)
 def test_numbers(trans: tuple[int, int], c: tuple[int, ...] | None, factors: dict[str, float]) -> None:
-    for dtype in ("float32", "float16"):
-        program = gemm(dtype, c, trans, **factors)
-        feeds = feeds_of(program)
-        found = outputs_of(program, feeds)["y"]
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, wanted(feeds, trans, **factors).astype(dtype))  # exact: small quarters
-        assert operators(program) == ["GEMM"]
+    """The two dtypes take turns along each of the three."""
+    dtype = ("float32", "float16")[(sum(trans) + CS.index(c) + FACTORS.index(factors)) % 2]
+    program = gemm(dtype, c, trans, **factors)
+    feeds = feeds_of(program)
+    machine = machine_of(program, feeds)
+    (found,) = machine.run().values()
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, wanted(feeds, trans, **factors).astype(dtype))  # exact: small quarters
+    assert dispatched(machine) == ["GEMM"]
 
 
 @pytest.mark.parametrize("trans", [(0, 0), (1, 1)])

@@ -15,6 +15,7 @@ from onnx import helper, numpy_helper
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 #: Base names that Windows keeps for devices, with any suffix and in any case.
 DEVICES = ["aux", "CON", "nul", "Prn", "com1", "LPT9", "aux.weight", "nul.npy"]
@@ -41,7 +42,7 @@ def paths(document: dict[str, Any]) -> list[str]:
 NAMES = ["a/b", "a_b", "A_B", "a:b", "constant", "out", "out/y", "入力", "é", *DEVICES, "con.", ".", "..", "x" * 300]
 
 
-@pytest.mark.parametrize("turn", range(len(NAMES)))
+@each_row("turn", range(len(NAMES)))
 def test_data_files_differ(turn: int) -> None:
     """In some turn each name is that of an input, and each other one that of a constant beside it."""
     turned = [*NAMES[turn:], *NAMES[:turn]]

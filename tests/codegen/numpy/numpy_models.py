@@ -74,7 +74,11 @@ def run(graph: Graph, feeds: Sequence[np.ndarray], style: Style = "plain") -> tu
 
 def results_of(graph: Graph, text: str, feeds: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """As ``run``, of code that was generated before."""
-    made = function(text, identifier(graph.name))
+    return called(graph, function(text, identifier(graph.name)), feeds)
+
+
+def called(graph: Graph, made: Any, feeds: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The results of a generated function; any warning is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         results = made(*feeds)
@@ -114,10 +118,18 @@ def compare(got: Sequence[np.ndarray], want: Sequence[np.ndarray], *, mixed: boo
 
 def check(graph: Graph, *feeds: np.ndarray) -> None:
     """The generated code of both styles agrees with the reference."""
+    check_each(graph, [feeds])
+
+
+def check_each(graph: Graph, several: Sequence[Sequence[np.ndarray]]) -> None:
+    """As ``check``, for several feeds of code that is generated once."""
     mixed = any(v.type.dtype is f32 for node in graph for v in node.results)
-    want = expected(graph, feeds)
-    for text in dict.fromkeys((source(graph), source(graph, "fast"))):
-        compare(results_of(graph, text, feeds), want, mixed=mixed)
+    texts = dict.fromkeys((source(graph), source(graph, "fast")))
+    functions = [function(text, identifier(graph.name)) for text in texts]
+    for feeds in several:
+        want = expected(graph, feeds)
+        for made in functions:
+            compare(called(graph, made, feeds), want, mixed=mixed)
 
 
 def sample(dtype: str | DType, shape: Sequence[int], seed: int = 0, *, wild: bool = False) -> np.ndarray:

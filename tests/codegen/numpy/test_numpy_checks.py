@@ -9,6 +9,7 @@ import pytest
 from numpy_models import Model, compare, expected, function, run, source
 
 from dmlc.ir import symbol
+from tests.rows import each_row
 
 
 def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -46,7 +47,7 @@ def test_wrong_array(bad: Any, error: type[Exception], message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shapes", "feeds", "message"),
     [
         ([("n", 3), ("n",)], [(2, 3), (4,)], "y must have shape [2], not [4]"),

@@ -7,6 +7,7 @@ import pytest
 from numpy_models import Model, function, source
 
 from dmlc.ir.dtype import DTYPES, FLOATS, DType
+from tests.rows import each_row
 
 
 def back(array: np.ndarray, name: str | None = "c") -> tuple[np.ndarray, str]:
@@ -22,8 +23,8 @@ def same_bits(array: np.ndarray) -> str:
     return text
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (2, 3), (2, 1, 3), (300,), (20, 40), (0,), (3, 0)])
+@each_row("dtype", DTYPES, ids=str)
+@each_row("shape", [(), (1,), (7,), (2, 3), (2, 1, 3), (300,), (20, 40), (0,), (3, 0)])
 def test_every_dtype_and_size(dtype: DType, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(3)
     if dtype.is_float:

@@ -9,6 +9,7 @@ import pytest
 from numpy_models import Model, function, source
 
 from dmlc.codegen.numpy import fast_selection, support
+from tests.rows import each_row
 
 SHAPES = [
     ((8, 6, 96, 70), (0, 2)),
@@ -33,8 +34,8 @@ def data(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize("kind", ["normal", "some ties", "ties", "NaN", "f16"])
-@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@each_row("kind", ["normal", "some ties", "ties", "NaN", "f16"])
+@each_row(("shape", "axes"), SHAPES, ids=str)
 def test_indices(shape: tuple[int, ...], axes: tuple[int, ...], kind: str) -> None:
     x = data(kind, shape)
     for largest in (True, False):

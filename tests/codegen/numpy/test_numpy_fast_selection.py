@@ -13,6 +13,7 @@ from numpy_models import Model, expected, function
 
 from dmlc.codegen.numpy import emit
 from dmlc.ir import Graph, as_dtype
+from tests.rows import each_row
 
 FLOATS = ["float16", "float32", "float64"]
 NUMBERS = [*FLOATS, "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -78,8 +79,9 @@ def test_every_subset_of_axes(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 def test_every_dtype(dtype: str) -> None:
+    """Every other subset of the axes: the next dtype takes the others."""
     shape = (5, 20, 70)
-    for axes in subsets(3):
+    for axes in [*subsets(3)][NUMBERS.index(dtype) % 2 :: 2]:
         graph = all_selections(dtype, shape, axes)
         for kind in ("any", "ties", "nan") if dtype in FLOATS else ("any", "ties"):
             same(graph, values(dtype, shape, kind))
@@ -160,13 +162,15 @@ def test_top_k_of_equal_rows_and_of_one_that_differs() -> None:
     same(top_k("i32", x.shape, 20, 1), x)
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
-@pytest.mark.parametrize("k", [1, 5, 63, 64])
+@each_row("dtype", NUMBERS)
+@each_row("k", [1, 5, 63, 64])
 def test_top_k_of_short_rows(dtype: str, k: int) -> None:
-    for shape, axis in [((90, 64), 1), ((64, 90), 0), ((2, 64, 40), 1)]:
-        graph = top_k(dtype, shape, k, axis)
-        for kind in ("any", "ties", "nan") if dtype in FLOATS else ("any", "ties"):
-            same(graph, values(dtype, shape, kind))
+    """The shapes take turns, so that each meets each dtype and each k."""
+    shapes = [((90, 64), 1), ((64, 90), 0), ((2, 64, 40), 1)]
+    shape, axis = shapes[(NUMBERS.index(dtype) + k) % 3]
+    graph = top_k(dtype, shape, k, axis)
+    for kind in ("any", "ties", "nan") if dtype in FLOATS else ("any", "ties"):
+        same(graph, values(dtype, shape, kind))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

@@ -11,6 +11,7 @@ from numpy_models import Model, check, function, source
 from dmlc.codegen.numpy.names import PythonNames, identifier
 from dmlc.diagnostics import DmlcError
 from dmlc.ops.call import CallSite
+from tests.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_function_is_named_as_the_model(model: str, name: str) -> None:
     assert signature("x", model=model)[0] == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["np", "_np", "numpy", "range", "isinstance", "list", "bytes", "int", "ValueError", "_check", "_softmax", "_rows"],
 )

@@ -13,7 +13,7 @@ from numpy_random import random_graph
 SEEDS = st.integers(0, 2**32)
 
 
-@settings(max_examples=200, report_multiple_bugs=False)
+@settings(max_examples=100, report_multiple_bugs=False)
 @given(SEEDS)
 def test_generated_code_agrees_with_the_reference(seed: int) -> None:
     graph, feeds = random_graph(random.Random(seed).choice)

@@ -14,6 +14,7 @@ import dmlc
 from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.codegen.onnx.initializers import ROLES
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 PROGRAM = Source(
     "head.dml",
@@ -157,7 +158,7 @@ def test_initializers_are_named_by_their_node_and_role() -> None:
     assert {"m/ReduceMean.axes", "y/Reshape.shape", "y/OneHot.depth", "y/OneHot.values"} <= named
 
 
-@pytest.mark.parametrize(("operator", "roles"), ROLES.items(), ids=list(ROLES))
+@each_row(("operator", "roles"), ROLES.items(), ids=list(ROLES))
 def test_roles_are_those_of_the_schemas(operator: str, roles: tuple[str, ...]) -> None:
     assert tuple(formal.name for formal in onnx.defs.get_schema(operator, 21).inputs) == roles
 

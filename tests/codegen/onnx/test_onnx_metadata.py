@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import dmlc
 from dmlc import model_facts
 from dmlc.codegen.onnx.metadata import keyed
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/model.dml"))
 
@@ -34,10 +36,15 @@ def entries(model: ModelProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in model.metadata_props}
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize(("a", "b"), list(combinations(EXAMPLES, 2)), ids=lambda path: path.parent.name)
+@cache
+def compiled_example(path: Path, target: str) -> dmlc.Program:
+    return dmlc.compile(path, target=target, opset=17)
+
+
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row(("a", "b"), list(combinations(EXAMPLES, 2)), ids=lambda path: path.parent.name)
 def test_compiled_examples_merge_and_both_are_found(a: Path, b: Path, target: str) -> None:
-    first, second = (dmlc.compile(path, target=target, opset=17) for path in (a, b))
+    first, second = (compiled_example(path, target) for path in (a, b))
     models = first.to_onnx(), second.to_onnx()
     merged = compose.merge_models(*models, io_map=[], prefix1="a_", prefix2="b_")
     assert model_facts(merged) == [*model_facts(models[0]), *model_facts(models[1])]

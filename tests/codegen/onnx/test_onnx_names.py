@@ -16,6 +16,7 @@ from onnx_session import session
 import dmlc
 from dmlc.codegen.onnx.names import Namespace
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 TARGETS = ("directml", "cpu", "onnx")
 #: Names as dmlc makes them itself, and what they are made from.
@@ -184,7 +185,7 @@ def check_names(model: ModelProto, target: str) -> ModelProto:
     return made
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_row("seed", range(36))
 def test_any_names_in_nested_graphs_give_a_valid_model_of_the_same_numbers(seed: int) -> None:
     model = HostileModel(seed).model
     x = np.random.default_rng(seed).standard_normal(SHAPE, dtype=np.float32)
@@ -336,7 +337,7 @@ def test_a_namespace_gives_no_name_twice() -> None:
     assert len(set(many)) == 100_000
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_row("seed", range(12))
 def test_any_names_in_a_built_program_give_a_valid_model(seed: int) -> None:
     rng = random.Random(seed)
     names = rng.sample(HOSTILE, 4)

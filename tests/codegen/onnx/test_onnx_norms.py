@@ -17,6 +17,7 @@ from dmlc.ir.dtype import f16, f32, f64
 from dmlc.ops.normalize import LAYER_NORM, RMS_NORM, NormAttributes
 from dmlc.runtime.reference import evaluate
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 OPS = (LAYER_NORM, RMS_NORM)
 
@@ -48,10 +49,10 @@ def compare(graph: Graph, target: str, opset: int, fed: dict[str, np.ndarray]) -
     return kinds(artifact)
 
 
-@pytest.mark.parametrize("dtype", [f16, f32, f64], ids=str)
-@pytest.mark.parametrize("opset", [11, 13, 16, 17, 18, 21])
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@each_row("dtype", [f16, f32, f64], ids=str)
+@each_row("opset", [11, 13, 16, 17, 18, 21])
+@each_row("target", TARGETS)
+@each_row("op", OPS, ids=lambda op: op.name)
 def test_the_same_numbers(op: Any, target: str, opset: int, dtype: DType) -> None:
     found = compare(build(op, dtype), target, opset, feeds(dtype))
     if op is LAYER_NORM:

@@ -15,6 +15,7 @@ from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from dmlc.ops import ALL_OPERATIONS, binary, choose, elementwise, index, move, normalize, reduce, scan, select
 from dmlc.ops.constant import CONSTANT
+from tests.rows import each_row
 
 
 def emitted(op: Operation, shape: tuple[int, ...], of: DType = f32, *, opset: int = 21, target: str = "directml",
@@ -103,8 +104,8 @@ def test_hardmax_is_one_node() -> None:
 # --- reductions
 
 
-@pytest.mark.parametrize("opset", range(11, 22))
-@pytest.mark.parametrize("op", reduce.REDUCTIONS)
+@each_row("opset", range(11, 22))
+@each_row("op", reduce.REDUCTIONS)
 def test_axes_stand_where_the_opset_has_them(op: Operation, opset: int) -> None:
     model = emitted(op, (2, 3), axes=[1], opset=opset)
     for node in model.graph.node:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-import pytest
 
 import dmlc
 from dmlc.ir import DTYPES, INDEX, DType
 from dmlc.ir.dtype import u64
+from tests.rows import each_row
 
 
 def compiled(body: str, inputs: str) -> dmlc.Program:
@@ -25,13 +25,17 @@ def computed(program: dmlc.Program, feeds: dict[str, Any]) -> np.ndarray:
     return np.asarray(result)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("length", ["4", "W"])
-def test_one_hot(dtype: DType, length: str) -> None:
-    """The values of every dtype, for indices of every dtype: also on equal to off, and the two exchanged."""
+@each_row("dtype", DTYPES, ids=str)
+@each_row("turn", [0, 1])
+def test_one_hot(dtype: DType, turn: int) -> None:
+    """The values of every dtype, for indices of every dtype: also on equal to off, and the two exchanged.
+
+    A fixed and an open length take turns along the dtypes of indices.
+    """
     indices = np.array([[0, 3], [5, 1]])
     signed = np.array([[-1, 3], [-5, 1]])
-    for index in INDEX:
+    for index in INDEX[turn::2]:
+        length = ("4", "W")[(DTYPES.index(dtype) + INDEX.index(index) // 2) % 2]
         given = (indices if index.kind == "uint" else signed).astype(index.numpy)
         wide = f", x: {index.name}[2, 2], w: f32[{length}]"
         for on, off in (("true", "false"), ("false", "true"), ("true", "true")) if dtype.kind == "bool" else ((5, 3),):
@@ -50,10 +54,10 @@ def test_the_largest_index_is_out_of_range() -> None:
     assert np.array_equal(got, [[False, False, False], [False, True, False]])
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-@pytest.mark.parametrize("exclusive", [False, True])
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("op", ["cumsum", "cumprod"])
+@each_row("size", [1, 2, 3])
+@each_row("exclusive", [False, True])
+@each_row("reverse", [False, True])
+@each_row("op", ["cumsum", "cumprod"])
 def test_running_sums_and_products(op: str, exclusive: bool, reverse: bool, size: int) -> None:
     flags = f"exclusive={str(exclusive).lower()}, reverse={str(reverse).lower()}"
     program = compiled(f"{op}(x, axis=1, {flags})", f"x: f32[2, {size}]")

@@ -13,6 +13,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 TARGETS = ("directml", "cpu", "onnx")
 PROGRAMS = {
@@ -61,8 +62,8 @@ def types_of(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
     return {info.name: info.type for info in (*graph.value_info, *graph.output)}
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", [*PROGRAMS, *MODELS])
+@each_row("target", TARGETS)
+@each_row("name", [*PROGRAMS, *MODELS])
 def test_every_value_has_its_type(name: str, target: str) -> None:
     model = dmlc.compile(source(name), target=target).to_onnx()
     onnx.checker.check_model(model, full_check=True)
@@ -83,8 +84,8 @@ def size_of(dim: onnx.TensorShapeProto.Dimension, dims: dict[str, int]) -> int |
     return eval(dim.dim_param, {}, dims) if dim.dim_param else None
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", [*PROGRAMS, *MODELS])
+@each_row("target", TARGETS)
+@each_row("name", [*PROGRAMS, *MODELS])
 def test_types_are_those_that_come_out(name: str, target: str) -> None:
     """Open sizes of a name have one size at run time, and expressions give what they say."""
     model = dmlc.compile(source(name), target=target).to_onnx()

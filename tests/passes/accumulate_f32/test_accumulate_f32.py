@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
+from tests.rows import each_row
 
 HALF = TensorProto.FLOAT16
 #: The result is rounded to f16 once; what is rounded before in f32 is far below that.
@@ -56,8 +57,8 @@ BODIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx", "numpy"])
-@pytest.mark.parametrize("body", BODIES)
+@each_row("target", ["directml", "cpu", "onnx", "numpy"])
+@each_row("body", BODIES)
 def test_numbers(body: str, target: str) -> None:
     p = program(body, target=target)
     assert fired(p)

@@ -48,6 +48,7 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX
 from dmlc.passes import CanonicalizeReduce
+from tests.rows import each_row
 
 PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)
@@ -56,7 +57,7 @@ EXACT_ONLY = ("exact",)
 # --- drop-unit-axes
 
 
-@pytest.mark.parametrize("op", [*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX])
+@each_row("op", [*REDUCTIONS, ARGMAX, ARGMIN, HARDMAX, SOFTMAX, LOG_SOFTMAX])
 def test_axes_of_size_1_are_dropped(op: Operation) -> None:
     b = Building()
     x = b.input("x", (2, 1, 3, 1))
@@ -113,11 +114,11 @@ ELEMENTWISE = {
 NOT_EXACT = {REDUCE_L2, REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "dtype"),
     [(op, dtype) for op in REDUCTIONS for dtype in (f32, f16, i32, u8) if dtype in op.operands[0].dtypes],
 )
-@pytest.mark.parametrize("keepdims", [True, False])
+@each_row("keepdims", [True, False])
 def test_a_reduction_over_one_element_is_its_elementwise_part(op: Operation, dtype: Any, keepdims: bool) -> None:
     b = Building()
     x = b.input("x", (3, 1), dtype)
@@ -202,8 +203,8 @@ MERGED = [
 MERGING = {(outer, inner) for outer, inner, _ in MERGED}
 
 
-@pytest.mark.parametrize(("outer", "inner", "merged"), MERGED)
-@pytest.mark.parametrize("dtype", [f32, f16, f64])
+@each_row(("outer", "inner", "merged"), MERGED)
+@each_row("dtype", [f32, f16, f64])
 def test_nested_float_reductions_merge(outer: Operation, inner: Operation, merged: Operation, dtype: Any) -> None:
     b = Building()
     x = b.input("x", (2, 3, 4), dtype)
@@ -220,7 +221,7 @@ def test_nested_float_reductions_merge(outer: Operation, inner: Operation, merge
     assert [span.line for span in node.spans] == [2, 1]  # both places, the outer one first
 
 
-@pytest.mark.parametrize(("outer", "inner"), sorted(
+@each_row(("outer", "inner"), sorted(
     set(itertools.product(REDUCTIONS, REDUCTIONS)) - MERGING, key=lambda pair: (pair[0].name, pair[1].name)
 ))  # fmt: skip
 def test_other_kinds_do_not_merge(outer: Operation, inner: Operation) -> None:
@@ -247,9 +248,9 @@ def test_a_chain_of_three_merges_into_one() -> None:
     assert axes_of(graph) == (0, 1, 3)
 
 
-@pytest.mark.parametrize("inner_keeps", [True, False])
-@pytest.mark.parametrize("outer_keeps", [True, False])
-@pytest.mark.parametrize("inner_axes", [(0,), (1,), (3,), (0, 2), (1, 2, 3)])
+@each_row("inner_keeps", [True, False])
+@each_row("outer_keeps", [True, False])
+@each_row("inner_axes", [(0,), (1,), (3,), (0, 2), (1, 2, 3)])
 def test_every_mix_of_keepdims_and_axes(inner_keeps: bool, outer_keeps: bool, inner_axes: tuple[int, ...]) -> None:
     left = 4 if inner_keeps else 4 - len(inner_axes)
     for count in range(1, left + 1):
@@ -497,8 +498,8 @@ def test_max_and_min_merge_exactly(op: Operation, dtype: Any) -> None:
     assert names(graph) == [op.name]
 
 
-@pytest.mark.parametrize("op", [REDUCE_SUM, REDUCE_MEAN, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_L2])
-@pytest.mark.parametrize("empty", [(0, 3), (3, 0), (0, 0)])
+@each_row("op", [REDUCE_SUM, REDUCE_MEAN, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_L2])
+@each_row("empty", [(0, 3), (3, 0), (0, 0)])
 def test_empty_axes_merge_to_the_same_value(op: Operation, empty: tuple[int, int]) -> None:
     b = Building(n=(0, 5), m=(0, 5))
     x = b.input("x", ("n", 2, "m"))
@@ -566,7 +567,7 @@ def working(graph: Any) -> int:
 
 
 @given(chains(), st.integers(0, 3))
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_any_chain_keeps_its_numbers_and_comes_to_an_end(graph: Any, seed: int) -> None:
     feeds = random_feeds(graph, seed=seed)
     before, count = evaluate(graph, feeds), working(graph)

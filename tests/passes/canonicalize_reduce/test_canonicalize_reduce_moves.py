@@ -26,6 +26,7 @@ from dmlc.ops.reduce import (
 )
 from dmlc.ops.select import ARGMAX
 from dmlc.passes import CanonicalizeReduce
+from tests.rows import each_row
 
 PASS = CanonicalizeReduce()
 EXACT_ONLY = ("exact",)
@@ -48,9 +49,9 @@ def test_a_transpose_between_goes_into_the_axes() -> None:
     assert "transpose" not in names(graph)
 
 
-@pytest.mark.parametrize("keepdims", [True, False])
-@pytest.mark.parametrize("perm", list(itertools.permutations(range(3))))
-@pytest.mark.parametrize("axes", [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]])
+@each_row("keepdims", [True, False])
+@each_row("perm", list(itertools.permutations(range(3))))
+@each_row("axes", [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]])
 def test_transposes_before_reductions(perm: tuple[int, ...], axes: list[int], keepdims: bool) -> None:
     for op in (REDUCE_SUM, REDUCE_MAX, ARGMAX):
         b = Building()
@@ -65,9 +66,9 @@ def test_transposes_before_reductions(perm: tuple[int, ...], axes: list[int], ke
             assert any("permuted" in r or "counts" in r for r in remarks(ctx))
 
 
-@pytest.mark.parametrize("op", [REDUCE_SUM, REDUCE_MAX, REDUCE_MEAN])
-@pytest.mark.parametrize("keepdims", [True, False])
-@pytest.mark.parametrize("perm", list(itertools.permutations(range(4))))
+@each_row("op", [REDUCE_SUM, REDUCE_MAX, REDUCE_MEAN])
+@each_row("keepdims", [True, False])
+@each_row("perm", list(itertools.permutations(range(4))))
 def test_a_transpose_between_that_must_stay_goes_after_both(op: Operation, keepdims: bool, perm: Any) -> None:
     b = Building()
     x = b.input("x", (2, 3, 4, 5))
@@ -100,7 +101,7 @@ def test_a_transpose_between_that_is_used_twice_stays() -> None:
     assert names(graph) == ["reduce_sum", "transpose", "reduce_sum"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shape", "target", "axes", "merged"),
     [
         ((2, 3, 4, 5), (2, 3, 20), [2], [2, 3]),
@@ -157,9 +158,9 @@ def test_a_reshape_of_nothing_stays() -> None:
 # --- reduction-of-expand
 
 
-@pytest.mark.parametrize("op", [REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN])
-@pytest.mark.parametrize("keepdims", [True, False])
-@pytest.mark.parametrize(
+@each_row("op", [REDUCE_SUM, REDUCE_L1, REDUCE_SUM_SQUARE, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN])
+@each_row("keepdims", [True, False])
+@each_row(
     ("shape", "wide", "axes"),
     [
         ((2, 1, 4), (2, 7, 4), [1]),

@@ -12,6 +12,7 @@ from search_helpers import FLOATS, check, draws, fired, numpy_of, on_runtime, on
 
 import dmlc
 from dmlc import builder
+from tests.rows import each_row
 
 PLANS = ("hardmax-by-places", "hardmax-by-scatter", "hardmax-merged")
 CASES = (
@@ -39,8 +40,8 @@ def everything(dtype: str, **options: Any) -> dmlc.Program:
     return dmlc.compile(graph, target="cpu", **options)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("plan", [None, *PLANS])
+@each_row("dtype", FLOATS)
+@each_row("plan", [None, *PLANS])
 def test_every_plan_alone_is_exact(plan: str | None, dtype: str) -> None:
     program = everything(dtype, only_rules=None if plan is None else [plan])
     if plan is not None:
@@ -59,8 +60,8 @@ def test_all_groups_of_few_values(plan: str) -> None:
         assert (found["y"].sum(axis=(1, 3)) == 1).all()
 
 
-@pytest.mark.parametrize("plan", [None, *PLANS])
-@pytest.mark.parametrize("axes", [[2], [1, 3], [1, 2]])
+@each_row("plan", [None, *PLANS])
+@each_row("axes", [[2], [1, 3], [1, 2]])
 def test_beside_nan_at_most_one_is_hot(plan: str | None, axes: list[int]) -> None:
     program = one("hardmax", (2, 4, 4, 16), axes, only_rules=None if plan is None else [plan])
     x = np.random.default_rng(0).choice([np.nan, 1.0, np.inf, -np.inf], (2, 4, 4, 16)).astype(np.float32)
@@ -69,8 +70,8 @@ def test_beside_nan_at_most_one_is_hot(plan: str | None, axes: list[int]) -> Non
         assert found["y"].sum(axis=tuple(axes)).max() <= 1
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
+@each_row("dtype", FLOATS)
+@each_row(
     ("shape", "axes"),
     [
         ((8, 32, 8, 64), [1, 3]),
@@ -94,8 +95,8 @@ def test_small_ones_are_one_hardmax() -> None:
     assert operators(one("hardmax", (2, 3, 4), [0, 2])) == ["Transpose", "Reshape", "Hardmax", "Reshape", "Transpose"]
 
 
-@pytest.mark.parametrize("plan", [None, *PLANS])
-@pytest.mark.parametrize(
+@each_row("plan", [None, *PLANS])
+@each_row(
     ("shape", "axes"),
     [(("n", 6), [1]), (("n", 6), [0, 1]), ((4, "n", 5), [0, 2]), (("n", 3, "m", 4), [1, 3]), ((3, "n", "m"), [1, 2])],
 )

@@ -13,6 +13,7 @@ from lowering_helpers import REDUCE_RULES, chosen, compiled, operators, result
 from onnx import TensorProto, helper
 
 import dmlc
+from tests.rows import each_row
 
 RNG = np.random.default_rng(0)
 REDUCTIONS = {
@@ -198,9 +199,9 @@ SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize("rule", REDUCE_RULES)
-@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
-@pytest.mark.parametrize("name", ["mean", "max"])
+@each_row("rule", REDUCE_RULES)
+@each_row(("shape", "axes"), SHAPES, ids=str)
+@each_row("name", ["mean", "max"])
 def test_every_plan_gives_the_same_numbers(rule: str, shape: tuple[int, ...], axes: list[int], name: str) -> None:
     x = RNG.standard_normal(shape).astype(np.float32)
     for keepdims in (True, False):

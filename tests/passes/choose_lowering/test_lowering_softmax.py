@@ -11,6 +11,7 @@ from lowering_helpers import PART_RULES, chosen, compiled, operators, result
 from onnx import TensorProto, helper
 
 import dmlc
+from tests.rows import each_row
 
 RNG = np.random.default_rng(0)
 SOFTMAX = {"softmax": dmlc.softmax, "log_softmax": dmlc.log_softmax}
@@ -64,11 +65,11 @@ def test_the_reason_names_both_costs() -> None:
     assert first.startswith("softmax-in-parts ") and "rather than as it stands " in first
 
 
-@pytest.mark.parametrize("name", SOFTMAX)
-@pytest.mark.parametrize(
+@each_row("name", SOFTMAX)
+@each_row(
     ("shape", "axes"), [((3, 5), [1]), ((3, 5, 7), [1]), ((2, 3, 4, 5), [1, 3]), ((1, 4, 1, 6), [1, 2]), ((5, 1), [0])]
 )
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@each_row("dtype", ["float16", "float32", "float64"])
 def test_parts_give_the_same_numbers(name: str, shape: tuple[int, ...], axes: list[int], dtype: str) -> None:
     x = (RNG.standard_normal(shape) * 5).astype(dtype)
     program = compiled(call(SOFTMAX[name], axes), shape, dtype, only_rules=["softmax-in-parts"])
@@ -138,9 +139,9 @@ def test_norms_off_the_last_axis_are_parts(name: str) -> None:
     assert len(operators(compiled(call(NORMS[name], [1]), (4, 8)))) == 1
 
 
-@pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize(("shape", "axes"), [((40, 6), [0]), ((3, 5, 7), [0, 2]), ((1, 5, 7), [1])])
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@each_row("name", NORMS)
+@each_row(("shape", "axes"), [((40, 6), [0]), ((3, 5, 7), [0, 2]), ((1, 5, 7), [1])])
+@each_row("dtype", ["float16", "float32"])
 def test_norms_in_parts_give_the_same_numbers(name: str, shape: tuple[int, ...], axes: list[int], dtype: str) -> None:
     x = (np.abs(RNG.standard_normal(shape)) * (300 if dtype == "float16" and name == "l2" else 1)).astype(dtype)
     wide = x.astype(np.float64)

@@ -18,6 +18,7 @@ from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
 from dmlc.onnx_schema.nested import all_nodes
 from dmlc.passes.decompose import OPERATORS
+from tests.rows import each_row
 from tools.model_checks import run, session
 from tools.result_comparison import differences
 
@@ -55,7 +56,7 @@ def test_every_operator_has_a_model() -> None:
     assert MODELS.keys() | WITHOUT_KERNEL.keys() == set(OPERATORS)
 
 
-@pytest.mark.parametrize(("operator", "made"), CASES)
+@each_row(("operator", "made"), CASES)
 def test_operator_goes_and_numbers_stay(operator: str, made: ModelProto) -> None:
     program = dmlc.decompose(made, [operator])
     found = program.to_onnx()
@@ -65,7 +66,7 @@ def test_operator_goes_and_numbers_stay(operator: str, made: ModelProto) -> None
     check_numbers(made, found)
 
 
-@pytest.mark.parametrize(("operator", "made"), CASES)
+@each_row(("operator", "made"), CASES)
 def test_without_names_all_go(operator: str, made: ModelProto) -> None:
     program = dmlc.decompose(made)
     assert stayed(program) == ()
@@ -281,7 +282,7 @@ STAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STAYS)
+@each_row("name", STAYS)
 def test_a_node_that_cannot_be_is_an_error_if_it_is_named(name: str) -> None:
     made, reason = STAYS[name]
     operator = next(iter(operators(made) & set(OPERATORS)))

@@ -38,6 +38,7 @@ from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_SUM
 from dmlc.ops.scan import CUMSUM
 from dmlc.ops.select import ARGMAX, HARDMAX, TOP_K
 from dmlc.passes import FoldConstants
+from tests.rows import each_row
 
 PASS = FoldConstants()
 EXACT_ONLY = ("exact",)
@@ -64,7 +65,7 @@ ROUNDED: list[tuple[Operation, dict[str, Any]]] = [
 DATA = [[1.5, 0.25, 2.75], [0.0, 3.0, 9.0]]
 
 
-@pytest.mark.parametrize(("op", "attributes"), BIT_DEFINED)
+@each_row(("op", "attributes"), BIT_DEFINED)
 def test_results_that_are_defined_to_the_bit_fold_exactly(op: Operation, attributes: dict[str, Any]) -> None:
     b = Building()
     graph = b.done(b(op, b.constant(DATA), **attributes))
@@ -87,8 +88,8 @@ def test_what_targets_round_differently_reassociates(op: Operation, attributes: 
     assert ledger(ctx) == [("fold", "reassociates")]
 
 
-@pytest.mark.parametrize("op", [ADD, SUB, MUL, DIV, MIN, MAX, EQUAL, LESS])
-@pytest.mark.parametrize("dtype", [f16, f32, f64, i8, u32])
+@each_row("op", [ADD, SUB, MUL, DIV, MIN, MAX, EQUAL, LESS])
+@each_row("dtype", [f16, f32, f64, i8, u32])
 def test_binary_operations_fold_exactly(op: Operation, dtype: Any) -> None:
     b = Building()
     graph = b.done(b(op, b.constant([[1, 2, 3]], dtype), b.constant([[7], [2]], dtype)))
@@ -268,7 +269,7 @@ def test_choosing_beside_a_nan_stays(op: Operation, attributes: dict[str, Any]) 
     assert remarks(ctx) == ["which value wins beside a NaN is unspecified"]
 
 
-@pytest.mark.parametrize(("value", "to", "folds"), [
+@each_row(("value", "to", "folds"), [
     (2.0**31, i32, False), (2.0**31 - 128, i32, True), (-(2.0**31), i32, True), (math.inf, i64, False),
     (math.nan, u8, False), (-0.5, u8, True), (-1.0, u8, False), (255.9, u8, True), (256.0, u8, False),
     (2.0**63, i64, False), (2.0**64, u64, False), (2.0**63, u64, True), (math.nan, bool_, True), (math.inf, f16, True),
@@ -301,8 +302,8 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return a.tobytes() == b.tobytes()
 
 
-@pytest.mark.parametrize("dtype", NUMERIC)
-@pytest.mark.parametrize("form", ["x * 1", "1 * x", "x / 1", "x ** 1", "x - 0"])
+@each_row("dtype", NUMERIC)
+@each_row("form", ["x * 1", "1 * x", "x / 1", "x ** 1", "x - 0"])
 def test_neutral_operands_go(form: str, dtype: Any) -> None:
     b = Building()
     x = b.input("x", (8,), dtype)
@@ -426,7 +427,7 @@ def defined(source: np.ndarray, to: Any) -> np.ndarray:
     return np.isfinite(whole) & (whole >= float(to.lowest)) & (whole < float(int(to.highest) + 1))
 
 
-@pytest.mark.parametrize("source", DTYPES)
+@each_row("source", DTYPES)
 def test_cast_chains_go_exactly_where_the_middle_does_not_matter(source: Any) -> None:
     """Over all dtypes: where the rule fires the numbers are the same, and where no value differs it does fire."""
     for middle in DTYPES:
@@ -444,7 +445,7 @@ def test_cast_chains_go_exactly_where_the_middle_does_not_matter(source: Any) ->
             assert np.array_equal(before[good], after[good]), (source, middle, to)
 
 
-@pytest.mark.parametrize(("source", "middle", "to", "left"), [
+@each_row(("source", "middle", "to", "left"), [
     (u8, i32, f32, 1), (i16, f32, f64, 1), (f16, f32, f16, 0), (u8, f16, u8, 0), (i64, i32, i16, 1), (i32, i64, u8, 1),
     (bool_, i32, f32, 1), (bool_, f32, bool_, 0), (i32, u32, i32, 0), (u16, i16, u8, 1),
     (f32, f16, f32, 2), (i32, f32, i64, 2), (i64, i32, i64, 2), (f32, i32, f32, 2), (i32, bool_, i32, 2),

@@ -14,15 +14,16 @@ from dmlc.ops.binary import AND, EQUAL, NOT_EQUAL, OR, XOR
 from dmlc.ops.choose import WHERE
 from dmlc.ops.index import FULL
 from dmlc.passes import FoldConstants
+from tests.rows import each_row
 
 PASS = FoldConstants()
 KEPT = {(EQUAL, True), (NOT_EQUAL, False), (XOR, False), (AND, True), (OR, False)}
 DECIDED = {(AND, False), (OR, True)}
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("truth", [False, True])
-@pytest.mark.parametrize("op", [EQUAL, NOT_EQUAL, XOR, AND, OR])
+@each_row("swapped", [False, True])
+@each_row("truth", [False, True])
+@each_row("op", [EQUAL, NOT_EQUAL, XOR, AND, OR])
 def test_a_truth_beside_a_constant(op: Operation, truth: bool, swapped: bool) -> None:
     b = Building()
     x, c = b.input("x", (4,), bool_), b.constant([truth] * 4, bool_)
@@ -78,9 +79,9 @@ def test_equal_numbers_keep_their_operator() -> None:
     assert [node.op_type for node in dmlc.compile(source).to_onnx().graph.node] == ["Equal"]
 
 
-@pytest.mark.parametrize("truth", [False, True])
-@pytest.mark.parametrize("shape", [(), (4,), (3, 1)])
-@pytest.mark.parametrize("wide", [False, True])
+@each_row("truth", [False, True])
+@each_row("shape", [(), (4,), (3, 1)])
+@each_row("wide", [False, True])
 def test_a_choice_that_is_known(truth: bool, shape: tuple[int, ...], wide: bool) -> None:
     """The operand alone, or an expand of it where it is the smaller of the two."""
     b = Building()

@@ -8,6 +8,7 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import dmlc
+from tests.rows import each_row
 from tools.canonical_form import canonical_form
 from tools.model_checks import run, session
 
@@ -68,8 +69,8 @@ def model_of(name: str) -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
-@pytest.mark.parametrize("name", MODELS)
+@each_row("target", ["onnx", "cpu", "directml"])
+@each_row("name", MODELS)
 def test_what_folds_is_read_by_its_users(name: str, target: str) -> None:
     source = model_of(name)
     program = dmlc.compile(source, target=target)

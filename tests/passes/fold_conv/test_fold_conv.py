@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
+from tests.rows import each_row
 
 node = helper.make_node
 RNG = np.random.default_rng(7)
@@ -83,9 +84,9 @@ def test_bias_then_norm_are_both_folded() -> None:
     check(model(nodes, d=RNG.normal(size=(4, 1, 1))), ["Conv"])
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (4, 1, 1), (1, 4, 1, 1), (1, 1, 1, 1)])
-@pytest.mark.parametrize("names", [["c", "d"], ["d", "c"]])
-@pytest.mark.parametrize("operator", ["Mul", "Div", "Add"])
+@each_row("shape", [(), (1,), (4, 1, 1), (1, 4, 1, 1), (1, 1, 1, 1)])
+@each_row("names", [["c", "d"], ["d", "c"]])
+@each_row("operator", ["Mul", "Div", "Add"])
 def test_a_constant_for_each_channel_scales_or_moves(shape: tuple[int, ...], names: list[str], operator: str) -> None:
     want = ["Conv", "Div"] if operator == "Div" and names[0] == "d" else ["Conv"]
     check(model([CONV, node(operator, names, ["y"])], d=RNG.uniform(0.5, 2, size=shape)), want)
@@ -138,9 +139,9 @@ def test_exact_leaves_it() -> None:
     check(model([CONV, NORM]), ["Conv", "BatchNormalization"], exact=True)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3, 1, 1), (1, 3, 1, 1), (1, 1, 1, 1)])
-@pytest.mark.parametrize("names", [["x", "d"], ["d", "x"]])
-@pytest.mark.parametrize("operator", ["Mul", "Div"])
+@each_row("shape", [(), (1,), (3, 1, 1), (1, 3, 1, 1), (1, 1, 1, 1)])
+@each_row("names", [["x", "d"], ["d", "x"]])
+@each_row("operator", ["Mul", "Div"])
 def test_a_scale_of_the_input_goes_into_the_weights(shape: tuple[int, ...], names: list[str], operator: str) -> None:
     nodes = [node(operator, names, ["s"]), node("Conv", ["s", "k", "b"], ["y"], pads=[1, 1, 1, 1])]
     want = ["Div", "Conv"] if operator == "Div" and names[0] == "d" else ["Conv"]
@@ -204,9 +205,9 @@ def test_a_scale_that_broadcasts_the_input_stays() -> None:
     assert operators(dmlc.compile(broadcasting)) == ["Mul", "Conv"]
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3, 1, 1), (1, 3, 1, 1)])
-@pytest.mark.parametrize("inputs", [["k"], ["k", "b"]])
-@pytest.mark.parametrize("operator", ["Add", "Sub"])
+@each_row("shape", [(), (1,), (3, 1, 1), (1, 3, 1, 1)])
+@each_row("inputs", [["k"], ["k", "b"]])
+@each_row("operator", ["Add", "Sub"])
 def test_a_shift_of_the_input_goes_into_the_bias(shape: tuple[int, ...], inputs: list[str], operator: str) -> None:
     conv = node("Conv", ["s", *inputs], ["y"], pads=[0, 0, 0, 0], strides=[2, 2])
     check(model([node(operator, ["x", "d"], ["s"]), conv], d=RNG.normal(size=shape), b=RNG.normal(size=4)), ["Conv"])

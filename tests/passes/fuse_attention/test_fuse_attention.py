@@ -27,6 +27,7 @@ from onnx import ModelProto
 
 import dmlc
 from dmlc import DmlcError
+from tests.rows import each_row
 
 #: A few roundings of the dtype's own precision, of sums of few products of numbers near 1.
 TOLERANCE = {"float32": 2e-5, "float16": 1e-2}
@@ -52,7 +53,7 @@ def operators(model: ModelProto) -> Counter[str]:
     return Counter(node.op_type for node in model.graph.node if node.op_type not in views)
 
 
-@pytest.mark.parametrize("name", SPELLINGS)
+@each_row("name", SPELLINGS)
 def test_spellings_become_one_operator(name: str) -> None:
     model = SPELLINGS[name]()
     made, classes, reasons = fused(model)
@@ -63,14 +64,14 @@ def test_spellings_become_one_operator(name: str) -> None:
         same_numbers(model, made, feeds_of(model, seed))
 
 
-@pytest.mark.parametrize("name", SPELLINGS)
+@each_row("name", SPELLINGS)
 def test_fusion_saves_operators(name: str) -> None:
     model = SPELLINGS[name]()
     made, _, _ = fused(model)
     assert sum(operators(made).values()) < sum(operators(dmlc.compile(model).to_onnx()).values())
 
 
-@pytest.mark.parametrize("name", SPELLINGS)
+@each_row("name", SPELLINGS)
 def test_nothing_is_fused_where_it_is_not_asked_for(name: str) -> None:
     program = dmlc.compile(SPELLINGS[name]())
     assert not operators(program.to_onnx())["MultiHeadAttention"]
@@ -78,7 +79,7 @@ def test_nothing_is_fused_where_it_is_not_asked_for(name: str) -> None:
     assert len(reasons) == 1 and reasons[0].startswith("--fuse attention would make one operator of it and save ")
 
 
-@pytest.mark.parametrize("name", SPELLINGS)
+@each_row("name", SPELLINGS)
 def test_fused_models_compile_to_themselves(name: str) -> None:
     made, _, _ = fused(SPELLINGS[name]())
     again, classes, _ = fused(made)
@@ -162,7 +163,7 @@ def test_sizes_that_are_not_known_to_fit_are_named(
     assert classes == ["reassociates"] and not reasons
 
 
-@pytest.mark.parametrize("name", MISSES)
+@each_row("name", MISSES)
 def test_near_misses_stay(name: str) -> None:
     make, reason = MISSES[name]
     model = make()

@@ -12,6 +12,7 @@ from fusion_helpers import check, classes, model, node, operators, reasons
 from onnx import TensorProto
 
 import dmlc
+from tests.rows import each_row
 
 RNG = np.random.default_rng(6)
 EPS = np.float32(1e-3)
@@ -68,9 +69,9 @@ def test_plain_onnx_has_a_group_norm() -> None:
     assert "--allow range" in reasons(dmlc.compile(grouped(), target="onnx"), "fuse-group-norm")
 
 
-@pytest.mark.parametrize("opset", [None, 17, 20, 21])
-@pytest.mark.parametrize("source", ["grouped", "open sizes", "written out"])
-@pytest.mark.parametrize("mean", [0, 300, -19000, 100_000, 3e6])
+@each_row("opset", [None, 17, 20, 21])
+@each_row("source", ["grouped", "open sizes", "written out"])
+@each_row("mean", [0, 300, -19000, 100_000, 3e6])
 def test_a_large_mean_costs_no_more_digits_than_before(opset: int | None, source: str, mean: float) -> None:
     m = {
         "grouped": grouped,

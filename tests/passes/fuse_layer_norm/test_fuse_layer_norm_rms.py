@@ -17,6 +17,7 @@ from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.normalize import RMS_NORM, NormAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE
+from tests.rows import each_row
 
 GAMMA = np.linspace(0.5, 1.5, 8)
 
@@ -89,8 +90,8 @@ SPELLINGS: list[Callable[[Building, Value], Value]] = [
 ]
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 8), ("N", "S", 8)], ids=str)
-@pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda f: f.__name__)
+@each_row("shape", [(2, 3, 8), ("N", "S", 8)], ids=str)
+@each_row("spelling", SPELLINGS, ids=lambda f: f.__name__)
 def test_each_spelling_becomes_one_node(spelling: Callable[[Building, Value], Value], shape: Any) -> None:
     graph = built(spelling, shape)
     ctx = check_numbers(STEP, graph, exact=False, binding={"N": 2, "S": 3})

@@ -15,6 +15,7 @@ from dmlc.ops.elementwise import NEG
 from dmlc.ops.index import GATHER, GATHER_ELEMENTS, ONE_HOT
 from dmlc.ops.move import RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.select import ARGMAX, ARGMIN
+from tests.rows import each_row
 
 HOT = [("hot-argmax", "reassociates")]
 
@@ -45,7 +46,7 @@ def one_hot(
     return b.done(then(b, y) if then else y)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "want"),
     [
         ({}, ["hardmax"]),
@@ -108,7 +109,7 @@ def test_symbolic_sizes() -> None:
     assert h.names(graph) == ["hardmax"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "reason"),
     [
         ({"ties": "last"}, "the last of equal elements is hot"),

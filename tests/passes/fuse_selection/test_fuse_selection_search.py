@@ -17,6 +17,7 @@ from dmlc.ops.move import SQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN
 from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K
+from tests.rows import each_row
 
 
 # --- top_k with k=1
@@ -28,10 +29,10 @@ def top(
     return b.done(*[v for v, name in ((values, "v"), (indices, "i")) if name in used])
 
 
-@pytest.mark.parametrize("order", ["largest", "smallest"])
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("dtype", [f32, f16, i32])
-@pytest.mark.parametrize(("used", "want"), [("v", ["reduce"]), ("i", ["arg"]), ("vi", ["arg", "gather_elements"])])
+@each_row("order", ["largest", "smallest"])
+@each_row("axis", [0, 1])
+@each_row("dtype", [f32, f16, i32])
+@each_row(("used", "want"), [("v", ["reduce"]), ("i", ["arg"]), ("vi", ["arg", "gather_elements"])])
 def test_the_top_one(used: str, want: list[str], dtype: DType, axis: int, order: str) -> None:
     graph = top(used, dtype=dtype, axis=axis, order=order)
     before = graph.clone()
@@ -119,9 +120,9 @@ SPELLINGS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("ties", ["first", "last"])
-@pytest.mark.parametrize("op", [ARGMAX, ARGMIN])
+@each_row("spelling", SPELLINGS)
+@each_row("ties", ["first", "last"])
+@each_row("op", [ARGMAX, ARGMIN])
 def test_a_negated_search(op: Any, ties: str, spelling: str) -> None:
     b = h.Building()
     x = b.input("x", (3, 4))

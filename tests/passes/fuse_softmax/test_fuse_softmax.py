@@ -12,6 +12,7 @@ from fusion_helpers import check, classes, model, node, operators, reasons
 from onnx import TensorProto
 
 import dmlc
+from tests.rows import each_row
 
 Nodes = list[onnx.NodeProto]
 
@@ -32,8 +33,8 @@ def written(axis: int = -1, *, swapped: bool = False, reciprocal: bool = False, 
     ]
 
 
-@pytest.mark.parametrize("axis", [-1, 0, 1])
-@pytest.mark.parametrize("spelling", [{}, {"reciprocal": True}, {"negated": True}, {"negated": True, "swapped": True}])
+@each_row("axis", [-1, 0, 1])
+@each_row("spelling", [{}, {"reciprocal": True}, {"negated": True}, {"negated": True, "swapped": True}])
 def test_with_the_maximum_taken_out(axis: int, spelling: Any) -> None:
     program = check(model(written(axis, **spelling), axis=[axis]), ["Softmax"])
     assert classes(program)["written-out-softmax"] == "reassociates"
@@ -146,7 +147,7 @@ LOG = node("Log", ["s"], ["l"])
 LESS_SHIFTED = [*SHIFT, *TOTAL, LOG, node("Add", ["l", "m"], ["t"]), node("Sub", ["x", "t"], ["y"])]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "nodes",
     [
         [*SHIFT, *TOTAL, LOG, node("Neg", ["l"], ["n"]), node("Add", ["n", "d"], ["y"])],
@@ -158,7 +159,7 @@ LESS_SHIFTED = [*SHIFT, *TOTAL, LOG, node("Add", ["l", "m"], ["t"]), node("Sub",
     ],
     ids=["negated", "unsqueezed after the logarithm", "of log-sum-exp", "shifted twice", "less a shifted one"],
 )  # fmt: skip
-@pytest.mark.parametrize("target", ["onnx", "directml", "cpu"])
+@each_row("target", ["onnx", "directml", "cpu"])
 def test_more_spellings_of_the_logarithm(nodes: Nodes, target: str) -> None:
     used = {name for n in nodes for name in n.input}
     check(model(nodes, **({"axis": [1]} if "axis" in used else {})), ["LogSoftmax"], target=target)

@@ -23,6 +23,7 @@ from dmlc.ops.select import TOP_K
 from dmlc.passes import Pass
 from dmlc.passes.fuse_softmax import FuseSoftmax
 from dmlc.passes.recognize_reduce import RecognizeReduce
+from tests.rows import each_row
 
 Step = Callable[[Building, Value], Value]
 
@@ -177,7 +178,7 @@ def test_guards_that_change_no_finite_number(condition: Step) -> None:
     assert not fires(guarded(condition, kept=False))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "condition",
     [
         bound(LESS, 2),
@@ -188,7 +189,7 @@ def test_guards_that_change_no_finite_number(condition: Step) -> None:
         lambda b, v: b(LESS, another(b, v), b.constant(np.inf)),
     ],
 )
-@pytest.mark.parametrize("kept", [True, False])
+@each_row("kept", [True, False])
 def test_guards_that_may_change_one(condition: Step, kept: bool) -> None:
     feeds = {
         "x": np.array([[0, 1, 2, 3], [9, 0, -9, 1], [1, 1, 1, 1]], np.float32),

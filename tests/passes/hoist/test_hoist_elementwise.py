@@ -26,6 +26,7 @@ from dmlc.ops.reduce import (
     REDUCE_SUM_SQUARE,
 )
 from dmlc.passes.hoist import Hoist
+from tests.rows import each_row
 
 PASS = Hoist()
 EXACT = ("exact",)
@@ -40,9 +41,9 @@ def reduced_at(graph: Any) -> list[tuple[int, ...]]:
 # --- maxima and minima
 
 
-@pytest.mark.parametrize("reduction", EXTREMES)
-@pytest.mark.parametrize("op", [RELU, FLOOR, CEIL, ROUND, SIGN])
-@pytest.mark.parametrize("keeps", [True, False])
+@each_row("reduction", EXTREMES)
+@each_row("op", [RELU, FLOOR, CEIL, ROUND, SIGN])
+@each_row("keeps", [True, False])
 def test_what_never_falls_goes_after(reduction: Operation, op: Operation, keeps: bool) -> None:
     b = Building(n=(1, 9))
     x = b.input("x", ("n", 4, 5))
@@ -108,12 +109,12 @@ def test_the_lowest_integer_does_not_turn() -> None:
     assert any("negates to itself" in text for text in remarks(ctx))
 
 
-@pytest.mark.parametrize("reduction", EXTREMES)
-@pytest.mark.parametrize(
+@each_row("reduction", EXTREMES)
+@each_row(
     ("op", "number", "turns"),
     [(MUL, 2.5, False), (MUL, -0.1, True), (DIV, 3.0, False), (DIV, -7.0, True), (ADD, -4.0, False), (SUB, 0.3, False)],
 )
-@pytest.mark.parametrize("dtype", [f16, f32])
+@each_row("dtype", [f16, f32])
 def test_numbers_of_one_sign(reduction: Operation, op: Operation, number: float, turns: bool, dtype: DType) -> None:
     b = Building()
     x = b.input("x", (3, 50), dtype)
@@ -232,9 +233,9 @@ def test_a_negation_of_a_sum_is_exact(reduction: Operation) -> None:
     assert ledger(ctx) == [("scale-after-sum", "exact")]
 
 
-@pytest.mark.parametrize("reduction", [REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE])
-@pytest.mark.parametrize("op", [MUL, DIV])
-@pytest.mark.parametrize("keeps", [True, False])
+@each_row("reduction", [REDUCE_SUM, REDUCE_MEAN, REDUCE_L1, REDUCE_L2, REDUCE_SUM_SQUARE])
+@each_row("op", [MUL, DIV])
+@each_row("keeps", [True, False])
 def test_factors_go_after(reduction: Operation, op: Operation, keeps: bool) -> None:
     b = Building(n=(0, 9))
     x = b.input("x", (2, 3, "n"))
@@ -253,9 +254,9 @@ def test_a_factor_that_is_computed() -> None:
     assert names(graph) == ["reduce_mean", "mul", "reduce_sum", "div"]
 
 
-@pytest.mark.parametrize("reduction", [REDUCE_SUM, REDUCE_MEAN, REDUCE_LOG_SUM_EXP])
-@pytest.mark.parametrize("op", [ADD, SUB])
-@pytest.mark.parametrize("keeps", [True, False])
+@each_row("reduction", [REDUCE_SUM, REDUCE_MEAN, REDUCE_LOG_SUM_EXP])
+@each_row("op", [ADD, SUB])
+@each_row("keeps", [True, False])
 def test_shifts_go_after(reduction: Operation, op: Operation, keeps: bool) -> None:
     b = Building()
     bias = b.constant(np.array([0.5, -2, 3]).reshape(1, 3, 1))

@@ -25,6 +25,7 @@ from dmlc.ops.reduce import (
 from dmlc.passes.canonicalize_reduce import CanonicalizeReduce
 from dmlc.passes.hoist import Hoist
 from dmlc.passes.share_prefixes import SharePrefixes
+from tests.rows import each_row
 
 PASS = Hoist()
 EXACT = ("exact",)
@@ -39,8 +40,8 @@ def parts(
     return b.done(b(reduction, b(CONCAT, a, c, axis=axis), axes=axes, keepdims=keeps))
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize(
+@each_row("keeps", [True, False])
+@each_row(
     ("reduction", "want", "how"),
     [
         (REDUCE_MAX, ["reduce_max", "reduce_max", "max"], "exact"),
@@ -220,9 +221,9 @@ def test_no_node_more_for_an_expand() -> None:
 # --- prefixes
 
 
-@pytest.mark.parametrize("wide_first", [True, False])
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize(
+@each_row("wide_first", [True, False])
+@each_row("keeps", [True, False])
+@each_row(
     ("reduction", "goes_on", "how"),
     [
         (REDUCE_MAX, "reduce_max", "exact"),

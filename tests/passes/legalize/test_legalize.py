@@ -17,6 +17,7 @@ from dmlc.ops.constant import CONSTANT
 from dmlc.passes import EXACT, Legalize, PassContext
 from dmlc.targets import kernel_table, load_target
 from dmlc.targets.needed_kernels import NEEDS, UNCHECKED
+from tests.rows import each_row
 
 N = symbol("N")
 TARGETS = ("directml", "cpu", "onnx")
@@ -63,7 +64,7 @@ def test_the_table_names_kernels_that_exist() -> None:
             assert table.dtypes(name, 21, parameter), f"{op.name}: {name} {parameter}"
 
 
-@pytest.mark.parametrize("op", [*NEEDS])
+@each_row("op", [*NEEDS])
 def test_f32_stays_as_it_is(op: Operation) -> None:
     """f32 has every kernel, or the operation is written in others; else the table has a wrong name in it."""
     if getattr(op, "composed", None) is not None:
@@ -180,8 +181,8 @@ def test_i64_extremes_by_comparison() -> None:
     assert one(elementwise.RELU, i8, opset=13) == ["cast", "relu", "cast"]
 
 
-@pytest.mark.parametrize("op", [binary.DIV, binary.MOD])
-@pytest.mark.parametrize("dtype", INTEGERS)
+@each_row("op", [binary.DIV, binary.MOD])
+@each_row("dtype", INTEGERS)
 def test_divisors_are_guarded_once(op: Operation, dtype: DType) -> None:
     """A divisor of 0 fails and -1 under the lowest number traps: neither reaches the kernel."""
     build = Building()
@@ -214,8 +215,8 @@ def test_a_constant_divisor_needs_no_guard() -> None:
     assert "where" in lowered(-1, i32)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("opset", [11, 18])
+@each_row("dtype", INTEGERS)
+@each_row("opset", [11, 18])
 def test_integer_arithmetic_at_the_ends_of_the_range(dtype: DType, opset: int) -> None:
     build = Building()
     x, y = build.input("x", (200,), dtype), build.input("y", (200,), dtype)
@@ -248,9 +249,9 @@ def test_power_by_a_constant_is_squared() -> None:
 # --- reductions
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("op", [r for r in reduce.REDUCTIONS if i64 in r.operands[0].dtypes])
+@each_row("target", TARGETS)
+@each_row("dtype", INTEGERS)
+@each_row("op", [r for r in reduce.REDUCTIONS if i64 in r.operands[0].dtypes])
 def test_integer_reductions_are_exact(op: Operation, dtype: DType, target: str) -> None:
     build = Building()
     x = build.input("x", (3, 4, 5), dtype)
@@ -288,8 +289,8 @@ def test_any_and_all() -> None:
     assert one(reduce.REDUCE_MIN, bool_, axes=[1], opset=11) == ["cast", "reduce_min", "cast"]
 
 
-@pytest.mark.parametrize("size", [0, 3])
-@pytest.mark.parametrize("dtype", [bool_, *INTEGERS])
+@each_row("size", [0, 3])
+@each_row("dtype", [bool_, *INTEGERS])
 def test_extremes_of_nothing(dtype: DType, size: int) -> None:
     build = Building(N=(0, inf))
     x = build.input("x", ("N", 4), dtype)

@@ -9,6 +9,7 @@ import pytest
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 NUMBERS = ("2.0", "-1.0", "0.5", "0.25", "0.2", "0.3", "1e-30", "4.0", "5.0", "2.5", "-4.0", "1e30", "4.0000005")
 FORMS = {
@@ -26,9 +27,9 @@ def reasons_of(program: dmlc.Program) -> list[str]:
     return [remark.reason() for remark in program.remarks if remark.rule in RULES]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("size", ["1", "4", "5", "N"])
-@pytest.mark.parametrize("form", FORMS)
+@each_row("number", NUMBERS)
+@each_row("size", ["1", "4", "5", "N"])
+@each_row("form", FORMS)
 def test_reasons_are_true(form: str, size: str, number: str) -> None:
     dims = "dim N in 4..8\n" if size == "N" else ""
     text = f"{dims}model m(x: f32[3, {size}]) -> (y) {{\n    return {form.format(number)}\n}}\n"

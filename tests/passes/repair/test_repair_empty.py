@@ -8,6 +8,7 @@ import repair_helpers as r
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 NOTHING = np.zeros((2, 0), np.float32)
 WANT = {
@@ -21,8 +22,8 @@ def two(made: r.onnx.NodeProto, shapes: list[list[Any]], out: list[Any], **weigh
     return r.model(made, inputs, [("y", r.FLOAT, out)], **weights)
 
 
-@pytest.mark.parametrize("op", WANT)
-@pytest.mark.parametrize("opset", [21, 13])
+@each_row("op", WANT)
+@each_row("opset", [21, 13])
 def test_reductions(op: str, opset: int) -> None:
     m = r.reduction(op, r.FLOAT, opset, shape=(2, 0))
     feeds = [] if op == "ReduceMean" else [{"x": NOTHING}]  # ONNX Runtime gives 0, ONNX leaves it undefined

@@ -14,6 +14,7 @@ from onnx import numpy_helper, parser
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 X = np.array([[-30, -4, -2.68, -1, -0.25], [0, 0.25, 1, 2.68, 30]])
 TOLERANCE = {"float": 2e-6, "float16": 4e-3}
@@ -113,8 +114,8 @@ def test_tanh_form_stays_in_operators(form: str, opset: int, kind: str, tmp_path
         assert not {"com.microsoft.FastGelu", "com.microsoft.QuickGelu", "Gelu"} & {*optimized(program, tmp_path)}
 
 
-@pytest.mark.parametrize("opset", [17, 21])
-@pytest.mark.parametrize("form", NEAR)
+@each_row("opset", [17, 21])
+@each_row("form", NEAR)
 def test_near_misses_stay(form: str, opset: int) -> None:
     made = model(NEAR[form], opset=opset)
     program = dmlc.compile(made, target="directml")
@@ -147,8 +148,8 @@ AFTER = {
 }
 
 
-@pytest.mark.parametrize("after", AFTER)
-@pytest.mark.parametrize("form", ERF)
+@each_row("after", AFTER)
+@each_row("form", ERF)
 def test_erf_form_before_what_takes_its_factor(form: str, after: str) -> None:
     made = model(ERF[form].replace("y = ", "v = ") + " " + AFTER[after])
     arrays = {"q": np.float32(WEIGHTS), "z": np.array([2, 5]), "a": np.array([1])}

@@ -7,6 +7,8 @@ import pytest
 import repair_helpers as r
 from onnx.parser import parse_model
 
+from tests.rows import each_row
+
 RULE = "slice-negative-pads"
 
 
@@ -22,8 +24,8 @@ def grid(*shape: int) -> np.ndarray:
     return np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
 
 
-@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
-@pytest.mark.parametrize("pads", [[1, -1, 0, 2], [-1, 2, 0, -1], [-1, 0, -1, -2], [2, -2, -1, 1]])
+@each_row("mode", ["constant", "reflect", "edge", "wrap"])
+@each_row("pads", [[1, -1, 0, 2], [-1, 2, 0, -1], [-1, 0, -1, -2], [2, -2, -1, 1]])
 def test_modes(mode: str, pads: list[int]) -> None:
     out = [4 + pads[0] + pads[2], 5 + pads[1] + pads[3]]
     m = pad(pads, [4, 5], out, mode=mode)
@@ -79,10 +81,9 @@ OPEN = [
 ]
 
 
-@pytest.mark.parametrize(("pads", "nodes"), OPEN)
-@pytest.mark.parametrize("opset", [9, 10, 11, 13, 18, 21])
-@pytest.mark.parametrize("is_ranked", [True, False], ids=["open sizes", "unknown rank"])
-def test_open_sizes(is_ranked: bool, opset: int, pads: list[int], nodes: list[str]) -> None:
+@each_row(("pads", "nodes"), OPEN)
+@each_row(("opset", "is_ranked"), [(9, 0), (9, 1), (10, 0), (11, 1), (13, 0), (18, 1), (21, 0), (21, 1)])
+def test_open_sizes(is_ranked: int, opset: int, pads: list[int], nodes: list[str]) -> None:
     """As ONNX Runtime counts, more may be cut off than there is where the other side is padded."""
     shape = ["N", "M"] if is_ranked else None
     if opset < 11:

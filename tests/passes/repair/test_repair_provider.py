@@ -12,6 +12,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 #: Repaired facts with the rule that repairs them.
 REPAIRED = {
@@ -41,7 +42,7 @@ def data(*shape: int) -> np.ndarray:
     return np.random.default_rng(7).normal(size=shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", REPAIRED)
+@each_row("name", REPAIRED)
 def test_repaired_node_keeps_its_numbers(name: str) -> None:
     """ONNX Runtime's own kernel of the node is the measure: MatMul of five axes, Cast of 256 to bool."""
     made, feeds = FACTS[name]()
@@ -118,8 +119,8 @@ def test_trilu_of_many_axes(upper: int, k: int) -> None:
     np.testing.assert_array_equal(program.run({"a": x}, backend="cpu")["y"], r.run(made, {"a": x})["y"])
 
 
-@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 7, 10])
-@pytest.mark.parametrize("kind", ["int32", "int64", "float"])
+@each_row("exponent", [0, 1, 2, 3, 7, 10])
+@each_row("kind", ["int32", "int64", "float"])
 def test_power_of_integers(exponent: int, kind: str) -> None:
     made = model(f"(int32[6] a) => (int32[6] y) {{ k = Constant<value = {kind}[1] {{{exponent}}}>() y = Pow(a, k) }}")
     x = np.array([-3, -1, 0, 1, 2, 5], np.int32)
@@ -152,8 +153,8 @@ GATES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("opset", [13, 21])
-@pytest.mark.parametrize("form", GATES)
+@each_row("opset", [13, 21])
+@each_row("form", GATES)
 def test_gate_of_a_split(form: str, opset: int) -> None:
     body, is_gate = GATES[form]
     if opset >= 18:
@@ -453,7 +454,7 @@ def test_attention_bias_that_broadcasts(shape: list[int]) -> None:
     r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "right"),
     [
         ([2, 3, 2, 4, 5], [2, 3, 2, 5, 3]),
@@ -463,7 +464,7 @@ def test_attention_bias_that_broadcasts(shape: list[int]) -> None:
         ([65536, 1, 2], [65536, 2, 3]),
     ],
 )
-@pytest.mark.parametrize("op", ["MatMulInteger", "QLinearMatMul", "FusedMatMul"])
+@each_row("op", ["MatMulInteger", "QLinearMatMul", "FusedMatMul"])
 def test_opaque_products_of_many_axes(op: str, left: list[int], right: list[int]) -> None:
     shape = list(np.matmul(np.empty(left, np.int8), np.empty(right, np.int8)).shape)
     random = np.random.default_rng(2)

@@ -8,6 +8,7 @@ import repair_helpers as r
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 LARGE = [2, 1, 3, 2, 2, 1, 2, 1, 2]
 COUNT = 2 * 3 * 2 * 2 * 2 * 2
@@ -110,8 +111,8 @@ ELEMENTWISE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "attributes", "count"), ELEMENTWISE, ids=[op for op, *_ in ELEMENTWISE])
-@pytest.mark.parametrize("sizes", [LARGE, [1, 2, 1, 1, 3, 1, 1, 1, 1], [1] * 8 + [6]])
+@each_row(("op", "attributes", "count"), ELEMENTWISE, ids=[op for op, *_ in ELEMENTWISE])
+@each_row("sizes", [LARGE, [1, 2, 1, 1, 3, 1, 1, 1, 1], [1] * 8 + [6]])
 def test_elementwise_nodes_of_a_model(op: str, attributes: dict[str, float], count: int, sizes: list[int]) -> None:
     """A chain through an operator that the language does not have, with operands that broadcast."""
     total = int(np.prod(sizes))
@@ -129,9 +130,9 @@ def test_elementwise_nodes_of_a_model(op: str, attributes: dict[str, float], cou
     r.repaired(m, "rank", "merge-elementwise-axes", {"x": x}, rtol=1e-6)
 
 
-@pytest.mark.parametrize("axis", range(9))
-@pytest.mark.parametrize("op", ["Concat", "Slice", "Split", "CumSum"])
-@pytest.mark.parametrize("sizes", [[2, 1, 3, 1, 2, 1, 1, 2, 1], [1, 2, 1, 1, 3, 1, 1, 1, 1]])
+@each_row("axis", range(9))
+@each_row("op", ["Concat", "Slice", "Split", "CumSum"])
+@each_row("sizes", [[2, 1, 3, 1, 2, 1, 1, 2, 1], [1, 2, 1, 1, 3, 1, 1, 1, 1]])
 def test_nodes_along_an_axis(op: str, axis: int, sizes: list[int]) -> None:
     total, weights = int(np.prod(sizes)), {}
     if op == "Concat":

@@ -10,6 +10,7 @@ import repair_helpers as r
 from onnx import helper, numpy_helper
 
 import dmlc
+from tests.rows import each_row
 
 RULE = "merge-resize-axes"
 FACTORS = {
@@ -47,8 +48,8 @@ def merged(made: Any, *shape: int) -> None:
     r.same(r.run(made, {"x": x}), program.run({"x": x}, backend="cpu"), 1e-6)
 
 
-@pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("factors", FACTORS)
+@each_row("coordinates", COORDINATES)
+@each_row("factors", FACTORS)
 def test_nearest(factors: str, coordinates: str) -> None:
     made = resize([2, 3, 2, 4, 4], mode="nearest", scales=FACTORS[factors], coordinate_transformation_mode=coordinates)
     merged(made, 2, 3, 2, 4, 4)

@@ -14,6 +14,7 @@ import dmlc
 from dmlc.passes.inventory import all_rules
 from dmlc.passes.repair import RULES
 from dmlc.targets.provider import provider
+from tests.rows import each_row
 
 REPAIRED, REFUSED, WARNED, ADVISED = "repaired", "refused", "warned", "advised"
 NINE = [2] * 9
@@ -181,7 +182,7 @@ def outcome(program: dmlc.Program, failure: str) -> str:
     return WARNED if {"W0601", "W0610"} & codes else ADVISED if "W0611" in codes else "without a word"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("failure", "make", "opset", "want"),
     [pytest.param(f, make, opset, want, id=f"{f}: {what}") for f, what, make, opset, want in CASES],
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import repair_helpers as r
 from onnx import ModelProto
+
+from tests.rows import each_row
 
 RULE = "tile-by-expand"
 
@@ -15,9 +16,9 @@ def tile(repeats: list[int], shape: list[object], kind: int = r.DOUBLE, opset: i
     return r.model(made, [("x", kind, shape)], [("y", kind, None)], opset=opset, repeats=np.array(repeats, np.int64))
 
 
-@pytest.mark.parametrize("repeats", [[2, 1], [1, 3], [4, 2], [1, 1]])
-@pytest.mark.parametrize("shape", [[2, 3], ["N", 3], ["N", "M"]])
-@pytest.mark.parametrize("opset", [13, 21])
+@each_row("repeats", [[2, 1], [1, 3], [4, 2], [1, 1]])
+@each_row("shape", [[2, 3], ["N", 3], ["N", "M"]])
+@each_row("opset", [13, 21])
 def test_tile_of_f64(repeats: list[int], shape: list[object], opset: int) -> None:
     x = np.arange(6, dtype=np.float64).reshape(2, 3)
     r.repaired(tile(repeats, shape, opset=opset), "rank", RULE, {"x": x}, exact=True)

@@ -14,12 +14,13 @@ from dmlc.ops.binary import MUL
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_SUM, REDUCTIONS
 from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.share_reductions import ShareReductions
+from tests.rows import each_row
 
 PASS = ShareReductions()
 
 
-@pytest.mark.parametrize("op", [*REDUCTIONS, ARGMAX, ARGMIN])
-@pytest.mark.parametrize("keeps", [True, False])
+@each_row("op", [*REDUCTIONS, ARGMAX, ARGMIN])
+@each_row("keeps", [True, False])
 def test_two_that_differ_in_keepdims_are_one_and_a_move(op: Operation, keeps: bool) -> None:
     b = Building()
     x = b.input("x", (3, 4, 5))
@@ -56,9 +57,9 @@ def test_others_stay() -> None:
     assert ledger(ctx) == []
 
 
-@pytest.mark.parametrize("order", [(REDUCE_SUM, REDUCE_MEAN), (REDUCE_MEAN, REDUCE_SUM)])
-@pytest.mark.parametrize("keeps", [(True, True), (True, False), (False, True), (False, False)])
-@pytest.mark.parametrize("dtype", [f32, f64])
+@each_row("order", [(REDUCE_SUM, REDUCE_MEAN), (REDUCE_MEAN, REDUCE_SUM)])
+@each_row("keeps", [(True, True), (True, False), (False, True), (False, False)])
+@each_row("dtype", [f32, f64])
 def test_a_mean_beside_a_sum_is_a_quotient(order: Any, keeps: Any, dtype: Any) -> None:
     b = Building()
     x = b.input("x", (3, 4, 5), dtype)

@@ -20,6 +20,7 @@ from dmlc.ir.verifier import verify
 from dmlc.ops import INFIX, OPERATIONS
 from dmlc.ops.attributes import attribute_specs
 from dmlc.runtime.reference import evaluate
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -47,8 +48,9 @@ def test_inputs_dims_and_shapes(g: dmlc.Graph) -> None:
     assert g.input("one", "f64", 3).shape == (3,)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_spellings_of_dtypes(g: dmlc.Graph, dtype: dmlc.DType) -> None:
+@each_row("dtype", DTYPES, ids=str)
+def test_spellings_of_dtypes(dtype: dmlc.DType) -> None:
+    g = dmlc.Graph("g")
     spellings = [dtype, dtype.name, dtype.long_name, dtype.numpy, dtype.numpy.type]
     for i, spelling in enumerate(spellings):
         assert g.input(f"x{i}", dtype=spelling, shape=(2,)).dtype is dtype
@@ -65,9 +67,10 @@ def test_every_infix_operation_has_an_operator() -> None:
     assert set(INFIX_CASES) == set(INFIX)
 
 
-@pytest.mark.parametrize("sign", INFIX_CASES)
-@pytest.mark.parametrize("form", ["tensors", "number right", "number left", "array left", "array right"])
-def test_operators(g: dmlc.Graph, sign: str, form: str) -> None:
+@each_row("sign", INFIX_CASES)
+@each_row("form", ["tensors", "number right", "number left", "array left", "array right"])
+def test_operators(sign: str, form: str) -> None:
+    g = dmlc.Graph("g")
     apply = INFIX_CASES[sign]
     dtype = np.int32 if sign in "&|^" else np.float32
     a, b = np.array([1, 2, 3, 4, 5], dtype), np.array([5, 4, 3, 2, 1], dtype)
@@ -214,7 +217,7 @@ def test_iota_of_a_dim(g: dmlc.Graph) -> None:
 # --- the functions and their declarations
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@each_row("name", OPERATIONS)
 def test_functions_follow_the_declarations(name: str) -> None:
     op = OPERATIONS[name]
     python_name = f"{name}_" if keyword.iskeyword(name) else name

@@ -13,6 +13,7 @@ import pytest
 import dmlc
 from dmlc.builder import place
 from dmlc.diagnostics import render_all
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -146,8 +147,9 @@ def test_a_refused_name_is_not_taken(g: dmlc.Graph) -> None:
     g.output("y", g.input("x", "float32", 3))
 
 
-@pytest.mark.parametrize("name", ["", 3, None])
-def test_names_are_texts(g: dmlc.Graph, name: Any) -> None:
+@each_row("name", ["", 3, None])
+def test_names_are_texts(name: Any) -> None:
+    g = dmlc.Graph("g")
     x = g.input("x", "f32", 3)
     for call in (
         lambda: dmlc.Graph(name),
@@ -158,8 +160,9 @@ def test_names_are_texts(g: dmlc.Graph, name: Any) -> None:
         assert refused(call).code.id == "E0251"
 
 
-@pytest.mark.parametrize("bounds", [(4, 1), (-1, 4), (1.5, 2), (0, -1), (True, 2)])
-def test_bounds_of_dims(g: dmlc.Graph, bounds: tuple[Any, Any]) -> None:
+@each_row("bounds", [(4, 1), (-1, 4), (1.5, 2), (0, -1), (True, 2)])
+def test_bounds_of_dims(bounds: tuple[Any, Any]) -> None:
+    g = dmlc.Graph("g")
     assert refused(lambda: g.dim("N", min=bounds[0], max=bounds[1])).code.id == "E0333"
 
 
@@ -172,8 +175,9 @@ def test_dtypes_that_do_not_exist(g: dmlc.Graph) -> None:
     assert refused(lambda: dmlc.constant([1], dtype="i128")).code.id == "E0211"
 
 
-@pytest.mark.parametrize("shape", [(-1, 3), (1.5,), (None,), (True,), ("",), 2.0, {1, 2}])
-def test_shapes_that_are_none(g: dmlc.Graph, shape: Any) -> None:
+@each_row("shape", [(-1, 3), (1.5,), (None,), (True,), ("",), 2.0, {1, 2}])
+def test_shapes_that_are_none(shape: Any) -> None:
+    g = dmlc.Graph("g")
     assert refused(lambda: g.input("x", "f32", shape)).code.id == "E0332"
 
 
@@ -237,7 +241,7 @@ def test_without_columns_the_line_is_marked(g: dmlc.Graph, monkeypatch: pytest.M
     assert marked(error) == "error = refused(lambda: dmlc.argmax(x, axes=3))"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "dtype"),
     [
         ([[1], [2, 3]], None),
@@ -273,7 +277,7 @@ def test_bounds_of_one_size_and_shapes_of_64_axes() -> None:
     assert caught.value.diagnostics[0].message == "this shape has 65 axes, the limit is 64"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "dtype"),
     [([1.5], "i32"), (np.array([300]), "u8"), ([-1.0], "u16"), ([1e40], "f32"), (np.float32(7e4), "f16"), ([2], "bool"),
      (300, "i8"), (2.0**63, "i64")],
@@ -284,7 +288,7 @@ def test_data_that_does_not_fit_its_dtype(data: Any, dtype: str, recwarn: pytest
     assert not recwarn.list
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "dtype"),
     [([1.0], "i32"), (np.array([255]), "u8"), ([0.1], "f16"), ([np.inf, np.nan], "f16"), ([0, 1], "bool"), ([], "u8"),
      ([2**63], "u64")],

@@ -13,6 +13,7 @@ import pytest
 import dmlc
 from dmlc.diagnostics import Diagnostic, DmlcError, Source
 from dmlc.text.standard_library import std_blocks
+from tests.rows import each_row
 
 BACKBONE = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -51,8 +52,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", ["path", "text", "proto"])
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@each_row("kind", ["path", "text", "proto"])
+@each_row("target", ["directml", "cpu", "onnx"])
 def test_a_model_is_an_operation(folder: Path, kind: str, target: str) -> None:
     path = folder / "backbone.onnx"
     source = {"path": path, "text": str(path), "proto": onnx.load(path)}[kind]
@@ -167,7 +168,7 @@ def test_mistakes_name_the_python_line(folder: Path) -> None:
     assert error_of(lambda: dmlc.function(folder / "blocks.dml", "broken")(x)).code.id == "E0214"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "name", "code"),
     [
         ("blocks.dml", "scale", "E0212"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dmlc
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def x() -> dmlc.Tensor:
     return dmlc.Graph("g").input("x", "f32", (4, 3))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "code", "help"),
     [
         ("dmlc.reshape(x, (4, -1))", "E0308", "dmlc.reshape(x, shape=(4, -1))"),
@@ -53,7 +54,7 @@ def test_missing_attributes_are_attribute_errors(x: dmlc.Tensor) -> None:
         _ = dmlc.nothing_like_it  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     ["a * x", "a + x", "a - x", "a / x", "a // x", "a % x", "a ** x", "a < x", "a >= x", "a == x", "a != x", "a @ x"],
 )

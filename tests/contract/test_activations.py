@@ -11,6 +11,7 @@ from onnx.parser import parse_model
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 #: Each call, and its definition for one number.
 CALLS: dict[str, Callable[[float], float]] = {
@@ -68,7 +69,7 @@ def test_the_error_function_of_f64_is_refused_where_no_kernel_has_it() -> None:
         dmlc.compile(program("gelu(x)", "f64"), target="cpu")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "target", "opset", "expected"),
     [
         ("gelu(x)", "directml", 21, ["com.microsoft.Gelu"]),
@@ -101,7 +102,7 @@ def test_silu_shares_its_sigmoid() -> None:
         assert sorted(operators(made)) == ["Mul", "Sigmoid"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("node", "text"),
     [
         ("Gelu(x)", "gelu(x)"),

@@ -11,6 +11,7 @@ import pytest
 
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
+from tests.rows import each_row
 
 #: (target, opset, backend)
 WAYS = [
@@ -125,7 +126,7 @@ def test_flip_of_nothing() -> None:
     check("flip(x, axes=[0])", "f32", lambda x: x, 0, 3, shape="E, 3", dims="dim E in 0..4\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "code", "words"),
     [
         ("sort(x, axis=3)", "E0301", "axis 3 does not exist"),
@@ -178,8 +179,8 @@ def test_the_builder_has_them() -> None:
         dmlc.sort(g.input("y", dtype="float32", shape=(2, 3)), axis=2)
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize(
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row(
     ("call", "expected"),
     [
         ("tile(x, repeats=[1, 1, 1]) + 1", ["Add"]),

@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
+from tests.rows import each_row
 
 WAYS = [
     ("directml", 21, "reference"),
@@ -103,7 +104,7 @@ def test_printed_programs_leave_the_default_axis_out() -> None:
         assert dmlc.compile(Source("again.dml", text), target="numpy").artifact("dml").payload == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "opset", "keywords", "operators"),
     [
         ("directml", 21, ", batch_axes=1", {"Unsqueeze", "Cast", "GatherND"}),
@@ -118,7 +119,7 @@ def test_operators(target: str, opset: int, keywords: str, operators: set[str]) 
     assert {node.op_type for node in made.to_onnx().graph.node} <= operators
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keywords", "i", "code", "words"),
     [
         (", axis=0, batch_axes=1", (2, 5), "E0304", "axis 0 is one of the first 1"),
@@ -173,8 +174,8 @@ def test_the_builder_has_it() -> None:
     assert [str(type_) for _, type_ in made.signature.outputs] == ["f32[2, 5, 4]", "f32[2, 3, 5]"]
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize(
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row(
     ("shapes", "batch", "text"),
     [
         ("float[3, 5, 2] x, int64[3, 4] i", 1, "gather(x, i, batch_axes=1)"),
@@ -209,7 +210,7 @@ def test_gather_nd_of_models(shapes: str, batch: int, text: str, target: str) ->
     np.testing.assert_array_equal(made.run(feeds, backend="cpu")["y"], want)
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
+@each_row("target", ["directml", "cpu", "onnx"])
 def test_indices_that_are_known_need_no_node(target: str) -> None:
     text = """
 const i: i32[2, 3] = [[0, 2, -1], [1, 1, 0]]

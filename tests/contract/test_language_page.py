@@ -12,6 +12,7 @@ import pytest
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 HEAD = """dml 1                                        # optional header: language version
 
@@ -287,7 +288,7 @@ def test_hardmax_over_several_axes_is_lowered(head: Path) -> None:
     assert "Hardmax" not in kinds and "ArgMax" in kinds
 
 
-@pytest.mark.parametrize("backend", ["reference", "numpy", "cpu"])
+@each_row("backend", ["reference", "numpy", "cpu"])
 def test_dims_may_be_used_in_pads(backend: str, tmp_path: Path) -> None:
     source = tmp_path / "pads.dml"
     source.write_text("model m(x: f32[N]) -> (y: f32[2 * N + 1]) {\n    return pad(x, pads=[N, 1], value=7)\n}\n")

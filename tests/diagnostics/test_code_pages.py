@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import dmlc.diagnostics.catalogue  # noqa: F401  fills CODES
 from dmlc import api, text
 from dmlc.diagnostics import CODES, Code, Diagnostic, DmlcError, Source, render
+from tests.rows import each_row
 
 PROGRAMS = [code for code in CODES.values() if code.program]
 
@@ -27,7 +26,7 @@ def diagnostics_of(program: str, folder: Path) -> list[Diagnostic]:
     return list(compiled.diagnostics)
 
 
-@pytest.mark.parametrize("code", PROGRAMS, ids=str)
+@each_row("code", PROGRAMS, ids=str)
 def test_the_example_gives_its_code_alone(code: Code, tmp_path: Path) -> None:
     """Every mistake shows where it is, but for an empty program and a program without a model: no line can show it."""
     found = diagnostics_of(code.example, tmp_path)
@@ -38,7 +37,7 @@ def test_the_example_gives_its_code_alone(code: Code, tmp_path: Path) -> None:
         assert f"--> {diagnostic.span.source.name}:" in render(diagnostic)
 
 
-@pytest.mark.parametrize("code", PROGRAMS, ids=str)
+@each_row("code", PROGRAMS, ids=str)
 def test_the_fix_compiles_and_is_formatted(code: Code, tmp_path: Path) -> None:
     found = diagnostics_of(code.fixed, tmp_path)
     assert [d.code.id for d in found if d.severity == "error" or d.code == code] == []

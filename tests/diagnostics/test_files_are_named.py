@@ -14,6 +14,7 @@ import dmlc.diagnostics.catalogue  # fills CODES
 from dmlc.diagnostics import CODES, Code, Diagnostic, DmlcError, Source, naming, render, to_json
 from dmlc.diagnostics.catalogue.syntax import EMPTY
 from tests.command_line import Run
+from tests.rows import each_row
 
 PROGRAMS = [code for code in CODES.values() if code.program]
 NAME = "folder/example.dml"
@@ -64,7 +65,7 @@ def check_named(run: Run, verb: str, name: str, *more: str) -> set[str]:
     return {d["code"] for d in found}
 
 
-@pytest.mark.parametrize("code", PROGRAMS, ids=str)
+@each_row("code", PROGRAMS, ids=str)
 def test_examples_of_codes(run: Run, code: Code) -> None:
     Path(NAME).write_text(code.example)
     assert code.id in check_named(run, "check", NAME)
@@ -82,15 +83,15 @@ def test_examples_of_codes(run: Run, code: Code) -> None:
     assert found.count(f"({NAME}") == len(found.splitlines())
 
 
-@pytest.mark.parametrize("verb", ["check", "compile", "explain", "inspect", "run"])
-@pytest.mark.parametrize("case", WHOLE)
+@each_row("verb", ["check", "compile", "explain", "inspect", "run"])
+@each_row("case", WHOLE)
 def test_what_is_wrong_with_a_file_as_a_whole(run: Run, case: str, verb: str) -> None:
     data, code, more = WHOLE[case]
     Path(NAME).write_bytes(data)
     assert check_named(run, verb, NAME, *more) == {code}
 
 
-@pytest.mark.parametrize("case", [case for case, row in WHOLE.items() if "--bind" not in row[2]])
+@each_row("case", [case for case, row in WHOLE.items() if "--bind" not in row[2]])
 def test_verbs_that_do_not_compile(run: Run, case: str) -> None:
     data, code, more = WHOLE[case]
     Path(NAME).write_bytes(data)

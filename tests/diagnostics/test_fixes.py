@@ -16,6 +16,7 @@ from dmlc import text
 from dmlc.diagnostics import CODES, Code, Diagnostic, DmlcError, Source, did_you_mean, render, suggestion, to_json
 from dmlc.diagnostics.fix import Edit, Proposal, edited, sentences, text_of
 from dmlc.ops import OPERATIONS
+from tests.rows import each_row
 
 PROGRAMS = [code for code in CODES.values() if code.program]
 #: The codes whose page shows a program with a fix. The others leave a choice: another name, number or shape.
@@ -47,7 +48,7 @@ def fixed(text_of_program: str, *, unsafe: bool = False) -> str:
 # --- pages
 
 
-@pytest.mark.parametrize("code", [code for code in PROGRAMS if code.id in WITH_FIX], ids=str)
+@each_row("code", [code for code in PROGRAMS if code.id in WITH_FIX], ids=str)
 def test_the_program_of_a_page_with_its_fixes_is_the_mended_one(code: Code) -> None:
     found = dmlc.fix(dmlc.Source(code.example), unsafe=True)
     assert found.text == code.fixed
@@ -59,13 +60,13 @@ def test_the_codes_with_a_fix_are_these() -> None:
     assert found == WITH_FIX
 
 
-@pytest.mark.parametrize("code", PROGRAMS, ids=str)
+@each_row("code", PROGRAMS, ids=str)
 def test_safe_fixes_of_a_page_are_among_those_of_the_mended_program(code: Code) -> None:
     """Safe fixes alone leave the program, or make it the mended one."""
     assert fixed(code.example) in (code.example, code.fixed)
 
 
-@pytest.mark.parametrize("code", PROGRAMS, ids=str)
+@each_row("code", PROGRAMS, ids=str)
 def test_the_mended_program_of_a_page_has_nothing_to_fix(code: Code) -> None:
     assert fixed(code.fixed) == code.fixed
 
@@ -73,7 +74,7 @@ def test_the_mended_program_of_a_page_has_nothing_to_fix(code: Code) -> None:
 # --- names
 
 
-@pytest.mark.parametrize(("name", "known", "safe"), [
+@each_row(("name", "known", "safe"), [
     ("logit", ["logits"], True),
     ("logit", ["logits", "logits_2"], True),
     ("logit", ["logits", "logic"], False),
@@ -203,12 +204,12 @@ UNSAFE = [
 MORE = f"{INPUTS}, w: f32[3, 2], r: f32[4, 3]"
 
 
-@pytest.mark.parametrize(("wrong", "right"), SAFE, ids=[wrong for wrong, _ in SAFE])
+@each_row(("wrong", "right"), SAFE, ids=[wrong for wrong, _ in SAFE])
 def test_a_habit_of_another_language_is_fixed(wrong: str, right: str) -> None:
     assert fixed(program(wrong, "return y", inputs=MORE)) == program(right, "return y", inputs=MORE)
 
 
-@pytest.mark.parametrize(("wrong", "right"), UNSAFE, ids=[wrong for wrong, _ in UNSAFE])
+@each_row(("wrong", "right"), UNSAFE, ids=[wrong for wrong, _ in UNSAFE])
 def test_a_fix_that_chooses_is_not_safe(wrong: str, right: str) -> None:
     source = program(wrong, "return y")
     assert fixed(source) == source
@@ -241,13 +242,13 @@ def test_the_results_of_the_head_are_returned_where_nothing_is() -> None:
     assert fixed(unknown) == unknown
 
 
-@pytest.mark.parametrize("statement", ["y = (x, x)", "a, b = (x, x)", "y = x.sum(axis=1, dtype=f16)", "y = [x]"])
+@each_row("statement", ["y = (x, x)", "a, b = (x, x)", "y = x.sum(axis=1, dtype=f16)", "y = [x]"])
 def test_nothing_is_fixed_safely_where_something_would_be_lost(statement: str) -> None:
     source = program(statement, "return y")
     assert fixed(source) == source
 
 
-@pytest.mark.parametrize("expression", [
+@each_row("expression", [
     "sort(x, ascending=true)", "cumsum(x, axis=0, inclusive=true)", "argmax(x, axes=[0], ties=least)",
     "gelu(x, approximate=tan)", "rsqrt(x)", "sqr(x)", "onnx.Rsqrt(x)", "erfc(x)", "sinh(x)", "acos(x)", "tan(x)",
     "prelu(x)", "hstack(x, x)", "reduce_std(x)", "reduce_var(x)", "matmul(w_q, w_k)", "left_on + 1", "m and m | m",
@@ -271,14 +272,14 @@ def test_operations_of_other_libraries_are_no_misspelt_ones() -> None:
             assert found.changes[0].text.replace("_", "") == name.replace("_", "").casefold()
 
 
-@pytest.mark.parametrize(("wrong", "right"), [
+@each_row(("wrong", "right"), [
     ("m and m or m", "m & m | m"), ("m || m", "m | m"), ("m & m and m", "m & m & m"), ("m or m | m", "m | m | m"),
 ])  # fmt: skip
 def test_words_that_bind_alike_are_fixed(wrong: str, right: str) -> None:
     assert fixed(program(f"y = {wrong}", "return y")) == program(f"y = {right}", "return y")
 
 
-@pytest.mark.parametrize(("wrong", "right"), [
+@each_row(("wrong", "right"), [
     ("top_k(x, 2)", "top_k(x, k=2)"), ("one_hot(n, 4)", "one_hot(n, depth=4)"), ("softmax(x, 1)", "axes=[1]"),
     ("full([3], 1)", "full(shape=[3], value=1)"),
 ])  # fmt: skip
@@ -297,9 +298,7 @@ def test_a_size_that_a_def_gets_is_no_number_to_replace() -> None:
 # --- messages and edits
 
 
-@pytest.mark.parametrize(
-    "wrong", [code.example for code in PROGRAMS] + [program(w, "return y") for w, _ in SAFE + UNSAFE]
-)
+@each_row("wrong", [code.example for code in PROGRAMS] + [program(w, "return y") for w, _ in SAFE + UNSAFE])
 def test_the_help_says_what_the_fix_writes(wrong: str) -> None:
     """A help that names a spelling in quotes or after `write` has it in its edits, unless it is a pattern of a, b."""
     for found in diagnostics(wrong):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span, render
+from tests.rows import each_row
 
 CODE = CODES["E0101"]
 
@@ -24,7 +25,7 @@ def underlined(text: str, column: int, end: int) -> tuple[str, str]:
     return source, source[first : len(marks)]
 
 
-@pytest.mark.parametrize("length", [1, 100, 159, 160, 161, 162, 240, 400, 1000])
+@each_row("length", [1, 100, 159, 160, 161, 162, 240, 400, 1000])
 def test_the_underline_stays_under_the_line_that_is_shown(length: int) -> None:
     text = "".join(chr(ord("a") + i % 26) for i in range(length))
     for column in {1, 2, 79, 80, 81, 82, 100, 159, 160, 161, length - 1, length}:
@@ -109,7 +110,7 @@ def test_a_label_that_covers_another_stands_in_a_row_of_its_own() -> None:
     assert shown(*labels)[3:7] == ["1 | ab + cd", "  | ^^^^^^^ whole", "  | --   -- right", "  | left"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "column", "end", "marks"),
     [
         ("\u65e5\u672c = x", 6, 7, "       ^"),

@@ -33,6 +33,7 @@ from dmlc.placement.report import placement
 from dmlc.runtime.session import session_options
 from dmlc.targets import load_target
 from dmlc.targets.provider import provider
+from tests.rows import each_row
 from tools.model_checks import checker_complaint
 
 #: Failures of the newest release; those of older ones are in tests/codegen/onnx/test_releases.py.
@@ -98,7 +99,7 @@ def test_every_row_of_failures_has_a_model() -> None:
     assert set(NEAR_MISSES) == set(FACTS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@each_row("row", ROWS, ids=lambda row: row.id)
 def test_the_report_says_the_row_of_its_model(row: provider) -> None:
     model, feeds = FACTS[row.id]()
     assert checker_complaint(model) is None
@@ -121,7 +122,7 @@ def test_the_tests_of_a_row_run_here(row: provider) -> None:
         assert repaired_differences(model, feeds, "cpu") == []
 
 
-@pytest.mark.parametrize("name", sorted(NEAR_MISSES))
+@each_row("name", sorted(NEAR_MISSES))
 def test_a_near_miss_meets_no_row(name: str) -> None:
     model = near_miss(name)
     assert checker_complaint(model) is None

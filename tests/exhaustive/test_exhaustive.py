@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 
+from tests.rows import each_row
 from tools.exhaustive.selection_cases import Case, cases, problems, rows, weak_orderings, with_dtypes
 
 OPS = ("argmax", "argmin", "top_k", "hardmax")
@@ -35,7 +36,7 @@ def test_a_wrong_tie_is_found() -> None:
     assert not np.array_equal(last.expected()[0], first.expected()[0])
 
 
-@pytest.mark.parametrize("case", [case for case in SAMPLE if case.group <= 4], ids=str)
+@each_row("case", [case for case in SAMPLE if case.group <= 4], ids=str)
 def test_the_oracle_says_the_same_of_rows_and_of_the_tensor_made_of_them(case: Case) -> None:
     for laid, whole in zip(case.expected(), case.asked(case.data(), [axis + 1 for axis in case.axes]), strict=True):
         assert laid.dtype == whole.dtype and laid.shape == whole.shape and np.array_equal(laid, whole)

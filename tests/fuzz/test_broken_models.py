@@ -8,6 +8,7 @@ from onnx import ModelProto, TensorProto, helper
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 from tools.fuzz.broken_models import base_models, broken_bytes, broken_fields
 
 TARGETS = ("directml", "cpu", "onnx")
@@ -23,8 +24,8 @@ def code_of(model: ModelProto | Path, target: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("number", range(len(base_models())))
-@pytest.mark.parametrize("target", TARGETS)
+@each_row("number", range(len(base_models())))
+@each_row("target", TARGETS)
 def test_the_models_are_sound_before_they_are_broken(number: int, target: str) -> None:
     assert code_of(base_models()[number], target) == ""
 

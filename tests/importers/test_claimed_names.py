@@ -8,6 +8,7 @@ import pytest
 from onnx import parser
 
 import dmlc
+from tests.rows import each_row
 
 X = np.array([[1, 0, 3, 4], [0, 6, 0, 8]], np.float32)
 HEAD = '<ir_version: 8, opset_import: ["": 17]> g (float[N, C] x) => '
@@ -56,7 +57,7 @@ def test_a_claimed_name_names_the_first_size_that_has_it() -> None:
     assert types["a"].dim_param == "u"
 
 
-@pytest.mark.parametrize("declared", ["float[] r", "float[a, b] r", "float[1, b] r"])
+@each_row("declared", ["float[] r", "float[a, b] r", "float[1, b] r"])
 def test_the_inputs_of_a_scan_are_typed_as_they_are_fed(declared: str) -> None:
     """A cast to bool inside of the body is repaired for DirectML only if its operand's type is known."""
     model = parser.parse_model(

@@ -9,11 +9,12 @@ from onnx import numpy_helper, parser
 import dmlc
 from dmlc.importers.dim_text import dim_of_text, simpler
 from dmlc.ir import floordiv, symbol
+from tests.rows import each_row
 
 N, M = symbol("N"), symbol("M")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "dim"),
     [
         ("N", N),

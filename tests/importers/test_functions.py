@@ -13,6 +13,7 @@ from onnx import parser
 
 import dmlc
 from dmlc.onnx_schema.inlining import inlined
+from tests.rows import each_row
 
 X = np.array([[1, -2, 3, -4], [0.5, 6, -7, 8]], np.float32)
 
@@ -170,7 +171,7 @@ def spelled(body: str, opset: int, **feeds: Any) -> Any:
     return run(m, feeds)[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("opset", "own", "body"),
     [
         (13, 12, "y = Squeeze <axes = [0]> (x0)"),

@@ -11,6 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 
 #: ONNX's inference makes up the elements of such a list one by one: seconds and half a gigabyte; it must not.
 LONG = 1 << 24
@@ -32,7 +33,7 @@ def _loaded() -> None:
     dmlc.compile(listing([node("Relu", ["x"], ["h"])], [3], opset=18), target="onnx").to_onnx()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "nodes",
     [
         [node("Mul", ["x", "x"], ["h"])],
@@ -61,7 +62,7 @@ def test_nor_of_a_tensor_that_is_made_one() -> None:
     assert time.process_time() - start < QUICK
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nodes", "numbers"),
     [
         ([node("ConstantOfShape", ["n"], ["l"])], [LONG]),
@@ -162,7 +163,7 @@ def test_a_reference_to_an_attribute_of_no_function(inside: bool) -> None:
     assert {d.code.id for d in caught.value.diagnostics} == {"E0431"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "nodes",
     [
         [node("ReduceMean", ["x", "first"], ["r"], keepdims=0), node("Mul", ["r", "r"], ["h"])],
@@ -215,7 +216,7 @@ def test_a_fill_of_nothing() -> None:
     dmlc.compile(m, target="onnx").to_onnx()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("inputs", "outputs", "text"),
     [
         ([info("q", [2])], [info("b", [2])], "has inputs in its else_branch|uses q, which nothing makes"),
@@ -223,7 +224,7 @@ def test_a_fill_of_nothing() -> None:
         ([], [info("b", [2])] * 2, "has 2 results in its else_branch, but names 1"),
     ],
 )
-@pytest.mark.parametrize("known", [False, True])
+@each_row("known", [False, True])
 def test_a_branch_that_does_not_fit(inputs: list[Any], outputs: list[Any], text: str, known: bool) -> None:
     body = node("Exp", ["q" if inputs else "x"], ["b"])
     branch = helper.make_graph([body], "branch", inputs, outputs)

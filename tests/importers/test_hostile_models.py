@@ -16,6 +16,7 @@ from onnx import ModelProto
 import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 
 #: The code for each bomb; None where it compiles, because nothing is made of it.
 SAID: dict[str, str | None] = {
@@ -72,7 +73,7 @@ def in_file(made: ModelProto | bytes, folder: Path) -> Path:
     return folder / "m.onnx"
 
 
-@pytest.mark.parametrize("name", sorted(BROKEN))
+@each_row("name", sorted(BROKEN))
 def test_broken_models(name: str, tmp_path: Path) -> None:
     made = BROKEN[name]()
     want = OTHER.get(name, "E0431")
@@ -89,7 +90,7 @@ def test_every_prefix_of_a_model(tmp_path: Path) -> None:
     assert sum(code_of(in_file(data[:size], tmp_path)) is None for size in range(len(data))) < 4
 
 
-@pytest.mark.parametrize("name", [b"first", b"second", b"x", b"w", b"h", b"y", b"Softmax", b"axis"])
+@each_row("name", [b"first", b"second", b"x", b"w", b"h", b"y", b"Softmax", b"axis"])
 def test_names_that_are_no_utf_8(name: bytes, tmp_path: Path) -> None:
     data = good_bytes()
     tag = bytes([len(name)]) + name

@@ -11,6 +11,7 @@ from import_helpers import BOOL, INT64, info, model, node, operators, same, weig
 from onnx import TensorProto, checker, helper, parser
 
 import dmlc
+from tests.rows import each_row
 
 
 def _branch(name: str, nodes: list[onnx.NodeProto], out: str) -> onnx.GraphProto:
@@ -29,8 +30,8 @@ def test_a_sparse_output_is_copied() -> None:
         same(m, {"x": np.ones(3, np.float32), "b": np.array(chosen)})
 
 
-@pytest.mark.parametrize("condition", [True, False])
-@pytest.mark.parametrize(("a", "b"), [([8], [2, 0, 2]), ([2, 0, 2], [8]), (8, [1, 2]), ([1, 2], 8), ([5], 4)])
+@each_row("condition", [True, False])
+@each_row(("a", "b"), [([8], [2, 0, 2]), ([2, 0, 2], [8]), (8, [1, 2]), ([1, 2], 8), ([5], 4)])
 def test_one_truth_chooses_of_known_integers(condition: bool, a: Any, b: Any) -> None:
     """Both sides broadcast, the one that is not chosen too."""
     weights = [weight("c", condition, np.bool_), weight("a", a, np.int64), weight("b", b, np.int64)]

@@ -11,6 +11,7 @@ from import_helpers import BOOL, FLOAT, INT64, STRING, info, model, node, operat
 from onnx import TensorProto, helper
 
 import dmlc
+from tests.rows import each_row
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 
@@ -363,7 +364,7 @@ def test_nodes_out_of_order_are_sorted() -> None:
 # --- broken models
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nodes", "words"),
     [
         ([node("Relu", ["nowhere"], ["y"])], "nowhere"),
@@ -468,7 +469,7 @@ def test_a_model_ahead_of_the_target_keeps_an_opset_that_says_it() -> None:
     np.testing.assert_allclose(run(program.to_onnx(), {"x": X})[0], run(m, {"x": X})[0], rtol=2e-6)
 
 
-@pytest.mark.parametrize(("dtype", "op", "opset"), [(np.int8, "Add", 13), (np.int32, "Max", 11), (np.uint8, "Min", 11)])
+@each_row(("dtype", "op", "opset"), [(np.int8, "Add", 13), (np.int32, "Max", 11), (np.uint8, "Min", 11)])
 def test_types_that_came_later_are_widened_at_an_older_opset(dtype: Any, op: str, opset: int) -> None:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     m = model([node(op, ["a", "b"], ["y"])], [info("a", [3], kind), info("b", [3], kind)], [info("y", [3], kind)])

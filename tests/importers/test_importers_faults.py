@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 from tools.broken_nodes import compared
 
 X = "float[2,3] x"
@@ -82,7 +83,7 @@ BROKEN: list[tuple[str, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "inputs", "body"), BROKEN, ids=[name for name, *_ in BROKEN])
+@each_row(("name", "inputs", "body"), BROKEN, ids=[name for name, *_ in BROKEN])
 def test_a_model_that_does_not_load_is_refused(name: str, inputs: str, body: str) -> None:
     made = model(body, inputs)
     assert refusal(made), "ONNX Runtime loads it"
@@ -152,8 +153,8 @@ LOADS_AT_ITS_OPSET = pytest.param(
 )
 
 
-@pytest.mark.parametrize("name", [*[n for n in FINE if n != "function of other sizes"], LOADS_AT_ITS_OPSET])
-@pytest.mark.parametrize("target", ["onnx", "directml"])
+@each_row("name", [*[n for n in FINE if n != "function of other sizes"], LOADS_AT_ITS_OPSET])
+@each_row("target", ["onnx", "directml"])
 def test_a_model_that_loads_is_not(name: str, target: str) -> None:
     assert refusal(FINE[name]) == ""
     dmlc.compile(FINE[name], target=target).artifact("onnx")

@@ -16,6 +16,7 @@ import pytest
 from onnx import parser
 
 import dmlc
+from tests.rows import each_row
 
 
 def ones(*sizes: int) -> str:
@@ -182,7 +183,7 @@ def code(source: onnx.ModelProto, **options: dict[str, Sequence[int]]) -> str:
 
 @pytest.mark.emits_invalid("models that fail in each run, or whose sizes onnx tells otherwise than ONNX Runtime")
 @pytest.mark.parametrize(("sizes", "nodes", "weights"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-@pytest.mark.parametrize("opset", [17, 24])
+@each_row("opset", [17, 24])
 def test_sizes_that_no_run_takes_are_refused(sizes: Sequence[int], nodes: str, weights: str, opset: int) -> None:
     """Given ones where the node fails at all, declared ones where it does not load."""
     agrees(sizes, nodes, weights, opset)

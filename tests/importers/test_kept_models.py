@@ -14,6 +14,7 @@ from onnx import parser
 import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.targets import load_target, target_names
+from tests.rows import each_row
 
 #: Targets that emit ONNX.
 TARGETS = [name for name in target_names() if load_target(name).kernels is not None]
@@ -101,8 +102,8 @@ def test_scan_of_batches_keeps_its_opset_and_its_numbers(target: str) -> None:
     same_numbers(source, emitted, {"h": f32(2, 2), "x": f32(2, 5, 2)})
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("opset", [11, 12])
+@each_row("target", TARGETS)
+@each_row("opset", [11, 12])
 def test_a_reshape_by_sizes_of_its_operand_copies_them(opset: int, target: str) -> None:
     """Below opset 14 no reshape says a size that may be 0; one that is copied in its place needs not."""
     source = model(f"""
@@ -118,7 +119,7 @@ def test_a_reshape_by_sizes_of_its_operand_copies_them(opset: int, target: str) 
     same_numbers(source, emitted, {"x": f32(2, 3, 2, 4)})
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each_row("target", TARGETS)
 def test_what_was_asked_for_and_cannot_be_said_is_refused(target: str) -> None:
     source = model("""
         <ir_version: 4, opset_import: ["": 9]>
@@ -130,9 +131,9 @@ def test_what_was_asked_for_and_cannot_be_said_is_refused(target: str) -> None:
     assert caught.value.diagnostics[0].code.id == "E0501"
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("asked", [None, 14, 17])
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@each_row("target", TARGETS)
+@each_row("asked", [None, 14, 17])
+@each_row("axis", [0, 1, 2])
 def test_a_recognition_head_of_unknown_rank(axis: int, asked: int | None, target: str) -> None:
     """As Paddle exports it: reshapes to computed lists, recurrent layers aside, and a softmax of opset 12."""
     source = model(f"""
@@ -146,8 +147,8 @@ def test_a_recognition_head_of_unknown_rank(axis: int, asked: int | None, target
         same_numbers(source, emitted, {"x": f32(*shape), "k": np.array(want)})
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@each_row("target", TARGETS)
+@each_row("axis", [0, 1, 2])
 def test_a_softmax_of_nothing_and_of_unknown_rank(axis: int, target: str) -> None:
     source = model(f"""
         <ir_version: 7, opset_import: ["": 12]> g (float[n] x, int64[K] k, int64[1] from, int64[1] to, int64[1] a)
@@ -159,9 +160,9 @@ def test_a_softmax_of_nothing_and_of_unknown_rank(axis: int, target: str) -> Non
         same_numbers(source, emitted, {"x": f32(24), "k": np.array([2, 3, 4]), **feeds})
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("mode", ["nearest", "linear"])
-@pytest.mark.parametrize("op", ["Upsample", "Resize"])
+@each_row("target", TARGETS)
+@each_row("mode", ["nearest", "linear"])
+@each_row("op", ["Upsample", "Resize"])
 def test_computed_scales_are_raised(op: str, mode: str, target: str) -> None:
     """As old exporters write interpolation: the scale is a quotient of sizes."""
     source = model(f"""
@@ -179,7 +180,7 @@ def test_computed_scales_are_raised(op: str, mode: str, target: str) -> None:
         same_numbers(source, program.to_onnx(), {"x": f32(1, 2, 5, 7), "q": np.array(scales, np.float32)})
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each_row("target", TARGETS)
 def test_statistics_of_each_element_are_raised(target: str) -> None:
     source = model("""
         <ir_version: 3, opset_import: ["": 7]>

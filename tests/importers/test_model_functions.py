@@ -15,6 +15,7 @@ from onnx.external_data_helper import convert_model_to_external_data
 import dmlc
 from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.ops.constant import CONSTANT
+from tests.rows import each_row
 
 BACKBONE = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -172,7 +173,7 @@ b = Add(a, `odd name`)
 y = Add(b, shift) }"""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "number"),
     [
         ("f(x, s, x)", 2 * 3 + 2 + 10),
@@ -198,7 +199,7 @@ def test_operands_in_order_and_by_name(tmp_path: Path, call: str, number: float)
     np.testing.assert_array_equal(program.run(feeds, backend="cpu")["y"], np.full((3, 2), number, np.float32))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "code", "column"),
     [
         ("trunk()", "E0308", 12),
@@ -233,7 +234,7 @@ m (float[n, 4] a, float[n, k] b, float[?, 2] c) => (float[n, k] y) { s = ReduceS
 y = Mul(b, s) }""".replace("{ s", "<int64[1] axes = {1}>\n{ s")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("types", "message"),
     [
         ("f32[2, 4], b: f32[3, 5], c: f32[7, 2]", "f32[3, 5]"),

@@ -7,6 +7,7 @@ import pytest
 from onnx import ModelProto, TensorProto, checker, helper, parser
 
 import dmlc
+from tests.rows import each_row
 
 
 def convolution(element_type: int) -> ModelProto:
@@ -30,9 +31,7 @@ def test_other_types_are() -> None:
     assert [o.version for o in model.opset_import if o.domain == ""] == [21]
 
 
-@pytest.mark.parametrize(
-    ("kind", "since"), [(TensorProto.INT2, 25), (TensorProto.UINT4, 21), (TensorProto.FLOAT8E4M3FN, 19)]
-)
+@each_row(("kind", "since"), [(TensorProto.INT2, 25), (TensorProto.UINT4, 21), (TensorProto.FLOAT8E4M3FN, 19)])
 def test_no_opset_below_that_of_a_weights_type(kind: int, since: int) -> None:
     weight = helper.make_tensor("w", kind, [4], [1, 0, 1, 1])
     nodes = [helper.make_node("Cast", ["w"], ["c"], to=TensorProto.FLOAT), helper.make_node("Add", ["x", "c"], ["y"])]
@@ -56,8 +55,8 @@ def one_node(op_type: str, kind: int, opset: int) -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-@pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
-@pytest.mark.parametrize(
+@each_row("target", ["directml", "onnx", "cpu"])
+@each_row(
     ("op_type", "kind", "opset"),
     [
         ("Elu", TensorProto.DOUBLE, 18),
@@ -83,13 +82,13 @@ def test_what_runs_by_its_definition_alone_stays_where_that_holds(
 
 
 @pytest.mark.emits_invalid("ONNX Runtime has no kernel for it at the opset that is asked for")
-@pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
+@each_row("target", ["directml", "onnx", "cpu"])
 def test_what_runs_by_its_definition_goes_where_it_is_sent(target: str) -> None:
     assert dmlc.compile(one_node("Mish", TensorProto.DOUBLE, 18), target=target, opset=21).opset == 21
 
 
-@pytest.mark.parametrize("target", ["directml", "onnx", "cpu"])
-@pytest.mark.parametrize("op_type", ["Elu", "Softplus", "Softsign"])
+@each_row("target", ["directml", "onnx", "cpu"])
+@each_row("op_type", ["Elu", "Softplus", "Softsign"])
 def test_what_can_be_composed_is_where_no_definition_holds(op_type: str, target: str) -> None:
     program = dmlc.compile(one_node(op_type, TensorProto.DOUBLE, 18), target=target, opset=21)
     x = np.linspace(-3, 3, 6).reshape(2, 3)
@@ -97,7 +96,7 @@ def test_what_can_be_composed_is_where_no_definition_holds(op_type: str, target:
     np.testing.assert_allclose(program.run({"x": x}, backend="cpu")["y"], expected[op_type], rtol=1e-13)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op_type", "kind", "opset"),
     [
         ("Elu", TensorProto.FLOAT, 18),
@@ -121,8 +120,8 @@ def test_inside_of_a_branch_too() -> None:
     assert dmlc.compile(model, target="onnx").opset == 18
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize("op", ["Add", "Mul", "Sub", "Div"])
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row("op", ["Add", "Mul", "Sub", "Div"])
 def test_a_model_whose_attributes_went_stays_whole(target: str, op: str) -> None:
     call = f"{op}<broadcast = 1, axis = 0>(x, b)"
     text = f'<ir_version: 3, opset_import: ["": 6]> g (float[2,3] x, float[2] b) => (float[2,3] y) {{ y = {call} }}'

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx import ModelProto, parser
 
 import dmlc
+from tests.rows import each_row
 
 
 def model(body: str, inputs: str = "float[N, 4, 6] x, float[N, 4, 6] w", result: str = "float y") -> ModelProto:
@@ -39,7 +39,7 @@ def test_a_computed_reshape_becomes_one_node() -> None:
     same(made, 3)
 
 
-@pytest.mark.parametrize("batch", [0, 1, 5])
+@each_row("batch", [0, 1, 5])
 def test_a_multiple_of_the_operands_own_size_may_be_zero(batch: int) -> None:
     """A computed size of 0 is the operand's own size too, so that a copy gives the same."""
     body = CONSTANTS + "f = Constant<value_ints = [4]>() s = Shape(x) n = Gather(s, zero) m = Mul(n, f) "

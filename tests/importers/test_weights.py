@@ -14,6 +14,7 @@ from dmlc.diagnostics import Diagnostic, DmlcError
 from dmlc.importers.weights import byte_size, external, read_external, stored
 from dmlc.ir import StoredTensor
 from dmlc.onnx_schema.types import DTYPE_OF
+from tests.rows import each_row
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -59,8 +60,8 @@ def sample(data_type: int) -> np.ndarray:
     return np.array([[info.min, info.max, 0], [1, 2, 3]], dtype)
 
 
-@pytest.mark.parametrize("data_type", DTYPE_OF)
-@pytest.mark.parametrize("raw", [True, False])
+@each_row("data_type", DTYPE_OF)
+@each_row("raw", [True, False])
 def test_inline_data_of_every_dtype(data_type: int, raw: bool) -> None:
     array = sample(data_type)
     tensor = numpy_helper.from_array(array, "w")
@@ -85,7 +86,7 @@ def test_the_store_is_the_tensor_of_the_model() -> None:
     assert weight.store is tensor
 
 
-@pytest.mark.parametrize("dims", [(2, 4), (5,), (), (2**40,), (2**40, 2**40), (0,)])
+@each_row("dims", [(2, 4), (5,), (), (2**40,), (2**40, 2**40), (0,)])
 def test_inline_data_that_does_not_fit(dims: tuple[int, ...]) -> None:
     raw = TensorProto(name="w", dims=dims, data_type=TensorProto.FLOAT, raw_data=W.tobytes())
     assert refused(raw, None).code.id == "E0434"
@@ -104,7 +105,7 @@ def test_no_data_at_all() -> None:
     assert stored(TensorProto(name="w", dims=(2, 0), data_type=TensorProto.INT8), None).array.shape == (2, 0)
 
 
-@pytest.mark.parametrize(("data_type", "size"), [("INT4", 3), ("UINT2", 2), ("BFLOAT16", 10), ("STRING", None)])
+@each_row(("data_type", "size"), [("INT4", 3), ("UINT2", 2), ("BFLOAT16", 10), ("STRING", None)])
 def test_sizes_of_other_types(data_type: str, size: int | None) -> None:
     assert byte_size(TensorProto(dims=(5,), data_type=TensorProto.DataType.Value(data_type))) == size
 
@@ -120,7 +121,7 @@ def test_external_data_is_read_when_it_is_asked_for(folder: Path) -> None:
     np.testing.assert_array_equal(weight.array, W + 1)
 
 
-@pytest.mark.parametrize("data_type", DTYPE_OF)
+@each_row("data_type", DTYPE_OF)
 def test_external_data_of_every_dtype(data_type: int, tmp_path: Path) -> None:
     array = sample(data_type)
     (tmp_path / "w.bin").write_bytes(array.tobytes())
@@ -141,7 +142,7 @@ def test_a_folder_below_the_models(folder: Path) -> None:
     np.testing.assert_array_equal(stored(reference("./sub/more/w.bin"), folder).array, W)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "location",
     ["../secret", "sub/../../secret", "sub/../w.bin", "..\\secret", "/etc/passwd", "C:\\w.bin", "C:w.bin",
      "\\\\host\\w", "", " ", "w\0.bin", "."],
@@ -192,7 +193,7 @@ def test_a_missing_file(folder: Path) -> None:
     assert refused(reference("w.bin/below"), folder).code.id == "E0433"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("keys", "words"),
     [
         ({"offset": 17}, "bytes 17 to 41 of w.bin, which has 40"),

@@ -11,6 +11,7 @@ import pytest
 from onnx import parser
 
 import dmlc
+from tests.rows import each_row
 
 RNG = np.random.default_rng(5)
 ML = '"ai.onnx.ml": 3'
@@ -85,7 +86,7 @@ def places(program: dmlc.Program) -> set[str]:
     return {row.where for row in program.placement().nodes}
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 def test_the_definition_runs_on_directml_with_the_same_numbers(name: str) -> None:
     source, feeds = model(name), MODELS[name][4]
     shapes = {key: array.shape for key, array in feeds.items()}
@@ -101,7 +102,7 @@ def test_the_definition_runs_on_directml_with_the_same_numbers(name: str) -> Non
         np.testing.assert_allclose(got[info.name], array, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["scaler", "scaler of integers", "feature extractor", "feature extractor of a vector"])
+@each_row("name", ["scaler", "scaler of integers", "feature extractor", "feature extractor of a vector"])
 def test_exact_ones_keep_every_bit(name: str) -> None:
     source, feeds = model(name), MODELS[name][4]
     program = dmlc.compile(source, exact=True)
@@ -110,14 +111,14 @@ def test_exact_ones_keep_every_bit(name: str) -> None:
     assert np.array_equal(program.run(feeds, backend="cpu")["y"], wanted)
 
 
-@pytest.mark.parametrize("name", ["mish", "normalizer L2 at 13", "SoftmaxCrossEntropyLoss mean at 17"])
+@each_row("name", ["mish", "normalizer L2 at 13", "SoftmaxCrossEntropyLoss mean at 17"])
 def test_others_stay_with_exact_and_for_targets_without_a_provider(name: str) -> None:
     kind = model(name).graph.node[0].op_type
     for options in ({"exact": True}, {"target": "onnx"}, {"target": "cpu"}):
         assert kind in {node.op_type for node in dmlc.compile(model(name), **options).to_onnx().graph.node}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("inputs", "node"),
     [
         ("double[4, 3] x", "ai.onnx.ml.Scaler <offset = [0.5], scale = [0.5]> (x)"),
@@ -152,8 +153,8 @@ def test_a_definition_inside_a_branch() -> None:
     assert not [row.op for row in program.placement().nodes if row.op.startswith("ai.onnx.ml")]
 
 
-@pytest.mark.parametrize("opset", range(7, 13))
-@pytest.mark.parametrize(
+@each_row("opset", range(7, 13))
+@each_row(
     "node",
     [
         *[f'y = ai.onnx.ml.Normalizer <norm = "{norm}"> (x)' for norm in ("MAX", "L1", "L2")],
@@ -174,7 +175,7 @@ def test_models_of_every_old_opset_compile_with_the_same_numbers(node: str, opse
 
 
 @pytest.mark.parametrize("key", MODELS)
-@pytest.mark.parametrize(("name", "path"), [("/enc/b.1/act", "/enc/b.1"), ("act", "act"), ("", "")])
+@each_row(("name", "path"), [("/enc/b.1/act", "/enc/b.1"), ("act", "act"), ("", "")])
 def test_nodes_and_values_of_a_definition_are_named_after_the_node(key: str, name: str, path: str) -> None:
     source = model(key)
     (node,) = source.graph.node

@@ -13,6 +13,7 @@ from onnx import TensorProto, parser
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 X = np.array([[1, -2, 3, -4], [0.5, 6, -7, 8], [2, 2, 1, 0]], np.float32)
 T = np.array([1, 3, 0], np.int64)
@@ -126,7 +127,7 @@ def test_what_the_node_gives_counts(maker: str, tail: str, shape: list[int | str
         np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.DOUBLE, TensorProto.BOOL])
+@each_row("kind", [TensorProto.INT64, TensorProto.DOUBLE, TensorProto.BOOL])
 def test_so_does_its_element_type(kind: int) -> None:
     m = declared("cumulative sum", "mean", None, "a value")
     want = run(m, {"x": X, "t": T})

@@ -19,6 +19,7 @@ from dmlc.onnx_schema.schemas import TYPE_NAMES
 from dmlc.ops.call import CallSite
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 SOURCE = Source("test.dml", "y = onnx.Name(x)")
 SITE = CallSite(Span(SOURCE, 1, 5, 1, 17))
@@ -93,7 +94,7 @@ def ints(*values: int) -> Tensor:
 # --- typing
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "types"),
     [
         (lambda: Call("Conv", IMAGE, np.ones((4, 3, 3, 3), np.float32), pads=[1, 1, 1, 1]), ["f32[2, 4, 8, 8]"]),
@@ -177,7 +178,7 @@ def test_random_operators_are_neither_merged_nor_removed() -> None:
 # --- refusals
 
 
-@pytest.mark.parametrize("name", ["Gleu", "gelu", "GELU"])
+@each_row("name", ["Gleu", "gelu", "GELU"])
 def test_unknown_names(name: str) -> None:
     code, message, help = refused(name, IMAGE)
     assert (code, help) == ("E0504", 'did you mean "Gelu"?')

@@ -11,6 +11,7 @@ import dmlc
 from dmlc.inference import claimed
 from dmlc.inference.claimed import claimed_types
 from dmlc.workers import Worker, WorkerEnded
+from tests.rows import each_row
 
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, [2, "N"])
 VERSIONS = {"": 22}
@@ -42,7 +43,7 @@ def test_an_operator_that_onnx_does_not_know_is_not_asked_about(monkeypatch: pyt
     assert claimed_types(node, [FLOATS], {"elsewhere": 1}) == [None, None]
 
 
-@pytest.mark.parametrize("version", [0, -1, 2**40])
+@each_row("version", [0, -1, 2**40])
 def test_versions_that_no_operator_has(version: int) -> None:
     assert claimed_types(helper.make_node("Relu", ["x"], ["y"]), [FLOATS], {"": version}) == [None]
 

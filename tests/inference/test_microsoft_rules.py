@@ -14,6 +14,7 @@ from dmlc.inference import Fact, has_rule
 from dmlc.inference.fact import of_array
 from dmlc.ir import Dim, DimTable, substitute, symbol
 from tests.inference.infer_helpers import of_data, walk
+from tests.rows import each_row
 
 _INDEX = {"int32": np.int32, "int64": np.int64, "uint8": np.uint8}
 #: An operand: its shape, with an element type other than f32 in front; ``None`` where it is absent; or its data.
@@ -117,8 +118,8 @@ def run(op: str, operands: Sequence[Operand], results: int, domain: str, a: dict
     return node, feeds, session.run(None, feeds)
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["sizes known", "sizes open"])
-@pytest.mark.parametrize(("op", "operands", "results", "domain", "a"), CASES)
+@each_row("known", [True, False], ids=["sizes known", "sizes open"])
+@each_row(("op", "operands", "results", "domain", "a"), CASES)
 def test_rules_give_the_types_of_the_kernels(
     op: str, operands: Sequence[Operand], results: int, domain: str, a: dict[str, Any], known: bool
 ) -> None:

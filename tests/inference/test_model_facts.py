@@ -17,6 +17,7 @@ from dmlc.ir import TensorType, symbol
 from dmlc.ir.dtype import f32
 from dmlc.onnx_schema.nested import graphs_of
 from tests.inference.test_rules_against_node_tests import CASES
+from tests.rows import each_row
 
 
 def declared(graph: GraphProto) -> dict[str, TypeProto]:
@@ -116,7 +117,7 @@ def test_given_types_are_believed() -> None:
     assert (found["x"].shape, found["r"].shape) == ((7,), (7, 3))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 def test_models_are_typed_as_onnx_types_them(name: str) -> None:
     assert not list(contradictions(parser.parse_model(MODELS[name])))
 
@@ -174,7 +175,7 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@each_row("name", LOOPS)
 def test_bodies_are_typed_by_what_any_run_is_fed(name: str) -> None:
     text, expected = LOOPS[name]
     found = facts_of(
@@ -190,7 +191,7 @@ def test_bodies_are_typed_by_what_any_run_is_fed(name: str) -> None:
         assert tuple(known) == shape, value
 
 
-@pytest.mark.parametrize("depth", [2, 5, 14])
+@each_row("depth", [2, 5, 14])
 def test_deep_bodies_take_linear_work(depth: int) -> None:
     """Each body is typed at most three times by the one around it: not so for bodies in bodies."""
     text = "k0 = Concat <axis = 0> (h0, x) e0 = Identity(d0)"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-import pytest
 from onnx import parser
 
 from dmlc.inference.model_facts import facts_of_model
 from dmlc.inference.protos import type_proto_of
+from tests.rows import each_row
 from tools.onnx_comparison import sizes_of
 
 Feeds = Mapping[str, Any]
@@ -87,7 +87,7 @@ CASES: dict[str, tuple[str, str, str, dict[str, list[int | None]], list[Feeds]]]
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_row("name", CASES)
 def test_shapes_are_known_and_hold_at_run_time(name: str) -> None:
     opsets, inputs, nodes, expected, runs = CASES[name]
     outputs = ", ".join(f"float[] {output}" for output in expected)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from onnx.parser import parse_model
 
 import dmlc
 from dmlc.inference import Fact, Query, infer
 from dmlc.ir import DimTable
 from tests.inference.infer_helpers import new_dims
+from tests.rows import each_row
 from tools.model_checks import run, session
 
 I64 = 7
 OPERATORS = ("ReduceMax", "ReduceSum", "ReduceMean", "ReduceL2", "Squeeze")
 
 
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize(("count", "rank"), [(0, None), (1, 2), (2, None), (3, None), (4, None)])
+@each_row("op", OPERATORS)
+@each_row(("count", "rank"), [(0, None), (1, 2), (2, None), (3, None), (4, None)])
 def test_the_rank_is_known_of_one_axis_alone(op: str, count: int, rank: int | None) -> None:
     attributes = {} if op == "Squeeze" else {"keepdims": 0}
     operands = [Fact(1, (2, 1, 1)), Fact(I64, (count,))]
@@ -25,9 +25,9 @@ def test_the_rank_is_known_of_one_axis_alone(op: str, count: int, rank: int | No
     assert infer(query)[0].rank == rank
 
 
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("axes", [[1, 1], [1, -2], [1, 2]])
-@pytest.mark.parametrize("target", ["onnx", "cpu", "directml"])
+@each_row("op", OPERATORS)
+@each_row("axes", [[1, 1], [1, -2], [1, 2]])
+@each_row("target", ["onnx", "cpu", "directml"])
 def test_an_axis_that_is_fed_twice(op: str, axes: list[int], target: str) -> None:
     source = parse_model(f"""<ir_version: 8, opset_import: ["": 18]>
         g (float[2, 1, 1] x, int64[2] a, bool c) => (float[] y) <int64[2] a = {{1, 2}}>

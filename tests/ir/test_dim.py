@@ -23,6 +23,7 @@ from dmlc.ir import (
     substitute,
     symbol,
 )
+from tests.rows import each_row
 
 NAMES = ("a", "b", "c")
 A, B, C = (symbol(name) for name in NAMES)
@@ -167,7 +168,7 @@ def test_linear_questions_of_one_dim_are_always_decided(table: DimTable, k: int,
     assert table.at_most(k * A + m, n) is expected
 
 
-@pytest.mark.parametrize(("dim", "text"), [
+@each_row(("dim", "text"), [
     (A + A, "2 * a"), (A * B - B * A, "0"), ((A + 1) * (A - 1), "a * a - 1"), (2 * A + 3 * B - 4, "2 * a + 3 * b - 4"),
     (-A, "-a"), (5 - A, "-a + 5"), (A // 2, "a // 2"), ((A + 1) // 2 * 3, "3 * ((a + 1) // 2)"), (6 * A // 3, "2 * a"),
     (A * B // A, "b"), (A // A, "1"), (7 // symbol("a"), "7 // a"), ((A * B + A) // A, "b + 1"), (B * A, "a * b"),
@@ -193,7 +194,7 @@ def test_min_and_max_add_up_and_are_symmetric(x: Tree, y: Tree) -> None:
     assert smaller(x.dim, y.dim) == smaller(y.dim, x.dim)
 
 
-@pytest.mark.parametrize(("a", "b"), [
+@each_row(("a", "b"), [
     (smaller(A, 5), A), (smaller(A, 5), 5), (0, larger(A - 5, 0)), (larger(A - 5, 0), A),
     (smaller(A, 3), smaller(A, 9)),
     (smaller(A, B), A), (smaller(A, B), B), (smaller(A, 5) + larger(A - 5, 0), A), (1, smaller(A, B)),
@@ -228,8 +229,8 @@ def test_divisors_that_may_be_zero_prove_nothing() -> None:
     assert DimTable({"a": (2, 4)}).interval(7 // symbol("a")) == (1, 3)
 
 
-@pytest.mark.parametrize("numerator", [3 * A * B + 3 * A, 2 * A + 1, A * B + B, 4 * A * B + 3 * A, A + 2 * A * A])
-@pytest.mark.parametrize("denominator", [2, 2 * A, A, 3 * A * B, B])
+@each_row("numerator", [3 * A * B + 3 * A, 2 * A + 1, A * B + B, 4 * A * B + 3 * A, A + 2 * A * A])
+@each_row("denominator", [2, 2 * A, A, 3 * A * B, B])
 def test_only_divisions_that_come_out_even_are_divided_out(numerator: Dim, denominator: Dim) -> None:
     quotient = floordiv(numerator, denominator)
     for binding in bindings():

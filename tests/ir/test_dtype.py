@@ -11,9 +11,10 @@ import pytest
 
 from dmlc.ir import DTYPE_BY_NAME, DTYPES, FLOATS, INDEX, INTEGERS, NUMERIC, DType, as_dtype
 from dmlc.ir.dtype import bool_, f16, f32, u32
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_row("dtype", DTYPES)
 def test_every_spelling_is_the_same_object(dtype: DType) -> None:
     spellings = (dtype, dtype.name, dtype.long_name, dtype.numpy, dtype.numpy.type, dtype.numpy.newbyteorder(">"))
     for spelling in spellings:
@@ -24,7 +25,7 @@ def test_every_spelling_is_the_same_object(dtype: DType) -> None:
     assert DTYPE_BY_NAME[dtype.name] is dtype
 
 
-@pytest.mark.parametrize("spelling", ["f9", "complex64", "object", np.complex64, "S3", type(None), None, 3, ""])
+@each_row("spelling", ["f9", "complex64", "object", np.complex64, "S3", type(None), None, 3, ""])
 def test_what_the_language_has_not_is_a_key_error(spelling: object) -> None:
     with pytest.raises(KeyError):
         as_dtype(spelling)
@@ -36,7 +37,7 @@ def test_numpys_other_names_are_taken_too() -> None:
     assert as_dtype(bool) is bool_
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_row("dtype", DTYPES)
 def test_kinds_widths_and_limits(dtype: DType) -> None:
     assert dtype.bits == 8 * dtype.numpy.itemsize
     assert dtype.is_float is (dtype in FLOATS)
@@ -69,8 +70,8 @@ def corners(dtype: DType) -> np.ndarray:
     return np.array([number for number in found if lowest <= number <= highest], dtype.numpy)
 
 
-@pytest.mark.parametrize("other", DTYPES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@each_row("other", DTYPES)
+@each_row("dtype", DTYPES)
 def test_a_dtype_holds_another_whose_numbers_a_cast_keeps(dtype: DType, other: DType) -> None:
     numbers = corners(other)
     with np.errstate(all="ignore"):

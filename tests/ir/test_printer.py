@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import pytest
 
 from dmlc.ir import Attributes, Dim, DType, Graph, Operation, Tensor, TensorType, Value, symbol
 from dmlc.ir.dtype import bool_, f16, f32, f64, i32, u32
@@ -20,6 +19,7 @@ from dmlc.ops.move import CONCAT, RESHAPE, SLICE, TRANSPOSE
 from dmlc.ops.normalize import LAYER_NORM, SOFTMAX
 from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import ARGMAX, TOP_K
+from tests.rows import each_row
 
 
 class Made:
@@ -81,7 +81,7 @@ model m(
     )
 
 
-@pytest.mark.parametrize(("op", "attributes", "text"), [
+@each_row(("op", "attributes", "text"), [
     (EXP, {}, "exp(x)"), (NEG, {}, "-x"), (SOFTMAX, {}, "softmax(x)"), (SOFTMAX, {"axes": [0]}, "softmax(x, axes=[0])"),
     (SOFTMAX, {"axes": [0, 1]}, "softmax(x, axes=[0, 1])"), (REDUCE_SUM, {}, "reduce_sum(x)"),
     (REDUCE_SUM, {"axes": [1], "keepdims": False}, "reduce_sum(x, axes=[1], keepdims=false)"),
@@ -139,7 +139,7 @@ def test_a_number_whose_dtype_nothing_else_gives_is_a_const() -> None:
     assert "return t3, t4, t6, c1" in text
 
 
-@pytest.mark.parametrize(("data", "dtype", "text"), [
+@each_row(("data", "dtype", "text"), [
     ([[1, 2], [3, 4]], i32, "const c0: i32[2, 2] = [[1, 2], [3, 4]]"), ([True, False], bool_, "[true, false]"),
     (np.zeros(17), f32, "const c0: f32[17] = ...  # 17 elements of w.npy"), (np.zeros(16), f32, "[0.0, 0.0, "),
     (np.zeros((0, 3)), f32, "const c0: f32[0, 3] = []"), ([np.nan, -np.inf], f16, "[nan, -inf]"),
@@ -151,7 +151,7 @@ def test_constants(data: object, dtype: DType, text: str) -> None:
     assert "..." not in print_graph(m.graph, max_elements=None)
 
 
-@pytest.mark.parametrize("dtype", [f16, f32, f64])
+@each_row("dtype", [f16, f32, f64])
 def test_numbers_read_back_as_they_were(dtype: DType) -> None:
     rng = np.random.default_rng(3)
     bits = rng.integers(0, 2 ** (dtype.bits - 1) - 1, 3000, dtype=np.uint64).astype(f"u{dtype.bits // 8}")
@@ -167,7 +167,7 @@ def test_numbers_read_back_as_they_were(dtype: DType) -> None:
     assert number_text(-3) == "-3"
 
 
-@pytest.mark.parametrize(("name", "text"), [
+@each_row(("name", "text"), [
     ("x", "x"), ("_1", "_1"), ("1x", "`1x`"), ("a b", "`a b`"), ("model", "`model`"), ("f32", "`f32`"), ("", "``"),
     ("é", "`é`"),
 ])  # fmt: skip

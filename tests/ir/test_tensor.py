@@ -7,6 +7,7 @@ import pytest
 
 from dmlc.ir import Tensor
 from dmlc.ir.dtype import f16, f32, f64, i32, u8
+from tests.rows import each_row
 
 
 def test_data_is_a_read_only_copy() -> None:
@@ -24,7 +25,7 @@ def test_read_only_data_is_not_copied() -> None:
     assert Tensor(array).array is array
 
 
-@pytest.mark.parametrize("array", [
+@each_row("array", [
     np.arange(6, dtype=np.int32).reshape(2, 3).T, np.arange(6, dtype=">i4"), np.arange(12, dtype=np.int32)[::2],
 ])  # fmt: skip
 def test_any_layout_becomes_native_and_row_major(array: np.ndarray) -> None:

@@ -17,6 +17,7 @@ from dmlc.ops.elementwise import EXP, NEG
 from dmlc.ops.move import SQUEEZE, UNSQUEEZE, AxesAttributes, NewAxesAttributes
 from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.ops.select import TOP_K, TopKAttributes
+from tests.rows import each_row
 
 NONE = Attributes()
 SPAN = Span(Source("a.dml", "y = neg(x)"), 1, 5, 1, 11)
@@ -105,7 +106,7 @@ def extra(g: Graph) -> None:
     node.results = (*node.results, node.result)
 
 
-@pytest.mark.parametrize(("damage", "message"), [
+@each_row(("damage", "message"), [
     (unlist, "operand 0 does not list this use"),
     (overlist, "use lists hold 5 uses, the nodes have 4 operands"),
     (stray, "operand 1 is used before it is made, or comes from another graph"),
@@ -145,7 +146,7 @@ def test_the_message_names_the_node_its_rule_and_its_place() -> None:
     assert diagnostic.span is SPAN
 
 
-@pytest.mark.parametrize("axes", [(1, 0), (0, 0), (-1,), (2,)])
+@each_row("axes", [(1, 0), (0, 0), (-1,), (2,)])
 def test_axes_are_canonical(axes: tuple[int, ...]) -> None:
     graph = Graph("m")
     x = graph.add_input("x", TensorType(f32, (2, 3)))

@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto, defs, helper, numpy_helper
 
 from dmlc.onnx_schema.moves.rows import as_it_is
 from dmlc.onnx_schema.versions import ROWS, KnownValues, fits, move, obstacle
+from tests.rows import each_row
 
 HISTORY: dict[str, list[Any]] = {}
 for _schema in sorted(defs.get_all_schemas_with_history(), key=lambda s: s.since_version):
@@ -160,7 +161,7 @@ def test_the_default_domain_has_two_names() -> None:
     assert not fits(node("Softmax", "x", domain="ai.onnx"), 11, 13)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("n", "have", "want", "why"),
     [
         (node("Gelu", "x"), 20, 19, "Gelu came with opset 20"),

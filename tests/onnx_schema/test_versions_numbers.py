@@ -13,6 +13,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from dmlc.onnx_schema.versions import ROWS, KnownValues, Moved, move
+from tests.rows import each_row
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((2, 4, 6, 6)).astype(np.float32)
@@ -242,7 +243,7 @@ SINGLES = [
 ALL = [*REDUCTIONS, *RESIZES, *LISTS, *PADS, *CLIPS, *NORMS, *SINGLES]
 
 
-@pytest.mark.parametrize("example", ALL)
+@each_row("example", ALL)
 def test_a_moved_node_gives_the_same_numbers(example: Case) -> None:
     moved = example.move()
     before = example.run([example.node], [], example.have)
@@ -299,10 +300,10 @@ def test_a_bound_of_f16_stays_infinite() -> None:
 FLAT = [((2, 3, 4), 1), ((2, 3, 4), 0), ((2, 3, 4, 2), 2), ((0, 3, 4), 1), ((2, 0, 4), 2), ((2, 3, 0), 1), ((6,), 0)]
 
 
-@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
-@pytest.mark.parametrize("want", [14, 17, 21])
-@pytest.mark.parametrize(("shape", "axis"), FLAT)
-@pytest.mark.parametrize("known", ["nothing", "rank", "sizes"])
+@each_row("op", ["Softmax", "LogSoftmax", "Hardmax"])
+@each_row("want", [14, 17, 21])
+@each_row(("shape", "axis"), FLAT)
+@each_row("known", ["nothing", "rank", "sizes"])
 def test_axes_that_were_one_are_flattened(op: str, want: int, shape: tuple[int, ...], axis: int, known: str) -> None:
     example = Case(op, 11, want, {"x": RNG.standard_normal(shape).astype(np.float32)}, attributes={"axis": axis})
     sizes = {"nothing": None, "rank": [None] * len(shape), "sizes": shape}[known]
@@ -314,7 +315,7 @@ def test_axes_that_were_one_are_flattened(op: str, want: int, shape: tuple[int, 
     np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize(("sizes", "axis", "fits"), [
+@each_row(("sizes", "axis", "fits"), [
     ((2, 3, 4), 1, True), (("N", 3, 4), 1, True), (("N", "M", 4), 1, True), (("N", 3, 4, 5), 2, True),
     ((2, 3, "M"), 1, False), ((2, "N", 4, 5), 2, False), (None, 1, False), (("N", 2), 0, False),
 ])  # fmt: skip
@@ -337,7 +338,7 @@ def test_before_opset_14_a_size_of_0_must_be_the_matrix_s_at_its_place(
         np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
+@each_row("op", ["Softmax", "LogSoftmax", "Hardmax"])
 def test_a_softmax_of_the_last_axis_goes_both_ways_at_any_rank(op: str) -> None:
     node = helper.make_node(op, ["x"], ["y"], axis=-1)
     for have, want in ((11, 21), (21, 11)):
@@ -368,9 +369,9 @@ def test_scales_of_every_kind(
     np.testing.assert_array_equal(before, after)
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 4, 5), (0, 3, 4)])
-@pytest.mark.parametrize("names", [(), ("s", "b", "m", "v")], ids=["computed", "constant"])
-@pytest.mark.parametrize(("have", "want"), [(7, 9), (7, 13), (8, 14), (8, 21)])
+@each_row("shape", [(2, 3), (2, 3, 4), (2, 3, 4, 5), (0, 3, 4)])
+@each_row("names", [(), ("s", "b", "m", "v")], ids=["computed", "constant"])
+@each_row(("have", "want"), [(7, 9), (7, 13), (8, 14), (8, 21)])
 def test_statistics_of_each_element(shape: tuple[int, ...], names: tuple[str, ...], have: int, want: int) -> None:
     parts = {name: RNG.standard_normal(shape[1:]).astype(np.float32) for name in ("s", "b", "m")}
     variance = RNG.random(shape[1:]).astype(np.float32) + 0.5

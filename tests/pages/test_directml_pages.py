@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import dmlc
+from tests.rows import each_row
 
 SQUARE = np.array([[1, 2, 3], [3, 0, 4], [2, 5, 2]], np.float32)
 ROWS = np.array([[0, 1, 10, 11], [3, 2, 9, 8], [4, 5, 6, 7]], np.float32).reshape(1, 1, 3, 4)
@@ -96,9 +96,9 @@ def from_builder(example: Example, folder: Path) -> dmlc.Program:
     return dmlc.compile(graph)
 
 
-@pytest.mark.parametrize("backend", ["reference", "numpy", "cpu"])
-@pytest.mark.parametrize("source", [from_text, from_builder])
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
+@each_row("backend", ["reference", "numpy", "cpu"])
+@each_row("source", [from_text, from_builder])
+@each_row("example", EXAMPLES, ids=lambda e: e.name)
 def test_example_of_the_page(example: Example, source: Any, backend: str, tmp_path: Path) -> None:
     results = source(example, tmp_path).run({"x": example.x}, backend=backend)
     assert list(results) == [f"y{i}" for i in range(len(example.expected))]

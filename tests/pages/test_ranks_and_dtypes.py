@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dmlc
+from tests.rows import each_row
 
 DTYPES = ["float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"]
 BACKENDS = ["reference", "numpy", "cpu"]
@@ -90,9 +91,9 @@ def shape_of_rank(rank: int, seed: int) -> tuple[int, ...]:
     return tuple(random.Random(seed).choices([1, 2, 3], k=rank))
 
 
-@pytest.mark.parametrize("rank", range(1, 9))
-@pytest.mark.parametrize("op", ["argmax", "argmin"])
-@pytest.mark.parametrize("ties", ["first", "last"])
+@each_row("rank", range(1, 9))
+@each_row("op", ["argmax", "argmin"])
+@each_row("ties", ["first", "last"])
 def test_arg_over_ranks(rank: int, op: str, ties: str) -> None:
     shape = shape_of_rank(rank, rank)
     x = sample("float32", shape, rank)
@@ -117,8 +118,8 @@ def test_arg_over_dtypes(dtype: str, op: str, ties: str, index: str) -> None:
             np.testing.assert_array_equal(got, expected, err_msg=backend)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("order", ["largest", "smallest"])
+@each_row("dtype", DTYPES)
+@each_row("order", ["largest", "smallest"])
 def test_top_k_over_dtypes(dtype: str, order: str) -> None:
     x = sample(dtype, (3, 6, 2), 5)
     values, indices = oracle_top_k(x, 4, 1, order == "largest")
@@ -128,7 +129,7 @@ def test_top_k_over_dtypes(dtype: str, order: str) -> None:
         assert got[0].dtype == x.dtype and got[1].dtype == np.uint32
 
 
-@pytest.mark.parametrize("rank", range(1, 9))
+@each_row("rank", range(1, 9))
 def test_top_k_over_ranks(rank: int) -> None:
     shape = (*shape_of_rank(rank - 1, rank), 3)
     x = sample("float32", shape, rank)

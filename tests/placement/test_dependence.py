@@ -11,6 +11,7 @@ from onnx import parser
 from dmlc.cli.main import main
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 
 def hangs_on(body: str, opset: int = 17, target: str = "directml") -> dict[str, tuple[str, ...]]:
@@ -38,7 +39,7 @@ TYPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each_row("name", TYPES)
 def test_types_of_the_device(name: str) -> None:
     body, types = TYPES[name]
     needed = [entry for entry in hangs_on(body)["y"] if entry.startswith("needs ")]
@@ -60,7 +61,7 @@ HALVES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HALVES)
+@each_row("name", HALVES)
 def test_computing_in_half(name: str) -> None:
     body, expected = HALVES[name]
     assert (HALF in hangs_on(body)["y"]) is expected

@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from dmlc.placement.report import Placement, placement
 from dmlc.targets import load_target, target_names
+from tests.rows import each_row
 
 F16, F32, F64, I32, I64, BOOL = (
     *(TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE),
@@ -38,8 +39,8 @@ def one(op: str, of: tuple, result: tuple, opset: int = 21, inputs: int = 1, **a
     return model([node], {"x": of}, {"y": result}, opset)
 
 
-@pytest.mark.parametrize("op", ["ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"])
-@pytest.mark.parametrize("dtype", [I32, I64, TensorProto.UINT32, TensorProto.UINT64])
+@each_row("op", ["ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"])
+@each_row("dtype", [I32, I64, TensorProto.UINT32, TensorProto.UINT64])
 def test_integer_reductions_fail_from_18_on(op: str, dtype: int) -> None:
     found = report(one(op, (dtype, [2, 3]), (dtype, [1, 1]), 18))
     assert found.fails
@@ -109,7 +110,7 @@ def test_negative_pads() -> None:
         assert report(made).fails is wrong
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("opset", "target", "where"),
     [
         (21, "directml", "provider"),
@@ -123,7 +124,7 @@ def test_the_opset_ceiling(opset: int, target: str, where: str) -> None:
     assert report(one("Transpose", (F32, [2, 3]), (F32, [3, 2]), opset), target).nodes[0].where == where
 
 
-@pytest.mark.parametrize(("level", "fails"), [("5.0", True), ("5.1", False), ("6.4", False)])
+@each_row(("level", "fails"), [("5.0", True), ("5.1", False), ("6.4", False)])
 def test_the_feature_level(level: str, fails: bool) -> None:
     made = one("Hardmax", (F32, [2, 3]), (F32, [2, 3]))
     found = report(made, feature_level=level)
@@ -228,7 +229,7 @@ def test_a_target_without_a_provider_has_no_report() -> None:
         report(chain([2]), "cpu")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "attributes", "where"),
     [
         ("Einsum", {"equation": "ij,ij->i"}, "provider"),

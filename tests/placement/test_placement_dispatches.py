@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from onnx import parser
 
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.report import placement
 from dmlc.placement.statistics import statistics
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 
 def nodes(body: str, opset: int = 17) -> dict[str, NodePlacement]:
@@ -74,7 +74,7 @@ _GROUPS = (
 _ATTENTION = "(float[1,2,4] x, float[4,{0}] w, float[{0}] b) => (float[1,2,{1}] y) {{ y = com.microsoft.Attention"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "op", "count"),
     [
         (_GROUPS.format("float", 2), "GroupQueryAttention", 2),
@@ -96,7 +96,7 @@ def test_dispatches_of_attention(body: str, op: str, count: int) -> None:
     assert nodes(body)[f"com.microsoft.{op}"].dispatches == count
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@each_row("name", COUNTED)
 def test_dispatches_and_bytes(name: str) -> None:
     body, op, dispatches, bytes_moved = COUNTED[name]
     found = nodes(body)[op]
@@ -119,7 +119,7 @@ FUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FUSED)
+@each_row("name", FUSED)
 def test_fused_activation_costs_nothing(name: str) -> None:
     body, op, is_fused = FUSED[name]
     found = nodes(body)[op]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from onnx import TensorProto, helper, parser
 
 import dmlc
 from dmlc.placement.report import placement
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 F8 = TensorProto.FLOAT8E4M3FN
 
@@ -38,7 +38,7 @@ SEQUENCE = (
 OPTIONAL = "g (float[2] x) => (float[2] y) { o = Optional(x) p = Identity(o) a = OptionalGetElement(p) y = Relu(a) }"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "on_cpu"),
     [
         (model(SEQUENCE), ["Identity"]),
@@ -58,8 +58,8 @@ def test_what_no_kernel_lists_goes_to_the_cpu(made: Any, on_cpu: list[str]) -> N
 REDUCTIONS = ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum"]
 
 
-@pytest.mark.parametrize("op", REDUCTIONS)
-@pytest.mark.parametrize("opset", [13, 18, 20, 21])
+@each_row("op", REDUCTIONS)
+@each_row("opset", [13, 18, 20, 21])
 def test_axes_that_are_fed_and_empty(op: str, opset: int) -> None:
     """They are read on the CPU, and mean all axes: the data is not empty."""
     if opset < 18 and op != "Sum":
@@ -84,7 +84,7 @@ def test_an_empty_operand_that_is_data() -> None:
     assert placement(made, load_target("directml")).fails
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "opset", "limit", "repair"),
     [
         (

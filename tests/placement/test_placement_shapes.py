@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from onnx import parser
 
 import dmlc
@@ -10,6 +9,7 @@ from dmlc.diagnostics import Source
 from dmlc.placement.advice import diagnose
 from dmlc.placement.report import Placement, placement
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 
 def report(body: str, opset: int = 17) -> Placement:
@@ -78,7 +78,7 @@ MOVED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MOVED)
+@each_row("name", MOVED)
 def test_nodes_on_the_cpu(name: str) -> None:
     body, want = MOVED[name]
     assert on_cpu(body) == want
@@ -99,9 +99,7 @@ def test_data_behind_a_node_without_a_kernel_is_warned_of() -> None:
     assert [d.code.id for _, d in found] == ["W0601", "W0601", "W0601"]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in MOVED if name not in ("a mean of an input", "data behind a node without a kernel")]
-)
+@each_row("name", [name for name in MOVED if name not in ("a mean of an input", "data behind a node without a kernel")])
 def test_shape_arithmetic_is_not_warned_of(name: str) -> None:
     assert not report(MOVED[name][0]).findings
 
@@ -114,7 +112,7 @@ def test_maximum_of_integers_over_open_sizes_stays_on_the_device() -> None:
     assert not program.diagnostics
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "bound"),
     [
         (

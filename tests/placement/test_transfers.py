@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from onnx import parser
 
 from dmlc.placement.report import Placement, placement
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 
 def report(body: str, opset: int = 21) -> Placement:
@@ -74,7 +74,7 @@ COPIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", COPIES)
+@each_row("name", COPIES)
 def test_copies(name: str) -> None:
     body, expected = COPIES[name]
     assert edges(body) == expected
@@ -98,7 +98,7 @@ BRANCHES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BRANCHES)
+@each_row("name", BRANCHES)
 def test_branches(name: str) -> None:
     first, second, opset, expected = BRANCHES[name]
     assert edges(_IF % (first, second), opset) == expected
@@ -161,7 +161,7 @@ def test_cures_name_what_to_change() -> None:
     assert copy.cure == "--bind N=SIZE makes it a constant"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_copies_of_random_graphs_are_the_values_that_cross(seed: int) -> None:
     rng = random.Random(seed)
     lines, values = [], ["x"]

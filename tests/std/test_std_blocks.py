@@ -15,6 +15,7 @@ from dmlc.cli.main import main
 from dmlc.diagnostics import Source
 from dmlc.records import dataclass
 from dmlc.text.standard_library import std_blocks, std_path
+from tests.rows import each_row
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(7)
@@ -218,9 +219,9 @@ def test_the_files_of_blocks_are_formatted_and_whole(capsys: pytest.CaptureFixtu
         assert main(["check", "-q", str(std_path(block))]) == 0
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu"])
-@pytest.mark.parametrize("inputs", ["x: f32[N, 6]", "x: f32[N, M]", "x: f16[4, 6]", "x: f32[4, 6]"])
-@pytest.mark.parametrize("axes", ["[0]", "[1]", "[0, 1]"])
+@each_row("target", ["directml", "cpu"])
+@each_row("inputs", ["x: f32[N, 6]", "x: f32[N, M]", "x: f16[4, 6]", "x: f32[4, 6]"])
+@each_row("axes", ["[0]", "[1]", "[0, 1]"])
 def test_a_variance_is_as_short_as_by_hand(axes: str, inputs: str, target: dmlc.TargetName) -> None:
     """Without ``ddof`` no count is asked for, open sizes included."""
     head = f"model m({inputs}) -> (y) {{\n"

@@ -15,6 +15,7 @@ from dmlc.diagnostics import DmlcError
 from dmlc.targets import cost, directml, dispatch, known_wrong, provider
 from dmlc.targets.kernel_rows import KernelTable
 from dmlc.targets.target import parse_targets
+from tests.rows import each_row
 from tools import target_data
 
 DATA = resources.files("dmlc.targets").joinpath("data")
@@ -104,7 +105,7 @@ def test_every_file_is_used_here() -> None:
     assert set(TEXTS) == set(USES)
 
 
-@pytest.mark.parametrize("name", sorted({*TEXTS, *TARGETS}))
+@each_row("name", sorted({*TEXTS, *TARGETS}))
 def test_a_data_file_passes_its_checks(name: str) -> None:
     data = target_data.read_checked(File(name, {**TEXTS, **TARGETS}[name]))
     if name in TEXTS:
@@ -213,7 +214,7 @@ def test_broken_bytes(name: str) -> None:
         judged(lambda text: USES[name](target_data.read_checked(File(name, text))), broken)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "[" * 200_000,
@@ -233,7 +234,7 @@ def test_documents_that_are_refused_at_once(text: str) -> None:
         target_data.read_checked(File("mine.json", text))
 
 
-@pytest.mark.parametrize("last", [10**9, 10**30, True, 21.0, "21"])
+@each_row("last", [10**9, 10**30, True, 21.0, "21"])
 def test_opsets_of_a_kernel_table_are_few(last: object) -> None:
     data = {"source": "s", "operators": {"Add": [[11, last, {"T": "f32"}]]}}
     with pytest.raises(DmlcError, match="E0590"):

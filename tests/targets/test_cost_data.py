@@ -13,6 +13,7 @@ from dmlc.ir.dtype import f32, f64, i8, i64
 from dmlc.targets import load_target, target_names
 from dmlc.targets.cost import Cheapest, Step, cost_model, parse_costs
 from dmlc.targets.target import load_data
+from tests.rows import each_row
 from tools.target_data import check_costs
 
 DATA: dict[str, Any] = {
@@ -71,7 +72,7 @@ def test_the_calibration_says_where_it_is_from() -> None:
     assert costs == sorted(costs)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "said"),
     [
         (("source",), "", "has a source"),

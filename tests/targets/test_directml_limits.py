@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from onnx import parser
 
 from dmlc.placement.report import placement
@@ -12,6 +11,7 @@ from dmlc.targets import load_target
 from dmlc.targets.directml import first_level, operator_rows, refusal
 from dmlc.targets.provider import provider
 from dmlc.targets.target import load_data
+from tests.rows import each_row
 
 #: Operators of DirectML that a row of the provider names and whose page states no limits.
 _UNSTATED = {"FOLD"}
@@ -52,7 +52,7 @@ def test_what_the_provider_registers_directml_takes_but_for_known_faults() -> No
     assert refused == {each for each in refused if each in faults} | repaired
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "operator"),
     [
         ("(float[1,1,2,2,2,2] x, float[1,1,2,2,2,2] w) => (float[1,1,1,1,1,1] y) { y = Conv(x, w) }", "CONVOLUTION"),
@@ -76,7 +76,7 @@ def test_axes_that_directml_does_not_take(body: str, operator: str) -> None:
         assert all(finding.operator == operator for _, finding in report.findings)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "op",
     [
         *("Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Floor", "Reciprocal", "Round"),
@@ -100,7 +100,7 @@ def test_elementwise_functions_take_any_rank_from_level_3_on(op: str) -> None:
     assert refusal(limits, dict.fromkeys(row.tensors or (), ("i32", 4)), "6.4") is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "types"),
     [("Xor", "bool"), ("BitwiseXor", "i64 u8"), ("BitwiseOr", "i64 u8"), ("BitwiseNot", "i64 u8")],
 )
@@ -112,7 +112,7 @@ def test_bitwise_functions(op: str, types: str) -> None:
         assert refusal(limits, dict.fromkeys(row.tensors or (), (dtype, 9)), "5.0") is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operator", "tensor", "dtype", "axes", "level"),
     [
         ("ELEMENT_WISE_BIT_NOT", "InputTensor", "u8", 8, "3.0"),

@@ -6,9 +6,8 @@ DML_ACTIVATION_HARDMAX1_OPERATOR_DESC (tensor support) and of DML_REDUCE_OPERATO
 
 from __future__ import annotations
 
-import pytest
-
 from dmlc.targets.directml import feature_levels, first_level, level_key, operator_rows, refusal
+from tests.rows import each_row
 
 EVERY = frozenset(["f64", "f32", "f16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"])
 ALL = "f32 f16 i64 i32 i16 i8 u64 u32 u16 u8"
@@ -85,7 +84,7 @@ def _id(cell: tuple) -> str:
     return "-".join(cell[:3])
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=map(_id, CELLS))
+@each_row("cell", CELLS, ids=map(_id, CELLS))
 def test_a_cell_accepts_what_it_lists(cell: tuple) -> None:
     operator, level, tensor, least, most, types = cell
     row = operator_rows()[operator]
@@ -94,7 +93,7 @@ def test_a_cell_accepts_what_it_lists(cell: tuple) -> None:
             assert refusal(row, {tensor: (dtype, rank)}, level) is None, (dtype, rank)
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=map(_id, CELLS))
+@each_row("cell", CELLS, ids=map(_id, CELLS))
 def test_a_cell_refuses_what_it_does_not_list(cell: tuple) -> None:
     operator, level, tensor, _, most, types = cell
     row = operator_rows()[operator]
@@ -120,7 +119,7 @@ def test_the_cells_are_all_that_the_rows_have() -> None:
                 assert (found.least, found.most, found.types) == (cell[3], cell[4], set(cell[5].split()))
 
 
-@pytest.mark.parametrize(("operator", "level"), INTRODUCED.items())
+@each_row(("operator", "level"), INTRODUCED.items())
 def test_an_operator_does_not_exist_before_its_level(operator: str, level: str) -> None:
     row = operator_rows()[operator]
     assert row.introduced == level
@@ -133,7 +132,7 @@ def test_an_operator_does_not_exist_before_its_level(operator: str, level: str) 
         assert f"from feature level {level} on" in found.limit
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operator", "tensors", "level"),
     [
         ("ARGMAX", {IN: ("i64", 3)}, "4.1"),

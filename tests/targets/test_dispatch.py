@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dmlc.ir import symbol
 from dmlc.targets import dispatch_row, dispatches
 from dmlc.targets.target import load_data
+from tests.rows import each_row
 
 N = symbol("N")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "shape", "axes", "expected"),
     [
         ("Add", (2, 3), [0, 1], 1),

@@ -13,6 +13,7 @@ from dmlc.targets import load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level, level_key, operator_rows
 from dmlc.targets.provider import provider
 from dmlc.targets.target import load_data, parse_targets, read_data
+from tests.rows import each_row
 from tools.target_data import check_operators, check_provider, check_targets, read_checked
 
 BASE: dict[str, Any] = {
@@ -51,7 +52,7 @@ def test_a_new_target_is_a_file() -> None:
     assert (found["mine"].opset, found["other"].opset, found["other"].summary) == (17, 18, "s")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "said"),
     [
         ({"opset": 19}, "opsets"),
@@ -71,13 +72,13 @@ def test_a_target_says_all_it_must() -> None:
     assert "two targets mine" in refused(check_targets, {"a.json": BASE, "b.json": BASE})
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2}'])
+@each_row("text", ["", "{", "[]", '{"schema": 2}'])
 def test_a_file_that_is_no_document(text: str) -> None:
     assert "mine.json" in refused(read_checked, File(text))
     assert "mine.json" in refused(read_data, File(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "said"),
     [
         (("rows", 0, "source"), "", "has a source"),
@@ -99,7 +100,7 @@ def test_a_broken_operator_table(path: tuple, value: Any, said: str) -> None:
     assert said in refused(check_operators, data, "directml_operators.json", feature_levels())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "said"),
     [
         (("rows", 0, "kernels"), [], "has kernels"),
@@ -160,7 +161,7 @@ def test_the_ranges_of_opsets_are_those_of_onnx() -> None:
                 assert kernel.since == schema.since_version
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "opset", "release", "since"),
     [
         ("Transpose", 21, "1.24", 21),
@@ -181,7 +182,7 @@ def test_kernels_by_opset_and_release(op: str, opset: int, release: str, since: 
     assert (kernel and kernel.since) == since
 
 
-@pytest.mark.parametrize("name", [name for name in target_names() if name.startswith("directml:")])
+@each_row("name", [name for name in target_names() if name.startswith("directml:")])
 def test_the_ceiling_of_a_release_is_where_the_basics_are_kept(name: str) -> None:
     target = load_target(name)
     assert target.family == "directml"

@@ -12,6 +12,7 @@ from dmlc.ir import DTYPE_BY_NAME
 from dmlc.ir.dtype import f16, f32, f64, i64, u8, u64
 from dmlc.runtime.installed_kernels import read_kernels, rows, types_by_opset
 from dmlc.targets import KernelTable, kernel_table, load_target, target_names
+from tests.rows import each_row
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def test_an_unknown_target_is_a_key_error() -> None:
         load_target("directx")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("op", "opset", "parameter", "yes", "no"),
     [
         ("ArgMax", 11, "T", (f32, f64, u8, i64), (u64, f16)),

@@ -10,6 +10,7 @@ from text_helpers import codes, errors, in_model
 
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
+from tests.rows import each_row
 
 
 def doubled(count: int) -> str:
@@ -45,7 +46,7 @@ def test_bombs(name: str) -> None:
     assert time.process_time() - start < 30  # generous, for a busy machine
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "y = x + full(shape=[1099511627776], value=1, dtype=f32)",

@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 import random
 
-import pytest
 from text_helpers import codes, diagnostics, graph_of, in_model, source
 
 from dmlc import text
 from dmlc.diagnostics import CODES, Diagnostic, Label, Source, Span, did_you_mean, to_json
 from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.text.syntax.parser import MAX_SHOWN, together
+from tests.rows import each_row
 
 # --- messages
 
 
-@pytest.mark.parametrize(("right", "help"), [
+@each_row(("right", "help"), [
     ("(exp())", "take the parentheses around it away"), ("exp", "write exp()"),
     ("2", "put what stands before the next operator in parentheses: (x |> f(a)) + 1"),
     ("exp() + 1", "put what stands before the next operator in parentheses: (x |> f(a)) + 1"),
@@ -26,7 +26,7 @@ def test_the_right_side_of_a_pipe(right: str, help: str) -> None:
     assert (found.code.id, found.help) == ("E0108", help)
 
 
-@pytest.mark.parametrize("count", [2, 7, 8, 20])
+@each_row("count", [2, 7, 8, 20])
 def test_a_circle_of_up_to_eight_names_is_shown_whole(count: int) -> None:
     defs = [f"def g{i}(x) {{\n    return g{(i + 1) % count}(x)\n}}\n" for i in range(count)]
     (found,) = diagnostics("".join(defs) + in_model("return x"))
@@ -35,14 +35,14 @@ def test_a_circle_of_up_to_eight_names_is_shown_whole(count: int) -> None:
     assert found.message == f"g0 calls itself: {' -> '.join(shown)}"
 
 
-@pytest.mark.parametrize("length", [39, 40, 41, 80])
+@each_row("length", [39, 40, 41, 80])
 def test_up_to_forty_signs_of_a_token_are_shown(length: int) -> None:
     name = "a" * length
     (found,) = diagnostics(in_model(f"y = x {name}", "return y"))
     assert found.message.endswith(f"found {name}" if length <= 40 else f"found {'a' * 40}...")
 
 
-@pytest.mark.parametrize("more", [0, 1, 2, 3])
+@each_row("more", [0, 1, 2, 3])
 def test_how_many_errors_are_not_shown(more: int) -> None:
     found = diagnostics(in_model(*[f"a{i} = nothing{i}" for i in range(MAX_SHOWN + more)], "return x"))
     assert len(found) == MAX_SHOWN
@@ -70,7 +70,7 @@ def test_a_quoted_parameter_may_not_be_called_like_an_operation_either() -> None
 # --- sizes
 
 
-@pytest.mark.parametrize(("sizes", "fits"), [
+@each_row(("sizes", "fits"), [
     ([2**63 - 1], True), ([2**63], False), ([2**62, 2], False), ([7, (2**63 - 1) // 7], True),
     ([2**32, 2**31], False), ([2**32 - 1, 2**31], True), ([2**63 - 1, 0], True),
 ])  # fmt: skip
@@ -79,7 +79,7 @@ def test_a_tensor_has_fewer_than_two_to_the_63_elements(sizes: list[int], fits: 
     assert codes(program) == ([] if fits else ["E0332"])
 
 
-@pytest.mark.parametrize(("bound", "fits"), [
+@each_row(("bound", "fits"), [
     (-(2**63), True), (2**63 - 1, True), (-(2**63) - 1, False), (2**63, False),
 ])  # fmt: skip
 def test_an_integer_attribute_has_64_bits(bound: int, fits: bool) -> None:
@@ -96,7 +96,7 @@ def test_only_the_last_call_of_a_pipe_gives_several_results() -> None:
 # --- layout
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_numbers_fill_lines_of_up_to_100_columns(seed: int) -> None:
     draw = random.Random(seed)
     numbers = [10 ** draw.randint(0, 8) for _ in range(120)]
@@ -109,7 +109,7 @@ def test_numbers_fill_lines_of_up_to_100_columns(seed: int) -> None:
         assert len(line) + 1 + len(after.split()[0]) > 100
 
 
-@pytest.mark.parametrize("width", [99, 100, 101])
+@each_row("width", [99, 100, 101])
 def test_a_statement_of_100_columns_stays_on_its_line(width: int) -> None:
     head = "y = reshape(x, shape=[4, 3])"
     name = "n" * (width - len("    ") - len(head.replace("y", "", 1)))
@@ -121,7 +121,7 @@ def test_a_statement_of_100_columns_stays_on_its_line(width: int) -> None:
 # --- names that are near
 
 
-@pytest.mark.parametrize(("name", "near"), [
+@each_row(("name", "near"), [
     ("argmx", "argmax"), ("ARGMAX", "argmax"), ("softmax2", "softmax"), ("abcd", "abce"), ("xyzw", ""), ("abxy", ""),
 ])  # fmt: skip
 def test_only_a_near_name_is_suggested(name: str, near: str) -> None:
@@ -137,7 +137,7 @@ def test_the_start_of_a_name_is_nearer_than_another_spelling() -> None:
     assert did_you_mean("mer", known) == ""
 
 
-@pytest.mark.parametrize("have", [10**12 - 1, 10**12, 10**12 + 1])
+@each_row("have", [10**12 - 1, 10**12, 10**12 + 1])
 def test_what_no_machine_holds_is_not_counted(have: int) -> None:
     (found,) = DEFAULTS.passed("nodes", "it has", have).diagnostics
     count = f"{have:,}" if have <= 10**12 else "more than 1,000,000,000,000"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from text_helpers import codes, diagnostics, graph_of, in_model
 
 from dmlc.diagnostics import Diagnostic, render
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import REQUIRED, attribute_specs
+from tests.rows import each_row
 
 INPUTS = "x: f32[4, 3], m: bool[4, 3], n: i32[4, 3]"
 
@@ -112,7 +112,7 @@ def _first(statement: str) -> Diagnostic:
     return diagnostics(in_model(statement, "return y", inputs=INPUTS))[0]
 
 
-@pytest.mark.parametrize(("statement", "code", "help"), HABITS, ids=[statement for statement, *_ in HABITS])
+@each_row(("statement", "code", "help"), HABITS, ids=[statement for statement, *_ in HABITS])
 def test_a_habit_of_another_language_gets_its_spelling_here(statement: str, code: str, help: str) -> None:
     found = _first(statement)
     assert found.code.id == code
@@ -129,7 +129,7 @@ def test_a_value_named_like_a_module_keeps_its_methods() -> None:
     assert "reduce_sum(np), with keepdims=false" in found.help
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "parts"),
     [
         ("x + n", ["x is f32[4, 3]", "this is i32[4, 3]"]),
@@ -153,7 +153,7 @@ def test_a_label_shows_the_type_where_the_source_does_not() -> None:
     assert "x has this type" in [label.text for label in found.labels]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("inputs", "statements", "unused"),
     [
         ("x: f32[4], z: f32[4]", ["return x"], ["input z is not used"]),
@@ -183,7 +183,7 @@ def test_the_name_of_a_file_stands_in_quotes() -> None:
     assert [edit.text for edit in found.fix.edits] == ['"w.npy"']
 
 
-@pytest.mark.parametrize("item", ["def f(a) { return a }", "const k: f32[] = 2", "dim K in 1..4"])
+@each_row("item", ["def f(a) { return a }", "const k: f32[] = 2", "dim K in 1..4"])
 def test_an_item_inside_of_a_block_belongs_outside(item: str) -> None:
     inside = diagnostics(in_model(item, "return x"))
     assert inside[0].help == f"close it with }}, or write the {item.split()[0]} outside: blocks hold no others"
@@ -197,7 +197,7 @@ NEEDING = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name, needed in NEEDING.items() if needed])
+@each_row("name", [name for name, needed in NEEDING.items() if needed])
 def test_the_example_of_a_missing_attribute_works(name: str) -> None:
     """Type what the help says, until nothing is missing."""
     inputs, results = f"x: {'u32' if name == 'one_hot' else 'f32'}[1]", "y, i" if name == "top_k" else "y"

@@ -10,6 +10,7 @@ from text_helpers import codes, diagnostics, errors, graph_of, in_model, source
 from dmlc import text
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.limits import DEFAULTS
+from tests.rows import each_row
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +96,7 @@ def test_a_circle_of_many_defs() -> None:
     assert codes("".join(lines) + in_model("return g0(x)")) == ["E0206"]
 
 
-@pytest.mark.parametrize("expression", ["9 ** 9 ** 9", "9**9**9**9**9", "2 ** 1000000000", "7" * 1_000_000,
+@each_row("expression", ["9 ** 9 ** 9", "9**9**9**9**9", "2 ** 1000000000", "7" * 1_000_000,
                                         "0x" + "f" * 1_000_000, "1e" + "9" * 1000, "1" * 5000 + ".5"])  # fmt: skip
 def test_large_numbers(expression: str) -> None:
     assert codes(in_model(f"y = x * ({expression})", "return y")) == ["E0311"]
@@ -112,7 +113,7 @@ def test_the_length_of_a_program_is_limited() -> None:
     assert error.value.diagnostics[0].code.id == "E0114"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "place"),
     [
         (b"\x7fELF\x00\x01", None),
@@ -141,9 +142,7 @@ def test_text_is_decoded() -> None:
         assert error.value.diagnostics[0].code.id == "E0113"
 
 
-@pytest.mark.parametrize(
-    "character", ["\0", "\x1b", "\x85", "\u2028", "\u200b", "\ud800", "\ufeff", "\x0c", "\U0001f600"]
-)
+@each_row("character", ["\0", "\x1b", "\x85", "\u2028", "\u200b", "\ud800", "\ufeff", "\x0c", "\U0001f600"])
 def test_strange_characters_anywhere(character: str) -> None:
     for program in (in_model(f"y = x {character} + 1", "return y"), character + "model", f"model m(`a{character}"):
         found = diagnostics(program)

@@ -13,6 +13,7 @@ from dmlc import text
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.limits import Limits
 from dmlc.text.syntax.parser import lex
+from tests.rows import each_row
 
 # --- defaults of a def
 
@@ -38,8 +39,8 @@ model m(x: f32[3]) -> (y) {{
 """
 
 
-@pytest.mark.parametrize("name", ["k", "local", "axis", "x"])
-@pytest.mark.parametrize("call", ["outer(x)", "outer(x, k=4)"])
+@each_row("name", ["k", "local", "axis", "x"])
+@each_row("call", ["outer(x)", "outer(x, k=4)"])
 def test_a_default_does_not_see_the_def_that_calls(name: str, call: str) -> None:
     assert codes(CALLER.format(default=name, call=call)) == ["E0202"]
 
@@ -48,7 +49,7 @@ def test_a_default_does_not_see_the_model_that_calls() -> None:
     assert codes(CALLER.format(default="n", call="scaled(x)")) == ["E0202"]
 
 
-@pytest.mark.parametrize("call", ["scaled(x)", "outer(x)", "outer(x, k=4)"])
+@each_row("call", ["scaled(x)", "outer(x)", "outer(x, k=4)"])
 def test_a_default_means_what_it_means_where_the_def_stands(call: str) -> None:
     """A const of the file, although the caller has a parameter of that name."""
     program = "const k: f32[] = 3\n" + CALLER.format(default="k", call=call)
@@ -84,8 +85,8 @@ BROKEN = ["y = (1 +", "y = ) 2", "y = 1 1", "y == 3", 'y = "a', "y = 0b1"]
 NO_RETURN = "def f(x) {\n    z = x\n}\n"
 
 
-@pytest.mark.parametrize("statement", BROKEN)
-@pytest.mark.parametrize("first", [True, False])
+@each_row("statement", BROKEN)
+@each_row("first", [True, False])
 def test_a_missing_return_is_reported_beside_another_mistake(statement: str, first: bool) -> None:
     other = in_model(statement, "return x")
     program = NO_RETURN + other if first else other + NO_RETURN
@@ -134,7 +135,7 @@ def test_the_limit_on_tokens_is_exact(name: str) -> None:
 # --- numbers
 
 
-@pytest.mark.parametrize("length", [399, 400, 401, 402])
+@each_row("length", [399, 400, 401, 402])
 def test_a_number_has_up_to_400_signs(length: int) -> None:
     literal = "0." + "0" * (length - 3) + "1"
     assert len(literal) == length
@@ -151,7 +152,7 @@ def test_an_intermediate_result_has_up_to_128_bits(sign: str) -> None:
     assert folded(2**128) == ["E0311"]
 
 
-@pytest.mark.parametrize("form", ["1.0 // nan", "nan // 2.0", "inf // inf", "0.0 // 0.0", "nan // nan"])
+@each_row("form", ["1.0 // nan", "nan // 2.0", "inf // inf", "0.0 // 0.0", "nan // nan"])
 def test_a_quotient_that_is_not_a_number(form: str) -> None:
     (value,) = run(in_model(f"y = x * 0 + ({form})", "return y", inputs="x: f32[1]"), x=np.ones(1, np.float32))
     assert np.isnan(value)
@@ -160,7 +161,7 @@ def test_a_quotient_that_is_not_a_number(form: str) -> None:
 # --- calls around a mistake
 
 
-@pytest.mark.parametrize("depth", [1, 7, 8, 9, 12])
+@each_row("depth", [1, 7, 8, 9, 12])
 def test_up_to_eight_calls_around_a_mistake_are_shown(depth: int) -> None:
     """The innermost ones, and always the outermost."""
     defs = [f"def f{i}(x) {{\n    return f{i + 1}(x)\n}}\n" for i in range(depth - 1)]
@@ -186,7 +187,7 @@ def test_the_place_of_an_operand_is_the_whole_run_before_it() -> None:
     assert (found.span.column, found.span.end_column) == (9, 14)
 
 
-@pytest.mark.parametrize("name", ["none", "true", "_", "inf", "f32", "argmax"])
+@each_row("name", ["none", "true", "_", "inf", "f32", "argmax"])
 def test_a_result_with_a_quoted_name_may_be_called_anything(name: str) -> None:
     graph = graph_of(in_model("return x", results=f"`{name}`"))
     assert [output for output, _ in graph.outputs] == [name]
@@ -199,7 +200,7 @@ def test_a_list_of_an_attribute_has_up_to_4096_numbers(size: int) -> None:
     assert (found.code.id == "E0331") is (size > 4096), found.message
 
 
-@pytest.mark.parametrize(("low", "high", "fits"), [
+@each_row(("low", "high", "fits"), [
     (0, 0, True), (0, 2**63 - 1, True), (2**63 - 1, 2**63 - 1, True), (3, 3, True), (0, 2**63, False), (4, 3, False),
     (-1, 3, False),
 ])  # fmt: skip

@@ -12,6 +12,7 @@ from text_helpers import codes, diagnostics, errors, graph_of, in_model
 
 from dmlc.ir import Value
 from dmlc.ops.constant import constant_of
+from tests.rows import each_row
 
 
 def const(type: str, value: str, use: str = "w") -> str:
@@ -25,7 +26,7 @@ def array_of(program: str, folder: Path | None = None) -> np.ndarray:
     return tensor.array
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "value", "expected"),
     [
         ("f32[]", "0.125", np.float32(0.125)),
@@ -49,7 +50,7 @@ def test_literals(type: str, value: str, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "value", "expected"),
     [
         ("f32[2]", "0.5", [("E0334", 1, 19)]),
@@ -107,7 +108,7 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "offset"),
     [
         ('load("w.npy")', 0),
@@ -136,7 +137,7 @@ def test_load_reads_every_layout_that_numpy_writes(folder: Path) -> None:
     assert array_of(const("bool[2]", 'load("bool.npy")'), folder).tolist() == [True, False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "code"),
     [
         ('load("missing.npy")', "E0401"),
@@ -163,7 +164,7 @@ def test_what_is_not_loaded(folder: Path, call: str, code: str) -> None:
     assert errors(const("f32[2, 3]", call), folder) == [(code, 1, 22)]
 
 
-@pytest.mark.parametrize("type", ["f64[2, 3]", "f32[3, 2]", "f32[6]", "f32[2, 3, 1]", "i32[2, 3]", "f32[1, 3]"])
+@each_row("type", ["f64[2, 3]", "f32[3, 2]", "f32[6]", "f32[2, 3, 1]", "i32[2, 3]", "f32[1, 3]"])
 def test_the_type_must_be_the_written_one(folder: Path, type: str) -> None:
     (found,) = diagnostics(const(type, 'load("w.npy")'), folder)
     assert found.code.id == "E0406"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from text_helpers import body_of, codes, diagnostics, errors, in_model, source, types_of
 
 import dmlc
 from dmlc.diagnostics import render
 from dmlc.text.elaborate.scope import HIDEABLE
+from tests.rows import each_row
 
 
 def test_a_def_is_unfolded_where_it_is_called() -> None:
@@ -84,7 +84,7 @@ def test_known_parameters_are_numbers_lists_dims_and_words_of_other_defs() -> No
     assert types_of(program + calls) == ["f32[N // 2]", "f32[2]"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "expected"),
     [
         ("f(x)", [("E0306", 5, 9)]),
@@ -134,7 +134,7 @@ def test_the_same_mistake_of_several_calls_is_told_once() -> None:
     assert errors(program) == [("E0335", 2, 16)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "expected"),
     [
         ("def f(x) {\n    return f(x)\n}\n", [("E0206", 1, 5)]),
@@ -152,7 +152,7 @@ def test_circles(program: str, expected: list[tuple[str, int, int]]) -> None:
 _TAKEN = "softmax argmax not min f32 bool first last largest smallest increasing decreasing true inf nan none load onnx"
 
 
-@pytest.mark.parametrize("name", _TAKEN.split())
+@each_row("name", _TAKEN.split())
 def test_what_a_def_and_its_parameters_cannot_be_named(name: str) -> None:
     assert errors(f"def {name}(a) {{\n    return a\n}}\n" + in_model("return x")) == [("E0205", 1, 5)]
     assert errors(f"def f({name}) {{\n    return 1\n}}\n" + in_model("return x")) == [("E0205", 1, 7)]
@@ -187,7 +187,7 @@ def test_a_number_may_be_an_operand_and_a_result() -> None:
     assert body_of(program) == ["p = x * 3.0", "y = p * 2.0", "return y"]
 
 
-@pytest.mark.parametrize("name", sorted(HIDEABLE))
+@each_row("name", sorted(HIDEABLE))
 def test_newer_operations_are_hidden_with_advice(name: str) -> None:
     """Programs that were written before the operation existed keep their meaning."""
     hidden = f"def {name}(a) {{\n    return a + 1\n}}\n" + in_model(f"return {name}(x)", inputs="x: f32[4]")

@@ -11,6 +11,7 @@ from text_helpers import codes, diagnostics, graph_of, in_model
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 H, W = 3, 5
 X = np.arange(1, H * W + 1, dtype=np.float32).reshape(H, W) / 4
@@ -79,7 +80,7 @@ def test_numbers_with_dims_are_computed_alike_everywhere(target: str, bind: dict
             )
 
 
-@pytest.mark.parametrize("expression", [expression for expression, _ in EXPRESSIONS])
+@each_row("expression", [expression for expression, _ in EXPRESSIONS])
 def test_the_dml_text_of_a_number_with_dims_compiles_back(expression: str) -> None:
     program = in_model(f"y = {expression}", "return y", inputs=INPUTS)
     compiled = dmlc.compile(Source("t.dml", program), target="cpu")
@@ -120,7 +121,7 @@ def test_the_placement_report_says_that_binding_makes_it_free() -> None:
     assert not bound.diagnostics
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statement", "code", "help"),
     [
         ("y = sqrt(W)", "E0330", "W as f32"),
@@ -148,7 +149,7 @@ def test_what_a_dim_cannot_be(statement: str, code: str, help: str) -> None:
     assert help in found.help
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bounds", "inputs", "expected"),
     [
         ("1..255", "b: u8[W]", ("ok", 0)),

@@ -11,6 +11,7 @@ from text_helpers import codes, diagnostics, in_model, types_of
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.text import format_source
+from tests.rows import each_row
 
 X = np.arange(4 * 5 * 6, dtype=np.float32).reshape(4, 5, 6)
 #: These mean the same in Python.
@@ -30,8 +31,8 @@ def _compiled(expression: str, shape: str, target: str) -> dmlc.Program:
 
 
 @pytest.mark.parametrize("target", ["cpu", "directml", "onnx", "numpy"])
-@pytest.mark.parametrize("shape", ["4, 5, 6", "A, B, C"])
-@pytest.mark.parametrize("expression", INDICES)
+@each_row("shape", ["4, 5, 6", "A, B, C"])
+@each_row("expression", INDICES)
 def test_indices_mean_what_they_mean_in_numpy(expression: str, shape: str, target: str) -> None:
     program = _compiled(expression, shape, target)
     expected = eval(expression, {"x": X})  # the language's text is Python's
@@ -39,7 +40,7 @@ def test_indices_mean_what_they_mean_in_numpy(expression: str, shape: str, targe
         np.testing.assert_allclose(program.run({"x": X}, backend=backend)["y"], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("expression", CLAMPED)
+@each_row("expression", CLAMPED)
 def test_slices_of_fixed_sizes_are_clamped(expression: str) -> None:
     expected = eval(expression, {"x": X})
     assert types_of(in_model(f"return {expression}", inputs="x: f32[4, 5, 6]")) == [
@@ -49,8 +50,8 @@ def test_slices_of_fixed_sizes_are_clamped(expression: str) -> None:
         np.testing.assert_array_equal(_compiled(expression, "4, 5, 6", target).run({"x": X})["y"], expected)
 
 
-@pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3, None])
-@pytest.mark.parametrize("stop", [-9, -5, -1, 0, 2, 5, 9, None])
+@each_row("step", [-3, -2, -1, 1, 2, 3, None])
+@each_row("stop", [-9, -5, -1, 0, 2, 5, 9, None])
 def test_every_slice_of_a_small_axis(step: int | None, stop: int | None) -> None:
     x = np.arange(5, dtype=np.float32)
     texts = {i: "" if i is None else str(i) for i in (-9, -5, -2, 0, 3, 5, 9, stop, step, None)}
@@ -108,7 +109,7 @@ def test_consts_are_indexed() -> None:
     assert (out["y"].tolist(), out["z"].shape) == ([4, 5], (3,))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "code", "help"),
     [
         ("x[n]", "E0340", "gather"),
@@ -150,7 +151,7 @@ def test_indices_nest_without_recursion() -> None:
     assert codes(in_model(f"return {deep}")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "formatted"),
     [
         ("x [ 0 ]", "x[0]"),
@@ -170,8 +171,8 @@ def test_the_formatter_writes_no_blanks_around_colons(written: str, formatted: s
     assert format_source(Source("t.dml", text)) == text
 
 
-@pytest.mark.parametrize("expression", INDICES)
-@pytest.mark.parametrize("shape", [(4, 5, 6), ("A", "B", "C")])
+@each_row("expression", INDICES)
+@each_row("shape", [(4, 5, 6), ("A", "B", "C")])
 def test_tensors_of_the_builder_take_the_same(expression: str, shape: tuple[Any, ...]) -> None:
     g = dmlc.Graph("g")
     x = g.input("x", "f32", shape)
@@ -189,7 +190,7 @@ def test_tensors_of_the_builder_take_dims_and_numpy_integers() -> None:
     np.testing.assert_array_equal(dmlc.compile(g, target="cpu").run({"x": x8})["y"], x8[3, 2:6])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("index", "help"),
     [
         ("None", "dmlc.unsqueeze"), ("True", "dmlc.where"), ("np.bool_(True)", "dmlc.where"), ("[0, 1]", "dmlc.gather"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from text_helpers import body_of, codes, diagnostics, errors, graph_of, in_model, types_of
 
 from dmlc.ops.constant import constant_of
+from tests.rows import each_row
 
 
 def value_of(expression: str) -> object:
@@ -18,7 +18,7 @@ def value_of(expression: str) -> object:
     return tensor.array.item()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "value"),
     [
         ("1 + 2 * 3", 7), ("-2 ** 2", -4), ("2 ** 10", 1024), ("2 ** 3 ** 2", 512), ("7 / 2", 3.5), ("-7 / 2", -3.5),
@@ -35,14 +35,14 @@ def test_arithmetic(expression: str, value: float) -> None:
     assert value_of(expression) == value
 
 
-@pytest.mark.parametrize("expression", ["nan", "0.0 / 0.0", "(-8.0) ** 0.5", "1.0 % 0.0", "inf - inf", "inf % 2"])
+@each_row("expression", ["nan", "0.0 / 0.0", "(-8.0) ** 0.5", "1.0 % 0.0", "inf - inf", "inf % 2"])
 def test_not_a_number(expression: str) -> None:
     found = value_of(expression)
     assert isinstance(found, float)
     assert math.isnan(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "value"),
     [
         ("1 < 2", True), ("1 >= 2", False), ("1 == 1.0", True), ("1 != 1", False), ("true & false", False),
@@ -55,7 +55,7 @@ def test_truth_values(expression: str, value: bool) -> None:
     assert ("keepdims=false" in line) is (not value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "code", "column"),
     [
         ("1 / 0", "E0319", 9), ("1 // 0", "E0319", 10), ("1 % 0", "E0319", 9), ("2 ** -1", "E0320", 10),
@@ -69,7 +69,7 @@ def test_wrong_arithmetic(expression: str, code: str, column: int) -> None:
     assert errors(in_model(f"y = x * ({expression})", "return y")) == [(code, 2, column + 9)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statement", "code", "help"),
     [
         ("y = k * (1 / 2)", "E0311", "k / 2"),
@@ -98,12 +98,12 @@ def test_a_misplaced_quotient_says_what_to_write(statement: str, code: str, help
     assert help in found[0].help
 
 
-@pytest.mark.parametrize(("size", "elements"), [("8 / 2", 4), ("9 // 2", 4), ("8 / 2 * 3", 12)])
+@each_row(("size", "elements"), [("8 / 2", 4), ("9 // 2", 4), ("8 / 2 * 3", 12)])
 def test_quotients_of_numbers_that_divide_are_sizes(size: str, elements: int) -> None:
     assert types_of(in_model("return x", inputs=f"x: f32[{size}]")) == [f"f32[{elements}]"]
 
 
-@pytest.mark.parametrize("size", ["7 / 2", "1 / 2 * 2", "0.5"])
+@each_row("size", ["7 / 2", "1 / 2 * 2", "0.5"])
 def test_sizes_with_a_fraction_say_the_floor(size: str) -> None:
     (found,) = diagnostics(in_model("return x", inputs=f"x: f32[{size}]"))
     assert found.code.id == "E0332"
@@ -129,7 +129,7 @@ def test_a_number_takes_the_dtype_of_the_other_operand() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statement", "inputs", "expected"),
     [
         ("y = x + 256", "x: u8[4]", [("E0311", 2, 13)]),
@@ -152,7 +152,7 @@ def test_it_must_fit(statement: str, inputs: str, expected: list[tuple[str, int,
     assert errors(in_model(statement, "return y", inputs=inputs)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "type"),
     [
         ("1 as f32", "f32[]"), ("1.5 as f16", "f16[]"), ("-1 as i8", "i8[]"), ("true as f32", "f32[]"),
@@ -164,7 +164,7 @@ def test_casts(expression: str, type: str) -> None:
     assert types_of(in_model(f"y = {expression}", "return y")) == [type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "expected"),
     [
         ("300 as u8", [("E0311", 2, 9)]),

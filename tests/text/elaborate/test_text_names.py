@@ -7,9 +7,10 @@ from text_helpers import codes, diagnostics, errors, graph_of, in_model, source
 
 from dmlc import text
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "expected"),
     [
         (in_model("y = q", "return y"), [("E0202", 2, 9)]),
@@ -68,7 +69,7 @@ def test_places(program: str, expected: list[tuple[str, int, int]]) -> None:
     assert errors(program) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "message", "help"),
     [
         (in_model("logits = x", "y = logit", "return y"), "nothing is named logit", 'did you mean "logits"?'),

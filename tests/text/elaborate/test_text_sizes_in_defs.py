@@ -8,6 +8,7 @@ from text_helpers import body_of, codes, diagnostics, in_model, types_of
 
 import dmlc
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 BLOCK = """
 def centre(x, *, axis) {
@@ -18,9 +19,9 @@ def centre(x, *, axis) {
 """
 
 
-@pytest.mark.parametrize("target", ["cpu", "directml", "numpy"])
-@pytest.mark.parametrize("shape", ["4, 6", "N, M", "N, 6"])
-@pytest.mark.parametrize("dtype", ["f32", "f16", "f64"])
+@each_row("target", ["cpu", "directml", "numpy"])
+@each_row("shape", ["4, 6", "N, M", "N, 6"])
+@each_row("dtype", ["f32", "f16", "f64"])
 def test_a_block_knows_the_sizes_and_dtypes_of_its_operands(dtype: str, shape: str, target: str) -> None:
     program = BLOCK + in_model("return centre(x, axis=-1)", inputs=f"x: {dtype}[{shape}]")
     x = np.arange(24).reshape(4, 6).astype({"f32": "f4", "f16": "f2", "f64": "f8"}[dtype]) / 24
@@ -30,7 +31,7 @@ def test_a_block_knows_the_sizes_and_dtypes_of_its_operands(dtype: str, shape: s
     np.testing.assert_allclose(out, expected, rtol=1e-2 if dtype == "f16" else 1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "types"),
     [
         ("iota(length=size(x, axis=1), dtype=i32)", "i32[M]"),
@@ -61,7 +62,7 @@ def test_a_fixed_size_is_a_constant_without_a_node() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "code"),
     [
         ("reshape(x, shape=[size(x, axis=2), -1])", "E0301"),

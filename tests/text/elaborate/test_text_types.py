@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from text_helpers import diagnostics, errors, graph_of, in_model, types_of
 
 from dmlc.diagnostics import render
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("dim N in 1..64", []),
@@ -35,7 +35,7 @@ def test_declared_bounds_reach_the_graph() -> None:
     assert graph.dims.bounds == {"N": (0, 64)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sizes", "expected"),
     [
         ("", "f32[]"),
@@ -55,7 +55,7 @@ def test_sizes(sizes: str, expected: str) -> None:
     assert types_of(in_model("return x", inputs=f"x: f32[{sizes}]")) == [expected]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sizes", "expected"),
     [
         ("-1", [("E0332", 1, 16)]),
@@ -81,12 +81,12 @@ def test_wrong_sizes(sizes: str, expected: list[tuple[str, int, int]]) -> None:
     assert errors(in_model("return x", inputs=f"x: f32[{sizes}]")) == expected
 
 
-@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"])
+@each_row("dtype", ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool"])
 def test_dtypes(dtype: str) -> None:
     assert types_of(in_model("return x", inputs=f"x: {dtype}[3]")) == [f"{dtype}[3]"]
 
 
-@pytest.mark.parametrize(("dtype", "near"), [("float32", "f32"), ("int64", "i64"), ("half", "f16"), ("f33", "f32")])
+@each_row(("dtype", "near"), [("float32", "f32"), ("int64", "i64"), ("half", "f16"), ("f33", "f32")])
 def test_unknown_dtypes(dtype: str, near: str) -> None:
     (found,) = diagnostics(in_model("return x", inputs=f"x: {dtype}[3]"))
     assert found.code.id == "E0211"
@@ -102,7 +102,7 @@ def test_a_dim_stands_alone_in_some_input() -> None:
     assert errors(in_model("y = iota(length=N, dtype=i32)", "return y")) == [("E0202", 2, 21)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "expected"),
     [
         ("y: f32[N, 3]", []),
@@ -154,7 +154,7 @@ def test_the_message_of_a_wrong_result_type() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "type"),
     [
         ("reshape(x, shape=[N * 3])", "f32[3 * N]"),
@@ -175,7 +175,7 @@ def test_dims_stand_in_attributes(call: str, type: str) -> None:
     assert types_of(program) == [type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statement", "expected"),
     [
         ("y = exp(N)", [("E0330", 2, 13)]),

@@ -14,6 +14,7 @@ import dmlc
 from dmlc import text
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.ops.constant import CONSTANT
+from tests.rows import each_row
 
 MODEL = "model m(x: f32[N, 4]) -> (y) {\n    return f(x)\n}\n"
 BLOCKS = """use inner from "deep/inner.dml"
@@ -136,7 +137,7 @@ def test_formatting_keeps_use_lines() -> None:
     assert text.format_source(source(loose)) == program
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "expected"),
     [
         ('use nothing from "blocks.dml"', ("E0212", 1, 5)),
@@ -171,7 +172,7 @@ def test_wrong_use_lines(folder: Path, head: str, expected: tuple[str, int, int]
         assert [code for code, _, _ in found] == ["E0401", "E0202"]
 
 
-@pytest.mark.parametrize("before", ["const c: f32[] = 1", "def g(x) {\n    return x\n}", MODEL])
+@each_row("before", ["const c: f32[] = 1", "def g(x) {\n    return x\n}", MODEL])
 def test_use_lines_come_first(before: str) -> None:
     assert errors(f'{before}\nuse f from "blocks.dml"\n')[0][0] == "E0101"
     assert errors(f'dim N in 1..2\nuse f from "blocks.dml"\n{MODEL}')[0][0] == "E0407"
@@ -211,7 +212,7 @@ def test_dims_of_inputs_do_not_come_along_either(folder: Path) -> None:
     assert refused(folder, 'use f from "lib.dml"\n' + MODEL).code.id == "E0214"
 
 
-@pytest.mark.parametrize("length", [1, 2, 5])
+@each_row("length", [1, 2, 5])
 def test_circles_of_files(tmp_path: Path, length: int) -> None:
     for i in range(length):
         after = "head.dml" if i + 1 == length else f"f{i + 1}.dml"

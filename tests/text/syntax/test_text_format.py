@@ -12,6 +12,7 @@ from text_helpers import source
 from dmlc import text
 from dmlc.diagnostics import DmlcError
 from dmlc.text.syntax import parser
+from tests.rows import each_row
 
 
 def formatted(program: str) -> str:
@@ -35,7 +36,7 @@ def statement(line: str) -> str:
     return "\n".join(row[4:] for row in out.splitlines()[1:-2])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         ("y=x+1", "y = x + 1"),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from text_helpers import body_of, codes, diagnostics, errors, graph_of, in_model, source
 
 from dmlc import text
 from dmlc.text.syntax import parser
+from tests.rows import each_row
 
 
 def kinds(program: str) -> str:
     return " ".join(token.type for token in parser.lex(source(program)).tokens)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "value"),
     [
         ("0", 0), ("12", 12), ("1_000", 1000), ("1_0_0", 100), ("0x1f", 31), ("0XfF", 255), ("0xdead_beef", 0xDEADBEEF),
@@ -26,7 +26,7 @@ def test_numbers(written: str, value: float) -> None:
     assert float(line.split(" * ")[1]) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [
         "1__0",
@@ -57,9 +57,7 @@ def test_a_malformed_number_is_one_error_with_a_way_out() -> None:
     assert diagnostics(program)[0].help == "write 5"
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "_a", "A1", "größe", "σ", "变量", "x_1", "`a b`", "`in`", "`1`", "`x:0`", "`é/ü`"]
-)
+@each_row("name", ["a", "_a", "A1", "größe", "σ", "变量", "x_1", "`a b`", "`in`", "`1`", "`x:0`", "`é/ü`"])
 def test_names(name: str) -> None:
     graph = graph_of(f"model m({name}: f32[4]) -> (`the result`) {{\n    return {name} + 1\n}}\n")
     assert graph.inputs[0].name == name.strip("`")
@@ -71,7 +69,7 @@ def test_a_quoted_name_is_the_same_name() -> None:
     assert body_of(in_model("`true` = x + 1", "return `true`"))[0] == "`true` = x + 1.0"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "column"),
     [
         ("y = x ~ 1", 11), ("y = x;", 10), ("y = 'a'", 9), ("y = x @ x", 11), ("y = x $", 11), ("y = x \\", 11),
@@ -83,7 +81,7 @@ def test_stray_characters(program: str, column: int) -> None:
     assert errors(in_model(program, "return y")) == [("E0102", 2, column)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statement", "expected"),
     [
         ('y = onnx.Gelu(x, approximate="tanh)', [("E0103", 2, 34)]),
@@ -97,7 +95,7 @@ def test_quotes(statement: str, expected: list[tuple[str, int, int]]) -> None:
     assert errors(in_model(statement, "return y")) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "meant"),
     [
         (r"a\"b", 'a"b'),
@@ -113,7 +111,7 @@ def test_escapes(written: str, meant: str) -> None:
     assert item.value.operands[0].text == meant  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "expected"),
     [
         ("a\nb", "NAME NL NAME NL"),
@@ -141,9 +139,9 @@ def test_where_statements_end(program: str, expected: str) -> None:
     assert kinds(program) == expected
 
 
-@pytest.mark.parametrize("newline", ["\r\n", "\n"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("end", ["", "\n", "  # the end"])
+@each_row("newline", ["\r\n", "\n"])
+@each_row("mark", ["", "\ufeff"])
+@each_row("end", ["", "\n", "  # the end"])
 def test_line_ends_and_byte_order_marks(newline: str, mark: str, end: str) -> None:
     program = mark + "dml 1\nmodel m(x: f32[4]) -> (y) {  # c\n    y = x\n        |> exp()\n    return y\n}" + end
     assert codes(program.replace("\n", newline)) == []

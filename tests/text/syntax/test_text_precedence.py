@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from text_helpers import codes, errors, in_model, source
 
 from dmlc import text
 from dmlc.text.syntax import tree
+from tests.rows import each_row
 
 
 def grouped(expr: tree.Expr) -> str:
@@ -51,7 +51,7 @@ def parsed(expression: str) -> tree.Expr:
     return model.result.values[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         ("a + b - c", "((a+b)-c)"),
@@ -98,8 +98,8 @@ def test_precedence(written: str, expected: str | None) -> None:
         assert grouped(parsed(written)) == expected
 
 
-@pytest.mark.parametrize("first", ["==", "!=", "<", "<=", ">", ">="])
-@pytest.mark.parametrize("second", ["<", "=="])
+@each_row("first", ["==", "!=", "<", "<=", ">", ">="])
+@each_row("second", ["<", "=="])
 def test_comparisons_do_not_chain(first: str, second: str) -> None:
     assert errors(in_model(f"y = x {first} x {second} x", "return y")) == [("E0107", 2, 14 + len(first))]
 
@@ -108,7 +108,7 @@ def test_comparisons_chain_with_parentheses() -> None:
     assert codes(in_model("y = (x < x) == (x < x)", "return y")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statement", "column"),
     [
         ("y = x |> softmax", 14),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from text_helpers import diagnostics, errors, in_model
 
 from dmlc.diagnostics import render
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "expected"),
     [
         ("", [("E0113", 0, 0)]),
@@ -124,7 +124,7 @@ def test_no_more_than_twenty_and_a_count() -> None:
     assert "= note: 30 more errors are not shown" in render(found[-1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("program", "message", "help"),
     [
         (

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from models.emitted_models import SAMPLE, recorded
 
 from dmlc.cli.main import main
+from dmlc.runtime import import_trials
 from tests.command_line import Run
 
 # The same examples each time: what fails is due to a change. ``pytest --hypothesis-profile=default`` draws others, and
@@ -121,3 +123,19 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Run:
         return code, out, err
 
     return run
+
+
+start_import, result_of_import = import_trials._start, import_trials._result
+
+
+@cache
+def trial_of(name: str) -> import_trials.Trial:
+    """The trial import of a library of this environment."""
+    return result_of_import(start_import(name))
+
+
+@pytest.fixture
+def libraries_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``dmlc doctor`` imports each library in a process of its own; here once for all tests that use this."""
+    monkeypatch.setattr(import_trials, "_start", lambda name: name)
+    monkeypatch.setattr(import_trials, "_result", trial_of)

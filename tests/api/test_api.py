@@ -14,6 +14,7 @@ from dmlc import api
 from dmlc.diagnostics import Source
 from dmlc.ir.printer import print_graph
 from dmlc.passes.options import chosen_classes
+from tests.rows import each_row
 
 TEXT = """\
 dim N in 2..64
@@ -55,8 +56,8 @@ def refused(**options: Any) -> dmlc.Diagnostic:
     return caught.value.diagnostics[0]
 
 
-@pytest.mark.parametrize("backend", [None, *BACKENDS])
-@pytest.mark.parametrize("kind", ["path", "text of path", "source", "builder"])
+@each_row("backend", [None, *BACKENDS])
+@each_row("kind", ["path", "text of path", "source", "builder"])
 def test_every_source_on_every_backend(path: Path, kind: str, backend: str | None) -> None:
     source = {"path": path, "text of path": str(path), "source": Source("<here>", TEXT), "builder": built()}[kind]
     out = dmlc.compile(source).run({"x": X}, backend=backend)
@@ -193,7 +194,7 @@ def test_choices_that_do_not_exist() -> None:
     assert caught.value.diagnostics[0].code.id == "E0553"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "allowed"),
     [
         ({}, {"exact", "reassociates"}),
@@ -253,7 +254,7 @@ def test_random_feeds_keep_indices_in_range() -> None:
         program.run(feeds, backend="reference")
 
 
-@pytest.mark.parametrize("source", [None, 0, [1], onnx.GraphProto()])
+@each_row("source", [None, 0, [1], onnx.GraphProto()])
 def test_what_cannot_be_compiled(source: Any) -> None:
     with pytest.raises(
         dmlc.DmlcError, match=r"an onnx\.ModelProto or the bytes of a model is compiled, not "
@@ -262,8 +263,8 @@ def test_what_cannot_be_compiled(source: Any) -> None:
     assert caught.value.diagnostics[0].code.id == "E0556"
 
 
-@pytest.mark.parametrize("source", [built, lambda: dmlc.compile(built()).to_onnx()], ids=["program", "model"])
-@pytest.mark.parametrize(
+@each_row("source", [built, lambda: dmlc.compile(built()).to_onnx()], ids=["program", "model"])
+@each_row(
     ("option", "wrong", "code"),
     [
         *[("shapes", wrong, "E0337") for wrong in ([("x", (2, 4))], "x=2,4", "", 3, (), {"x": {2, 4}}, {"x": b"24"})],

@@ -23,6 +23,7 @@ from dmlc.ir.plain_file import holds_model
 from dmlc.runtime import runner as runners
 from dmlc.targets import load_target
 from dmlc.text.syntax.parser import _PIECES
+from tests.rows import each_row
 
 TEXT = """model head(x: f32[N, 3], y: f32[N, 1]) -> (p, i) {
     s = x + y
@@ -112,7 +113,7 @@ def test_a_text_stands_in_the_folder_of_its_name(tmp_path: Path) -> None:
         dmlc.compile(dmlc.Source("model m("))
 
 
-@pytest.mark.parametrize("name", ["directml", "cpu", "onnx", "numpy", "directml:ort-1.20"])
+@each_row("name", ["directml", "cpu", "onnx", "numpy", "directml:ort-1.20"])
 def test_a_target_object_is_its_name(name: str) -> None:
     wanted = dmlc.compile(model(), target=name)
     for target in (load_target(name), wanted.target):
@@ -138,7 +139,7 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "way"), REFUSED, ids=lambda item: type(item).__name__)
+@each_row(("source", "way"), REFUSED, ids=lambda item: type(item).__name__)
 def test_a_refusal_says_two_lines_that_work(source: Any, way: str) -> None:
     with pytest.raises(dmlc.DmlcError) as raised:
         dmlc.compile(source)
@@ -146,7 +147,7 @@ def test_a_refusal_says_two_lines_that_work(source: Any, way: str) -> None:
     assert ";" in way or "dmlc.compile" in str(raised.value)
 
 
-@pytest.mark.parametrize("given", [3, None, b"", ["model"]])
+@each_row("given", [3, None, b"", ["model"]])
 def test_a_text_is_a_text(given: Any) -> None:
     with pytest.raises(dmlc.DmlcError, match="E0556"):
         dmlc.Source(given)
@@ -154,7 +155,7 @@ def test_a_text_is_a_text(given: Any) -> None:
         dmlc.Source("", name=given if not isinstance(given, bytes) else 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "name", "expected"),
     [
         (model().SerializeToString(), "m.dml", True),
@@ -304,7 +305,7 @@ def test_a_runner_chooses_profiles() -> None:
         assert runner.run(fed)["p"].shape == (n, 3)
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "1", True])
+@each_row("threads", [0, -1, 1.5, "1", True])
 def test_threads_are_a_number(head: dmlc.Program, threads: Any) -> None:
     with pytest.raises(dmlc.DmlcError, match="E0556"):
         head.runner(threads=threads)

@@ -11,6 +11,7 @@ from onnx import parser
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
 from dmlc.targets import load_target, target_names
+from tests.rows import each_row
 
 TARGETS = [name for name in target_names() if load_target(name).kernels is not None]
 #: Operators behind which ONNX Runtime repeats a quantization, at opsets 13 to 20 and 21.
@@ -52,9 +53,9 @@ def loads(emitted: onnx.ModelProto) -> bool:
     return True
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("opset", [13, 17, 20])
-@pytest.mark.parametrize("operator", LAYOUT)
+@each_row("target", TARGETS)
+@each_row("opset", [13, 17, 20])
+@each_row("operator", LAYOUT)
 def test_it_is_not_raised_over_20(operator: str, opset: int, target: str) -> None:
     program = dmlc.compile(model(LAYOUT[operator], opset=opset), target=target)
     assert program.opset <= 20 and not program.diagnostics
@@ -63,7 +64,7 @@ def test_it_is_not_raised_over_20(operator: str, opset: int, target: str) -> Non
         assert any("do not load DequantizeLinear f of i8" in note for note in program.artifact("onnx").report)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         *[model(text) for text in OTHERS.values()],
@@ -91,8 +92,8 @@ OF_UNKNOWN_RANK = """<ir_version: 8, opset_import: ["": 20]> g (int8[] x) => (fl
     <float s = {0.1}, int8 z = {0}, int64[1] a = {0}> { d = DequantizeLinear (x, s, z)  y = Unsqueeze (d, a) }"""
 
 
-@pytest.mark.parametrize("text", [LOG_SOFTMAX, OF_UNKNOWN_RANK])
-@pytest.mark.parametrize("target", TARGETS)
+@each_row("text", [LOG_SOFTMAX, OF_UNKNOWN_RANK])
+@each_row("target", TARGETS)
 def test_what_is_made_of_several_axes_or_of_unknown_rank_counts(text: str, target: str) -> None:
     """A log-softmax over two axes begins with a reshape."""
     source = parser.parse_model(text)
@@ -117,7 +118,7 @@ def test_inside_of_a_branch_too(target: str) -> None:
 
 
 @pytest.mark.emits_invalid("ONNX Runtime does not load it, as the warning says")
-@pytest.mark.parametrize("operator", LAYOUT)
+@each_row("operator", LAYOUT)
 def test_who_asks_for_21_gets_it_with_a_warning(operator: str) -> None:
     source = model(LAYOUT[operator])
     program = dmlc.compile(source, target="cpu", opset=21)

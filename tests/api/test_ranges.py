@@ -20,6 +20,7 @@ from dmlc.ops.ranges import broken_by, into_range
 from dmlc.text import format_source
 from dmlc.verify import verify_models
 from tests.command_line import Run
+from tests.rows import each_row
 
 PROGRAM = """model m(x: f32[N, 8, 4], obj: f32[N, 8, 1]{obj}) -> (y) {{
     return reduce_max(x * obj, axes=[2])
@@ -72,7 +73,7 @@ def test_a_rewrite_whose_precondition_is_promised_is_applied_and_names_it(
         (entry,) = [entry for entry in program.ledger if entry.rule == rule]
         assert entry.rewrite_class == "reassociates"
         assert f"promised: {name} in {bounds}" in entry.text
-        assert program.verify(20).status in ("exact", "equal", "within")
+        assert program.verify(8).status in ("exact", "equal", "within")
     assert rule not in [found for found, _ in rules(dmlc.compile(promised, target=target, exact=True))]
 
 
@@ -125,7 +126,7 @@ def test_the_builder_takes_a_range() -> None:
         g.input("z", "u8", 3, range=(0, 256))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "range", "code"),
     [
         ("f32[N]", "1.0..0.0", "E0342"), ("f32[N]", "0.0..N", "E0342"), ("f32[N]", "nan..1", "E0342"),
@@ -140,7 +141,7 @@ def test_wrong_ranges(type: str, range: str, code: str) -> None:
     assert [d.code.id for d in info.value.diagnostics] == [code]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ranges", "code"),
     [({"q": (0, 1)}, "E0342"), ({"obj": (2, 1)}, "E0342"), ({"obj": 3}, "E0342"), ([("obj", (0, 1))], "E0342")],
 )
@@ -149,7 +150,7 @@ def test_wrong_ranges_of_compile(ranges: Any, code: str) -> None:
         dmlc.compile(source(), ranges=ranges)
 
 
-@pytest.mark.parametrize("bounds", ["0.0..1.0", "-1..1", "1 // 2..3 * 2", "0..inf", "-inf..-1"])
+@each_row("bounds", ["0.0..1.0", "-1..1", "1 // 2..3 * 2", "0..inf", "-inf..-1"])
 def test_bounds_are_expressions_of_numbers_and_text_stays(bounds: str) -> None:
     text = PROGRAM.format(obj=f" in {bounds}")
     assert format_source(Source("t.dml", text)) == text
@@ -184,10 +185,8 @@ def test_verification_feeds_what_keeps_the_promise() -> None:
         assert broken_by(program.random_feeds(seed)["x"], (0.25, 4.0)) == ""
 
 
-@pytest.mark.parametrize(
-    "bounds", [(0.0, 1.0), (-3.0, -1.0), (2.0, 2.0), (0.0, np.inf), (-np.inf, 0.5), (-np.inf, np.inf)]
-)
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@each_row("bounds", [(0.0, 1.0), (-3.0, -1.0), (2.0, 2.0), (0.0, np.inf), (-np.inf, 0.5), (-np.inf, np.inf)])
+@each_row("dtype", [np.float16, np.float32, np.float64])
 def test_data_is_moved_into_any_range(dtype: Any, bounds: tuple[float, float]) -> None:
     assert into_range(np.array(7, dtype), bounds).shape == ()
     data = np.array([0, -0.0, 1e-7, 1, -1, 300.5, -300.5, np.inf, -np.inf, np.nan, 6e4, -6e4], dtype)
@@ -205,7 +204,7 @@ def feeds(value: float) -> dict[str, Any]:
     return {"x": np.ones((2, 8, 4), np.float32), "obj": obj}
 
 
-@pytest.mark.parametrize("value", [1.5, -0.1, np.nan, np.inf])
+@each_row("value", [1.5, -0.1, np.nan, np.inf])
 def test_run_checks_ranges_where_asked(value: float) -> None:
     program = dmlc.compile(source("0.0..1.0"), target="cpu")
     program.run(feeds(value))

@@ -13,6 +13,7 @@ from onnx import ModelProto, parser
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 from tools.fuzz import onnx_models
 from tools.fuzz.onnx_patterns import PATTERNS
 
@@ -157,7 +158,7 @@ def test_another_program_or_other_options() -> None:
     assert "another" in refused(graph, {**good, "rewrites": []}).message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"schema": 2},
@@ -178,15 +179,13 @@ def test_what_is_no_ledger(change: Document) -> None:
     assert refused(HEAD, {**good, **change}).code.id == "E0429"
 
 
-@pytest.mark.parametrize(
-    "field", ["bind", "shapes", "allow", "feature_level", "skip_rules", "only_rules", "f64", "exact"]
-)
+@each_row("field", ["bind", "shapes", "allow", "feature_level", "skip_rules", "only_rules", "f64", "exact"])
 def test_options_of_another_form(field: str) -> None:
     good = as_file(dmlc.compile(HEAD, target="cpu"))
     assert refused(HEAD, {**good, "options": {**good["options"], field: 7}}).code.id == "E0429"
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b"1" * 5000, b"null"])
+@each_row("data", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b"1" * 5000, b"null"])
 def test_files_that_hold_no_ledger(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "l.json").write_bytes(data)
     assert refused(HEAD, tmp_path / "l.json").code.id == "E0429"

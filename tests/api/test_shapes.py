@@ -15,6 +15,7 @@ from onnx import parser
 import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import Source
+from tests.rows import each_row
 
 PROGRAM = Source(
     "m.dml",
@@ -54,8 +55,8 @@ def refused(source: Any, **options: Any) -> dmlc.diagnostics.Diagnostic:
 # --- models
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize(
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row(
     ("declared", "shape", "wanted"),
     [
         ("[N, ?, 4]", (2, 3, 4), [2, 3, 4]),
@@ -126,7 +127,7 @@ MODEL_FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", MODEL_FAULTS)
+@each_row("fault", MODEL_FAULTS)
 def test_what_contradicts_a_model_is_refused(fault: str) -> None:
     shapes, bind, text = MODEL_FAULTS[fault]
     source = model(more=", float[N, 2] z, seq(float[2]) q, float[?, 2] u", text="v = Add(z, u)")
@@ -148,7 +149,7 @@ def test_bound_sizes_that_a_node_refuses_are_not_the_models_fault() -> None:
 # --- programs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shapes", "bind", "signature"),
     [
         ({"x": (3, 8)}, {}, ["f32[3, 8]", "f32[4]", "f32[4, 3]"]),
@@ -174,7 +175,7 @@ PROGRAM_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", PROGRAM_FAULTS)
+@each_row("fault", PROGRAM_FAULTS)
 def test_what_contradicts_a_program_is_shown_on_its_line(fault: str) -> None:
     shapes, bind, code, text = PROGRAM_FAULTS[fault]
     found = refused(PROGRAM, shapes=shapes, bind=bind)
@@ -194,8 +195,8 @@ def test_a_builder_graph() -> None:
 # --- both
 
 
-@pytest.mark.parametrize("shape", ["2,3", 5, (1.5, 2), (-1, 2), (True, 2), (2**63, 2), ("N", 2), None])
-@pytest.mark.parametrize("source", [PROGRAM, model()], ids=["program", "model"])
+@each_row("shape", ["2,3", 5, (1.5, 2), (-1, 2), (True, 2), (2**63, 2), ("N", 2), None])
+@each_row("source", [PROGRAM, model()], ids=["program", "model"])
 def test_what_is_no_shape_is_wrong_usage(source: Any, shape: Any) -> None:
     with pytest.raises(dmlc.DmlcError) as caught:
         dmlc.compile(source, shapes={"x": shape})
@@ -237,8 +238,8 @@ OPEN = [
 ]
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
-@pytest.mark.parametrize(("text", "options", "expected"), OPEN)
+@each_row("target", ["directml", "cpu", "onnx"])
+@each_row(("text", "options", "expected"), OPEN)
 def test_sizes_that_follow_are_written_into_outputs(
     text: str, options: dict[str, Any], expected: list[int | str], target: str
 ) -> None:
@@ -257,7 +258,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("keywords", "flags", "says"), WRONG)
+@each_row(("keywords", "flags", "says"), WRONG)
 def test_advice_is_spelled_as_the_user_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], keywords: dict[str, Any], flags: list[str], says: str
 ) -> None:

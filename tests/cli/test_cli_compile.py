@@ -19,6 +19,7 @@ from dmlc.cli.main import main
 from dmlc.cli.progress import Progress
 from dmlc.verify import Verdict
 from tests.command_line import Run
+from tests.rows import each_row
 
 PROGRAM = """\
 model head(x: f32[4, 8]) -> (mean, twice) {
@@ -140,7 +141,7 @@ def test_the_table_as_json(command_line: Run) -> None:
     assert "batch" in found["after"]["bytes_moved"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "text"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (9995, "10.0 kB"), (999_499, "999 kB"), (999_500, "1.00 MB"),
      (12_345_678, "12.3 MB"), (4 * 2**30, "4.29 GB"), (5 * 10**15, "5000 TB")],
@@ -207,7 +208,7 @@ def test_rules_by_name(command_line: Run) -> None:
     assert operators("--only-rule", "cse", "--only-rule", "merge-nested-reductions").count("ReduceSum") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argv", "text"),
     [
         (["--skip-rule", "merge-nested"], 'did you mean "merge-nested-reductions"?'),
@@ -252,7 +253,7 @@ def test_the_ledger_is_written_whole_or_not_at_all(command_line: Run, folder: Pa
 # --- usage
 
 
-@pytest.mark.parametrize(
+@each_row(
     "argv",
     [
         ["compile"],
@@ -272,6 +273,7 @@ def test_the_ledger_is_written_whole_or_not_at_all(command_line: Run, folder: Pa
     ids=" ".join,
 )
 def test_wrong_usage(command_line: Run, folder: Path, argv: list[str]) -> None:
+    Path("link.onnx").unlink(missing_ok=True)
     Path("link.onnx").symlink_to("small.onnx")
     before = {path: path.read_bytes() for path in folder.iterdir()}
     code, out, err = command_line(*argv)

@@ -174,8 +174,10 @@ def programs() -> dict[str, tuple[str, list[str]]]:
     return out
 
 
-@pytest.mark.parametrize("target", ["directml", "cpu"])
-@pytest.mark.parametrize("name", programs())
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [*((name, "directml") for name in programs()), *((name, "cpu") for name in [*PROGRAMS, "bound"])],
+)
 def test_programs(run: Run, name: str, target: str) -> None:
     source, options = programs()[name]
     if name in PROGRAMS:

@@ -13,6 +13,7 @@ import pytest
 from onnx import parser
 
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 GOOD = "model m(x: f32[N, 3]) -> (y) {\n    return reduce_sum(x, axes=[1])\n}\n"
 OPSET = '<ir_version: 8, opset_import: ["": 17]>'
@@ -85,8 +86,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     return call
 
 
-@pytest.mark.parametrize("source", INPUTS)
 @pytest.mark.parametrize("verb", VERBS)
+@each_row("source", INPUTS)
 def test_one_document_and_a_code(run: Run, verb: str, source: str) -> None:
     argv = (verb.split(" ")[0], source, *VERBS[verb])
     code, out, err = run(*argv, "--format", "json")
@@ -109,8 +110,8 @@ def test_one_document_and_a_code(run: Run, verb: str, source: str) -> None:
         assert sorted(quiet) == sorted(row for row in found if row[0] == "error")
 
 
-@pytest.mark.parametrize("source", INPUTS)
 @pytest.mark.parametrize("target", ["directml", "directml:ort-1.17", "cpu", "onnx", "numpy"])
+@each_row("source", INPUTS)
 def test_formats_of_check_agree(run: Run, source: str, target: str) -> None:
     argv = ("check", source, "--target", target)
     code, out, _ = run(*argv, "--format", "json")

@@ -13,6 +13,7 @@ from dmlc.diagnostics import CODES
 from dmlc.passes.inventory import all_rules
 from dmlc.targets import target_names
 from tests.command_line import Run
+from tests.rows import each_row
 
 RULES = {rule.name: rule for rule in all_rules()}
 
@@ -67,7 +68,7 @@ def test_a_rule_that_a_target_needs_and_one_of_onnx_models(explain: Run) -> None
     assert "applies:" in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "text"),
     [
         ("E0301", "E0301: "),

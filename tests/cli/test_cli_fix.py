@@ -19,6 +19,7 @@ from dmlc.cli.findings import sarif_text
 from dmlc.diagnostics import CODES, Code, DmlcError, Source
 from dmlc.text import load
 from tests.command_line import Run
+from tests.rows import each_row
 
 WRONG = """model m(x: float32[4, 3]) -> y {
     let s = x.sum(axis=1)
@@ -245,13 +246,13 @@ def test_columns_of_sarif_are_characters_as_it_says(run: Run) -> None:
     assert made(program, found) == program.replace("softmx", "softmax")
 
 
-@pytest.mark.parametrize("id", ["E0101", "E0203", "E0211", "E0310", "E0318", "E0333"])
+@each_row("id", ["E0101", "E0203", "E0211", "E0310", "E0318", "E0333"])
 def test_fixes_of_sarif_are_those_of_the_page(run: Run, id: str) -> None:
     code = CODES[id]
     assert made(code.example, sarif(code.example)) == code.fixed
 
 
-@pytest.mark.parametrize("code", [code for code in CODES.values() if code.id[0] != "I"], ids=str)
+@each_row("code", [code for code in CODES.values() if code.id[0] != "I"], ids=str)
 def test_a_rule_of_sarif_has_the_page_of_its_code(code: Code) -> None:
     from dmlc.diagnostics import Diagnostic
 

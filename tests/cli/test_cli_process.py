@@ -121,13 +121,13 @@ def test_messages_that_cannot_be_written_change_nothing(tmp_path: Path, stderr: 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-"])
 def test_a_closed_stdout(tmp_path: Path, closed: str) -> None:
     tmp_path.joinpath("m.dml").write_text("model m(x: f32[2]) -> (y) {\n    y = -x\n    return y\n}\n")
-    verbs = ["ops", "compile m.dml -o -"]
+    verbs = ["compile m.dml -o -"]
     if closed == ">&-":
-        verbs += ["--help", "check m.dml", "compile m.dml --format json -q"]
+        verbs += ["ops", "--help", "check m.dml", "compile m.dml --format json -q"]
+        assert shell(f"check none.dml -q {closed}", tmp_path)[0] == 2
     for verb in verbs:
         assert shell(f"{verb} {closed}", tmp_path) == (2, "", "dmlc: cannot write to stdout: it is closed\n")
     assert shell(f"compile m.dml -q {closed}", tmp_path) == (0, "", "")  # says nothing there
-    assert shell(f"check none.dml -q {closed}", tmp_path)[0] == 2
 
 
 @pytest.mark.skipif(os.name == "nt", reason="shells of POSIX")

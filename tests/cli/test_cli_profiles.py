@@ -17,6 +17,7 @@ from onnx import parser
 
 import dmlc
 from tests.command_line import Run
+from tests.rows import each_row
 
 PROGRAM = """dim batch in 1..64
 
@@ -154,7 +155,7 @@ def test_models_and_odd_names_of_dims(run: Run) -> None:
     assert declared("o.a_b__3.onnx") == [[4, 3]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ["--profile", "batch=1", "--profile", "batch=8"],
@@ -177,7 +178,7 @@ def test_wrong_usage_writes_nothing(run: Run, words: list[str]) -> None:
     assert names() == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "says"),
     [
         (["--profile", "batch=1,65"], "E0555"),
@@ -249,7 +250,7 @@ def test_the_document_has_every_profile(run: Run) -> None:
     assert len(found["verification"]) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "profiles",
     [[1], "batch", {"batch": "1"}, {"batch": []}, {"batch": True}, {"batch": (1, 1)}, {"batch": (1.5,)}, {1: (1,)}],
 )

@@ -13,6 +13,7 @@ from onnx import parser
 
 from dmlc.cli.main import main
 from tests.command_line import Run
+from tests.rows import each_row
 
 PROGRAM = """model m(x: f32[N, 3]) -> (y) {
     y = softmax(x, axes=[1])
@@ -57,8 +58,8 @@ def test_every_size_of_one_input_may_come_from_several_options(folder: Path, com
     assert sizes("out.onnx") == [[2, 3], [4, 2], []] * 2
 
 
-@pytest.mark.parametrize("source", ["m.onnx", "m.dml"])
-@pytest.mark.parametrize(
+@each_row("source", ["m.onnx", "m.dml"])
+@each_row(
     "verb",
     [
         ["compile", "-o", "-"],
@@ -124,8 +125,8 @@ def test_dxdispatch_names_the_shapes_that_are_missing(folder: Path, command_line
     assert "fix them: --bind N=1 --shape v=1,2" in command_line(*words, "--shape", "u=1")[2]
 
 
-@pytest.mark.parametrize("source", ["m.onnx", "m.dml"])
-@pytest.mark.parametrize(
+@each_row("source", ["m.onnx", "m.dml"])
+@each_row(
     ("words", "text"),
     [
         (["--shape", "x=2,4"], "x=2,4 gives axis 1 the size 4, and x has 3 there"),
@@ -144,9 +145,7 @@ def test_contradictions_are_errors_of_the_program(
     assert "= help: " in err
 
 
-@pytest.mark.parametrize(
-    "text", ["x", "=1,2", "x=1,,2", "x=1,-1", "x=1,N", "x=?,3", "x=1.5", "x=1_0", "x=٣", "x=[1,3]"]
-)
+@each_row("text", ["x", "=1,2", "x=1,,2", "x=1,-1", "x=1,N", "x=?,3", "x=1.5", "x=1_0", "x=٣", "x=[1,3]"])
 def test_another_spelling_is_wrong_usage(text: str, folder: Path, command_line: Run) -> None:
     code, _, err = command_line("check", "m.dml", "--shape", text)
     assert code == 2

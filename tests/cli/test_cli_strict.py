@@ -13,6 +13,7 @@ import dmlc
 from dmlc.diagnostics import CODES, Code, Diagnostic, judged, refuses
 from dmlc.diagnostics.code import declare
 from tests.command_line import Run
+from tests.rows import each_row
 
 SHAPES = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -79,8 +80,8 @@ def levels_of(form: str, out: str, err: str) -> list[tuple[str, str]]:
     return [(code, severity) for severity, code in heads]
 
 
-@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
-@pytest.mark.parametrize("source", SOURCES)
+@each_row("form", ["text", "json", "sarif", "github"])
+@each_row("source", SOURCES)
 def test_check_exits_1_exactly_where_it_prints_an_error(run: Run, source: str, form: str) -> None:
     codes = SOURCES[source][1]
     code, out, err = run("check", source, "--format", form)
@@ -91,9 +92,9 @@ def test_check_exits_1_exactly_where_it_prints_an_error(run: Run, source: str, f
     assert sorted(set(levels_of(form, out, err))) == [(c, "error") for c in codes]
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("source", SOURCES)
+@each_row("form", ["text", "json"])
+@each_row("verb", VERBS)
+@each_row("source", SOURCES)
 def test_every_verb_has_the_verdict_of_check(run: Run, source: str, verb: str, form: str) -> None:
     if source.endswith(".onnx") and verb == "inspect":  # reads the file alone
         return
@@ -102,7 +103,7 @@ def test_every_verb_has_the_verdict_of_check(run: Run, source: str, verb: str, f
     assert (code, sorted(set(levels_of(form, out, err)))) == (1 if codes else 0, [(c, "error") for c in codes])
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@each_row("source", SOURCES)
 def test_the_python_api_has_the_verdict_of_check(run: Run, source: str) -> None:
     codes = SOURCES[source][1]
     assert {d.severity for d in dmlc.compile(source).diagnostics} == ({"warning"} if codes else set())
@@ -125,8 +126,8 @@ def test_errors_are_printed_without_strict_and_quietly(run: Run, form: str) -> N
     assert run("check", "wide.dml", "-q")[2] == ""
 
 
-@pytest.mark.parametrize("target", ["cpu", "onnx", "numpy"])
-@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+@each_row("target", ["cpu", "onnx", "numpy"])
+@each_row("form", ["text", "json", "sarif", "github"])
 def test_targets_without_a_report_have_every_format(run: Run, target: str, form: str) -> None:
     code, out, err = run("check", "fine.dml", "--target", target, "--format", form, "--strict")
     assert (code, levels_of(form, out, err)) == (0, [])

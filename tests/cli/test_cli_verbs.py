@@ -14,6 +14,7 @@ import pytest
 
 from dmlc.cli.main import VERBS, main
 from tests.command_line import Run
+from tests.rows import each_row
 
 TEXT = """\
 dim N in 2..64
@@ -61,7 +62,7 @@ def test_help_and_version(command_line: Run) -> None:
     assert command_line("--version")[:2] == (0, "dmlc 0.1.0\n")
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each_row("verb", VERBS)
 def test_every_verb_has_help(command_line: Run, verb: str) -> None:
     code, out, err = command_line(verb, "--help")
     assert (code, err) == (0, "")
@@ -69,7 +70,7 @@ def test_every_verb_has_help(command_line: Run, verb: str) -> None:
     assert "--format" in out
 
 
-@pytest.mark.parametrize(
+@each_row(
     "argv",
     [
         [],
@@ -246,7 +247,7 @@ def test_colour_only_on_a_terminal(
 # --- run
 
 
-@pytest.mark.parametrize("backend", [None, "cpu", "numpy", "reference"])
+@each_row("backend", [None, "cpu", "numpy", "reference"])
 def test_run_prints_a_summary(command_line: Run, backend: str | None) -> None:
     code, out, _ = command_line("run", "head.dml", *INPUTS, *(["--backend", backend] if backend else []))
     assert code == 0
@@ -321,7 +322,7 @@ def test_run_refuses_data_that_does_not_match(command_line: Run) -> None:
         assert text in err
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("run", "head.dml", *INPUTS, "--backend", "dml"),
@@ -425,10 +426,8 @@ def test_fmt_formats_the_files_after_a_broken_one(command_line: Run) -> None:
     assert all(found in err for found in ("bad.dml:1", "head.dml: laid out", "E0420"))
 
 
-@pytest.mark.parametrize(
-    "verb", [("check",), ("compile", "-o", "out.onnx"), ("run",), ("fmt",), ("verify", "head.dml")]
-)
-@pytest.mark.parametrize("suffix", [".py", ".dxdispatch.json", ".npz"])
+@each_row("verb", [("check",), ("compile", "-o", "out.onnx"), ("run",), ("fmt",), ("verify", "head.dml")])
+@each_row("suffix", [".py", ".dxdispatch.json", ".npz"])
 def test_a_file_of_another_form_is_not_a_source(verb: tuple[str, ...], suffix: str, command_line: Run) -> None:
     Path(f"head{suffix}").write_text("model m(")
     code, out, err = command_line(*verb[:1], *verb[1:], f"head{suffix}")
@@ -535,6 +534,7 @@ def test_targets(command_line: Run) -> None:
     assert document(command_line("targets", "cpu", "--format", "json")[1])["target"]["max_opset"] == 21
 
 
+@pytest.mark.usefixtures("libraries_tried_once")
 def test_doctor(command_line: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = command_line("doctor")
     assert (code, err) == (0, "")

@@ -19,6 +19,7 @@ from dmlc.debugging.cuts import CutChoice
 from dmlc.debugging.submodels import NodeGraph
 from tests.command_line import Run
 from tests.debugging import faulty_backend
+from tests.rows import each_row
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 #: Two towers that meet, with a pattern for a fused kernel in each and a value that both read.
@@ -67,8 +68,8 @@ def bound(found: Any) -> int:
     return math.floor(math.log2(found.nodes) + 1 + found.width)
 
 
-@pytest.mark.parametrize("from_end", [False, True])
-@pytest.mark.parametrize("name", NODES)
+@each_row("from_end", [False, True])
+@each_row("name", NODES)
 def test_wrong_node_is_found(name: str, from_end: bool) -> None:
     seen: list[ModelProto] = []
     found = dmlc.bisect(model(), check=check_of(f"node:{name}", seen), inputs=FEEDS, from_end=from_end)
@@ -140,8 +141,8 @@ def test_any_node_of_a_random_graph_is_found_within_the_bound(seed: int) -> None
         assert found.runs <= bound(found)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 200])
+@each_row("seed", range(6))
+@each_row("size", [1, 2, 3, 7, 64, 200])
 def test_number_of_cuts_and_order_of_each(seed: int, size: int) -> None:
     """For all answers each cut has all that it depends on, and log2 of the nodes are enough."""
     rng = np.random.default_rng(seed)
@@ -346,7 +347,7 @@ def test_backend_beside_another(run: Run) -> None:
         assert "of the largest magnitude" in out
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "code"),
     [
         (("m.onnx", "--backend", "cp"), 1),

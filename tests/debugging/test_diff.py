@@ -13,6 +13,7 @@ from onnx import ModelProto, numpy_helper, parser
 
 import dmlc
 from tests.command_line import Run
+from tests.rows import each_row
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 LAYER = f"""{HEAD} g (float[N, 8] x) => (float[N, 8] y) <float[8, 8] w, float[8] s, float[8] b> {{
@@ -45,7 +46,7 @@ def rename_values(model: ModelProto) -> None:
 # --- equal
 
 
-@pytest.mark.parametrize("change", ["nothing", "names", "node names", "Constant node", "default", "domain"])
+@each_row("change", ["nothing", "names", "node names", "Constant node", "default", "domain"])
 def test_equal_models_are_equal(change: str) -> None:
     a, b = layer(), layer()
     if change == "names":
@@ -98,7 +99,7 @@ def test_changed_weight_is_measured(place: tuple[int, int]) -> None:
     assert change.worst.scaled == pytest.approx(1e-2, rel=1e-4)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dtype", "a", "b", "absolute"),
     [
         (np.float32, [1.0, np.inf], [1.0, 2.0], None),
@@ -157,9 +158,7 @@ def test_one_initializer_in_place_of_two_equal_ones_changes_no_operator() -> Non
     assert found.headline() == "different: 1 initializer"
 
 
-@pytest.mark.parametrize(
-    ("axis", "same"), [("<axis = 1>", True), ("", True), ("<axis = 0>", False), ("<axis = -2>", False)]
-)
+@each_row(("axis", "same"), [("<axis = 1>", True), ("", True), ("<axis = 0>", False), ("<axis = -2>", False)])
 def test_axis_from_the_end_is_the_axis_it_counts_to(axis: str, same: bool) -> None:
     text = '<ir_version: 8, opset_import: ["": 17]> m (float[2, 3] x) => (float[2, 3] y) { y = Softmax %s (x) }'
     assert dmlc.diff(parser.parse_model(text % "<axis = -1>"), parser.parse_model(text % axis)).equal is same
@@ -283,7 +282,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: Run) -> R
     return partial(command_line, "diff")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "code"),
     [
         ("a.dml", "a.dml", 0),
@@ -335,8 +334,8 @@ def _renamed(model: onnx.ModelProto) -> onnx.ModelProto:
     return out
 
 
-@pytest.mark.parametrize("old", ["Exp", "Softmax", "Neg", "Abs", "Sqrt"])
-@pytest.mark.parametrize("new", ["Identity", None])
+@each_row("old", ["Exp", "Softmax", "Neg", "Abs", "Sqrt"])
+@each_row("new", ["Identity", None])
 def test_one_change_of_a_renamed_model_is_one_change(old: str, new: str | None) -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> g (float[3, 4] x) => (float[3, 4] y, float[3, 4] z) {'

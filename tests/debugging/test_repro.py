@@ -23,6 +23,7 @@ from tests.command_line import Run
 from tests.debugging import test_bisect, test_locate
 from tests.debugging.test_bisect import HEAD, check_of
 from tests.debugging.test_locate import plant
+from tests.rows import each_row
 
 FEEDS = test_locate.FEEDS
 
@@ -75,7 +76,7 @@ def test_fault_that_vanishes_is_reduced_to_the_kernel() -> None:
     assert check_of("fused:MatMul+Add")(found.model, dict(found.inputs), found.expected) is False
 
 
-@pytest.mark.parametrize("value", ["m", "n", "s", "a"])
+@each_row("value", ["m", "n", "s", "a"])
 def test_fault_near_a_value_is_found(value: str) -> None:
     """The value may be one inside the wrong kernel, or before or behind it."""
     check = check_of("fused:MatMul+Add")

@@ -14,6 +14,7 @@ from onnx import parser
 import dmlc
 from dmlc.api.arguments import KINDS, check_arguments
 from dmlc.testing import assert_equivalent
+from tests.rows import each_row
 
 MODEL = parser.parse_model(
     '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { h = Exp(x)  y = Neg(h) }'
@@ -48,7 +49,7 @@ def keywords(name: str) -> list[str]:
 CASES = [(name, keyword) for name in FUNCTIONS for keyword in keywords(name)]
 
 
-@pytest.mark.parametrize(("name", "keyword"), CASES, ids=[f"{name}-{keyword}" for name, keyword in CASES])
+@each_row(("name", "keyword"), CASES, ids=[f"{name}-{keyword}" for name, keyword in CASES])
 def test_any_value_works_or_is_refused_with_a_code(
     name: str, keyword: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,7 +62,7 @@ def test_any_value_works_or_is_refused_with_a_code(
             assert str(error)  # a test that fails says why
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "message"),
     [
         ({"backend": 3}, "backend is a text, not 3"),
@@ -87,7 +88,7 @@ def test_defaults_of_all_functions_are_of_their_kind() -> None:
                 check_arguments(**{name: parameter.default})
 
 
-@pytest.mark.parametrize("answer", [0, 1, "bad", (), np.zeros(100)])
+@each_row("answer", [0, 1, "bad", (), np.zeros(100)])
 def test_answer_of_a_check_is_a_bool(answer: Any) -> None:
     with pytest.raises(dmlc.DmlcError, match="the check returned"):
         dmlc.bisect(MODEL, check=lambda model, inputs, expected: answer)

@@ -21,6 +21,7 @@ import pytest
 
 import dmlc
 from dmlc.cli.main import main
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(p.name for p in (ROOT / "examples").iterdir() if p.is_dir() and p.name[:2].isdigit())
@@ -114,7 +115,7 @@ def test_readme_commands_print_what_the_readme_shows(
         assert_same_text(printed, shown)
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@each_row("example", EXAMPLES)
 def test_every_data_file_is_small_and_described(example: str) -> None:
     folder = ROOT / "examples" / example
     data = [p for p in folder.iterdir() if p.suffix in {".npy", ".npz"}]

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.rows import each_row
+
 ROOT = Path(__file__).parents[2]
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
@@ -49,7 +51,7 @@ def runtime_of(platform: str, python: str) -> str:
     return runtime
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@each_row("platform", PLATFORMS)
 def test_directml_is_required_where_it_has_wheels(platform: str) -> None:
     expected = "onnxruntime-directml" if platform == "x86_64-pc-windows-msvc" else "onnxruntime"
     assert {runtime_of(platform, python) for python in PYTHONS} == {expected}

@@ -14,6 +14,7 @@ import pytest
 
 from dmlc.runtime.directml_device import DirectMLDevice, directml_device
 from dmlc.targets.directml import feature_levels
+from tests.rows import each_row
 
 UNSUPPORTED = 0x887A0004 - 2**32
 E_FAIL = 0x80004005 - 2**32
@@ -209,7 +210,7 @@ def test_a_missing_library() -> None:
     assert problem.startswith("DirectML.dll cannot be loaded: [WinError 126]")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("machine", "said", "level"),
     [
         (Machine(missing=("d3d12",)), "d3d12.dll cannot be used: [WinError 126]", None),
@@ -233,6 +234,7 @@ def test_elsewhere() -> None:
     assert directml_device() == DirectMLDevice(problems=["DirectML exists on Windows only"])
 
 
+@pytest.mark.usefixtures("libraries_tried_once")
 def test_doctor_tells_it_on_windows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from dmlc.cli import doctor
     from dmlc.cli.main import main
@@ -252,6 +254,7 @@ def test_doctor_tells_it_on_windows(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "asking for the version of DirectML.dll failed" in out
 
 
+@pytest.mark.usefixtures("libraries_tried_once")
 def test_doctor_says_that_directml_is_of_windows(capsys: pytest.CaptureFixture[str]) -> None:
     from dmlc.cli.main import main
 

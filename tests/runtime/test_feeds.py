@@ -12,6 +12,7 @@ from dmlc.codegen.artifact import Signature, signature_of
 from dmlc.ir import DTYPES
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.random_feeds import random_feeds
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_names(signature: Signature) -> None:
         FeedChecker(signature).check(good(flg=1))
 
 
-@pytest.mark.parametrize("feeds", [None, np.zeros(3), [np.zeros(3)], "x"])
+@each_row("feeds", [None, np.zeros(3), [np.zeros(3)], "x"])
 def test_feeds_are_a_dict(signature: Signature, feeds: Any) -> None:
     assert problems(signature, feeds)[0][0] == "E0423"
 

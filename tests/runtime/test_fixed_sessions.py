@@ -10,6 +10,7 @@ import dmlc
 from dmlc.runtime import fixed_sessions
 from dmlc.runtime.fixed_sessions import FixedSessions
 from dmlc.targets.session_advice import free_dimensions, session_advice
+from tests.rows import each_row
 
 
 def test_each_set_of_sizes_is_fixed_and_then_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +32,7 @@ def test_each_set_of_sizes_is_fixed_and_then_none(monkeypatch: pytest.MonkeyPatc
     assert made == [{"N": 1}, {"N": 2}, {"N": 3}, {"N": 4}, None]
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"schema": 2, "free_dimensions": ["N"]}', '{"schema": 1}'])
+@each_row("text", [None, "", "{", "[]", '{"schema": 2, "free_dimensions": ["N"]}', '{"schema": 1}'])
 def test_advice_that_cannot_be_read_fixes_nothing(text: str | None) -> None:
     assert free_dimensions(text) == []
 

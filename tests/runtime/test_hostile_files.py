@@ -20,6 +20,7 @@ from onnx import TensorProto, helper
 import dmlc
 from dmlc.diagnostics.limits import Limits
 from dmlc.runtime import dxdispatch_files, files
+from tests.rows import each_row
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links, pipes and limits of POSIX")
 
@@ -109,7 +110,7 @@ def code_of(call: Callable[[], object]) -> str:
     return diagnostic.code.id
 
 
-@pytest.mark.parametrize("name", sorted(BROKEN))
+@each_row("name", sorted(BROKEN))
 def test_broken_arrays(name: str, tmp_path: Path) -> None:
     (tmp_path / "w.npy").write_bytes(BROKEN[name])
     assert code_of(lambda: files.load_array(tmp_path / "w.npy", None, "w")) == "E0422"
@@ -122,7 +123,7 @@ def test_broken_arrays(name: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(ARCHIVES))
+@each_row("name", sorted(ARCHIVES))
 def test_broken_archives(name: str, tmp_path: Path) -> None:
     (tmp_path / "w.npz").write_bytes(ARCHIVES[name])
     code = "E0443" if name == "lies largely" else "E0422"
@@ -286,7 +287,7 @@ def test_what_a_model_does_not_load(kind: str, tmp_path: Path) -> None:
     assert code_of(lambda: dmlc.compile(path)) == "E0432"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entries", "code"),
     [
         ({"location": "w" * 5000}, "E0432"),

@@ -23,6 +23,7 @@ from dmlc.runtime import installed_kernels
 from dmlc.targets import kernel_table, load_target
 from dmlc.targets.known_wrong import wrong_in, wrong_kernels
 from dmlc.targets.needed_kernels import NEEDS
+from tests.rows import each_row
 
 VERSION = onnxruntime.__version__
 
@@ -126,6 +127,7 @@ def test_what_the_library_cannot_compute_is_refused(monkeypatch: pytest.MonkeyPa
     program("f32", "sin(x)")
 
 
+@pytest.mark.usefixtures("libraries_tried_once")
 @pytest.mark.parametrize("missing", ["library", "function"])
 def test_the_data_file_stands_in(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if missing == "library":
@@ -155,6 +157,7 @@ def test_builds_with_other_providers_are_read_in_another_process(other: str, mon
     assert installed_kernels.read_kernels() == expected
 
 
+@pytest.mark.usefixtures("libraries_tried_once")
 def test_the_command_line_tells_the_version_that_was_read() -> None:
     code, out = dmlc_command("targets", "cpu")
     assert code == 0 and f"onnxruntime {VERSION}, as installed" in out
@@ -197,8 +200,8 @@ def test_an_installed_kernel_that_is_wrong_is_not_used() -> None:
     np.testing.assert_array_equal(total.run({"x": wraps}, "cpu")["y"], wraps.sum(1, keepdims=True))
 
 
-@pytest.mark.parametrize("dtype", ["i8", "u8", "i16"])
-@pytest.mark.parametrize("body", ["max(x, 3)", "min(x, 3)", "where(x < 3, x, 5)"])
+@each_row("dtype", ["i8", "u8", "i16"])
+@each_row("body", ["max(x, 3)", "min(x, 3)", "where(x < 3, x, 5)"])
 def test_kernels_that_only_some_releases_have_give_the_right_numbers(dtype: str, body: str) -> None:
     compiled = program(dtype, body)
     feeds = compiled.random_feeds(3)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import dmlc
+from tests.rows import each_row
 
 MASKED = np.ma.masked_array(np.arange(3, dtype=np.float32), mask=[False, True, False])
 SOURCE = dmlc.Source("model m(x: f32[N]) -> (y) {\n    return x * 2\n}\n")
 
 
-@pytest.mark.parametrize("backend", ["cpu", "numpy", "reference"])
-@pytest.mark.parametrize("data", [MASKED, np.ma.masked_array(np.arange(3), mask=True), np.ma.masked])
+@each_row("backend", ["cpu", "numpy", "reference"])
+@each_row("data", [MASKED, np.ma.masked_array(np.arange(3), mask=True), np.ma.masked])
 def test_a_masked_array_is_not_fed(backend: str, data: Any) -> None:
     with pytest.raises(dmlc.DmlcError, match="masked array") as caught:
         dmlc.compile(SOURCE).run({"x": data}, backend)

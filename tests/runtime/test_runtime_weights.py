@@ -22,6 +22,7 @@ from dmlc.ir.dtype import f32
 from dmlc.runtime import weights
 from dmlc.runtime.session import Session
 from dmlc.runtime.weights import write_model
+from tests.rows import each_row
 
 #: The part between the name of a model and the suffix of its weights.
 DIGITS = r"[0-9a-f]{16}\.data$"
@@ -171,7 +172,7 @@ def test_a_reference_from_another_folder_is_refused(source: Path, tmp_path: Path
     assert files(tmp_path) == {"models"}
 
 
-@pytest.mark.parametrize("placement", [None, "inline", "copy", "reference"])
+@each_row("placement", [None, "inline", "copy", "reference"])
 def test_a_model_without_files_of_weights_is_one_file(placement: str | None, tmp_path: Path) -> None:
     plain = model_of(numpy_helper.from_array(INSIDE, "inside"))
     write_model(plain, tmp_path / "out.onnx", source=None, weights=placement)  # type: ignore[arg-type]

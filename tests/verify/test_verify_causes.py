@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dmlc.verify.causes import (
     Range,
@@ -20,6 +19,7 @@ from dmlc.verify.causes import (
 from dmlc.verify.trace import TraceStep
 from dmlc.verify.undefined import divisions_by_zero, unspecified_casts
 from dmlc.verify.unstable import jumped_on
+from tests.rows import each_row
 
 NAN, INF = np.nan, np.inf
 
@@ -64,7 +64,7 @@ def test_the_root_of_an_infinity() -> None:
     assert not rooted_infinity([step("pow", f32(-INF), f32(2), gives=f32(INF))])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "target", "expected"),
     [
         (NAN, np.int32, True),
@@ -94,7 +94,7 @@ def test_reductions_over_nothing() -> None:
     assert not reduced_nothing([step("add", np.zeros((0, 3), np.float32), gives=f32(0))])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("steps", "overflowed", "undefined"),
     [
         ([step("exp", f32(100), gives=f32(INF))], True, False),

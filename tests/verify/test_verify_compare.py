@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from dmlc.verify import compare
 from dmlc.verify.compare import Comparison
 from dmlc.verify.tolerance import TOLERANCES
+from tests.rows import each_row
 
 NAN, INF = np.nan, np.inf
 FLOAT_DTYPES = [np.float16, np.float32, np.float64]
@@ -31,11 +32,11 @@ def test_nan_and_zeros() -> None:
     assert one(f32(-0.0, 0.0), f32(0.0, 0.0), "exact").zeros == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b"),
     [(NAN, 1.0), (1.0, NAN), (INF, -INF), (INF, 3.4e38), (3.4e38, INF), (NAN, INF), (0.0, NAN)],
 )
-@pytest.mark.parametrize("allowed", ["exact", "reassociates", "range"])
+@each_row("allowed", ["exact", "reassociates", "range"])
 def test_nan_and_infinities_stay_where_they_are(a: float, b: float, allowed: str) -> None:
     found = one(f32(5, a), f32(5, b), allowed)
     assert found.status == "different"
@@ -215,8 +216,8 @@ LARGEST_ERRORS: list[tuple[Any, Any, tuple[float | None, float | None, float | N
 ]
 
 
-@pytest.mark.parametrize("allowed", ["exact", "reassociates"])
-@pytest.mark.parametrize(("a", "b", "expected"), LARGEST_ERRORS)
+@each_row("allowed", ["exact", "reassociates"])
+@each_row(("a", "b", "expected"), LARGEST_ERRORS)
 def test_largest_errors(a: Any, b: Any, expected: tuple[float | None, ...], allowed: str) -> None:
     """0 where nothing differs, None where what differs is not a pair of numbers."""
     found = one(a, b, allowed)

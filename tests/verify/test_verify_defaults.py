@@ -16,6 +16,7 @@ from dmlc.verify import verify_models
 from dmlc.verify.inputs import Default
 from dmlc.verify.overrides import candidates, find_overrides
 from dmlc.verify.trace import RunFailed
+from tests.rows import each_row
 
 HEAD = '<ir_version: 8, opset_import: ["":17]> g '
 #: Models whose inputs but the first have a default: one operator each, or more where what it tells matters.
@@ -92,7 +93,7 @@ CASES = [(case, info.name) for case, text in MODELS.items() for info in list(rea
 @pytest.mark.parametrize(("case", "name"), CASES)
 def test_a_default_taken_for_a_fact_is_found(case: str, name: str) -> None:
     model = read(MODELS[case])
-    verdict = verify_models(model, folded(model, name))
+    verdict = verify_models(model, folded(model, name), inputs=8)
     assert verdict.status == "different", verdict.to_text()
     assert not any(name in note.split() for note in verdict.notes)
 
@@ -105,7 +106,7 @@ def test_the_model_itself_is_equal(case: str) -> None:
     assert (verdict.status, verdict.skipped) == ("equal", ()), verdict.to_text()
 
 
-@pytest.mark.parametrize("case", MODELS)
+@each_row("case", MODELS)
 def test_few_inputs_are_enough(case: str) -> None:
     model = read(MODELS[case])
     name = model.graph.input[1].name

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import dmlc
+from tests.rows import each_row
 
 PACKAGE = Path(dmlc.__file__).parent
 #: Packages that it may share: what a graph is, what its operations mean, records, errors, processes with limits.
@@ -24,7 +23,7 @@ print(*sorted(name for name in sys.modules if name.startswith("dmlc.")))
 """
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "verify").glob("*.py")), ids=lambda path: path.stem)
+@each_row("path", sorted((PACKAGE / "verify").glob("*.py")), ids=lambda path: path.stem)
 def test_imports(path: Path) -> None:
     """At any depth, those for type checkers too."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -14,6 +14,7 @@ from dmlc.text import load
 from dmlc.verify import InputSpec, Interface, NoInputs, breaking_inputs
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.patterns import PATTERNS
+from tests.rows import each_row
 
 COUNT = len(PATTERNS)
 KINDS = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -28,8 +29,8 @@ def interface_of(text: str) -> Interface:
     return GraphSide(load(Source("m.dml", text))).interfaces()[0]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "bool", "string", "bfloat16"])
-@pytest.mark.parametrize("shape", [(), (1,), (6, 5), (0, 3), (2, 1, 3)], ids=str)
+@each_row("kind", [*KINDS, "bool", "string", "bfloat16"])
+@each_row("shape", [(), (1,), (6, 5), (0, 3), (2, 1, 3)], ids=str)
 def test_types_and_shapes(kind: str, shape: tuple[int, ...]) -> None:
     for array in feeds(kind, shape, 2 * COUNT):
         assert array.shape == shape
@@ -87,7 +88,7 @@ def test_floats_have_what_breaks_rewrites(kind: str) -> None:
     assert all(found.values()), [name for name, there in found.items() if not there]
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if "int" in k])
+@each_row("kind", [k for k in KINDS if "int" in k])
 def test_integers_have_what_breaks_rewrites(kind: str) -> None:
     limits = np.iinfo(kind)
     arrays = feeds(kind)

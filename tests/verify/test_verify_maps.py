@@ -15,6 +15,7 @@ import dmlc
 from dmlc.verify import compare, verify_models
 from dmlc.verify.compare import Comparison
 from dmlc.verify.parts import are_alike, as_one_array
+from tests.rows import each_row
 
 ML = "ai.onnx.ml"
 #: The keys of the maps, and how ZipMap names them.
@@ -114,9 +115,10 @@ def bayes(labels: dict[str, Any], seed: int = 0) -> onnx.ModelProto:
     return classifier(nodes, labels, **constants)
 
 
-@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize(
+    ("keys", "target"), [*((keys, "directml") for keys in KEYS), ("int64", "cpu"), ("string", "onnx")]
+)
 @pytest.mark.parametrize("make", [linear, trees, bayes, lambda labels: dense(labels, turned=False)])
-@pytest.mark.parametrize("target", ["directml", "cpu", "onnx"])
 def test_compiled_classifiers_are_verified(make: Any, keys: str, target: str) -> None:
     verdict = dmlc.compile(make(KEYS[keys]), target=target).verify(24)
     assert verdict.ok, verdict.to_text()
@@ -163,8 +165,8 @@ def one(a: Any, b: Any, kind: str | None) -> Comparison:
     return compare({"y": a}, {"y": b}, kinds={"y": kind} if kind else None)["y"]
 
 
-@pytest.mark.parametrize(("kind", "unit"), [("float32", 2.0**-23), ("float16", 2.0**-10), ("float64", 2.0**-52)])
-@pytest.mark.parametrize("wrap", [lambda m: m, lambda m: [m], lambda m: [m, {"c": 0.5}], lambda m: {7: m}])
+@each_row(("kind", "unit"), [("float32", 2.0**-23), ("float16", 2.0**-10), ("float64", 2.0**-52)])
+@each_row("wrap", [lambda m: m, lambda m: [m], lambda m: [m, {"c": 0.5}], lambda m: {7: m}])
 def test_values_are_compared_in_their_dtype(kind: str, unit: float, wrap: Any) -> None:
     def table(first: float) -> Any:
         return wrap({"a": first, "b": 2.0**-20})
@@ -180,7 +182,7 @@ def test_small_values_are_held_against_the_largest_of_the_table() -> None:
     assert one([{1: 1e-9}], [{1: 2e-9}], "float32").status == "different"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "what"),
     [
         ([{1: 0.5}], [{2: 0.5}], "part 0: keys [1] became [2]"),

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dmlc.verify import verify_models
 from dmlc.verify.process import _PROCESS
+from tests.rows import each_row
 
 IDENTITY = chain("Identity")
 
@@ -38,7 +39,7 @@ def test_json_and_text() -> None:
     assert "became" in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "words"),
     [
         (model(node("Identity", ["x"], ["z"]), outputs=("z",)), "outputs y became z"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-import pytest
-
 from dmlc.ir import Dim, evaluate, symbol
 from dmlc.verify.sizes import size_candidates
+from tests.rows import each_row
 
 A, B, N = symbol("a"), symbol("b"), symbol("n")
 
@@ -19,7 +18,7 @@ def elements(shape: tuple[Dim, ...], binding: dict[str, int]) -> int:
     return out
 
 
-@pytest.mark.parametrize("shape", [(2, 3, A, 8, B), (N, 64, A, B), (A, B), (N, 3, A, A, A)])
+@each_row("shape", [(2, 3, A, 8, B), (N, 64, A, B), (A, B), (N, 3, A, A, A)])
 def test_sizes_that_grow_have_a_budget_of_elements(shape: tuple[Dim, ...]) -> None:
     """A model that takes none of them is run with each, four times where integers are fed."""
     found = list(islice(size_candidates([shape], {}, (), 0), 20))
@@ -28,7 +27,7 @@ def test_sizes_that_grow_have_a_budget_of_elements(shape: tuple[Dim, ...]) -> No
     assert sum(elements(shape, binding) for binding in found) <= 1 << 21
 
 
-@pytest.mark.parametrize("size", [32, 64, 128, 224, 256])
+@each_row("size", [32, 64, 128, 224, 256])
 def test_sizes_of_images_are_tried(size: int) -> None:
     found = list(islice(size_candidates([(N, 3, A, B)], {}, (), 0), 20))
     assert any((binding["a"], binding["b"]) == (size, size) for binding in found)

@@ -15,6 +15,7 @@ from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.onnx_side import OnnxSide
 from dmlc.verify.trace import TraceStep
 from dmlc.verify.undefined import UndefinedElements, dependent, divisions_by_zero, unspecified_casts
+from tests.rows import each_row
 
 #: Positions of a bucket as T5 makes them: the logarithm of 0 is cast, and the cast element is never selected.
 BUCKETS = """<ir_version: 8, opset_import: ["" : 17]> g (float[6, 4] x) => (float[6, 4] y)
@@ -142,8 +143,8 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("text", CHAINS.values(), ids=CHAINS.keys())
-@pytest.mark.parametrize("kind", [GraphSide, OnnxSide])
+@each_row("text", CHAINS.values(), ids=CHAINS.keys())
+@each_row("kind", [GraphSide, OnnxSide])
 def test_an_undefined_element_behind_another_hides_nothing(kind: Any, text: str) -> None:
     """The quotient is undefined in one place, and depends on the cast in another."""
     model = parser.parse_model(text)

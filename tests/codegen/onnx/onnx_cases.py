@@ -134,12 +134,12 @@ def build(bench: Bench, op: Operation, dtype: DType) -> None:
         family(bench, op, dtype)
 
 
-def build_half(bench: Bench, op: Operation, dtype: DType, turn: int) -> None:
-    """As ``build``, with every other call where there are four or more."""
+def build_part(bench: Bench, op: Operation, dtype: DType, turn: int, parts: int) -> None:
+    """As ``build``; where there are more calls than parts, one part of them as outputs, by turn."""
     first = len(bench.outputs)
     build(bench, op, dtype)
     calls = bench.outputs[first:]
-    bench.outputs[first:] = calls[turn % 2 :: 2] if len(calls) >= 4 else calls
+    bench.outputs[first:] = calls[turn % parts :: parts] if len(calls) > parts else calls
 
 
 def _show(bench: Bench, op: Operation, label: str, *operands: Any, **attributes: Any) -> None:

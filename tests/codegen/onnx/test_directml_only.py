@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, defs, helper, parser
-from onnx_cases import Bench, build_half, declared
+from onnx_cases import Bench, build_part, declared
 
 import dmlc
 from dmlc.cli.main import main
@@ -95,10 +95,10 @@ FAMILIES = {"floats": FLOATS, "others": [dtype for dtype in DTYPES if not dtype.
 
 
 def calls(op: Operation, dtypes: list[DType], target: str) -> dmlc.Program:
-    """A program with half of the calls of each dtype; the next dtype has the others. Raises ``DmlcError``."""
+    """A program with a third of the calls of each dtype; the next dtype has others. Raises ``DmlcError``."""
     cases = Bench()
     for dtype in dtypes:
-        build_half(cases, op, dtype, DTYPES.index(dtype))
+        build_part(cases, op, dtype, DTYPES.index(dtype), 3)
     cases.outputs = [(f"{number} {name}", value) for number, (name, value) in enumerate(cases.outputs)]
     graph = dmlc.Graph("calls")
     graph.graph = cases.done()

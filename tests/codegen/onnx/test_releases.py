@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from onnx_cases import Bench, build_half, declared
+from onnx_cases import Bench, build_part, declared
 
 import dmlc
 from dmlc.diagnostics import DmlcError, Source
@@ -31,11 +31,11 @@ def dtypes_of(op: Operation) -> list[DType]:
 def refusal(op: Operation, dtypes: tuple[DType, ...], target: str, opset: int, turn: int) -> str:
     """The messages that a program of the operation is refused with, of all dtypes together; empty if it compiles.
 
-    The program has every other call of each dtype, by turn.
+    The program has a third of the calls of each dtype, by turn.
     """
     cases = Bench()
     for dtype in dtypes:
-        build_half(cases, op, dtype, turn + DTYPES.index(dtype))
+        build_part(cases, op, dtype, turn + DTYPES.index(dtype), len(RELEASES))
     graph = dmlc.Graph("calls")
     cases.outputs = [(f"{number} {name}", value) for number, (name, value) in enumerate(cases.outputs)]
     graph.graph = cases.done()
@@ -52,7 +52,7 @@ def refusal(op: Operation, dtypes: tuple[DType, ...], target: str, opset: int, t
 def test_every_operation_compiles_for_every_release(op: Operation, target: str) -> None:
     """At the highest opset of the release; what the newest release refuses there may be refused.
 
-    Half of the calls of each dtype; the next dtype and the next release take the others.
+    A third of the calls of each dtype; the next dtype and the next release take others.
     """
     opset, dtypes, turn = load_target(target).max_opset, dtypes_of(op), RELEASES.index(target)
     wrong = []

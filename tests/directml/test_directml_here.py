@@ -111,7 +111,7 @@ def test_the_report_says_the_row_of_its_model(row: provider) -> None:
     assert [diagnostic.code.id for _, diagnostic in diagnose(report)] == [codes[row.effect]]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@each_row("row", ROWS, ids=lambda row: row.id)
 def test_the_tests_of_a_row_run_here(row: provider) -> None:
     """The expected results are known here, and the compiled model of each row is right on the CPU."""
     model, feeds = FACTS[row.id]()

@@ -14,9 +14,15 @@ from tools.fuzz.reduce import reduced
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.dml"))
 
 
-@pytest.mark.parametrize("start", range(0, 80, 10))
-def test_random_programs(start: int) -> None:
-    found = [f"seed {seed}: {f}" for seed in range(start, start + 10) for f in failures(generate(seed).text(), seed)]
+#: Of the first 80 seeds those whose program has an operation, or meets a rule, that no program before it does.
+SEEDS = (
+    *range(22), 24, 25, 26, 28, 29, 30, 34, 37, 40, 42, 47, 49, 52, 56, 57, 59, 61, 62, 63, 65, 66, 73,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs(part: int) -> None:
+    found = [f"seed {seed}: {f}" for seed in SEEDS[part::4] for f in failures(generate(seed).text(), seed)]
     assert not found, "\n".join(found)
 
 

@@ -207,7 +207,7 @@ def test_check_refuses_what_does_not_load(tmp_path: object, capsys: pytest.Captu
 
 def test_what_loads_is_not_refused_and_most_of_what_does_not_is() -> None:
     """Node tests broken in one way each: rank, size, element type, attribute, operands (a fixed part of them)."""
-    right, over, missed = compared(one_in=40)
+    right, over, missed = compared(one_in=60)
     assert over == []
-    assert right > 600
+    assert right > 400
     assert len(missed) < 0.1 * right, missed

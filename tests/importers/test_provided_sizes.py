@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from typing import Any
 
@@ -19,6 +18,7 @@ from dmlc.ir.dtype import f32
 from dmlc.ir.providers import record_providers
 from dmlc.ir.verifier import verify
 from dmlc.ops.move import EXPAND, ExpandAttributes
+from tests.rows import each_row
 
 X = np.array([[1, 0, 2, -1], [0, 0, 3, 5], [4, -2, 0, 0]], np.float32)
 CONSTANTS = (
@@ -96,24 +96,21 @@ def asking(provider: str, user: str, where: str) -> onnx.ModelProto:
 
 
 PLACES = ("main", "names", "a branch", "all in a branch")
-#: Each provider with each user in two of the places, which take turns, with and without ``exact``.
-TURNS = [
-    (provider, user, PLACES[(place + number) % 4], place == 0)
-    for number, (provider, user) in enumerate(itertools.product(PROVIDERS, USERS))
-    for place in (0, 2)
-]
 
 
-@pytest.mark.parametrize(("provider", "user", "where", "exact"), TURNS)
-def test_a_size_outlives_what_needs_its_node(provider: str, user: str, where: str, exact: bool) -> None:
-    model = asking(provider, user, where)
-    feeds: dict[str, Any] = {"x": X, "k": np.array([1, 2])}
-    want = run(model, feeds)
-    for target, chosen in (("onnx", exact), ("directml", not exact)):
-        out = dmlc.compile(model, target=target, exact=chosen).to_onnx()
+@pytest.mark.parametrize("provider", PROVIDERS)
+@each_row("user", USERS)
+def test_a_size_outlives_what_needs_its_node(provider: str, user: str) -> None:
+    """For one target in one place and for the other, with ``exact`` or without, in another: the places take turns."""
+    turn = [*PROVIDERS].index(provider) * len(USERS) + [*USERS].index(user)
+    for step, target in enumerate(("onnx", "directml")):
+        where, exact = PLACES[(turn // 2 + turn + 2 * step) % 4], (turn // 4 + step) % 2 == 0
+        model = asking(provider, user, where)
+        feeds: dict[str, Any] = {"x": X, "k": np.array([1, 2])}
+        out = dmlc.compile(model, target=target, exact=exact).to_onnx()
         onnx.checker.check_model(out, full_check=True)
-        for old, new in zip(want, run(out, feeds), strict=True):
-            np.testing.assert_allclose(new, old, rtol=1e-6)
+        for old, new in zip(run(model, feeds), run(out, feeds), strict=True):
+            np.testing.assert_allclose(new, old, rtol=1e-6, err_msg=f"{target} {where} {exact}")
 
 
 def test_a_node_whose_size_nothing_asks_for_goes() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-import pytest
 from onnx import parser
 
 import dmlc
@@ -174,8 +173,18 @@ def test_models_of_every_old_opset_compile_with_the_same_numbers(node: str, opse
     np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(np.float32).eps)
 
 
-@pytest.mark.parametrize("key", MODELS)
-@each_row(("name", "path"), [("/enc/b.1/act", "/enc/b.1"), ("act", "act"), ("", "")])
+#: Names of a node, and the path that they begin with.
+NAMES = (("/enc/b.1/act", "/enc/b.1"), ("act", "act"), ("", ""))
+#: Each model with each name, but those names take turns where models differ in their opset and attributes alone.
+NAMED = [
+    (key, *name)
+    for number, key in enumerate(MODELS)
+    for turn, name in enumerate(NAMES)
+    if " at " not in key or (number + turn) % 3 == 0
+]
+
+
+@each_row(("key", "name", "path"), NAMED)
 def test_nodes_and_values_of_a_definition_are_named_after_the_node(key: str, name: str, path: str) -> None:
     source = model(key)
     (node,) = source.graph.node

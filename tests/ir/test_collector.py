@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -107,22 +108,39 @@ def work_on_a_graph_that_is_there_collects_nothing() -> None:
     assert collections and kept
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        what_the_program_froze_stays_frozen,
-        a_pause_does_not_walk_over_all_objects,
-        nothing_stays_frozen_and_garbage_is_still_found,
-        compiling_leaves_it_on_also_where_it_fails,
-        garbage_does_not_pile_up_pause_by_pause,
-        work_on_a_graph_that_is_there_collects_nothing,
-    ],
-    ids=lambda case: case.__name__,
-)
-def test_alone(case: Callable[[], None]) -> None:
-    done = subprocess.run([sys.executable, __file__, case.__name__], capture_output=True, text=True)
+CASES = [
+    what_the_program_froze_stays_frozen,
+    a_pause_does_not_walk_over_all_objects,
+    nothing_stays_frozen_and_garbage_is_still_found,
+    compiling_leaves_it_on_also_where_it_fails,
+    garbage_does_not_pile_up_pause_by_pause,
+    work_on_a_graph_that_is_there_collects_nothing,
+]
+#: One process forks for each of its cases; without forks each case has a process.
+PROCESSES = [CASES] if hasattr(os, "fork") else [[case] for case in CASES]
+
+
+@pytest.mark.parametrize("cases", PROCESSES)
+def test_alone(cases: list[Callable[[], None]]) -> None:
+    done = subprocess.run(
+        [sys.executable, __file__, *[case.__name__ for case in cases]], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [case.__name__ for case in cases]
+
+
+def run_in_forks(names: list[str]) -> int:
+    """Run each case in a fork of this process, which prints its name when it ends well; count the others."""
+    failed = 0
+    for name in names:
+        if len(names) > 1 and (child := os.fork()):
+            failed += os.waitpid(child, 0)[1] != 0
+            continue
+        globals()[name]()
+        print(name, flush=True)
+        sys.exit(0)
+    return failed
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
+    sys.exit(run_in_forks(sys.argv[1:]))

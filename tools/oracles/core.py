@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -49,18 +50,16 @@ def coordinates(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def build(shape: Sequence[int], dtype: str, rule: Callable[[tuple[int, ...]], Any]) -> np.ndarray:
     """The array whose element at each coordinate is what the rule says; integers wrap."""
     out: np.ndarray = np.empty(tuple(shape), dtype=NUMPY[dtype])
-    for at in coordinates(shape):
-        value = rule(at)
-        if dtype in INTEGERS:
-            value = wrap(int(value), dtype)
-        with np.errstate(over="ignore"):
-            out[at] = value
+    with np.errstate(over="ignore"):
+        for at in coordinates(shape):
+            value = rule(at)
+            out[at] = wrap(int(value), dtype) if dtype in INTEGERS else value
     return out
 
 
 def element(x: np.ndarray, at: tuple[int, ...]) -> Any:
     """One element as a Python number."""
-    return x[at].item()
+    return x.item(at)
 
 
 def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -82,9 +81,9 @@ def broadcast_at(shape: Sequence[int], at: tuple[int, ...]) -> tuple[int, ...]:
 def groups(shape: Sequence[int], axes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
     """Each coordinate of the kept axes (reduced ones 0) with the coordinates of its group, row-major over the axes."""
     kept = [1 if i in axes else n for i, n in enumerate(shape)]
-    inner = [n if i in axes else 1 for i, n in enumerate(shape)]
+    inner = list(coordinates([n if i in axes else 1 for i, n in enumerate(shape)]))
     for outer in coordinates(kept):
-        yield outer, [tuple(a + b for a, b in zip(outer, part, strict=True)) for part in coordinates(inner)]
+        yield outer, [tuple(map(add, outer, part)) for part in inner]
 
 
 def sample(dtype: str, shape: Sequence[int], seed: int = 0, *, full: bool = False) -> np.ndarray:

@@ -14,7 +14,7 @@ from tools.fuzz.reduce import reduced
 REGRESSIONS = sorted((Path(__file__).parents[1] / "regressions").glob("*.dml"))
 
 
-#: Of the first 80 seeds those whose program has an operation, or meets a rule, that no program before it does.
+#: Seeds up to 80 whose program has an operation, or meets a rule, that no program before it does.
 SEEDS = (
     *range(22), 24, 25, 26, 28, 29, 30, 34, 37, 40, 42, 47, 49, 52, 56, 57, 59, 61, 62, 63, 65, 66, 73,
 )  # fmt: skip

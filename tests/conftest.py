@@ -19,6 +19,7 @@ from models.emitted_models import SAMPLE, recorded
 
 from dmlc.cli.main import main
 from dmlc.runtime import import_trials
+from tests import local_sessions
 from tests.command_line import Run
 
 # The same examples each time: what fails is due to a change. ``pytest --hypothesis-profile=default`` draws others, and
@@ -139,3 +140,10 @@ def libraries_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """``dmlc doctor`` imports each library in a process of its own; here once for all tests that use this."""
     monkeypatch.setattr(import_trials, "_start", lambda name: name)
     monkeypatch.setattr(import_trials, "_result", trial_of)
+
+
+@pytest.fixture
+def sessions_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verification runs harmless models in this process."""
+    for module in ("onnx_side", "opaque_nodes"):
+        monkeypatch.setattr(f"dmlc.verify.{module}.ProcessSession", local_sessions.session)

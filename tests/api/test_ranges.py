@@ -22,6 +22,8 @@ from dmlc.verify import verify_models
 from tests.command_line import Run
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 PROGRAM = """model m(x: f32[N, 8, 4], obj: f32[N, 8, 1]{obj}) -> (y) {{
     return reduce_max(x * obj, axes=[2])
 }}

@@ -21,6 +21,8 @@ from tests.command_line import Run
 from tests.debugging import faulty_backend
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 #: Two towers that meet, with a pattern for a fused kernel in each and a value that both read.
 TEXT = f"""{HEAD} g (float[2, 4] x, float[2, 4] z) => (float[2, 4] y, float[2, 4] s)

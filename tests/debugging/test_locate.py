@@ -16,6 +16,8 @@ from dmlc.debugging.first_difference import BATCH
 from tests.command_line import Run
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 #: A model with a weight, an epsilon, an axis and ties; the graph inside the node is one more place for faults.
 TEXT = f"""{HEAD} g (float[4, 8] x, bool c) => (float[4, 8] y, int64[4, 1] i)

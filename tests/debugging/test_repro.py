@@ -25,6 +25,8 @@ from tests.debugging.test_bisect import HEAD, check_of
 from tests.debugging.test_locate import plant
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 FEEDS = test_locate.FEEDS
 
 

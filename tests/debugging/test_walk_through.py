@@ -10,6 +10,8 @@ import pytest
 
 from dmlc.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 PAGE = Path(__file__).parents[2] / "docs" / "wrong_node.md"
 _NUMBER = re.compile(r"-?\d[\d.]*(e[+-]\d+)?")
 

@@ -22,6 +22,8 @@ from dmlc.diagnostics import DmlcError
 from dmlc.testing import assert_equivalent, breaking_inputs
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 ROOT = Path(__file__).parents[2]
 OPSET = '<ir_version: 8, opset_import: ["": 17]>'
 

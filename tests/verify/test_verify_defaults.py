@@ -18,6 +18,8 @@ from dmlc.verify.overrides import candidates, find_overrides
 from dmlc.verify.trace import RunFailed
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 HEAD = '<ir_version: 8, opset_import: ["":17]> g '
 #: Models whose inputs but the first have a default: one operator each, or more where what it tells matters.
 MODELS = {

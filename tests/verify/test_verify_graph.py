@@ -15,6 +15,8 @@ from dmlc.ir import Graph
 from dmlc.text import load
 from dmlc.verify import verify_graph
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 PROGRAMS = {
     "selections": """
 dim N in 2..64

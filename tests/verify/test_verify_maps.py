@@ -17,6 +17,8 @@ from dmlc.verify.compare import Comparison
 from dmlc.verify.parts import are_alike, as_one_array
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 ML = "ai.onnx.ml"
 #: The keys of the maps, and how ZipMap names them.
 KEYS: dict[str, dict[str, Any]] = {

@@ -11,6 +11,8 @@ from test_verify_wrong_rewrites import normalized
 
 from dmlc.verify import Verdict, verify_models
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 
 def statuses(verdict: Verdict) -> set[str]:
     return {status for output in verdict.outputs for status, _ in output.counts}

@@ -17,6 +17,8 @@ from dmlc.verify.trace import TraceStep
 from dmlc.verify.undefined import UndefinedElements, dependent, divisions_by_zero, unspecified_casts
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 #: Positions of a bucket as T5 makes them: the logarithm of 0 is cast, and the cast element is never selected.
 BUCKETS = """<ir_version: 8, opset_import: ["" : 17]> g (float[6, 4] x) => (float[6, 4] y)
 <int64[6] n = {0, 1, 2, 3, 4, 5}, int64 two = {2}> {

@@ -13,6 +13,8 @@ from onnx import ModelProto
 from dmlc.verify import verify_models
 from tests.rows import each_row
 
+pytestmark = pytest.mark.usefixtures("sessions_here")
+
 Pair = tuple[ModelProto, ModelProto]
 
 

@@ -34,7 +34,7 @@ _ALIASES = {"bool": "bool_", "Source": "TextSource"}
 #: The packages and modules of this one. ``from dmlc import text`` asks for the name first: no reason to load others.
 _ROOMS = frozenset([
     "api", "builder", "cli", "codegen", "debugging", "diagnostics", "importers", "inference", "ir", "ledgers",
-    "onnx_schema", "ops", "passes", "placement", "records", "runtime", "std", "targets", "testing", "text",
+    "onnx_schema", "ops", "passes", "placement", "runtime", "std", "targets", "testing", "text",
     "verify", "workers",
 ])  # fmt: skip
 

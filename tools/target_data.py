@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -151,7 +150,7 @@ def _number(text: str) -> float:
     return float(text) if math.isfinite(float(text)) else _no_number(text)
 
 
-_FIELDS = frozenset(each.name for each in fields(Target)) - {"table"}
+_FIELDS = frozenset(Target.__struct_fields__) - {"table"}
 _KINDS: dict[str, Check] = {
     **dict.fromkeys(("opset", "min_opset", "max_opset", "ir_version", "order"), is_count),
     **dict.fromkeys(

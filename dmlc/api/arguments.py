@@ -9,15 +9,14 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.ir.history import CLASSES
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentKind:
+class ArgumentKind(Struct, frozen=True):
     """The values that an argument takes, and how a message describes them."""
 
     takes: Callable[[Any], bool]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from dmlc import api
 from dmlc.api.arguments import check_arguments
@@ -24,7 +26,6 @@ from dmlc.ops.node_name import node_name
 from dmlc.passes.decompose import DEFINED, OPERATORS, operator_of
 from dmlc.passes.manager import EXACT, REASSOCIATES
 from dmlc.passes.options import Options, listed
-from dmlc.records import dataclass
 from dmlc.targets import Target
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import Choice, choice_of, load
 from dmlc.diagnostics import Diagnostic, DmlcError, Fix, Source, fail
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.fix import Edit, edited, overlap
 from dmlc.diagnostics.limits import Limits
-from dmlc.records import dataclass
 
 #: A program takes a few: a mended statement shows the mistakes that it hid. Each round reads the text again.
 _MOST_ROUNDS = 100
@@ -19,8 +20,7 @@ _MOST_ROUNDS = 100
 _OPSET = 21
 
 
-@dataclass(frozen=True, slots=True)
-class MadeFix:
+class MadeFix(Struct, frozen=True):
     """A fix that was made: the code of its diagnostic, and its edits in the text as it was then."""
 
     code: str
@@ -28,8 +28,7 @@ class MadeFix:
     fix: Fix
 
 
-@dataclass(frozen=True, slots=True)
-class FixedText:
+class FixedText(Struct, frozen=True):
     """A program's text with fixes made, and the diagnostics of reading it that are left, errors first."""
 
     text: str
@@ -71,8 +70,7 @@ def fix(
     return FixedText("\n".join(source.lines), tuple(made), tuple(reading.diagnostics(source)))
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadingOptions:
+class _ReadingOptions(Struct, frozen=True):
     """The options of reading a program's text."""
 
     choice: Choice

@@ -7,9 +7,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dmlc import ir
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
@@ -22,7 +24,6 @@ from dmlc.ops import index
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
-from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.runtime.chosen_outputs import graph_with_outputs, with_outputs
 from dmlc.runtime.feeds import FeedChecker
@@ -47,8 +48,7 @@ _MOST_LISTED, _LONGEST = 6, 300
 Profile: TypeAlias = tuple[tuple[str, int], ...]
 
 
-@dataclass(slots=True)
-class _Lowered:
+class _Lowered(Struct):
     """A graph after the passes for one target, and what they recorded."""
 
     graph: ir.Graph

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from dmlc import ir
 from dmlc.api.arguments import check_arguments
@@ -17,7 +18,6 @@ from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir.providers import record_providers
 from dmlc.ops.model_call import CallableModel
-from dmlc.records import dataclass
 from dmlc.runtime import files
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def name_of(source: ProgramSource) -> str:
 Prepare: TypeAlias = "Callable[[onnx.ModelProto], onnx.ModelProto]"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The model of a program's text that is compiled, and the folders in which its ``use`` and ``load`` look too.
 
     ``models`` are the ONNX models that it uses, by their paths: they are read once, however often the text is. Each is
@@ -110,8 +109,8 @@ class Choice:
 
     model: str | None = None
     include: tuple[Path, ...] = ()
-    models: dict[str, CallableModel] = field(default_factory=dict, compare=False)
-    prepare: Prepare | None = field(default=None, compare=False)
+    models: dict[str, CallableModel] = {}
+    prepare: Prepare | None = None
 
 
 def choice_of(model: str | None, include: Sequence[str | os.PathLike[str]]) -> Choice:

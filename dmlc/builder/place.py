@@ -27,32 +27,18 @@ class PythonSpan(Span):
     """
 
     __slots__ = ("_code", "_instruction")
-    _code: CodeType
-    _instruction: int
 
     def __init__(self, code: CodeType, instruction: int) -> None:
-        object.__setattr__(self, "_code", code)
-        object.__setattr__(self, "_instruction", instruction)
+        self._code = code
+        self._instruction = instruction
 
-    @property
-    def source(self) -> Source:
-        return python_source(self._code.co_filename)
-
-    @property
-    def line(self) -> int:
-        return _positions(self._code, self._instruction)[0]
-
-    @property
-    def column(self) -> int:
-        return _positions(self._code, self._instruction)[1]
-
-    @property
-    def end_line(self) -> int:
-        return _positions(self._code, self._instruction)[2]
-
-    @property
-    def end_column(self) -> int:
-        return _positions(self._code, self._instruction)[3]
+    def __getattr__(self, name: str) -> Any:
+        """Look the range up when a part of it is first asked for."""
+        if name not in Span.__slots__:
+            raise AttributeError(name)
+        self.source = python_source(self._code.co_filename)
+        self.line, self.column, self.end_line, self.end_column = _positions(self._code, self._instruction)
+        return getattr(self, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the place itself: code objects cannot be."""

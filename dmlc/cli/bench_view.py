@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from dmlc.cli.console import human_bytes
 from dmlc.cli.layout import table
 from dmlc.diagnostics.counted import counted
 from dmlc.ir import Dim
 from dmlc.placement.node_placement import NodePlacement
-from dmlc.records import dataclass
 from dmlc.runtime.bench import NodeTime, WholeTime
 from dmlc.targets.dispatch import dispatch_cost
 
@@ -19,8 +19,7 @@ _PROVIDERS = {"DmlExecutionProvider": "DirectML", "CPUExecutionProvider": "CPU"}
 _PLACES = {"provider": "DirectML", "cpu": "CPU"}
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRow:
+class BenchRow(Struct, frozen=True):
     """A node: what the report says of it (None for a target without one) and what ran (None where nothing did).
 
     ``inside`` is true for a node in a graph of another one, whose time includes it; ``alone`` are the microseconds of
@@ -56,8 +55,7 @@ def _number(value: Dim | None) -> int | None:
     return value if isinstance(value, int) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
+class Benchmark(Struct, frozen=True):
     """All that was measured. ``sizes`` are the dims that were fixed to what was fed."""
 
     backend: str

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from dmlc import api, importers
 from dmlc.cli.console import Console
 from dmlc.cli.counts import nodes_after
@@ -34,7 +36,6 @@ from dmlc.ops.ranges import range_text
 from dmlc.passes.unknown_ranks import unknown_ranks
 from dmlc.placement.advice import PLACEMENT_CODES, diagnose, located
 from dmlc.placement.report import Placement, placement
-from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.targets import Target, load_target, target_names
 from dmlc.targets.directml import feature_levels, least_feature_level, level_key
@@ -53,8 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_report_options(parser, ("text", "json", "sarif", "github"))
 
 
-@dataclass(frozen=True, slots=True)
-class _CheckResult:
+class _CheckResult(Struct, frozen=True):
     """The findings about a program or a model.
 
     ``program`` is None for a model that the target refuses, ``report`` for a target without a provider. Errors come
@@ -193,8 +193,7 @@ def _report(args: argparse.Namespace, target: Target, program: api.Program | Non
     return placement(model, target, feature_level=level, binding=binding, types=types)
 
 
-@dataclass(frozen=True, slots=True)
-class _OtherOptions:
+class _OtherOptions(Struct, frozen=True):
     """Options under which nothing is left of what is wrong, and the program that they make."""
 
     opset: int | None

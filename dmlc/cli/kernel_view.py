@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from dmlc.cli.console import UsageError
 from dmlc.cli.layout import table
 from dmlc.diagnostics import did_you_mean
-from dmlc.records import dataclass
 from dmlc.targets import Target, kernel_table, operators_of
 from dmlc.targets.known_wrong import WrongKernels, wrong_kernels
 
 Rows = list[list[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
+class Kernels(Struct, frozen=True):
     """Kernel table of a target and its source.
 
     ``version`` is None for the data file. ``note`` is the reason why that file is used although onnxruntime is

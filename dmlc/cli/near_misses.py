@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
+from msgspec import Struct
+
 from dmlc import api
 from dmlc.cli.rule_page import example_of
 from dmlc.diagnostics import Span
 from dmlc.passes.manager import Remark
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class NearMiss:
+class NearMiss(Struct, frozen=True):
     """A rule that did not fire at a node, why, and the source places.
 
     ``saves`` is how many nodes it would have saved; None where only a part of its pattern is there.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
+
+from msgspec import to_builtins
 
 from dmlc.cli.console import Console, UsageError
 from dmlc.cli.layout import table
@@ -69,19 +70,19 @@ def _show_blocks(name: str | None, console: Console) -> int:
     if name is None:
         blocks = [std_page(each) for each in std_blocks()]
         console.result(table([[block.signature, block.summary] for block in blocks]))
-        console.document({"blocks": [dataclasses.asdict(block) for block in blocks]})
+        console.document({"blocks": [to_builtins(block) for block in blocks]})
         return 0
     if name not in std_blocks():
         near = did_you_mean(name, std_blocks()) or "dmlc ops --std lists them"
         raise UsageError(f"the standard library has no block {name}; {near}")
     program = std_path(name).read_text(encoding="utf-8")
     console.result(f"use {name} from std\n\n{program}")
-    console.document({"block": {**dataclasses.asdict(std_page(name)), "program": program}})
+    console.document({"block": {**to_builtins(std_page(name)), "program": program}})
     return 0
 
 
 def _plain(page: OperationPage) -> dict[str, object]:
-    return {**dataclasses.asdict(page), "notes": dict(page.notes)}
+    return {**to_builtins(page), "notes": dict(page.notes)}
 
 
 def _list(pages: list[OperationPage]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from msgspec import Struct
 
 from dmlc import api
 from dmlc.cli.console import human_bytes
@@ -16,23 +17,20 @@ from dmlc.inference.model_facts import types_by_name
 from dmlc.ir import Dim, TensorType
 from dmlc.placement.report import Placement
 from dmlc.placement.statistics import Statistics, statistics
-from dmlc.records import dataclass
 
 _FILE_SIZE = "file size"
 #: Terms of an expression of dims that are shown.
 _TERMS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ModelColumn:
+class ModelColumn(Struct, frozen=True):
     """One column: the model's statistics and the size of its file."""
 
     facts: Statistics
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModelComparison:
+class ModelComparison(Struct, frozen=True):
     """A model before and after. ``before`` is None where there is no ONNX model of the program as written."""
 
     before: ModelColumn | None

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 import dmlc
 from dmlc import api
 from dmlc.cli.console import Console
@@ -20,7 +22,6 @@ from dmlc.cli.source import compile_source
 from dmlc.diagnostics import Source
 from dmlc.passes.decompose import Decompose
 from dmlc.passes.inventory import RuleFacts
-from dmlc.records import dataclass
 
 _FOLDER = Path(dmlc.__file__).parent / "rule_examples"
 _COMMAND = "# dmlc compile "
@@ -28,8 +29,7 @@ _COMMAND = "# dmlc compile "
 APPLIES, STAYS = "applies", "stays"
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A program on which a rule fires: a ``.dml`` file, or ONNX's text where only a model can hold what it wants.
 
     ``flags`` are the options that it is compiled with, its first line names them. A ``.dml`` file may have a near miss.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from dmlc.cli import kernel_view
 from dmlc.cli.console import Console, UsageError
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if args.feature_level not in feature_levels():
             levels = " ".join(feature_levels())
             raise UsageError(f"there is no DirectML feature level {args.feature_level}; levels are {levels}")
-        target = dataclasses.replace(target, feature_level=args.feature_level)
+        target = replace(target, feature_level=args.feature_level)
     if args.op is not None:
         return _operator(args, console, target)
     return _show(target, console)
@@ -63,7 +64,7 @@ def _show(target: Target, console: Console) -> int:
 
 def _facts(target: Target) -> dict[str, Any]:
     """Return the entries of the target's data file."""
-    return {key: value for key, value in dataclasses.asdict(target).items() if key != "table"}
+    return {key: value for key, value in asdict(target).items() if key != "table"}
 
 
 def _page(target: Target) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from dmlc.ir import Array, Condition, Graph, TensorType, dim_names
 from dmlc.ir.dim import Interval
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """A model's interface: named, typed inputs and outputs, the bounds of dims, the relations to check.
 
     ``optional`` are the inputs that have a default, ``ranges`` the promised bounds of inputs. The runtime
@@ -65,8 +65,7 @@ def unshared(artifact: Artifact) -> Artifact:
     return replace(artifact, payload=payload, locations=dict(artifact.locations), arrays=dict(artifact.arrays))
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(Struct, frozen=True):
     """Emitted code: ``payload`` is an ``onnx.ModelProto`` for ``onnx``, source text for ``numpy``.
 
     ``locations`` maps emitted node names to the source place they came from, for messages of a runtime.

@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NOTHING_VERIFIED
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN as FAULT_NOT_SHOWN
 from dmlc.diagnostics.catalogue.searches import OPEN_RANGE
 from dmlc.diagnostics.counted import counted
-from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.models import DEFAULT_INPUTS
 

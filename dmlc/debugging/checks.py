@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from dmlc.debugging.source_sides import CompileOptions, compiled_side, side_of
 from dmlc.debugging.value_sides import ValueSide
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue.searches import NO_ANSWER
-from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.verify.check import verify_given
 from dmlc.verify.compare import DIFFERENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from dmlc.importers.weights import external, read_external
 from dmlc.ir import Array
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.types import DTYPE_OF
-from dmlc.records import dataclass
 from dmlc.verify.worst import WorstElement, worst_element
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence, Set
+from dataclasses import dataclass
 from itertools import accumulate
 
 import networkx as nx
 
 from dmlc.debugging.submodels import NodeGraph
-from dmlc.records import dataclass
 
 #: Minimum cuts are computed among at most this many nodes; above, only dominators and positions in an order are tried.
 _MOST_NODES = 1500

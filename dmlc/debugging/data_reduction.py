@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from dmlc.debugging.constants import constant_of
 from dmlc.ir import Array
 from dmlc.onnx_schema.nested import graphs_of
-from dmlc.records import dataclass
 
 #: A tensor of so many integers may be a shape, whose entries are sizes.
 _MOST_AXES = 8

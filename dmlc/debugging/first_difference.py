@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from dmlc.debugging.graph_diff import attribute_details, body_details
 from dmlc.debugging.value_pairs import ValuePair, value_pairs
 from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
 from dmlc.onnx_schema.domains import imported_versions
-from dmlc.records import dataclass
 from dmlc.verify.compare import DIFFERENT, SAME, Comparison, compare_values
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.tolerance import REASSOCIATES, Tolerance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from dmlc.debugging.node_pairs import NodePairs, label_of, pair_nodes, plain_att
 from dmlc.debugging.type_changes import TypeChange, interface_changes, type_text, value_changes
 from dmlc.onnx_schema.domains import operator_of, plain_domain
 from dmlc.onnx_schema.nested import graphs_in
-from dmlc.records import dataclass
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from dmlc.diagnostics import DmlcError, Source
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
-from dmlc.records import dataclass
 
 #: Statuses of node changes, in the order of a report.
 STATUSES = ("rewritten", "changed", "removed", "added")

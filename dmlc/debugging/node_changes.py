@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto, NodeProto
@@ -13,7 +14,6 @@ from dmlc.codegen.onnx.annotations import read_annotations
 from dmlc.codegen.onnx.metadata import model_facts
 from dmlc.debugging.node_pairs import label_of
 from dmlc.onnx_schema.domains import operator_of
-from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

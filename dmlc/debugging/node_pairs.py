@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import AttributeProto, NodeProto
 
 from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import holds_graphs
-from dmlc.records import dataclass
 
 #: Passes over the nodes at most; each takes the nodes behind one more change of nodes side by side.
 _SWEEPS = 8

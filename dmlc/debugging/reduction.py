@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from dmlc.debugging.checks import BAD
 from dmlc.debugging.search_setup import SearchSetup
-from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

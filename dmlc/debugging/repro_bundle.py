@@ -7,6 +7,7 @@ import platform
 import tempfile
 import zipfile
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from dmlc.debugging.source_sides import CompileOptions
 from dmlc.diagnostics import DmlcError
 from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import graphs_of, holds_graphs
-from dmlc.records import dataclass
 from dmlc.runtime import dxdispatch_files, files
 from dmlc.runtime.distributions import runtime_distributions
 from dmlc.verify.onnx_interface import is_exotic

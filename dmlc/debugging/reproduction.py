@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import NO_OUTPUT
 from dmlc.diagnostics.catalogue.searches import NOT_SHOWN
 from dmlc.diagnostics.counted import counted
-from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.verify.models import DEFAULT_INPUTS
 from dmlc.verify.tolerance import asked_tolerance

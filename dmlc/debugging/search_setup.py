@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +26,6 @@ from dmlc.debugging.value_sides import OnnxValues, ValueSide
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, NOT_VERIFIED, UNKNOWN_CHOICE
 from dmlc.diagnostics.limits import Limits
-from dmlc.records import dataclass
 from dmlc.verify.check import verify_sides
 from dmlc.verify.inputs import SIZES, Feeds, NoInputs, feeds_of
 from dmlc.verify.tolerance import EXACT, REASSOCIATES, asked_tolerance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,7 +15,6 @@ from dmlc.debugging.value_sides import GraphValues, OnnxValues, ValueSide
 from dmlc.diagnostics import Source
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
-from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.verify.onnx_reference import ReferenceSide
 from dmlc.verify.opaque_nodes import OpaqueNodes

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from onnx import TypeProto, ValueInfoProto
 
 from dmlc.debugging.constants import shape_text, type_name
-from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

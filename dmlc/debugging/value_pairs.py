@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from dmlc.debugging.value_sides import NodeRecord, ValueSide
-from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

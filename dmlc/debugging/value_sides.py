@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +19,6 @@ from dmlc.diagnostics import DmlcError
 from dmlc.ir import Graph, Value
 from dmlc.onnx_schema.domains import operator_of
 from dmlc.onnx_schema.nested import graphs_of
-from dmlc.records import dataclass
 from dmlc.verify.graph_side import GraphSide
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.models import CodeSide

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import INPUT_NAMES, NO_BACKEND, UNKNOWN_CHOICE
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
-from dmlc.records import dataclass
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.verify.check import verify_given, verify_sides
 from dmlc.verify.compare import DIFFERENT

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.fix import Fix, Help, fix_of, sentences
 from dmlc.diagnostics.source import Span
-from dmlc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

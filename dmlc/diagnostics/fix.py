@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from dmlc.diagnostics.source import Source, Span
-from dmlc.records import dataclass
 
 #: The part of a call that a change is about, as errors of operations name it; a span; None for the primary place.
 Part: TypeAlias = "Span | int | str | tuple[str, int] | None"

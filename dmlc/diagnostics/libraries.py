@@ -10,13 +10,13 @@ import importlib
 import platform
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import FrameType, ModuleType
 from typing import Any
 
 from dmlc.diagnostics.catalogue.runs import NO_BACKEND, NO_LIBRARY, NO_RUNTIME
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.diagnostic import DmlcError, fail
-from dmlc.records import dataclass
 
 _RUNTIME = "onnxruntime"
 #: Names of distributions on PyPI that differ from the module's.
@@ -33,6 +33,7 @@ class Library:
 
 
 LIBRARIES = {
+    "msgspec": Library("holds the compiler's records", ("Struct",)),
     "numpy": Library("holds all arrays", ("ndarray",)),
     "lark": Library("parses programs", ("Lark",)),
     "onnx": Library("reads and writes ONNX models", ("ModelProto",)),

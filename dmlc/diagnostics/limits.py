@@ -6,8 +6,9 @@ these. Each limit is checked where it costs nothing: once per file, line or grap
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, get_type_hints
 
 from dmlc.diagnostics.catalogue import limits as codes
 from dmlc.diagnostics.catalogue import syntax
@@ -16,7 +17,6 @@ from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.diagnostic import DmlcError, Label, fail
 from dmlc.diagnostics.fix import sentences
 from dmlc.diagnostics.suggest import did_you_mean
-from dmlc.records import dataclass
 
 #: No machine holds this much: the message suggests no override for it.
 _COUNTLESS = 10**12
@@ -24,43 +24,40 @@ _COUNTLESS = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit: its name, default, unit, error code, and the reason for it."""
+    """A limit: its unit, error code, the reason for it, its name and its default."""
 
-    name: str
-    default: int
     unit: str
     code: Code
     guards: str
-
-
-def _limit(default: int, unit: str, code: Code, guards: str) -> int:
-    declared: int = dataclasses.field(default=default, metadata={"unit": unit, "code": code, "guards": guards})
-    return declared
+    name: str = ""
+    default: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one compilation."""
 
-    file_bytes: int = _limit(
-        2**31 - 1, "bytes", codes.FILE_BYTES, "an ONNX model that is read; files of its weights have no limit"
-    )
-    text_bytes: int = _limit(16 * 2**20, "bytes", syntax.TOO_LONG, "a program that is read")
-    tokens: int = _limit(2_000_000, "tokens", codes.TOKENS, "names, numbers and signs of a program")
-    nesting: int = _limit(
-        200, "levels", syntax.NESTING, "brackets, signs, powers, calls of defs and of a model's functions"
-    )
-    statements: int = _limit(50_000, "statements", codes.STATEMENTS, "the defs of a program, unfolded")
-    nodes: int = _limit(
-        2_000_000, "nodes", codes.NODES, "a graph with all graphs and functions inside it, of a program or a model"
-    )
-    rank: int = _limit(64, "axes", codes.RANK, "every tensor")
-    name_length: int = _limit(10_000, "characters", codes.NAME_LENGTH, "a name in a program or a model")
-    unpacked_bytes: int = _limit(2**30, "bytes", codes.UNPACKED_BYTES, "a compressed array of a `.npz` file")
-    folded_elements: int = _limit(
-        2**20, "elements", codes.FOLDED_ELEMENTS, "one constant that is computed while compiling, and its operands"
-    )
-    folded_bytes: int = _limit(2**30, "bytes", codes.FOLDED_BYTES, "all constants that are computed while compiling")
+    file_bytes: Annotated[
+        int, Limit("bytes", codes.FILE_BYTES, "an ONNX model that is read; files of its weights have no limit")
+    ] = 2**31 - 1
+    text_bytes: Annotated[int, Limit("bytes", syntax.TOO_LONG, "a program that is read")] = 16 * 2**20
+    tokens: Annotated[int, Limit("tokens", codes.TOKENS, "names, numbers and signs of a program")] = 2_000_000
+    nesting: Annotated[
+        int, Limit("levels", syntax.NESTING, "brackets, signs, powers, calls of defs and of a model's functions")
+    ] = 200
+    statements: Annotated[int, Limit("statements", codes.STATEMENTS, "the defs of a program, unfolded")] = 50_000
+    nodes: Annotated[
+        int, Limit("nodes", codes.NODES, "a graph with all graphs and functions inside it, of a program or a model")
+    ] = 2_000_000
+    rank: Annotated[int, Limit("axes", codes.RANK, "every tensor")] = 64
+    name_length: Annotated[int, Limit("characters", codes.NAME_LENGTH, "a name in a program or a model")] = 10_000
+    unpacked_bytes: Annotated[int, Limit("bytes", codes.UNPACKED_BYTES, "a compressed array of a `.npz` file")] = 2**30
+    folded_elements: Annotated[
+        int, Limit("elements", codes.FOLDED_ELEMENTS, "one constant that is computed while compiling, and its operands")
+    ] = 2**20
+    folded_bytes: Annotated[
+        int, Limit("bytes", codes.FOLDED_BYTES, "all constants that are computed while compiling")
+    ] = 2**30
 
     @classmethod
     def of(cls, changed: Mapping[str, int] | None) -> Limits:
@@ -92,9 +89,10 @@ def way_out(name: str, enough: int) -> str:
 
 
 def _declared() -> Iterator[Limit]:
-    for field in dataclasses.fields(Limits):
-        assert isinstance(field.default, int)
-        yield Limit(field.name, field.default, **field.metadata)
+    kinds = get_type_hints(Limits, include_extras=True)
+    for name, default in asdict(Limits()).items():
+        (limit,) = kinds[name].__metadata__
+        yield replace(limit, name=name, default=default)
 
 
 #: The limits by name, in the order of their declaration.

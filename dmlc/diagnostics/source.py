@@ -9,8 +9,6 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 
-from dmlc.records import dataclass, unguarded
-
 
 class Source:
     """A text that spans point into. The text of a Python file is read only when a message shows it."""
@@ -47,16 +45,31 @@ class Source:
         return ""
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
 class Span:
-    """A range of a source. Lines and columns count from 1; the end column is exclusive."""
+    """A range of a source. Lines and columns count from 1; the end column is exclusive.
 
-    source: Source
-    line: int
-    column: int
-    end_line: int
-    end_column: int
+    Spans are equal where they are the same range, whoever made them.
+    """
+
+    __slots__ = ("column", "end_column", "end_line", "line", "source")
+
+    def __init__(self, source: Source, line: int, column: int, end_line: int, end_column: int) -> None:
+        self.source = source
+        self.line = line
+        self.column = column
+        self.end_line = end_line
+        self.end_column = end_column
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Span) and self.range == other.range
+
+    def __hash__(self) -> int:
+        return hash(self.range)
+
+    @property
+    def range(self) -> tuple[Source, int, int, int, int]:
+        """The parts."""
+        return self.source, self.line, self.column, self.end_line, self.end_column
 
     def to(self, other: Span) -> Span:
         """Return the span from the start of this one to the end of ``other``."""

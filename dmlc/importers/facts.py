@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from dmlc.inference import Fact, Query, infer
 from dmlc.inference.fact import is_size, of_array
 from dmlc.inference.protos import of_type, takes_part
 from dmlc.ir import FOREIGN, Dim, DimTable, Tensor, TensorType, Value
 from dmlc.onnx_schema.types import ELEMENT_TYPE
 from dmlc.ops.constant import CONSTANT, constant_of
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A node as its operator's rule sees it, but for the facts about its operands."""
 
     op_type: str

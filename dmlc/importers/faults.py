@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 import onnx
+from msgspec import Struct, field
 from onnx import AttributeProto, ModelProto, TypeProto
 
 from dmlc.diagnostics import Diagnostic, DmlcError
@@ -20,7 +20,6 @@ from dmlc.importers.order import Listed
 from dmlc.ir import UNKNOWN, DType, ForeignType, TensorType, Value
 from dmlc.onnx_schema.signatures import OperandType, find_signature, mismatch
 from dmlc.onnx_schema.types import ELEMENT_TYPE
-from dmlc.records import dataclass
 
 #: Faults that are reported of one model.
 _MOST = 10
@@ -30,8 +29,7 @@ _LARGEST_VERSION = 1 << 31
 _NAMED = 3
 
 
-@dataclass(slots=True)
-class Unchecked:
+class Unchecked(Struct):
     """Nodes for which nothing decides whether they load: by operator, and those of unknown operands."""
 
     operators: Counter[str] = field(default_factory=Counter)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 from onnx import AttributeProto, GraphProto, NodeProto
 
 from dmlc.diagnostics import fail

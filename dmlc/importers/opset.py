@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec import Struct
 from onnx import NodeProto, TensorProto
 from onnx.defs import onnx_opset_version
 
@@ -19,7 +20,6 @@ from dmlc.onnx_schema.versions import fits, move
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, is_opaque
 from dmlc.ops.select import HARDMAX
-from dmlc.records import dataclass
 from dmlc.targets import KernelTable
 
 #: The opset that brought a type of weights, by ONNX's number; all others are older than any opset that is read.
@@ -102,8 +102,7 @@ def join_opset(graph: Graph, wanted: int, lowest: int, *, asked: bool) -> int:
     raise fail(CANNOT_JOIN, message, help="export one of the models anew, for the opset of the other")
 
 
-@dataclass(frozen=True, slots=True)
-class LostDefinition:
+class LostDefinition(Struct, frozen=True):
     """A node that no kernel runs, and that ONNX's definition runs at the model's own opset only."""
 
     label: str

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
+from msgspec import Struct
 from onnx import AttributeProto, GraphProto, NodeProto
 
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import models as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.onnx_schema.nested import graphs_in, holds_graphs
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False)
-class Listed:
+class Listed(Struct, eq=False):
     """A node of a model, its number there, and what is asked for most: each look into a proto makes new objects.
 
     ``attributes`` are by name; ``has_twins`` says that two have one name, and only the last of them is among these.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 from onnx import AttributeProto, NodeProto
 
 from dmlc.diagnostics import fail
@@ -15,11 +16,9 @@ from dmlc.importers.weights import attribute_data
 from dmlc.ir import Array, Attributes, Dim, Graph, Operation, Tensor, Value
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.ops.constant import constant_of
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True)
-class Made:
+class Made(Struct):
     """An operation that says what the ONNX node says, with its operands and attributes.
 
     ``inputs`` are those of a node that says the same, where constants stand for what this one's nodes compute.
@@ -31,15 +30,13 @@ class Made:
     inputs: Sequence[Value | Tensor | None] | None = None
 
 
-@dataclass(slots=True)
-class Same:
+class Same(Struct):
     """The node's results are values that exist already; None for a result that nothing may use."""
 
     values: Sequence[Value | None]
 
 
-@dataclass(slots=True)
-class Data:
+class Data(Struct):
     """The node's only result is a constant."""
 
     array: Array

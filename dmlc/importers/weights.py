@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, BinaryIO
 
 import numpy as np
+from msgspec import Struct
 from onnx import AttributeProto, TensorProto, numpy_helper
 
 from dmlc.diagnostics import DmlcError, did_you_mean, fail
@@ -18,7 +19,6 @@ from dmlc.diagnostics.catalogue import files as codes
 from dmlc.diagnostics.catalogue import models
 from dmlc.ir import Array, DType, StoredTensor, Tensor, TensorType
 from dmlc.onnx_schema.types import DTYPE_OF
-from dmlc.records import dataclass
 
 #: Bits of an element, by ONNX's number of the type (onnx.proto, ``TensorProto.DataType``); types that are not listed
 #: (strings, those of six bits) have no size that the shape gives.
@@ -123,8 +123,7 @@ def _array(data: bytes, dtype: DType, type: TensorType) -> Any:
 # --- data in a file beside the model
 
 
-@dataclass(frozen=True, slots=True)
-class External:
+class External(Struct, frozen=True):
     """Data in a file: ``length`` bytes from ``offset`` on. ``name`` is the weight's, for messages."""
 
     name: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from dmlc.diagnostics import DmlcError, around, fail, option
@@ -44,14 +44,12 @@ from dmlc.onnx_schema.values import AttributeValue, attribute_protos, canonical_
 from dmlc.ops.attributes import show
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
 from dmlc.ops.constant import constant_of
-from dmlc.records import dataclass
 
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedAttributes(Attributes):
+class CarriedAttributes(Attributes, frozen=True, kw_only=True):
     """``attributes`` are the ONNX attributes that were written, sorted by name; ``results`` how many are wanted.
 
     ``known`` are the small operands whose data was known when the call was read, by their number: shapes may depend

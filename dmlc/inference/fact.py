@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto
 
 from dmlc.ir import Dim, DimExpr, Shape
-from dmlc.records import dataclass
 
 #: Elements are kept up to this many per value; a larger value keeps its type alone.
 MOST_ELEMENTS = 1024
@@ -50,8 +50,7 @@ Element: TypeAlias = "int | float | bool | DimExpr | Open"
 Elements: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fact:
+class Fact(Struct, frozen=True, eq=False):
     """``element`` is ONNX's number of the element type, 0 where it is unknown. ``shape`` is None for an unknown rank.
 
     ``elements`` are the known elements, shaped as the value is; None where the value is large or nothing is known.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import chain, count
 
+from msgspec import Struct, field
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 from dmlc.inference import bodies
@@ -18,7 +18,6 @@ from dmlc.onnx_schema.declared import declared_dims, without_item_shapes
 from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.onnx_schema.inlining import inlined
 from dmlc.onnx_schema.nested import graphs_of
-from dmlc.records import dataclass
 
 #: Begins the names of sizes that nothing names.
 MADE_UP = "?"
@@ -26,8 +25,7 @@ MADE_UP = "?"
 _MOST_DEPTH = 3
 
 
-@dataclass(slots=True)
-class GraphFacts:
+class GraphFacts(Struct):
     """Facts about the values that a graph sees, by name.
 
     ``weights`` are its initializers that nothing can override, ``inputs`` what it is fed. ``inner`` holds the facts of
@@ -40,8 +38,7 @@ class GraphFacts:
     inner: dict[int, list[GraphFacts]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class ModelFacts:
+class ModelFacts(Struct):
     """A model's main graph with its functions inlined, and the facts about it. ``named`` are the dims that the model's
     inputs declare by name: other dims are unknown to its user."""
 

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, TypeAlias, overload
 
+from msgspec import Struct
+
 from dmlc.ir.size_number import Arithmetic, SizeNumber
-from dmlc.records import dataclass
 
 #: An expression with at most so many ``min`` and ``max`` is looked at case by case.
 _MOST_SPLITS = 4
@@ -22,8 +23,7 @@ Bound: TypeAlias = int | float  # an integer, or plus or minus infinity
 Interval: TypeAlias = tuple[Bound, Bound]
 
 
-@dataclass(frozen=True, slots=True)
-class FloorDiv:
+class FloorDiv(Struct, frozen=True):
     """``numerator // denominator`` where it is not known to be exact."""
 
     numerator: Dim
@@ -33,8 +33,7 @@ class FloorDiv:
         return f"{_factor(self.numerator)} // {_factor(self.denominator)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Negative:
+class Negative(Struct, frozen=True):
     """``min(size, 0)`` where the sign of the size is not known: ``min(N, 5)`` is ``5 + min(N - 5, 0)``."""
 
     size: DimExpr

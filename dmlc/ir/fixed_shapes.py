@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, option, sentences
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
 from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
-from dmlc.records import dataclass
 
 #: The sizes of an input; None leaves a size as it is declared.
 FixedShape: TypeAlias = "tuple[int | None, ...]"
@@ -18,8 +18,7 @@ FixedShape: TypeAlias = "tuple[int | None, ...]"
 _LARGEST = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredInput:
+class DeclaredInput(Struct, frozen=True):
     """An input as it is declared: its sizes, None for one that is open and has no name; no sizes if the rank is open.
 
     ``default`` is the shape of its default, which stays.
@@ -105,8 +104,7 @@ def bound_dims(
     return found.sizes
 
 
-@dataclass(frozen=True, slots=True)
-class _FixedAxis:
+class _FixedAxis(Struct, frozen=True):
     """A size that is given for an axis whose declared size is known, by a number or by names."""
 
     input: str
@@ -145,8 +143,7 @@ class _FixedAxis:
         return f"write {size} there, or leave it open: {shape_option(self.input, open_shape)}"
 
 
-@dataclass(slots=True)
-class _BoundDims:
+class _BoundDims(Struct):
     """Dims with their sizes, and the text that gave each its size."""
 
     sizes: dict[str, int]

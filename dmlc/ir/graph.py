@@ -11,13 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Diagnostic, Span
 from dmlc.ir.dim import Dim, DimTable, Interval, substitute
 from dmlc.ir.history import AS_WRITTEN, History
 from dmlc.ir.operation import Attributes, Condition, Inference, Operation, OpError
 from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
-from dmlc.records import dataclass
 
 A = TypeVar("A", bound=Attributes)
 #: The end of a name that was taken.
@@ -166,8 +167,7 @@ class Node:
         return f"<node {self.op.name}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A graph inside a node. Its last inputs stand for values of the graph around it: input number
     ``len(graph.inputs) - len(captures) + i`` is the node's operand ``captures[i]``, so that a capture is a use.
 
@@ -189,8 +189,7 @@ class Region:
         return self.graph.inputs[len(self.graph.inputs) - len(self.captures) :]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputAttributes(Attributes):
+class OutputAttributes(Attributes, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
 
 

@@ -11,10 +11,10 @@ import zlib
 from typing import IO, Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.lib import format as npy
 
 from dmlc.diagnostics.limits import Limits
-from dmlc.records import dataclass
 
 #: Errors that NumPy and zipfile raise for files that are not what they should be.
 DAMAGED = (
@@ -34,8 +34,7 @@ class PythonObjects(NpyError):
     """Pickled objects, which could run any code."""
 
 
-@dataclass(frozen=True, slots=True)
-class NpyHeader:
+class NpyHeader(Struct, frozen=True):
     """Header of a ``.npy`` file. ``nbytes`` is the size of the array's data."""
 
     shape: tuple[int, ...]

@@ -5,21 +5,21 @@ The declarations themselves live in ``dmlc.ops``; this module defines their form
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_type_hints
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.diagnostics import Code, Help, Span
 from dmlc.ir.dim import Dim, DimExpr, DimTable, substitute
 from dmlc.ir.dtype import DType
 from dmlc.ir.tensor import Tensor
 from dmlc.ir.types import TensorType
-from dmlc.records import dataclass
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -56,8 +56,7 @@ class OpError(Exception):
         self.spans: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A relation between sizes that was not proved; ``run`` and the NumPy code check it.
 
     ``relation`` is ``<=``, ``==`` or ``!=``; ``why`` finishes the sentence "... does not hold: ".
@@ -66,7 +65,16 @@ class Condition:
     left: Dim
     relation: str
     right: Dim
-    why: str = dataclasses.field(default="", compare=False)
+    why: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and self._relation() == other._relation()
+
+    def __hash__(self) -> int:
+        return hash(self._relation())
+
+    def _relation(self) -> tuple[Dim, str, Dim]:
+        return self.left, self.relation, self.right
 
     def __str__(self) -> str:
         return f"{self.left} {self.relation} {self.right}"
@@ -78,23 +86,28 @@ class Condition:
         return (left == right) is (self.relation == "==")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attributes:
+class Attributes(Struct, frozen=True, kw_only=True):
     """Base of all attribute records: frozen, comparable, canonical (axes non-negative, sorted, unique)."""
 
     def substitute(self, binding: Mapping[str, Dim]) -> Attributes:
         """The same attributes with dims replaced; itself where it holds none of them."""
         changed: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            old = getattr(self, field.name)
+        for name in self.__struct_fields__:
+            old = getattr(self, name)
             new = _substitute(old, binding)
             if new is not old:
-                changed[field.name] = new
-        return dataclasses.replace(self, **changed) if changed else self
+                changed[name] = new
+        return replace(self, **changed) if changed else self
+
+    @classmethod
+    def declarations(cls) -> dict[str, Any]:
+        """The annotation of each field beside its type, by the name of the field; None where it has none."""
+        hints = get_type_hints(cls, include_extras=True)
+        return {name: next(iter(getattr(hints[name], "__metadata__", ())), None) for name in cls.__struct_fields__}
 
     def dims(self) -> list[DimExpr]:
         """The symbolic sizes among the attributes."""
-        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        values = [getattr(self, name) for name in self.__struct_fields__]
         items = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
         return [item for item in items if isinstance(item, DimExpr)]
 
@@ -107,8 +120,7 @@ def _substitute(value: Any, binding: Mapping[str, Dim]) -> Any:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """A declared operand. Operands of one ``group`` share their dtype, and a literal takes it."""
 
     name: str
@@ -156,8 +168,7 @@ Reference: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 ConstantCheck: TypeAlias = Callable[[Sequence["Tensor | None"]], None]
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, eq=False, kw_only=True):
     """One operation. Compared by identity; ``name`` is how programs call it, ``title`` names its nodes in an emitted
     model where that is not the name in camel case.
 
@@ -179,13 +190,16 @@ class Operation:
     check: ConstantCheck | None = None
     pure: bool = True
     source: str = ""
-    notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    notes: Mapping[str, str] = {}
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
 
+    def __copy__(self) -> Operation:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is the same object: the global that declares it. Raises ``TypeError`` where no global holds it."""
+        """A deep copy is the global that declares it. Raises ``TypeError`` where no global holds it."""
         return _declared, _declaration(self)
 
 

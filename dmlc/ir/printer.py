@@ -8,9 +8,9 @@ Three things are not parsable: constants of more than ``max_elements`` elements 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -302,19 +302,16 @@ def _call(node: Node, write: Callable[[Dim], str]) -> tuple[str, list[str]]:
 
 
 _NO_DEFAULT = object()
-_DEFAULTS: dict[type[Attributes], list[tuple[str, Any, int]]] = {}
 
 
+@cache
 def _defaults(record: type[Attributes]) -> list[tuple[str, Any, int]]:
     """Each attribute's name, written default, and how many axes the result has more than the operand."""
-    found = _DEFAULTS.get(record)
-    if found is None:
-        found = []
-        for field in dataclasses.fields(record):
-            kind, default, *_ = field.metadata.get("spec", (None, _NO_DEFAULT))
-            found.append((field.name, default, getattr(kind, "extra", 0)))
-        _DEFAULTS[record] = found
-    return found
+    specs = record.declarations().items()
+    return [
+        (name, getattr(spec, "default", _NO_DEFAULT), getattr(getattr(spec, "kind", None), "extra", 0))
+        for name, spec in specs
+    ]
 
 
 def _is_default(value: Any, default: Any, rank: int) -> bool:

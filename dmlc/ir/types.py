@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from dmlc.ir.dim import Dim, Shape
 from dmlc.ir.dtype import FOREIGN, DType
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(Struct, frozen=True):
     """A dense tensor; ``shape`` is a tuple of sizes, empty for a scalar."""
 
     dtype: DType
     shape: Shape
-
-    # as for every record; types are compared and hashed more than others
-    def __eq__(self, other: object) -> bool:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return self is other or (self.dtype is other.dtype and self.shape == other.shape)
-
-    def __hash__(self) -> int:
-        return hash((self.dtype, self.shape))
 
     @property
     def rank(self) -> int:
@@ -41,8 +32,7 @@ class TensorType:
         return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignType(TensorType):
+class ForeignType(TensorType, frozen=True):
     """A type that the language does not have: only opaque nodes take and give it.
 
     ``proto`` is the serialized ``onnx.TypeProto``, empty where nothing is known of the value. The shape means nothing.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dmlc.records import dataclass
+from msgspec import Struct
 
 #: DirectML's GEMM takes results of up to so many axes.
 _MATMUL_AXES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
+class Equation(Struct, frozen=True):
     """The letters of the operands and of the result of an Einsum without an ellipsis."""
 
     terms: tuple[str, ...]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from onnx import (
     AttributeProto,
     FunctionProto,
@@ -32,7 +33,6 @@ from dmlc.onnx_schema.domains import imported_versions, plain_domain
 from dmlc.onnx_schema.functions import Key, callable_functions, called_functions, key_of
 from dmlc.onnx_schema.nested import all_nodes, graphs_in
 from dmlc.onnx_schema.versions import KnownValues, move
-from dmlc.records import dataclass
 
 #: The names of values in the model by their names in a body; a graph inside a node sees those around it.
 _Names: TypeAlias = "ChainMap[str, str]"
@@ -46,8 +46,7 @@ class _CannotConvertError(Exception):
     """A node of a body has no equivalent at the model's opset."""
 
 
-@dataclass(slots=True)
-class _CallBody:
+class _CallBody(Struct):
     """A body at one call: the names of its values in the model, the attributes of the call, the opsets it imports."""
 
     names: _Names

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from msgspec import Struct
 from onnx import defs
 
 from dmlc.ir import DType
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.schemas import TYPE_NAMES
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Letters:
+class Letters(Struct, frozen=True):
     """The type parameter of each declared operand and result, and the dtypes of the language that each may be.
 
     A type that is written out is a parameter of its own. The last operand or result may stand for more.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from pathlib import Path
 
+from msgspec import Struct, field
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from dmlc.ir import Array, ForeignType, Node, Tensor, Value
@@ -13,12 +13,9 @@ from dmlc.onnx_schema.types import type_proto
 from dmlc.onnx_schema.versions import KnownValues
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import attribute_of, is_opaque
-from dmlc.records import dataclass, unguarded
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class NodeOrigin:
+class NodeOrigin(Struct, frozen=True):
     """A node as the model has it. ``inputs`` says for each of its inputs which operand of the IR node that is, or
     which constant; None where it is absent. ``version`` is that of its domain in the model."""
 
@@ -27,8 +24,7 @@ class NodeOrigin:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOrigin:
+class ModelOrigin(Struct, frozen=True):
     """The model that a graph came from: ``frame`` is the model without nodes and weights.
 
     ``folder`` is where its external data lies. ``inputs`` and ``outputs`` are the declarations of its interface, by

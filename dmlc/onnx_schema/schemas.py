@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct, field
 from onnx import defs
 
 from dmlc.diagnostics import option, suggestion, writing
 from dmlc.diagnostics.catalogue import targets as codes
 from dmlc.ir import CALLEE, DTYPES, DType, OpError
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
-from dmlc.records import dataclass
 
 #: ONNX's spelling of the language's dtypes.
 TYPE_NAMES: dict[str, DType] = {
@@ -25,8 +24,7 @@ DOMAIN_VERSIONS: dict[str, int] = {MICROSOFT: 1, "ai.onnx.ml": 2}
 _RENAMED = {"Scatter": "ScatterElements"}
 
 
-@dataclass(frozen=True, slots=True)
-class Formal:
+class Formal(Struct, frozen=True):
     """A declared operand. ``letter`` is shared by operands of one type; ``dtypes`` are those of the language."""
 
     name: str
@@ -37,8 +35,7 @@ class Formal:
     homogeneous: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """A declared operator. ``attributes`` maps a name to (kind, required); ``same_as_first`` is the typing rule of
     operators that onnx does not know: one result of the first operand's type."""
 

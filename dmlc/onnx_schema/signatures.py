@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 from onnx import TensorProto, TypeProto, defs
-
-from dmlc.records import dataclass
 
 _OPTION = defs.OpSchema.FormalParameterOption
 #: ONNX's spelling of the element types in its declarations.
@@ -26,8 +25,7 @@ _LARGEST = 2**31 - 1
 OperandType: TypeAlias = "int | bytes | None"
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorSignature:
+class OperatorSignature(Struct, frozen=True):
     """A declared operator at one opset. Formals are (name, type parameter, option, is homogeneous).
 
     ``has_inference`` is False where ONNX infers no shapes, so that none can be wrong when a model is loaded.

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
+from msgspec import Struct
 from onnx import NodeProto, TensorProto, defs
 
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.moves import normalize, others, pools, resize, to_inputs
 from dmlc.onnx_schema.moves.draft import NOTHING, Draft, KnownValues, Unmovable, element_text, plain
 from dmlc.onnx_schema.moves.rows import Row, Step, never
-from dmlc.records import dataclass
 
 #: Every change that is more than an addition, by operator and version.
 ROWS: dict[tuple[str, int], Row] = {
@@ -21,8 +21,7 @@ ROWS: dict[tuple[str, int], Row] = {
 _COMES_FROM = {row.becomes: row for row in ROWS.values() if row.becomes}
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """Converted form of a node: nodes in order, and the constants that they use. An unchanged node is the same
     object."""
 

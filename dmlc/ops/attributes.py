@@ -1,24 +1,26 @@
 """The kinds of attributes: how what a user wrote becomes the canonical value in the graph.
 
-An operation's attributes are a frozen dataclass whose fields are made with :func:`attribute`; the field's kind
+An operation's attributes are a frozen record whose fields are annotated with :func:`attribute`; the field's kind
 checks and canonicalises the raw value (a Python number, word, dtype, dim or list of them) once the operands are
 known. Text and builder share it, so both give the same errors.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.diagnostics import Help, proposal, removing, suggestion, writing
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Dim, DimExpr, DType, OpError, TensorType, as_dtype, symbol
 from dmlc.ir.dtype import f32
 from dmlc.ir.size_number import SizeNumber
-from dmlc.records import dataclass
 
 
 class _Sentinel:
@@ -44,8 +46,7 @@ class ValueOf(_Sentinel):
     """A default that is the value of another attribute of the call, by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """Context of an attribute's conversion: its name and the operand types."""
 
     name: str
@@ -384,16 +385,14 @@ class DTypeKind(Kind):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(Struct, frozen=True):
     """Another keyword for an attribute, with its own words."""
 
     name: str
     words: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeSpec:
+class AttributeSpec(Struct, frozen=True):
     """One declared attribute, as the call form, the pages and the builder see it."""
 
     name: str
@@ -407,19 +406,12 @@ class AttributeSpec:
         return self.default is REQUIRED
 
 
-def attribute(kind: Kind, doc: str, *, default: Any = REQUIRED, synonym: Synonym | None = None) -> Any:
-    """A field of an attribute record. Passes that build records directly give every field."""
-    return dataclasses.field(metadata={"spec": (kind, default, doc, synonym)})
+def attribute(kind: Kind, doc: str, *, default: Any = REQUIRED, synonym: Synonym | None = None) -> AttributeSpec:
+    """The annotation of a field of an attribute record. Passes that build records directly give every field."""
+    return AttributeSpec("", kind, default, doc, synonym)
 
 
-_SPECS: dict[type[Attributes], tuple[AttributeSpec, ...]] = {}
-
-
+@cache
 def attribute_specs(record: type[Attributes]) -> tuple[AttributeSpec, ...]:
     """The declared attributes of a record, in order."""
-    found = _SPECS.get(record)
-    if found is None:
-        fields = [(field.name, *field.metadata["spec"]) for field in dataclasses.fields(record)]
-        found = tuple(AttributeSpec(*field) for field in fields)
-        _SPECS[record] = found
-    return found
+    return tuple(replace(spec, name=name) for name, spec in record.declarations().items())

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from dmlc.diagnostics import (
     Change,
@@ -67,14 +68,12 @@ from dmlc.ops.index import FULL
 from dmlc.ops.literals import Literal, attribute_array, fraction_help, literal_array
 from dmlc.ops.open_numbers import COMPOSED
 from dmlc.ops.size_numbers import size_scalar
-from dmlc.records import dataclass
 
 _INTEGER, _NUMBER = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9][0-9_.]*([eE][-+]?[0-9]+)?")
 Argument: TypeAlias = Value | int | float | bool | Arithmetic | None
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeSite:
+class AttributeSite(Struct, frozen=True):
     """Source locations of one keyword of a call: its name, its value, and the elements of a list."""
 
     name: Span | None = None
@@ -82,8 +81,7 @@ class AttributeSite:
     elements: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(Struct, frozen=True):
     """Source locations of a call. A builder's call has only ``span``, the Python line.
 
     ``names`` are the operands as the user wrote them, for messages ("image has 4 axes"). ``outer`` are the calls of the

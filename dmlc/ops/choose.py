@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from dmlc.ir.dtype import bool_
 from dmlc.ops.attributes import DTypeKind, NumberKind, attribute
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import broadcast
-from dmlc.records import dataclass
 
 
 def _infer_where(call: Inference) -> Sequence[TensorType]:
@@ -37,12 +36,11 @@ WHERE = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClipAttributes(Attributes):
+class ClipAttributes(Attributes, frozen=True, kw_only=True):
     """At least one of the two is given."""
 
-    min: int | float | bool | None = attribute(NumberKind(), "the lower bound, of x's dtype", default=None)
-    max: int | float | bool | None = attribute(NumberKind(), "the upper bound, of x's dtype", default=None)
+    min: Annotated[int | float | bool | None, attribute(NumberKind(), "the lower bound, of x's dtype", default=None)]
+    max: Annotated[int | float | bool | None, attribute(NumberKind(), "the upper bound, of x's dtype", default=None)]
 
 
 def _infer_clip(call: Inference) -> Sequence[TensorType]:
@@ -83,9 +81,8 @@ CLIP = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastAttributes(Attributes):
-    to: DType = attribute(DTypeKind(DTYPES), "the dtype of the result")
+class CastAttributes(Attributes, frozen=True, kw_only=True):
+    to: Annotated[DType, attribute(DTypeKind(DTYPES), "the dtype of the result")]
 
 
 def _infer_cast(call: Inference) -> Sequence[TensorType]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dmlc.ir import Array, Attributes, Inference, Operation, Tensor, TensorType, Value
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstantAttributes(Attributes):
+class ConstantAttributes(Attributes, frozen=True, kw_only=True):
     value: Tensor
 
 

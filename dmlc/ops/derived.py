@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DTYPES, INDEX, NUMERIC, Attributes, DType, Inference, Operand, Operation, OpError, TensorType, Value
@@ -21,14 +21,12 @@ from dmlc.ops.move import (
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, ReduceAttributes, infer_reduction
 from dmlc.ops.rules import check_selection
 from dmlc.ops.select import TOP_K, TopKAttributes
-from dmlc.records import dataclass
 
 #: Adds one node to the graph of the call; gives its results.
 Add: TypeAlias = Callable[[Operation, Sequence[Value], Attributes], Sequence[Value]]
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class DerivedOperation(Operation):
+class DerivedOperation(Operation, frozen=True, eq=False, kw_only=True):
     """An operation that exists in calls only. ``infer`` checks the call in its own words; ``expand`` adds the nodes
     that compute it, and returns its results."""
 
@@ -40,15 +38,13 @@ class DerivedOperation(Operation):
 # --- sorting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SortAttributes(Attributes):
-    axis: int = attribute(AxisKind(), "the axis to sort along", default=-1)
-    descending: bool = attribute(FlagKind(), "the largest first", default=False)
+class SortAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[int, attribute(AxisKind(), "the axis to sort along", default=-1)]
+    descending: Annotated[bool, attribute(FlagKind(), "the largest first", default=False)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgSortAttributes(SortAttributes):
-    dtype: DType = attribute(DTypeKind(INDEX), "the index type", default=u32)
+class ArgSortAttributes(SortAttributes, frozen=True, kw_only=True):
+    dtype: Annotated[DType, attribute(DTypeKind(INDEX), "the index type", default=u32)]
 
 
 def _infer_sort(call: Inference) -> Sequence[TensorType]:
@@ -116,9 +112,8 @@ REDUCE_ALL = _truth("reduce_all", REDUCE_MIN, "True where all elements are true"
 # --- layout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackAttributes(Attributes):
-    axis: int = attribute(AxisKind(extra=1), "where the new axis stands in the result", default=0)
+class StackAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[int, attribute(AxisKind(extra=1), "where the new axis stands in the result", default=0)]
 
 
 def _infer_stack(call: Inference) -> Sequence[TensorType]:
@@ -150,9 +145,8 @@ STACK = DerivedOperation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlipAttributes(Attributes):
-    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to reverse")
+class FlipAttributes(Attributes, frozen=True, kw_only=True):
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to reverse")]
 
 
 def _flip(add: Add, operands: Sequence[Value], a: FlipAttributes) -> Sequence[Value]:

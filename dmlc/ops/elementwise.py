@@ -5,27 +5,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import field
 
 from dmlc.ir import FLOATS, INTEGERS, NUMERIC, Array, Attributes, DType, Inference, Operand, Operation, TensorType
 from dmlc.ir.dtype import bool_, i8, i16, i32, i64
 from dmlc.ops.attributes import RealKind, WordKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import same_type
-from dmlc.records import dataclass
 
 SIGNED: tuple[DType, ...] = (*FLOATS, i8, i16, i32, i64)
 BITS: tuple[DType, ...] = (*INTEGERS, bool_)
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class UnaryOperation(Operation):
+class UnaryOperation(Operation, frozen=True, eq=False, kw_only=True):
     """An elementwise operation of one operand. Every list of such operations elsewhere derives from these fields.
 
     ``function`` computes one array, with the attributes as keywords. Generated NumPy code calls ``numpy`` if it names
@@ -61,7 +58,7 @@ class UnaryOperation(Operation):
 
 def attributes_of(op: UnaryOperation, attributes: Attributes) -> dict[str, Any]:
     """Return the attributes of a call by name, as ``function`` and the ONNX operator take them."""
-    return {f.name: getattr(attributes, f.name) for f in dataclasses.fields(op.attributes)}
+    return {name: getattr(attributes, name) for name in op.attributes.__struct_fields__}
 
 
 def _unary(
@@ -78,7 +75,7 @@ def _unary(
     **facts: Any,
 ) -> UnaryOperation:
     """Declare an operation whose result has the operand's type."""
-    names = tuple(f.name for f in dataclasses.fields(attributes))
+    names = attributes.__struct_fields__
     return UnaryOperation(
         name=name,
         operands=(Operand("x", dtypes),),
@@ -276,9 +273,8 @@ SOFTPLUS = _unary(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EluAttributes(Attributes):
-    alpha: float = attribute(RealKind(), "factor of the negative part", default=1.0)
+class EluAttributes(Attributes, frozen=True, kw_only=True):
+    alpha: Annotated[float, attribute(RealKind(), "factor of the negative part", default=1.0)]
 
 
 ELU = _unary(
@@ -288,9 +284,8 @@ ELU = _unary(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeakyReluAttributes(Attributes):
-    alpha: float = attribute(RealKind(), "factor of the negative part", default=0.01)
+class LeakyReluAttributes(Attributes, frozen=True, kw_only=True):
+    alpha: Annotated[float, attribute(RealKind(), "factor of the negative part", default=0.01)]
 
 
 LEAKY_RELU = _unary(
@@ -301,10 +296,9 @@ LEAKY_RELU = _unary(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HardSigmoidAttributes(Attributes):
-    alpha: float = attribute(RealKind(), "slope of the line", default=0.2)
-    beta: float = attribute(RealKind(), "value of the line at 0", default=0.5)
+class HardSigmoidAttributes(Attributes, frozen=True, kw_only=True):
+    alpha: Annotated[float, attribute(RealKind(), "slope of the line", default=0.2)]
+    beta: Annotated[float, attribute(RealKind(), "value of the line at 0", default=0.5)]
 
 
 HARD_SIGMOID = _unary(
@@ -321,13 +315,15 @@ SILU = _unary(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeluAttributes(Attributes):
-    approximate: str = attribute(
-        WordKind("none", "tanh"),
-        "tanh: x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x ** 3)) instead of the error function",
-        default="none",
-    )
+class GeluAttributes(Attributes, frozen=True, kw_only=True):
+    approximate: Annotated[
+        str,
+        attribute(
+            WordKind("none", "tanh"),
+            "tanh: x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x ** 3)) instead of the error function",
+            default="none",
+        ),
+    ]
 
 
 def _gelu_composed(o: Callable[..., Any], x: Any, approximate: str) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from dmlc.ir import DTYPE_BY_NAME, DTYPES
 from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import (
@@ -15,7 +17,6 @@ from dmlc.ops.attributes import (
     IntsKind,
     attribute_specs,
 )
-from dmlc.records import dataclass
 
 #: The help for ``None`` and ``np.newaxis`` in an index.
 NEW_AXIS = "a new axis is made by unsqueeze(x, axes=[K]), where K is its place in the result"
@@ -90,8 +91,7 @@ def phrase_named(name: str, operand: str) -> str:
     return _PHRASES.get(name, "").format(operand)
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """The call to write for one of another library, as text; empty for a name that is not known.
 
     ``help`` is what a message says of it. ``is_same`` is true if it keeps every argument and means the same for all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -38,12 +38,10 @@ from dmlc.ops.attributes import (
 )
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import bound, check_size
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexAttributes(Attributes):
-    axis: int = attribute(AxisKind(), "the axis of x that the indices count along", default=0)
+class IndexAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[int, attribute(AxisKind(), "the axis of x that the indices count along", default=0)]
 
 
 _INDEX_NOTES = {
@@ -65,12 +63,16 @@ def _wrapped(i: Array, size: int) -> Array:
     return np.clip(np.where(i < 0, i + size, i), 0, max(size - 1, 0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatherAttributes(IndexAttributes):
-    axis: int = attribute(
-        AxisKind(), "the axis of x that the indices count along, not below batch_axes", default=ValueOf("batch_axes")
-    )
-    batch_axes: int = attribute(IntKind(), "how many first axes of x and i run together", default=0)
+class GatherAttributes(IndexAttributes, frozen=True, kw_only=True):
+    axis: Annotated[
+        int,
+        attribute(
+            AxisKind(),
+            "the axis of x that the indices count along, not below batch_axes",
+            default=ValueOf("batch_axes"),
+        ),
+    ]
+    batch_axes: Annotated[int, attribute(IntKind(), "how many first axes of x and i run together", default=0)]
 
 
 def _infer_gather(call: Inference) -> Sequence[TensorType]:
@@ -183,13 +185,12 @@ SCATTER_ELEMENTS = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneHotAttributes(Attributes):
-    depth: Dim = attribute(DimKind(), "the length of the new axis, 1 or more")
-    axis: int = attribute(AxisKind(extra=1), "where the new axis stands in the result", default=-1)
-    on: int | float | bool = attribute(NumberKind(), "the value at the index", default=1)
-    off: int | float | bool = attribute(NumberKind(), "the value elsewhere", default=0)
-    dtype: DType = attribute(DTypeKind(DTYPES), "the dtype of the result", default=f32)
+class OneHotAttributes(Attributes, frozen=True, kw_only=True):
+    depth: Annotated[Dim, attribute(DimKind(), "the length of the new axis, 1 or more")]
+    axis: Annotated[int, attribute(AxisKind(extra=1), "where the new axis stands in the result", default=-1)]
+    on: Annotated[int | float | bool, attribute(NumberKind(), "the value at the index", default=1)]
+    off: Annotated[int | float | bool, attribute(NumberKind(), "the value elsewhere", default=0)]
+    dtype: Annotated[DType, attribute(DTypeKind(DTYPES), "the dtype of the result", default=f32)]
 
 
 def _infer_one_hot(call: Inference) -> Sequence[TensorType]:
@@ -225,10 +226,9 @@ ONE_HOT = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IotaAttributes(Attributes):
-    length: Dim = attribute(DimKind(), "how many numbers")
-    dtype: DType = attribute(DTypeKind(NUMERIC), "their dtype")
+class IotaAttributes(Attributes, frozen=True, kw_only=True):
+    length: Annotated[Dim, attribute(DimKind(), "how many numbers")]
+    dtype: Annotated[DType, attribute(DTypeKind(NUMERIC), "their dtype")]
 
 
 def _infer_iota(call: Inference) -> Sequence[TensorType]:
@@ -275,11 +275,10 @@ class ElementKind(NumberKind):
         return raw if isinstance(raw, DimExpr) else super().convert(raw, at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FullAttributes(Attributes):
-    shape: tuple[Dim, ...] = attribute(DimsKind(), "the sizes; [] makes a scalar")
-    value: int | float | bool | DimExpr = attribute(ElementKind(), "what every element is")
-    dtype: DType = attribute(DTypeKind(DTYPES), "the dtype")
+class FullAttributes(Attributes, frozen=True, kw_only=True):
+    shape: Annotated[tuple[Dim, ...], attribute(DimsKind(), "the sizes; [] makes a scalar")]
+    value: Annotated[int | float | bool | DimExpr, attribute(ElementKind(), "what every element is")]
+    dtype: Annotated[DType, attribute(DTypeKind(DTYPES), "the dtype")]
 
 
 def _infer_full(call: Inference) -> Sequence[TensorType]:

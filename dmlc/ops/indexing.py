@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Help, Span, proposal
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
@@ -16,7 +18,6 @@ from dmlc.ops.call import AttributeSite, CallSite, apply
 from dmlc.ops.habits import NEW_AXIS
 from dmlc.ops.move import SLICE, SQUEEZE
 from dmlc.ops.slicing import Written, as_written, clamped
-from dmlc.records import dataclass
 
 #: An end that is further away than any axis is long.
 _FAR = 2**63 - 1
@@ -26,8 +27,7 @@ _Row: TypeAlias = tuple[Dim, Dim, int]
 _Sliced: TypeAlias = tuple[int, _Row, Span | None]
 
 
-@dataclass(frozen=True, slots=True)
-class SliceItem:
+class SliceItem(Struct, frozen=True):
     """``start:stop:step``; None where one is left out."""
 
     start: Any = None

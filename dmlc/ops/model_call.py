@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from dmlc.diagnostics import DmlcError, Help, Label, removing, suggestion
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DType, Graph, OpError, Value
 from dmlc.ops.call import Argument, CallSite, diagnose, literal_value, no_dtype
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInput:
+class ModelInput(Struct, frozen=True):
     """An input of a model that is called. ``dtype`` is None for a type that the language lacks.
 
     One that ``has_default`` need not be given; one that is ``optional`` may be left out.

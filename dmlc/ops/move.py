@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec.structs import force_setattr
 
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import (
@@ -37,7 +38,6 @@ from dmlc.ops.attributes import (
 )
 from dmlc.ops.literals import attribute_array
 from dmlc.ops.rules import bound, broadcast, check_size
-from dmlc.records import dataclass
 
 
 class ReshapeKind(DimsKind):
@@ -61,11 +61,10 @@ class ReshapeKind(DimsKind):
         return (*sizes[:place], floordiv(product(at.first.shape), rest), *sizes[place + 1 :])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReshapeAttributes(Attributes):
+class ReshapeAttributes(Attributes, frozen=True, kw_only=True):
     """``shape`` holds no -1: it was resolved when the call was read."""
 
-    shape: tuple[Dim, ...] = attribute(ReshapeKind(), "the sizes of the result")
+    shape: Annotated[tuple[Dim, ...], attribute(ReshapeKind(), "the sizes of the result")]
 
 
 def _infer_reshape(call: Inference) -> Sequence[TensorType]:
@@ -128,9 +127,8 @@ class PermKind(IntsKind):
         return axes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransposeAttributes(Attributes):
-    perm: tuple[int, ...] = attribute(PermKind(), "which axis of x comes where", default=ALL)
+class TransposeAttributes(Attributes, frozen=True, kw_only=True):
+    perm: Annotated[tuple[int, ...], attribute(PermKind(), "which axis of x comes where", default=ALL)]
 
 
 def _infer_transpose(call: Inference) -> Sequence[TensorType]:
@@ -154,9 +152,8 @@ TRANSPOSE = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AxesAttributes(Attributes):
-    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to take out")
+class AxesAttributes(Attributes, frozen=True, kw_only=True):
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to take out")]
 
 
 def _infer_squeeze(call: Inference) -> Sequence[TensorType]:
@@ -183,11 +180,10 @@ SQUEEZE = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewAxesAttributes(AxesAttributes):
+class NewAxesAttributes(AxesAttributes, frozen=True, kw_only=True):
     """``axes`` are axes of the result."""
 
-    axes: tuple[int, ...] = attribute(NewAxesKind(), "where the new axes stand in the result")
+    axes: Annotated[tuple[int, ...], attribute(NewAxesKind(), "where the new axes stand in the result")]
 
 
 def _infer_unsqueeze(call: Inference) -> Sequence[TensorType]:
@@ -212,9 +208,8 @@ UNSQUEEZE = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpandAttributes(Attributes):
-    shape: tuple[Dim, ...] = attribute(DimsKind(), "the shape to broadcast with; 1 keeps x's size")
+class ExpandAttributes(Attributes, frozen=True, kw_only=True):
+    shape: Annotated[tuple[Dim, ...], attribute(DimsKind(), "the shape to broadcast with; 1 keeps x's size")]
 
 
 def _infer_expand(call: Inference) -> Sequence[TensorType]:
@@ -241,9 +236,8 @@ EXPAND = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConcatAttributes(Attributes):
-    axis: int = attribute(AxisKind(), "the axis to join along")
+class ConcatAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[int, attribute(AxisKind(), "the axis to join along")]
 
 
 def _infer_concat(call: Inference) -> Sequence[TensorType]:
@@ -282,10 +276,9 @@ CONCAT = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitAttributes(Attributes):
-    axis: int = attribute(AxisKind(), "the axis to cut")
-    sizes: tuple[Dim, ...] = attribute(DimsKind(), "the sizes of the parts; they add up to the axis")
+class SplitAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[int, attribute(AxisKind(), "the axis to cut")]
+    sizes: Annotated[tuple[Dim, ...], attribute(DimsKind(), "the sizes of the parts; they add up to the axis")]
 
 
 def _infer_split(call: Inference) -> Sequence[TensorType]:
@@ -331,17 +324,20 @@ class OrderedAxesKind(AxesKind):
         return self.in_order(raw, at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceAttributes(Attributes):
+class SliceAttributes(Attributes, frozen=True, kw_only=True):
     """One start, end and step for each axis.
 
     Where axes are left out they are the first ones, steps then 1; the record always holds them, sorted by axis.
     """
 
-    starts: tuple[Dim, ...] = attribute(DimsKind(), "where each axis starts; negative counts from the end")
-    ends: tuple[Dim, ...] = attribute(DimsKind(), "where each axis ends, exclusive; negative counts from the end")
-    axes: tuple[int, ...] | None = attribute(OrderedAxesKind(), "the axes; without it the first ones", default=None)
-    steps: tuple[int, ...] | None = attribute(IntsKind(), "the steps, not 0; without it 1", default=None)
+    starts: Annotated[tuple[Dim, ...], attribute(DimsKind(), "where each axis starts; negative counts from the end")]
+    ends: Annotated[
+        tuple[Dim, ...], attribute(DimsKind(), "where each axis ends, exclusive; negative counts from the end")
+    ]
+    axes: Annotated[
+        tuple[int, ...] | None, attribute(OrderedAxesKind(), "the axes; without it the first ones", default=None)
+    ]
+    steps: Annotated[tuple[int, ...] | None, attribute(IntsKind(), "the steps, not 0; without it 1", default=None)]
 
     def __post_init__(self) -> None:
         axes = tuple(range(len(self.starts))) if self.axes is None else self.axes
@@ -350,10 +346,10 @@ class SliceAttributes(Attributes):
         if len({len(column) for column in columns}) == 1:  # else inference says what is wrong
             rows = sorted(zip(*columns, strict=True), key=lambda row: row[2])
             starts, ends, axes, steps = zip(*rows, strict=True) if rows else ((), (), (), ())
-            object.__setattr__(self, "starts", starts)
-            object.__setattr__(self, "ends", ends)
-        object.__setattr__(self, "axes", axes)
-        object.__setattr__(self, "steps", steps)
+            force_setattr(self, "starts", starts)
+            force_setattr(self, "ends", ends)
+        force_setattr(self, "axes", axes)
+        force_setattr(self, "steps", steps)
 
     def rows(self) -> list[tuple[int, Dim, Dim, int]]:
         """(axis, start, end, step) of each sliced axis."""
@@ -467,10 +463,9 @@ SLICE = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PadAttributes(Attributes):
-    pads: tuple[Dim, ...] = attribute(DimsKind(), "how many elements: before each axis, then after each axis")
-    value: int | float | bool = attribute(NumberKind(), "what to pad with, of x's dtype", default=0)
+class PadAttributes(Attributes, frozen=True, kw_only=True):
+    pads: Annotated[tuple[Dim, ...], attribute(DimsKind(), "how many elements: before each axis, then after each axis")]
+    value: Annotated[int | float | bool, attribute(NumberKind(), "what to pad with, of x's dtype", default=0)]
 
 
 def _infer_pad(call: Inference) -> Sequence[TensorType]:
@@ -512,9 +507,8 @@ PAD = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TileAttributes(Attributes):
-    repeats: tuple[Dim, ...] = attribute(DimsKind(), "how often x stands along each axis")
+class TileAttributes(Attributes, frozen=True, kw_only=True):
+    repeats: Annotated[tuple[Dim, ...], attribute(DimsKind(), "how often x stands along each axis")]
 
 
 def _infer_tile(call: Inference) -> Sequence[TensorType]:

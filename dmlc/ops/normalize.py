@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,12 +25,10 @@ from dmlc.ir.dtype import f64
 from dmlc.ops.attributes import AxesKind, AxisKind, FlagKind, IntKind, RealKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import broadcast, same_type
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoftmaxAttributes(Attributes):
-    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to normalize over together", default=-1)
+class SoftmaxAttributes(Attributes, frozen=True, kw_only=True):
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to normalize over together", default=-1)]
 
 
 def _shifted(x: Array, axes: tuple[int, ...]) -> Any:
@@ -90,11 +88,10 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Any:
     return np.divide(np.sum(x, axis=axes, keepdims=True, dtype=x.dtype), x.dtype.type(count))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanVarianceAttributes(Attributes):
-    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to normalize over together")
-    epsilon: float = attribute(RealKind(), "added to the variance", default=1e-5)
-    variance: bool = attribute(FlagKind(), "also divide by the deviation; false only centres", default=True)
+class MeanVarianceAttributes(Attributes, frozen=True, kw_only=True):
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to normalize over together")]
+    epsilon: Annotated[float, attribute(RealKind(), "added to the variance", default=1e-5)]
+    variance: Annotated[bool, attribute(FlagKind(), "also divide by the deviation; false only centres", default=True)]
 
 
 def _mean_variance_norm(a: MeanVarianceAttributes, x: Array) -> Any:
@@ -127,10 +124,11 @@ MEAN_VARIANCE_NORM = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NormAttributes(Attributes):
-    axis: int = attribute(AxisKind(), "the first of the axes to normalize over, which go on to the last", default=-1)
-    epsilon: float = attribute(RealKind(), "added under the root", default=1e-5)
+class NormAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[
+        int, attribute(AxisKind(), "the first of the axes to normalize over, which go on to the last", default=-1)
+    ]
+    epsilon: Annotated[float, attribute(RealKind(), "added under the root", default=1e-5)]
 
 
 def _infer_affine(call: Inference) -> Sequence[TensorType]:
@@ -201,10 +199,9 @@ RMS_NORM = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LpNormAttributes(Attributes):
-    axis: int = attribute(AxisKind(), "the axis to normalize over", default=-1)
-    p: int = attribute(IntKind(), "1 for the sum of absolute values, 2 for the Euclidean length", default=2)
+class LpNormAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[int, attribute(AxisKind(), "the axis to normalize over", default=-1)]
+    p: Annotated[int, attribute(IntKind(), "1 for the sum of absolute values, 2 for the Euclidean length", default=2)]
 
 
 def _infer_lp(call: Inference) -> Sequence[TensorType]:

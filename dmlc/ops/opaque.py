@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from dmlc.ir import Attributes, Dim, Inference, Node, Operation, Tensor, TensorType, substitute
-from dmlc.records import dataclass
 
 #: An attribute's value: hashable. Bytes are text that is not UTF-8.
 Plain: TypeAlias = "int | float | str | bytes | Tensor | tuple[int | float | str | bytes, ...]"
@@ -23,8 +23,7 @@ class Held:
         self.name = name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpaqueAttributes(Attributes):
+class OpaqueAttributes(Attributes, frozen=True, kw_only=True):
     """An ONNX operator and the types of its results, which whoever makes the node knows.
 
     ``attributes`` are those that are set, sorted by name. ``unplain`` holds the attributes that have no plain value
@@ -35,7 +34,7 @@ class OpaqueAttributes(Attributes):
     domain: str = ""
     types: tuple[TensorType, ...]
     attributes: tuple[tuple[str, Plain], ...] = ()
-    unplain: tuple[Held, ...] = field(default=(), repr=False)
+    unplain: tuple[Held, ...] = ()
 
     def substitute(self, binding: Mapping[str, Dim]) -> OpaqueAttributes:
         types = tuple(

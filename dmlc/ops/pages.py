@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from dmlc.ir import DTYPES, FLOATS, INDEX, INTEGERS, NUMERIC, DType, Operand, Operation
 from dmlc.ops import FAMILIES, INFIX, OPERATIONS, PREFIX
 from dmlc.ops.attributes import ALL, AttributeSpec, AxesKind, DTypeKind, WordKind, attribute_specs, show
-from dmlc.records import dataclass
 
 #: A signature lists the choices of an attribute up to this many.
 _FEW = 4
@@ -21,8 +22,7 @@ _SETS: dict[tuple[DType, ...], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OperandLine:
+class OperandLine(Struct, frozen=True):
     """One operand of a page. ``kind`` is empty, ``may be left out`` or ``one or more``."""
 
     name: str
@@ -30,8 +30,7 @@ class OperandLine:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeLine:
+class AttributeLine(Struct, frozen=True):
     """One attribute of a page. ``default`` is empty where the attribute must be written."""
 
     name: str
@@ -40,8 +39,7 @@ class AttributeLine:
     doc: str
 
 
-@dataclass(frozen=True, slots=True)
-class OperationPage:
+class OperationPage(Struct, frozen=True):
     """Documentation of an operation, as text."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -27,19 +27,16 @@ from dmlc.ops.binary import ADD, MAX, MIN, MUL
 from dmlc.ops.elementwise import ABS, LOG
 from dmlc.ops.numerics import wide
 from dmlc.ops.rules import check_not_empty, reduced_shape
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReduceAttributes(Attributes):
+class ReduceAttributes(Attributes, frozen=True, kw_only=True):
     """``axes`` may be empty in the graph: then only the elementwise part is applied. It never means "all"."""
 
-    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to reduce", default=ALL)
-    keepdims: bool = attribute(FlagKind(), "keep the axes as size 1", default=True)
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to reduce", default=ALL)]
+    keepdims: Annotated[bool, attribute(FlagKind(), "keep the axes as size 1", default=True)]
 
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Reduction(Operation):
+class Reduction(Operation, frozen=True, eq=False, kw_only=True):
     """A reduction, and the algebra that rewrites of it rest on: it applies ``before`` to each element, reduces by
     ``total``, and applies ``after``. Every table of reductions elsewhere derives from these fields.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -11,16 +11,15 @@ from dmlc.ir import NUMERIC, Array, Attributes, Operand, Operation
 from dmlc.ops.attributes import AxisKind, FlagKind, attribute
 from dmlc.ops.numerics import quiet
 from dmlc.ops.rules import same_type
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanAttributes(Attributes):
-    axis: int = attribute(AxisKind(), "the axis to run along")
-    exclusive: bool = attribute(
-        FlagKind(), "leave the element itself out; the first is then 0 (1 for a product)", default=False
-    )
-    reverse: bool = attribute(FlagKind(), "run from the end", default=False)
+class ScanAttributes(Attributes, frozen=True, kw_only=True):
+    axis: Annotated[int, attribute(AxisKind(), "the axis to run along")]
+    exclusive: Annotated[
+        bool,
+        attribute(FlagKind(), "leave the element itself out; the first is then 0 (1 for a product)", default=False),
+    ]
+    reverse: Annotated[bool, attribute(FlagKind(), "run from the end", default=False)]
 
 
 def _scan(ufunc: Any, start: int) -> Callable[[ScanAttributes, Array], Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -39,22 +39,23 @@ from dmlc.ops.attributes import (
 )
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_MIN, Reduction
 from dmlc.ops.rules import check_selection, reduced_shape
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgAttributes(Attributes):
+class ArgAttributes(Attributes, frozen=True, kw_only=True):
     """``axes`` sorted; the index is row-major over them in ascending order."""
 
-    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to search together", default=ALL)
-    ties: str = attribute(
-        WordKind("first", "last"),
-        "which of equal elements wins",
-        default="first",
-        synonym=Synonym("axis_direction", {"increasing": "first", "decreasing": "last"}),
-    )
-    dtype: DType = attribute(DTypeKind(INDEX), "the index type", default=u32)
-    keepdims: bool = attribute(FlagKind(), "keep the axes as size 1", default=True)
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to search together", default=ALL)]
+    ties: Annotated[
+        str,
+        attribute(
+            WordKind("first", "last"),
+            "which of equal elements wins",
+            default="first",
+            synonym=Synonym("axis_direction", {"increasing": "first", "decreasing": "last"}),
+        ),
+    ]
+    dtype: Annotated[DType, attribute(DTypeKind(INDEX), "the index type", default=u32)]
+    keepdims: Annotated[bool, attribute(FlagKind(), "keep the axes as size 1", default=True)]
 
 
 def _infer_arg(op: str) -> InferRule:
@@ -123,17 +124,19 @@ ARGMIN = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopKAttributes(Attributes):
-    k: Dim = attribute(DimKind(), "how many, 1 to the length of the axis")
-    axis: int = attribute(AxisKind(), "the axis to search", default=-1)
-    order: str = attribute(
-        WordKind("largest", "smallest"),
-        "which end, and the order of the values",
-        default="largest",
-        synonym=Synonym("axis_direction", {"decreasing": "largest", "increasing": "smallest"}),
-    )
-    dtype: DType = attribute(DTypeKind(INDEX), "the index type", default=u32)
+class TopKAttributes(Attributes, frozen=True, kw_only=True):
+    k: Annotated[Dim, attribute(DimKind(), "how many, 1 to the length of the axis")]
+    axis: Annotated[int, attribute(AxisKind(), "the axis to search", default=-1)]
+    order: Annotated[
+        str,
+        attribute(
+            WordKind("largest", "smallest"),
+            "which end, and the order of the values",
+            default="largest",
+            synonym=Synonym("axis_direction", {"decreasing": "largest", "increasing": "smallest"}),
+        ),
+    ]
+    dtype: Annotated[DType, attribute(DTypeKind(INDEX), "the index type", default=u32)]
 
 
 def _infer_top_k(call: Inference) -> list[TensorType]:
@@ -185,9 +188,8 @@ TOP_K = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HardmaxAttributes(Attributes):
-    axes: tuple[int, ...] = attribute(AxesKind(), "the axes to search together", default=-1)
+class HardmaxAttributes(Attributes, frozen=True, kw_only=True):
+    axes: Annotated[tuple[int, ...], attribute(AxesKind(), "the axes to search together", default=-1)]
 
 
 def _infer_hardmax(call: Inference) -> list[TensorType]:

@@ -20,7 +20,6 @@ from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
 from dmlc.passes.node_maker import Maker, composed_of, dtype_of
 from dmlc.passes.rewrite import Match, RewritePass, Rule
-from dmlc.records import dataclass
 from dmlc.targets.needed_kernels import UNCHECKED
 
 
@@ -124,8 +123,7 @@ _GATHER_ND = 12
 _RULES: Sequence[type[LegalRule]] = (ComposeUnary, GatherByElements, LogSumExpBesideMax)
 
 
-@dataclass(frozen=True)
-class Compose(RewritePass):
+class Compose(RewritePass, frozen=True):
     """Runs before the repairs, so that they see the nodes that the program will have."""
 
     name: ClassVar[str] = "compose"

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
 import struct
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, ClassVar
+from types import NoneType
+from typing import Any, ClassVar, get_args, get_type_hints
 
-from dmlc.ir import Attributes, ForeignType, Graph, Node, TensorType, Value
+from dmlc.ir import Attributes, DimExpr, DType, ForeignType, Graph, Node, TensorType, Value
 from dmlc.ir.graph import OUTPUT
+from dmlc.ir.tensor import Tensor
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class Cse(Pass):
+class Cse(Pass, frozen=True):
     """Merge pure nodes of equal operation, operands and attributes, the earlier one stays.
 
     Attributes compare bit by bit: 0.0 is not -0.0, and a NaN equals itself. Constants compare by their bytes. Of opaque
@@ -104,15 +102,19 @@ def _key(attributes: Attributes) -> Any:
 
 
 #: Types of fields that hold no float, so that ``==`` compares them bit for bit.
-_PLAIN = frozenset(("tuple", "int", "bool", "str", "None", "DType", "Dim", "Tensor"))
+_PLAIN = frozenset((int, bool, str, NoneType, DType, DimExpr, Tensor, Ellipsis))
 
 
 def _getter(record: type[Attributes]) -> Callable[[Attributes], Any] | None:
     """Return a getter of the fields of a record that may hold a float; None if the record can compare itself."""
-    fields = dataclasses.fields(record)
-    if _PLAIN.issuperset(word for field in fields for word in re.findall(r"\w+", str(field.type))):
+    if all(map(_is_plain, get_type_hints(record).values())):
         return None
-    return attrgetter(*[field.name for field in fields])
+    return attrgetter(*record.__struct_fields__)
+
+
+def _is_plain(kind: Any) -> bool:
+    parts = get_args(kind)
+    return all(map(_is_plain, parts)) if parts else kind in _PLAIN
 
 
 def _bits(value: Any) -> Any:

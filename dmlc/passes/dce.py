@@ -9,11 +9,9 @@ from dmlc.ir.providers import asked_dims
 from dmlc.ops.constant import CONSTANT
 from dmlc.ops.node_name import node_name
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class Dce(Pass):
+class Dce(Pass, frozen=True):
     """Erase pure nodes that no output needs. Inputs stay, used or not: they are the model's interface.
 
     A node stays while a later one asks for a size that only it provides. Conditions that an erased node left stay too:

@@ -13,15 +13,13 @@ from dmlc.ops.move import CONCAT, PAD
 from dmlc.ops.reduce import REDUCTIONS
 from dmlc.ops.select import SELECTIONS
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.records import dataclass
 from dmlc.targets.provider import provider
 
 #: Operations whose result may have elements where an operand has none.
 _GIVE_SOMETHING = (*REDUCTIONS, *SELECTIONS, MATMUL, CONCAT, PAD, SCATTER_ELEMENTS)
 
 
-@dataclass(frozen=True)
-class EmptyAdvice(Pass):
+class EmptyAdvice(Pass, frozen=True):
     """Changes nothing. Sizes of imported models are not declared: nothing is reported about them."""
 
     name: ClassVar[str] = "empty-advice"

@@ -12,14 +12,12 @@ from dmlc.ops.binary import POW
 from dmlc.passes.accumulate_f32.region import AccumulationRegion, find_regions, is_square
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.patterns import scalar_of
-from dmlc.records import dataclass
 
 if TYPE_CHECKING:
     from dmlc.passes.intervals import Intervals
 
 
-@dataclass(frozen=True)
-class F16Advice(Pass):
+class F16Advice(Pass, frozen=True):
     """Changes nothing. A fused graph sums f16 in a wider type, but products before the sum are rounded to f16.
 
     A node that runs alone may also sum in f16 (``dmlc.placement.dependence``); the placement report says so.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import Array, Graph, Node, StoredTensor, Tensor, Value
 from dmlc.ops.binary import ADD, DIV, MUL, SUB
@@ -14,11 +15,9 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways
 from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, rewrite, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class FoldConv(RewritePass):
+class FoldConv(RewritePass, frozen=True):
     """Weights in a file of their own are never read for it."""
 
     name: ClassVar[str] = "fold-conv"
@@ -32,8 +31,7 @@ class FoldConv(RewritePass):
         return graph.holds([OPAQUE]) and rewrite(graph, self.rules(context), context)
 
 
-@dataclass(frozen=True, slots=True)
-class Conv:
+class Conv(Struct, frozen=True):
     """``weight`` is [outputs, inputs / groups, ...], ``bias`` has an element for each output, if there is one."""
 
     node: Node
@@ -93,8 +91,7 @@ def wide(tensors: Sequence[Tensor]) -> list[np.ndarray[Any, Any]]:
     return [t.array.astype(np.float64) for t in tensors]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _BatchNormMatch(Match):
+class _BatchNormMatch(Match, eq=False, kw_only=True):
     conv: Conv
     statistics: tuple[Tensor, ...]
 
@@ -142,8 +139,7 @@ class FoldBatchNorm(Rule[_BatchNormMatch]):
         return [made, *match.root.results[1:]]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _BiasMatch(Match):
+class _BiasMatch(Match, eq=False, kw_only=True):
     conv: Conv
     bias: Tensor
 
@@ -180,8 +176,7 @@ class FoldBias(Rule[_BiasMatch]):
         return [rebuilt(rewriter, conv, None, old + values.astype(np.float64))]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ScaleMatch(Match):
+class _ScaleMatch(Match, eq=False, kw_only=True):
     conv: Conv
     scale: Tensor
 
@@ -233,8 +228,7 @@ def _scaled(match: _ScaleMatch, data: Tensor) -> Array:
     return out
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _InputMatch(Match):
+class _InputMatch(Match, eq=False, kw_only=True):
     """A convolution of ``x`` beside a constant: ``before`` is the operation on both."""
 
     conv: Conv

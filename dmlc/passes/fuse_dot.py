@@ -7,6 +7,7 @@ from string import ascii_lowercase
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import Graph, Node, Shape, StoredTensor, Tensor, Value
 from dmlc.ir.dtype import f32
@@ -21,11 +22,9 @@ from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class FuseDot(RewritePass):
+class FuseDot(RewritePass, frozen=True):
     """Replace sums over products by matrix products if that is cheaper on the target.
 
     Cheaper means: no product larger than its factors is stored, or fewer dispatches, or fewer nodes for as many
@@ -48,8 +47,7 @@ class FuseDot(RewritePass):
 _MOST_ELEMENTS = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class SummedProduct:
+class SummedProduct(Struct, frozen=True):
     """reduce_sum(a * b): the product's node, both factors' shapes in its rank, the axes that are summed, and for each
     factor those along which only it varies."""
 
@@ -121,8 +119,7 @@ def _own(value: Value) -> Tensor | None:
     return None if isinstance(data, StoredTensor) and data.is_apart else data
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _EinsumMatch(Match):
+class _EinsumMatch(Match, eq=False, kw_only=True):
     shapes: tuple[str, str]
 
 
@@ -164,8 +161,7 @@ class EinsumFromSum(Rule[_EinsumMatch]):
         return [rewriter.add(OPAQUE, product.operands, record)]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _SummedProductMatch(Match):
+class _SummedProductMatch(Match, eq=False, kw_only=True):
     """``left`` is the factor that has the rows, of the axes of the product ``rows`` and ``columns`` are those that
     only it and only the other has."""
 
@@ -232,8 +228,7 @@ class MatmulFromSum(Rule[_SummedProductMatch]):
         return [reshape_ones(rewriter, made, match.root.result.shape)]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _WeightedSumMatch(Match):
+class _WeightedSumMatch(Match, eq=False, kw_only=True):
     """``weights`` is the factor that does not vary along ``columns``, the last axis of the product."""
 
     product: SummedProduct

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dmlc.inference.joins import GraphsInside, differ, narrower
 from dmlc.ir import UNKNOWN, Dim, ForeignType, Graph, Node, TensorType, Value, dim_names, symbol

@@ -9,14 +9,12 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import DType, Graph, Node, Operation, OpError
 from dmlc.ops.call import CallSite, diagnose
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.records import dataclass
 
 #: An operation with the dtypes of its operands: checked once, however many nodes have it.
 _Signature = tuple[Operation, tuple[DType | None, ...]]
 
 
-@dataclass(frozen=True)
-class InferShapes(Pass):
+class InferShapes(Pass, frozen=True):
     """Values have types from birth; this pass renews them after dims were bound or the opset was changed.
 
     The graph takes the opset of the context, at which carried operators are typed. Raises the error of the rule that

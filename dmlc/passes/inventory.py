@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.passes.decompose import Decompose
@@ -14,12 +16,10 @@ from dmlc.passes.manager import Pass, PassContext, PassManager
 from dmlc.passes.options import listed
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 from dmlc.targets import load_target, target_names
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFacts:
+class RuleFacts(Struct, frozen=True):
     """A rule as a user sees it.
 
     ``kind`` is the rule's class, or the class of a pass that is a rule itself. ``depends`` says that the rewrite class

@@ -19,11 +19,9 @@ from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import PassContext
 from dmlc.passes.patterns import may_be_empty
 from dmlc.passes.rewrite import Match, Miss, RewritePass, Rewriter, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class LowerHardmax(RewritePass):
+class LowerHardmax(RewritePass, frozen=True):
     """Hardmax over one axis, for which targets have a node of their own, is lowered where the user asks for it.
 
     Neighbouring axes cost no transpose: argmax over them, one_hot in their place, reshape. ``exact``. Axes that may be
@@ -38,8 +36,7 @@ class LowerHardmax(RewritePass):
         return [_Lower, _MergeSoftmaxAxes, *MOVE_RULES]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _HardmaxMatch(Match):
+class _HardmaxMatch(Match, eq=False, kw_only=True):
     """``axes`` without those of size 1, if any other is left."""
 
     axes: tuple[int, ...]

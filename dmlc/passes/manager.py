@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from functools import cached_property
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from dmlc.diagnostics import Diagnostic, DmlcError, Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ir.history import CLASSES
-from dmlc.records import dataclass, unguarded
 from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities
 
@@ -21,9 +22,7 @@ from dmlc.targets.capabilities import Capabilities
 EXACT, REASSOCIATES, RANGE = CLASSES
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(Struct, frozen=True):
     """One applied rewrite: the rule, its class, what it did in a few words, and where the nodes came from.
 
     ``before`` and ``after`` are the nodes, by their names in an imported model or else their operations.
@@ -37,9 +36,7 @@ class LedgerEntry:
     after: tuple[str, ...] = ()
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """A rewrite that did not fire, with the reason; or, if ``chosen``, the lowering that was taken, with all costs.
 
     ``reason`` is formatted only when read. ``node`` is where the match began. ``saves`` is the number of operators that
@@ -56,8 +53,7 @@ class Remark:
     takes: int = 0
 
 
-@dataclass(slots=True)
-class PassContext:
+class PassContext(Struct, dict=True):
     """Shared state of the passes: the target, the opset to emit, the allowed rewrite classes, and the records.
 
     Rules in ``skip_rules`` are left out. If ``only_rules`` is set, all other rules are left out; mandatory passes are
@@ -92,10 +88,10 @@ class PassContext:
     lower_hardmax: bool = False
     fuse_attention: bool = False
     decompose: frozenset[str] = frozenset()
-    capabilities: Capabilities = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self.capabilities = Capabilities(self.target, self.opset)
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(self.target, self.opset)
 
     def wants(self, rule: str) -> bool:
         """Return whether the user allows the rule (or the pass that is one rule)."""
@@ -127,8 +123,8 @@ class PassContext:
         self.remarks.append(Remark(rule, reason, spans, node, saves=saves, takes=takes))
 
 
-class Pass(ABC):
-    """A pass is a frozen dataclass; its fields are its options.
+class Pass(Struct, frozen=True):
+    """A pass is a frozen record; its fields are its options.
 
     ``requires`` and ``ensures`` name properties of the graph in words (``lowered-hardmax``, ``canonical-reduce``).
     ``rewrite_class`` is the weakest class of what it does; a rewrite of a class that is not allowed does not fire.
@@ -149,8 +145,7 @@ class Pass(ABC):
         """Change the graph in place; whether anything changed. Raises ``DmlcError``."""
 
 
-@dataclass(frozen=True)
-class PassManager(Pass):
+class PassManager(Pass, frozen=True):
     """Runs passes in order. It is a pass itself.
 
     A pass leaves nothing to do for itself, so it runs again only after another one changed the graph.
@@ -174,8 +169,7 @@ class PassManager(Pass):
 MOST_ROUNDS = 16
 
 
-@dataclass(frozen=True)
-class FixedPoint(PassManager):
+class FixedPoint(PassManager, frozen=True):
     """Runs passes in order, again and again, until none of them changes anything.
 
     A remark stands until its rule fires at its node, or reports it anew.

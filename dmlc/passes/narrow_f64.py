@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec.structs import fields, replace
 
 from dmlc.diagnostics import Diagnostic, Label, Span
 from dmlc.diagnostics.catalogue.advice import NOT_IN_F32
@@ -22,15 +22,13 @@ from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.rewrite import merge_spans
-from dmlc.records import dataclass
 
 _LANGUAGE = frozenset(ALL_OPERATIONS)
 #: The attributes that are numbers of the operand's or result's dtype.
 _NUMBERS = ("value", "on", "off", "min", "max")
 
 
-@dataclass(frozen=True)
-class NarrowF64(Pass):
+class NarrowF64(Pass, frozen=True):
     """Inputs and outputs keep their types: casts stand behind and before them. An opaque operator is computed in f32 if
     ONNX's schema gives its results the type of its operands. Any other, and one that runs graphs of its own, stays as
     it is, with casts around it.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
@@ -16,7 +17,6 @@ from dmlc.ir.history import CLASSES
 from dmlc.passes.expected import Expected
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext, PassManager
 from dmlc.passes.pipeline import default_pipeline, fusions
-from dmlc.records import dataclass
 from dmlc.targets import Target
 
 #: The fusions that are made only where they are asked for.
@@ -24,8 +24,7 @@ ATTENTION = "attention"
 FUSIONS = (ATTENTION,)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Target and settings of a compilation.
 
     ``narrow_f64`` computes f64 in f32, ``accumulate_f32`` written-out squares and variances of f16. ``fuse_attention``

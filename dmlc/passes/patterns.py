@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
 from dmlc.ops.choose import CAST
@@ -15,7 +17,6 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.elementwise import NEG, RECIPROCAL, SQRT
 from dmlc.ops.reduce import ReduceAttributes
 from dmlc.passes.rewrite import Miss
-from dmlc.records import dataclass, unguarded
 
 Seen = list[Node]
 
@@ -170,9 +171,7 @@ def plus_constant(value: Value, seen: Seen) -> tuple[Value, float] | None:
     return None
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Reduced:
+class Reduced(Struct, frozen=True):
     """A reduction that a value is."""
 
     node: Node

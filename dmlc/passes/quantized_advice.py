@@ -13,7 +13,6 @@ from dmlc.ops.move import RESHAPE, SLICE, SQUEEZE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, MEAN_VARIANCE_NORM, SOFTMAX
 from dmlc.ops.select import ARGMAX, ARGMIN, HARDMAX
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.records import dataclass
 
 #: From this opset on. ONNX Runtime repeats a quantization behind an operator that keeps the numbers, and since 1.28
 #: writes the type into the node that it inserts (onnxruntime, core/optimizer/qdq_transformer/qdq_propagation.cc; pull
@@ -29,8 +28,7 @@ _ARRANGED = (SOFTMAX, LOG_SOFTMAX, MEAN_VARIANCE_NORM, HARDMAX, ARGMAX, ARGMIN)
 LAYOUT_OPERATORS = ("MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice")
 
 
-@dataclass(frozen=True)
-class QuantizedAdvice(Pass):
+class QuantizedAdvice(Pass, frozen=True):
     """Changes nothing. Where no opset is asked for, a lower one is chosen; this is for those who ask."""
 
     name: ClassVar[str] = "quantized-advice"

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Span, fail
 from dmlc.diagnostics.catalogue.bugs import INTERNAL
 from dmlc.ir import Array, Attributes, DType, Graph, Kind, Node, Operation, OpError, Tensor, Value
@@ -23,7 +25,6 @@ from dmlc.ops.node_name import node_name, title_of
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE
 from dmlc.ops.ranges import range_text
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, Pass, PassContext
-from dmlc.records import dataclass
 
 #: A node keeps at most so many places it came from; long chains would otherwise cost their square.
 MAX_SPANS = 32
@@ -34,8 +35,7 @@ _PERMIT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(Struct, frozen=True):
     """A reason why a matched rule does not apply. ``text`` is a format string, filled in when it is read.
 
     ``arguments`` must not change later (types, names, numbers). ``value`` is the value that caused it, if there is one.
@@ -51,8 +51,7 @@ class Miss:
         return self.text.format(*self.arguments)
 
 
-@dataclass(slots=True, eq=False)
-class Match:
+class Match(Struct, eq=False):
     """A match of a rule: the root, and the further nodes whose work the new nodes do."""
 
     root: Node
@@ -223,7 +222,7 @@ class Rule(ABC, Generic[M]):
         """The values that replace the root's results."""
 
 
-class RewritePass(Pass):
+class RewritePass(Pass, frozen=True):
     """A pass that is a list of rules."""
 
     @abstractmethod

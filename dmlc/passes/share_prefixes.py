@@ -17,11 +17,9 @@ from dmlc.passes.canonicalize_reduce.kinds import fit, merge_class, reduce_to
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Match, Rewriter, names_after
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class SharePrefixes(Pass):
+class SharePrefixes(Pass, frozen=True):
     """Runs after the merging of nested reductions, which would take a result that nothing else uses away again.
 
     ``exact`` for max and min, and for integers where no sum can leave its range; float sums and means reassociate.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, Value, product
 from dmlc.ir.dtype import f16
@@ -16,13 +16,11 @@ from dmlc.ops.select import ARGMAX, ARGMIN
 from dmlc.passes.layouts import reshape_ones
 from dmlc.passes.manager import EXACT, REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import Match, Rewriter, names_after
-from dmlc.records import dataclass
 
 _SHARED = frozenset((*REDUCTIONS, ARGMAX, ARGMIN))
 
 
-@dataclass(frozen=True)
-class ShareReductions(Pass):
+class ShareReductions(Pass, frozen=True):
     """Runs last of the fusions: a value that is shared is no longer taken over by a pattern that it stands in.
 
     ``exact`` where two reductions differ in ``keepdims`` only: the second becomes a move of axes of size 1.

@@ -15,14 +15,12 @@ from dmlc.passes.manager import Pass, PassContext
 from dmlc.passes.quantized_advice import LAYOUT_OPERATIONS, LAYOUT_OPERATORS, keeps_numbers, operator
 from dmlc.passes.repair.foreign import element_dtype
 from dmlc.passes.rewrite import merge_spans
-from dmlc.records import dataclass
 
 #: The domains of the operators that quantize.
 _DOMAINS = ("", MICROSOFT)
 
 
-@dataclass(frozen=True)
-class StopRepetition(Pass):
+class StopRepetition(Pass, frozen=True):
     """Insert the maximum of a value with itself between a DequantizeLinear and a layout operation.
 
     With its default optimizations ONNX Runtime repeats the quantization behind the layout operation. The pass stops it

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from dmlc.ir import ForeignType, Graph, Node, TensorType, Value, dim_names
 from dmlc.ops.constant import constant_of
 from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OPAQUE_IMPURE, OpaqueAttributes
 from dmlc.passes.manager import PassContext
-from dmlc.records import dataclass
 
 #: The operand that says the shape or the axes of a result, and which of the two.
 _TOLD_BY: dict[str, tuple[int, str]] = {
@@ -30,8 +31,7 @@ _ROOTS = frozenset(("Sqrt", "Pow"))
 _MOST_STEPS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownRank:
+class UnknownRank(Struct, frozen=True):
     """A reason why the rank of ``value`` is not known, and how to make it known; ``help`` may be empty."""
 
     value: Value

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import TypeAlias
 
+from msgspec import Struct
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.node_counts import is_constant
-from dmlc.records import dataclass
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.provider import RuntimeRewrite
 
@@ -25,16 +25,14 @@ _TOLERANCE = 1e-5
 _TOLERANCES = {TensorProto.FLOAT: _TOLERANCE, TensorProto.DOUBLE: _TOLERANCE, TensorProto.FLOAT16: 2e-3}
 
 
-@dataclass(frozen=True, slots=True)
-class FloatScalar:
+class FloatScalar(Struct, frozen=True):
     """A constant of one element, and the relative tolerance to which ONNX Runtime compares it."""
 
     number: float
     tolerance: float
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteSite:
+class RewriteSite(Struct, frozen=True):
     """Nodes that ONNX Runtime replaces by one, ``made``. ``root`` is the index of the last of them."""
 
     rewrite: RuntimeRewrite
@@ -111,16 +109,14 @@ def _operators(tree: _Tree) -> Iterator[str]:
             yield from _operators(each)
 
 
-@dataclass(frozen=True, slots=True)
-class PatternMatch:
+class PatternMatch(Struct, frozen=True):
     """The nodes that a pattern covers, and the values that its names stand for, in the order of the names."""
 
     nodes: frozenset[int]
     inputs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     values: tuple[tuple[str, str], ...] = ()
     nodes: frozenset[int] = frozenset()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
 
+from msgspec import Struct, field
 from onnx import NodeProto
 
 from dmlc.onnx_schema.domains import MICROSOFT, plain_domain
@@ -14,7 +14,6 @@ from dmlc.placement.dependence import device_types, level_dependence, may_comput
 from dmlc.placement.faults import data_operands, holds
 from dmlc.placement.typed_node import TypedNode
 from dmlc.placement.values import KnownType, ValueScope, names_of, parameters, told_names
-from dmlc.records import dataclass
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import first_level, least_feature_level, level_key, operator_rows, refusal
 from dmlc.targets.provider import COVERED_DOMAINS, Kernel, ProviderRow
@@ -42,8 +41,7 @@ BY_VERSION = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Something to know before shipping.
 
     ``effect`` is fails, wrong, imprecise, advice, cpu or unknown; ``operator`` is whose limit it is.
@@ -56,8 +54,7 @@ class Finding:
     repair: str = ""
 
 
-@dataclass(slots=True)
-class Looked:
+class Looked(Struct):
     """Result of looking a node up in the tables.
 
     ``host_operands`` are the operands, constants left out, that a node on the provider reads on the CPU,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from dmlc.ir import Dim
 from dmlc.placement.node import OF_SHAPES, OPEN_SIZES, PROVIDER, Finding, Looked
-from dmlc.records import dataclass
 
 #: The numbers of a node of f16 that runs alone may be those of sums in f16; in a fused graph they never are.
 HALF = "alone, it may compute in half"
 
 
-@dataclass(slots=True)
-class NodePlacement:
+class NodePlacement(Struct):
     """One node. ``where`` is provider, cpu, folded or unknown; ``why`` says it in words.
 
     ``directml`` are the operators it becomes, ``level`` the first feature level that suffices for them (None: no table

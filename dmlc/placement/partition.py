@@ -6,15 +6,11 @@ closed when it feeds a node outside of it.
 
 from __future__ import annotations
 
-from dataclasses import field
-
+from msgspec import Struct, field
 from onnx import NodeProto
 
-from dmlc.records import dataclass
 
-
-@dataclass(slots=True)
-class Partitions:
+class Partitions(Struct):
     """``first`` is the number of partitions that other graphs have; ``off`` says that a node with a graph inside stands
     in this one, which turns fusion off."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from onnx import GraphProto, ModelProto, NodeProto
 
 from dmlc.diagnostics.counted import counted
@@ -24,7 +25,6 @@ from dmlc.placement.node_placement import NodePlacement, hangs_on
 from dmlc.placement.partition import Partitions
 from dmlc.placement.transfers import PlacedGraph, PlacedNode, Transfer, transfers
 from dmlc.placement.values import ValueScope, told_names
-from dmlc.records import dataclass
 from dmlc.targets import Target
 from dmlc.targets.capabilities import Capabilities
 from dmlc.targets.directml import least_feature_level, level_key
@@ -33,8 +33,7 @@ from dmlc.targets.directml import least_feature_level, level_key
 _NOWHERE = Looked(CPU, "")
 
 
-@dataclass(slots=True)
-class Placement:
+class Placement(Struct):
     """The report on a model. ``level`` is the first feature level that suffices for what the tables know.
 
     ``dims`` are the open dims that have a name, ``shapes`` the inputs with an open rank or an open size without one.
@@ -130,8 +129,7 @@ def size_options(dims: list[str], shapes: list[str]) -> str:
     return " ".join([*(f"--bind {name}=SIZE" for name in dims), *(f"--shape {name}=..." for name in shapes)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """Placement and cost found for a node."""
 
     looked: Looked
@@ -167,8 +165,7 @@ def _kind(node: NodeProto, scope: ValueScope) -> Any:
     return node.op_type, node.domain, tuple(operands), tuple(results), tuple(attributes), around
 
 
-@dataclass(slots=True)
-class _PlacementRun:
+class _PlacementRun(Struct):
     capabilities: Capabilities
     level: str
     opsets: Mapping[str, int]

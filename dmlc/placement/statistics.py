@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 
+from msgspec import Struct, field
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from dmlc.inference.model_facts import GraphFacts, facts_of_model
@@ -15,12 +15,10 @@ from dmlc.placement.activations import host_of
 from dmlc.placement.costs import node_bytes, node_dispatches, total
 from dmlc.placement.node_counts import is_constant, node_counts
 from dmlc.placement.values import ValueScope, element_bits, told_names
-from dmlc.records import dataclass
 from dmlc.targets import dispatch_row
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(Struct):
     """``nodes`` by operator are those of ``node_counts``.
 
     ``dispatches`` and ``bytes_moved`` may be expressions of the model's dims, or None where sizes are not known:
@@ -80,8 +78,7 @@ def _external_bytes(tensor: TensorProto) -> int:
 # --- counting
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(Struct):
     """The costs of the nodes on the device, None for each that is not known. ``named`` are the dims that mean something
     to the model's user."""
 

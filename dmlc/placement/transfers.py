@@ -9,23 +9,21 @@ time it runs one (onnxruntime, controlflow/if.cc, loop.cc, scan_utils.cc).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
 
+from msgspec import Struct, field
 from onnx import GraphProto, NodeProto
 
 from dmlc.ir import Dim
 from dmlc.placement.node import CPU, FOLDED, OF_SHAPES, PROVIDER, UNKNOWN
 from dmlc.placement.node_placement import NodePlacement
 from dmlc.placement.values import KnownType, ValueScope, names_of, told_names
-from dmlc.records import dataclass
 
 #: The sides that a value lies on.
 GPU, HOST = "gpu", "cpu"
 _SIDES = {PROVIDER: GPU, CPU: HOST, UNKNOWN: UNKNOWN}
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Struct, frozen=True):
     """One copy of a value, from ``from_device`` to ``to_device``: ``maker`` writes it, ``readers`` read it there.
 
     ``bytes`` may be an expression of dims, or None where a size or the type is not known; ``open_dims`` are the open
@@ -49,8 +47,7 @@ class Transfer:
         return told_names(names_of([self.kind]))
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedNode:
+class PlacedNode(Struct, frozen=True):
     """A node and its placement; the numbers of the operands and results that are on the CPU wherever it runs."""
 
     proto: NodeProto
@@ -59,8 +56,7 @@ class PlacedNode:
     host_results: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class PlacedGraph:
+class PlacedGraph(Struct):
     """A graph whose nodes are placed. ``holder`` is the node that it is inside of, ``inner`` are the graphs inside."""
 
     graph: GraphProto
@@ -77,16 +73,14 @@ class PlacedGraph:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _ValueSpot:
+class _ValueSpot(Struct, frozen=True):
     """The side that a value lies on, and the node that put it there; None for a model's input."""
 
     side: str
     maker: NodePlacement | None
 
 
-@dataclass(frozen=True, slots=True)
-class _ValueReader:
+class _ValueReader(Struct, frozen=True):
     """A node that reads a value; ``operand`` is its number where a node of the provider reads it on the CPU."""
 
     row: NodePlacement

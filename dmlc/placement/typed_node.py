@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
 from onnx import NodeProto
 
 from dmlc.placement.values import KnownType, ValueScope
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True)
-class TypedNode:
+class TypedNode(Struct):
     """A node, the types of its operands and results, and the values around it."""
 
     proto: NodeProto

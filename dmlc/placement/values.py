@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from functools import lru_cache
 
+from msgspec import Struct, field
 from onnx import GraphProto, NodeProto, TensorProto, defs, helper
 
 from dmlc.inference.fact import NOTHING as NO_FACT
@@ -16,7 +16,6 @@ from dmlc.ir import Dim, Shape, dim_names, product
 from dmlc.onnx_schema.nested import holds_graphs, values_read_by
 from dmlc.onnx_schema.types import DTYPE_OF
 from dmlc.placement.loading_rewrites import FloatScalar
-from dmlc.records import dataclass
 
 _NAMES = {
     **{number: dtype.name for number, dtype in DTYPE_OF.items()},
@@ -27,8 +26,7 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class KnownType:
+class KnownType(Struct, frozen=True):
     """A value: its element type and its shape, None for what is not known. ``other`` is not a tensor of a listed type.
     ``bits`` are those of an element."""
 
@@ -61,8 +59,7 @@ class KnownType:
         return f"{self.dtype or '?'}[{sizes}]"
 
 
-@dataclass(slots=True)
-class ValueScope:
+class ValueScope(Struct):
     """The values that a graph sees: known facts about them, and which are constant or lie on the CPU.
 
     Equal facts are one object: ``kinds`` holds all that the scopes of one model have. ``made_by`` are

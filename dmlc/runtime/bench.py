@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from dmlc.inference.open_sizes import open_inputs
 from dmlc.ir import Array, DimExpr
 from dmlc.onnx_schema.nested import graphs_of
 from dmlc.placement.node_counts import is_constant
-from dmlc.records import dataclass
 from dmlc.runtime.feeds import FeedChecker
 from dmlc.runtime.session import onnxruntime, open_session, session_options
 

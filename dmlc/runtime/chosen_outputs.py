@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import DmlcError, did_you_mean, fail, sentences

@@ -10,11 +10,9 @@ import ctypes
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
-
-from dmlc.records import dataclass
 
 #: Loads a library of Windows by its name or path, as ``ctypes.WinDLL`` does. Raises ``OSError`` where it is missing.
 Loader: TypeAlias = Callable[[str], Any]

@@ -13,12 +13,10 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-
-from dmlc.records import dataclass
 
 _PACKAGE = "onnxruntime"
 _DIRECTML_LIBRARY = "onnxruntime/capi/DirectML.dll"

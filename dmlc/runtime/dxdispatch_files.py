@@ -6,7 +6,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import dxdispatch as codes_of_json
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
-from dmlc.records import dataclass
 from dmlc.runtime import files
 from dmlc.runtime.feeds import FeedChecker, truth_values
 

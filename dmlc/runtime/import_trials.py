@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 from dmlc.diagnostics.libraries import LIBRARIES, one_line
-from dmlc.records import dataclass
 from dmlc.runtime.child_process import ChildFailed, ChildProcess
 
 #: Seconds for one import.

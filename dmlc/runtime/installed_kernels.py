@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from dmlc.diagnostics import DmlcError
 from dmlc.diagnostics.libraries import load, one_line
-from dmlc.records import dataclass
 from dmlc.runtime.child_process import ChildProcess
 from dmlc.targets import KernelTable, Target, operators_of
 from dmlc.targets.kernel_rows import INSERTED

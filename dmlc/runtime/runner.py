@@ -6,10 +6,10 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import fail

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from dmlc.ir import DType
-from dmlc.records import dataclass
 from dmlc.targets.target import Target, load_data
 
 #: A kernel that has no row of its own costs what this row says.
@@ -17,8 +18,7 @@ _OTHERS = "others"
 _ANY = "any"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The work of one node: the ONNX operator, how many elements it reads and writes, and in what order.
 
     ``run`` is the number of elements read that lie together each time. A sum over the last axis of 100 reads runs of
@@ -33,8 +33,7 @@ class Step:
     run: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Cheapest:
+class Cheapest(Struct, frozen=True):
     """Work for which there are several ways, of which the cheapest will be taken."""
 
     ways: tuple[tuple[Work, ...], ...]
@@ -43,8 +42,7 @@ class Cheapest:
 Work: TypeAlias = "Step | Cheapest"
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(Struct, frozen=True):
     """Nanoseconds: per node, per element read, per run of elements that lie together, and per element written."""
 
     node: float

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from dmlc.records import dataclass
+from msgspec import Struct
+
 from dmlc.targets.rows import Rows
 from dmlc.targets.target import load_data
 
@@ -19,8 +20,7 @@ _AS = {"bool": "u8"}
 LARGEST_BATCH = 65535
 
 
-@dataclass(frozen=True, slots=True)
-class TensorRow:
+class TensorRow(Struct, frozen=True):
     """Ranks and element types that one tensor of an operator may have."""
 
     least: int
@@ -28,8 +28,7 @@ class TensorRow:
     types: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorRow:
+class OperatorRow(Struct, frozen=True):
     """An operator, or a function of REDUCE (``REDUCE.SUM``). ``levels`` are newest first; each holds from there on."""
 
     name: str
@@ -44,8 +43,7 @@ class OperatorRow:
         return next((tensors for since, tensors in self.levels if level_key(since) <= asked), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A reason why DirectML does not take a tensor: the limit in words, its row, the first level without it."""
 
     operator: str

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct, field
+
 from dmlc.ir import Dim, product
-from dmlc.records import dataclass
 from dmlc.targets.target import load_data
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchRow:
+class DispatchRow(Struct, frozen=True):
     """Dispatch count of an operator, with its source.
 
     ``per_row`` more are issued for each row along the operator's axis, ``apart`` more if its axes are not adjacent.
@@ -27,8 +26,7 @@ class DispatchRow:
     operands: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchCost:
+class DispatchCost(Struct, frozen=True):
     """Estimated time of work on the device, to compare ways of computing the same result."""
 
     dispatch_us: float

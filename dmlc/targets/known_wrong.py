@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from dmlc.records import dataclass
+from msgspec import Struct
+
 from dmlc.targets.target import load_data
 
 _FILE = "ort_cpu_wrong"
 
 
-@dataclass(frozen=True, slots=True)
-class WrongKernels:
+class WrongKernels(Struct, frozen=True):
     """``since`` is the first release that computes ``types`` wrongly (None: all that were tried), ``until`` the last
     (None: the newest that was tried does)."""
 

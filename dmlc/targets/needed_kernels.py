@@ -6,12 +6,12 @@ The intricate cases are rules of ``legalize``; what this table holds is decided 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dmlc.ir import DType, Operation
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from dmlc.ops import binary, choose, elementwise, index, matmul, move, normalize, reduce, scan, select
-from dmlc.records import dataclass
 
 Wider = Mapping[DType, tuple[DType, ...]]
 
@@ -35,8 +35,7 @@ MODULAR: Wider = {
 NONE: Wider = {f16: (f32,)}
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """``kernels`` are (ONNX operator, its type parameter); all of them must take the dtype.
 
     ``operands`` are those that have it, ``results`` those that are cast back (None: all). ``wrong`` are dtypes whose

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 
-from dmlc.records import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from dmlc.targets.directml import level_key
 from dmlc.targets.rows import Rows
 from dmlc.targets.target import load_data
@@ -16,8 +17,7 @@ from dmlc.targets.target import load_data
 COVERED_DOMAINS = frozenset(("", "ai.onnx.ml", "com.microsoft", "ai.onnx.preview.training", "ai.onnx.training"))
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A kernel: the types by type parameter; ``constant`` are the inputs that must be initializers for a fused graph.
 
     ``graph_inputs`` is the number of inputs that a node in a graph has, ``query`` the provider's own further check.
@@ -35,8 +35,7 @@ class Kernel:
     not_onnx: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierForm:
+class EarlierForm(Struct, frozen=True):
     """The DirectML operators and tensors of a row in releases of onnxruntime up to ``until``."""
 
     until: str
@@ -44,8 +43,7 @@ class EarlierForm:
     tensors: Mapping[str, str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderRow:
+class ProviderRow(Struct, frozen=True):
     """An ONNX operator: ``opsets`` are the ranges where a kernel of it matches, ``directml`` what it becomes.
 
     ``tensors`` says which tensor of that DirectML operator is which operand (``i0``), result (``o0``), or type.
@@ -91,8 +89,7 @@ class ProviderRow:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Something known to go wrong, and when: all that is given must hold. ``effect`` is fails, wrong, imprecise,
     advice (for some data or sizes) or cpu.
 
@@ -156,8 +153,7 @@ class Failure:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeRewrite:
+class RuntimeRewrite(Struct, frozen=True):
     """A pass of ONNX Runtime that replaces nodes by one node ``makes`` for this provider, in models of these opsets.
 
     ``patterns`` are given only where the node made runs elsewhere or otherwise than those it replaces: operators with
@@ -173,8 +169,7 @@ class RuntimeRewrite:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """The table of one execution provider. ``cite`` is its source in a few words."""
 
     source: str

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue.targets import BAD_DATA
-from dmlc.records import dataclass
 from dmlc.targets.kernel_rows import KernelTable
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A runtime that is compiled for.
 
     ``opset`` is the opset of emitted models by default, ``max_opset`` the highest that works there. ``kernels`` names
@@ -60,7 +59,7 @@ class Target:
     wraps_integers: bool = False
     runs_on_cpu: bool = True
     date: str = ""
-    table: KernelTable | None = field(default=None, repr=False, compare=False)
+    table: KernelTable | None = None
 
     @property
     def family(self) -> str:

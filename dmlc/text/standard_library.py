@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from dmlc.records import dataclass
+from msgspec import Struct
 
 _FOLDER = Path(__file__).parents[1] / "std"
 
 
-@dataclass(frozen=True, slots=True)
-class StandardBlock:
+class StandardBlock(Struct, frozen=True):
     """A block of the standard library: its name, how it is called, and the comment at the head of its file."""
 
     name: str

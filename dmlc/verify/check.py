@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dmlc.ir import Dim, substitute
-from dmlc.records import dataclass
+from dmlc.ir import Condition, Dim, substitute
 from dmlc.verify import causes
 from dmlc.verify.compare import (
     DIFFERENT,
@@ -269,7 +268,8 @@ def _narrowed(interface: Interface, right: Side) -> Interface:
         limit = None if spec.limit is None else substitute(spec.limit, fixed)
         specs.append(replace(spec, shape=shape, limit=limit))
     conditions = tuple(
-        [replace(c, left=substitute(c.left, fixed), right=substitute(c.right, fixed)) for c in interface.conditions]
+        Condition(substitute(each.left, fixed), each.relation, substitute(each.right, fixed), each.why)
+        for each in interface.conditions
     )
     return replace(interface, inputs=tuple(specs), conditions=conditions)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.records import dataclass
 from dmlc.verify.parts import Path, are_alike, as_array, is_composite, leaves
 from dmlc.verify.tolerance import EXACT, RANGE, REASSOCIATES, TOLERANCES, Tolerance
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from dmlc.ops import index
 from dmlc.ops.binary import DIV, FLOORDIV, MOD
 from dmlc.ops.choose import CAST
 from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TILE, TRANSPOSE, UNSQUEEZE
-from dmlc.records import dataclass
 from dmlc.verify.inputs import Default, Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.loose import loose, loose_result
 from dmlc.verify.onnx_interface import WIDEST

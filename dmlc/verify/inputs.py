@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -13,7 +13,6 @@ import numpy as np
 from dmlc.ir import Array, Condition, Dim, ForeignType, evaluate
 from dmlc.ir.dim import Interval
 from dmlc.ops.ranges import Range, into_range, of_indices
-from dmlc.records import dataclass
 from dmlc.verify.patterns import FROM_THE_END, PATTERNS, Pattern, fill
 from dmlc.verify.sizes import Binding, empty_candidates, size_candidates
 

@@ -6,13 +6,12 @@ The model itself says which it accepts: candidates are made from the default and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.records import dataclass
 from dmlc.verify.inputs import Default, Feeds
 from dmlc.verify.trace import RunFailed
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.records import dataclass
 
 Shape: TypeAlias = tuple[int, ...]
 Rng: TypeAlias = np.random.Generator

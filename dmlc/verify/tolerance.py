@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from dmlc.records import dataclass
 from dmlc.verify.patterns import FLOATS
 
 EXACT, REASSOCIATES, RANGE = "exact", "reassociates", "range"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.ir import Array
-from dmlc.records import dataclass
 from dmlc.verify.inputs import Default, Feeds, Interface
 
 

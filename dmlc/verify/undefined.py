@@ -7,11 +7,11 @@ another value behind it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.records import dataclass
 from dmlc.verify.inputs import Feeds
 from dmlc.verify.trace import Patch, Side, TraceStep
 

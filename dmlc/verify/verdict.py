@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from dmlc.diagnostics import Diagnostic
 from dmlc.diagnostics.catalogue.runs import NOT_VERIFIED as NO_EVIDENCE
 from dmlc.diagnostics.catalogue.runs import RESULTS_DIFFER
-from dmlc.records import dataclass
 from dmlc.verify.compare import DIFFERENT, SAME, WITHIN, Difference, Errors, show
 from dmlc.verify.inputs import Feeds
 

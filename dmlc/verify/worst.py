@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dmlc.ir import Array
-from dmlc.records import dataclass
 from dmlc.verify.compare import show, steps_apart
 
 

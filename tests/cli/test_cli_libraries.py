@@ -37,7 +37,7 @@ MISSING = {
 FAULTS: dict[str, tuple[str, ...]] = {
     "onnxruntime": (*MISSING, *BROKEN),
     **dict.fromkeys(("numpy", "onnx"), (*MISSING, "os-error", "needs-another", "empty")),
-    "lark": ("missing", "os-error", "empty"),
+    **dict.fromkeys(("lark", "msgspec"), ("missing", "os-error", "empty")),
     "networkx": ("missing", "os-error"),
 }
 #: One process for all faults of a library, which it never imports. It loads the modules of dmlc that do without the

@@ -190,10 +190,8 @@ def test_names_stay_different() -> None:
 
 
 def test_carried_operators_have_their_onnx_name() -> None:
-    from dmlc.records import dataclass
 
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class Carried(Attributes):
+    class Carried(Attributes, frozen=True, kw_only=True):
         domain: str
         op_type: str
         attributes: tuple[tuple[str, object], ...]

@@ -38,9 +38,7 @@ def test_each_limit_has_a_code_of_its_own() -> None:
 
 
 def test_defaults_are_those_that_are_declared() -> None:
-    assert {f.name: getattr(DEFAULTS, f.name) for f in dataclasses.fields(Limits)} == {
-        limit.name: limit.default for limit in LIMITS.values()
-    }
+    assert dataclasses.asdict(DEFAULTS) == {limit.name: limit.default for limit in LIMITS.values()}
     assert Limits.of(None) == Limits.of({}) == DEFAULTS
     assert Limits.of({"nodes": 5}).nodes == 5
 

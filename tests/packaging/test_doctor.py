@@ -27,7 +27,7 @@ code = main.main(["doctor"])
 print(end="\\f")
 sys.exit(main.main(["doctor", "--format", "json"]) if code in (0, 1) else code)
 """
-LIBRARIES = {"numpy": "ndarray", "lark": "Lark", "onnx": "ModelProto", "networkx": "DiGraph"}
+LIBRARIES = {"msgspec": "Struct", "numpy": "ndarray", "lark": "Lark", "onnx": "ModelProto", "networkx": "DiGraph"}
 
 
 def doctor(site: Path) -> tuple[int, str, dict[str, Any]]:

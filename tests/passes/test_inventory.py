@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import NODEFAULT
 
 import dmlc
 from dmlc import passes
@@ -84,8 +84,8 @@ def test_fields_of_matches_have_no_defaults() -> None:
         found += [cls for cls in more if cls.__module__.startswith("dmlc.")]
     assert len(found) > 40
     for cls in found:
-        own = [f for f in fields(cls) if f.name not in ("root", "consumed")]
-        assert all(f.kw_only and f.default is f.default_factory is MISSING for f in own), cls
+        assert cls.__match_args__ == ("root", "consumed"), cls
+        assert [each for each in cls.__struct_defaults__ if each is not NODEFAULT] == [()], cls
 
 
 def test_a_pass_is_one_module_or_folder_of_its_name() -> None:

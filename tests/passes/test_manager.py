@@ -16,13 +16,11 @@ from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
 from dmlc.passes import CLASSES, Cse, Dce, FoldConstants, Pass, PassContext, PassManager
 from dmlc.passes.rewrite import MAX_SPANS, Match, Miss, Rewriter, Rule, merge_spans, rewrite, used_elsewhere
-from dmlc.records import dataclass
 
 # --- the manager
 
 
-@dataclass(frozen=True)
-class Careless(Pass):
+class Careless(Pass, frozen=True):
     """Does one thing and claims another."""
 
     claim: bool = False
@@ -40,8 +38,7 @@ class Careless(Pass):
         return self.claim
 
 
-@dataclass(frozen=True)
-class Needs(Pass):
+class Needs(Pass, frozen=True):
     name: ClassVar[str] = "needs"
     summary: ClassVar[str] = "For tests."
     requires: ClassVar[tuple[str, ...]] = ("sunshine",)
@@ -50,8 +47,7 @@ class Needs(Pass):
         return False
 
 
-@dataclass(frozen=True)
-class Gives(Needs):
+class Gives(Needs, frozen=True):
     name: ClassVar[str] = "gives"
     requires: ClassVar[tuple[str, ...]] = ()
     ensures: ClassVar[tuple[str, ...]] = ("sunshine",)
@@ -112,8 +108,7 @@ def test_a_pass_runs_only_after_what_it_requires() -> None:
 # --- the driver
 
 
-@dataclass(slots=True, eq=False)
-class Pair(Match):
+class Pair(Match, eq=False):
     x: Value | None = None
 
 

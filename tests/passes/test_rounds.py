@@ -20,7 +20,6 @@ from dmlc.passes.cse import Cse
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
 from dmlc.passes.manager import MOST_ROUNDS, FixedPoint, PassManager
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, rewrite, used_elsewhere
-from dmlc.records import dataclass
 from tests.rows import each_row
 from tools.canonical_form import canonical_form
 
@@ -44,8 +43,7 @@ def turn(old: Operation, new: Operation) -> type[Rule[Match]]:
     return Turn
 
 
-@dataclass(frozen=True)
-class Turns(Pass):
+class Turns(Pass, frozen=True):
     """A pass of one such rule."""
 
     old: Operation
@@ -106,8 +104,7 @@ def test_a_remark_goes_where_its_rule_fires_in_a_later_round() -> None:
     shared = b(NEG, x)
     graph = b.done(b(EXP, shared), b(SQRT, shared))
 
-    @dataclass(frozen=True)
-    class Frees(Pass):
+    class Frees(Pass, frozen=True):
         name: ClassVar[str] = "frees"
         summary: ClassVar[str] = "For tests."
 

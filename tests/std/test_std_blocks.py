@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 import dmlc
 from dmlc.cli.main import main
 from dmlc.diagnostics import Source
-from dmlc.records import dataclass
 from dmlc.text.standard_library import std_blocks, std_path
 from tests.rows import each_row
 

@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 #: Layers from the bottom up; a package imports only packages of layers before its own.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("records", "workers"),
+    ("workers",),
     ("diagnostics",),
     ("ir",),
     ("ops",),
@@ -34,29 +34,28 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 LAYER_OF = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 #: The libraries that each package may load beside the standard library.
 LIBRARIES: dict[str, set[str]] = {
-    "records": set(),
     "workers": {"onnxruntime"},
     "diagnostics": set(),
-    "ir": {"numpy", "networkx"},
-    "ops": {"numpy"},
-    "targets": set(),
-    "onnx_schema": {"numpy", "onnx"},
-    "inference": {"numpy", "onnx"},
-    "text": {"numpy", "lark"},
-    "builder": {"numpy"},
-    "importers": {"numpy", "onnx"},
-    "passes": {"numpy", "networkx"},
-    "codegen": {"numpy"},
-    "placement": {"numpy", "onnx"},
-    "codegen/onnx": {"numpy", "onnx"},
-    "runtime": {"numpy", "onnx", "onnxruntime"},
+    "ir": {"msgspec", "numpy", "networkx"},
+    "ops": {"msgspec", "numpy"},
+    "targets": {"msgspec"},
+    "onnx_schema": {"msgspec", "numpy", "onnx"},
+    "inference": {"msgspec", "numpy", "onnx"},
+    "text": {"msgspec", "numpy", "lark"},
+    "builder": {"msgspec", "numpy"},
+    "importers": {"msgspec", "numpy", "onnx"},
+    "passes": {"msgspec", "numpy", "networkx"},
+    "codegen": {"msgspec", "numpy"},
+    "placement": {"msgspec", "numpy", "onnx"},
+    "codegen/onnx": {"msgspec", "numpy", "onnx"},
+    "runtime": {"msgspec", "numpy", "onnx", "onnxruntime"},
     "verify": {"numpy", "onnx"},
-    "api": {"numpy", "onnx"},
-    "ledgers": set(),
-    "debugging": {"numpy", "onnx", "networkx"},
+    "api": {"msgspec", "numpy", "onnx"},
+    "ledgers": {"msgspec"},
+    "debugging": {"msgspec", "numpy", "onnx", "networkx"},
     "std": set(),
     "testing": {"numpy", "hypothesis"},
-    "cli": {"numpy", "onnx", "onnxruntime", "lark", "networkx"},
+    "cli": {"msgspec", "numpy", "onnx", "onnxruntime", "lark", "networkx"},
 }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dmlc.diagnostics import DmlcError
 from dmlc.ir.dtype import f32, f64, i8, i64

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dmlc.codegen.dxdispatch.json_text import type_name
 from dmlc.codegen.dxdispatch.table import rows
@@ -15,7 +16,6 @@ from dmlc.diagnostics.catalogue import dxdispatch as codes
 from dmlc.diagnostics.catalogue.targets import TOO_MANY_AXES
 from dmlc.ir import DTYPE_BY_NAME, DType, Node, Tensor, TensorType
 from dmlc.ir.dtype import bool_, i32, i64, u32
-from dmlc.records import dataclass
 from dmlc.targets.directml import refusal
 
 MAX_RANK = 8
@@ -25,16 +25,14 @@ _MOST_ELEMENTS = 2**32 - 1
 Field: TypeAlias = "BufferView | list[BufferView] | int | float | bool | str | list[int] | dict[str, Any]"
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(Struct, frozen=True):
     """One operator; its fields in the order of the struct, tensors among them."""
 
     operator: str
     fields: dict[str, Field]
 
 
-@dataclass(slots=True)
-class DispatchBuilder:
+class DispatchBuilder(Struct):
     """Dispatches, buffers and constants made so far. ``node`` is the one being lowered, for messages."""
 
     level: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.ir import Array, DType
-from dmlc.records import dataclass
 
 Sizes = tuple[int, ...]
 
@@ -28,8 +29,7 @@ class Buffer:
         self.name = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferView:
+class BufferView(Struct, frozen=True):
     """A tensor over a buffer; ``strides`` count elements of ``dtype``, which may be another one than the buffer's."""
 
     buffer: Buffer

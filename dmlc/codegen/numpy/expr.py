@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias, Union
 
-from dmlc.records import dataclass
+from msgspec import Struct
 
 # Levels of precedence of an expression, from the loosest.
 COMPARE, OR, XOR, AND, SUM, PRODUCT, UNARY, POWER, ATOM = range(9)
@@ -27,8 +27,7 @@ _LEVELS = {
 _SIMPLE = re.compile(r"-?[\w.]+(?:e[-+]\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Expr:
+class Expr(Struct, frozen=True):
     """``items`` are the parts of a call, a sequence or an infix operation, each with the text before it.
 
     ``split`` is the way to break a line that is too long. ``call`` and ``sequence`` break inside their brackets

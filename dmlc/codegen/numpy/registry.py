@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from dmlc.codegen.numpy.expr import Argument, Expr, call, method, name
 from dmlc.codegen.numpy.literals import dtype_expr, keeps_dtype, number, scalar
 from dmlc.ir import Dim, DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops.constant import constant_of
-from dmlc.records import dataclass
 
 Style: TypeAlias = Literal["fast", "plain"]
 
@@ -149,8 +150,7 @@ class NumpyCall:
 Lower: TypeAlias = Callable[[NumpyCall], Expr]
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
+class Lowering(Struct, frozen=True):
     """``quiet``: NumPy never warns about it, whatever the values."""
 
     lower: Lower

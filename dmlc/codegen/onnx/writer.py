@@ -8,10 +8,10 @@ that a result is written under its final name without a copy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
 
 from dmlc.codegen.onnx.annotations import annotations_of, has_annotations
@@ -24,12 +24,10 @@ from dmlc.onnx_schema.domains import plain_domain
 from dmlc.onnx_schema.schemas import DOMAIN_VERSIONS
 from dmlc.onnx_schema.types import ELEMENT_TYPE, type_proto
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
-from dmlc.records import dataclass
 from dmlc.targets import KernelTable, Target, kernel_table
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     """An ONNX node before it has its name. ``label`` is the name of a node that belongs to no IR node.
 
     ``form`` is its operator with its attributes, None where it must not be shared."""

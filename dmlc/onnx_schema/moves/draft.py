@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from dmlc.ir import Array
-from dmlc.records import dataclass
 
 
 class Unmovable(Exception):
@@ -22,8 +21,7 @@ def _nothing(name: str) -> None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class KnownValues:
+class KnownValues(Struct, frozen=True):
     """Known constants and types of the values that a node reads and makes, by their names in that node.
 
     ``constant`` gives the data of a constant, ``type`` the type of a value; None if it is not known. A form that
@@ -38,8 +36,7 @@ class KnownValues:
 NOTHING = KnownValues()
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A copy of a node, which rows change in place, and the constants and nodes it came to need.
 
     ``op`` is the operator that the node was at first, ``want`` the opset that it is moved to. Nodes of ``before`` make

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dmlc.onnx_schema.moves.draft import Draft, Unmovable
-from dmlc.records import dataclass
 
 #: Changes the draft in place. Raises ``Unmovable``.
 Step: TypeAlias = Callable[[Draft], None]
@@ -23,8 +24,7 @@ def never(why: str) -> Step:
     return refuse
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The change that came with version ``since`` of an operator.
 
     ``up`` turns the form before it into the form after it, ``down`` the other way; after ``down`` what the older

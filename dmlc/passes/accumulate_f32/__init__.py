@@ -15,14 +15,12 @@ from dmlc.ops.node_name import node_name
 from dmlc.passes.accumulate_f32.region import find_norms, find_regions, wide_attributes
 from dmlc.passes.manager import REASSOCIATES, Pass, PassContext
 from dmlc.passes.rewrite import merge_spans
-from dmlc.records import dataclass
 
 #: Constants of up to so many elements are stored in f32; a larger one is cast where it is used.
 _SMALL = 65536
 
 
-@dataclass(frozen=True)
-class AccumulateF32(Pass):
+class AccumulateF32(Pass, frozen=True):
     """Compute written-out reductions and normalizations of f16 in f32: cast once on the way in, once on the way out.
 
     The region is the product before a sum or a mean, the reduction, and the steps that make its result smaller again (a

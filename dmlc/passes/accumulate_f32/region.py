@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Attributes, Graph, Node, Value
 from dmlc.ir.dtype import f16, f32
@@ -16,7 +18,6 @@ from dmlc.ops.normalize import LAYER_NORM, RMS_NORM
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.ops.reduce import REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE, REDUCTIONS
 from dmlc.passes.patterns import made_by, scalar_of
-from dmlc.records import dataclass
 
 #: Reductions that square, and others.
 _SQUARING = tuple([op for op in REDUCTIONS if op.before == "square"])
@@ -32,8 +33,7 @@ _SHRINKS = (SQRT, RECIPROCAL, LOG, MUL, DIV, POW)
 _STEPS = 6
 
 
-@dataclass(slots=True)
-class AccumulationRegion:
+class AccumulationRegion(Struct):
     """``products`` are what may overflow before the reduction ``root`` makes it smaller, or before what follows a sum
     of squares does; ``nodes`` is all that is computed together. A norm overflows late, so that it is not a product."""
 

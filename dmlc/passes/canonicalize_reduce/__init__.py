@@ -16,11 +16,9 @@ from dmlc.passes.canonicalize_reduce.layouts import DropCasts, DropExpanded, Dro
 from dmlc.passes.fold_constants import MOVE_RULES
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class CanonicalizeReduce(RewritePass):
+class CanonicalizeReduce(RewritePass, frozen=True):
     """Rules about the axes, the rank and the nesting of reductions.
 
     Afterwards an axis of size 1 is reduced only where ``keepdims=false`` takes it out anyway. A reduction over nothing

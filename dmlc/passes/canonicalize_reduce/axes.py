@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, Operation, Value, product
 from dmlc.ops.binary import MUL
@@ -32,11 +33,9 @@ from dmlc.passes.canonicalize_reduce.kinds import (
 from dmlc.passes.layouts import Origin, follow, is_unit
 from dmlc.passes.manager import EXACT, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class AxesMatch(Match):
+class AxesMatch(Match, eq=False, kw_only=True):
     """The axes that the operation shall have."""
 
     axes: tuple[int, ...]
@@ -45,7 +44,7 @@ class AxesMatch(Match):
 def with_axes(match: AxesMatch, rewriter: Rewriter) -> Sequence[Value]:
     """The root again, over other axes."""
     attributes: Any = match.root.attributes
-    record = dataclasses.replace(attributes, axes=match.axes)
+    record = replace(attributes, axes=match.axes)
     return rewriter.add_node(match.root.op, match.root.operands, record).results
 
 
@@ -112,8 +111,7 @@ _SIZE_ONE_MOVES = frozenset((SQUEEZE, UNSQUEEZE, RESHAPE))
 _MOST_MOVES = 4
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class NestedMatch(Match):
+class NestedMatch(Match, eq=False, kw_only=True):
     """``consumed`` ends with the inner reduction; before it stand the moves between, outermost first."""
 
     axes: tuple[int, ...]
@@ -197,8 +195,7 @@ def _merged_axes(graph: Graph, outer: Node, between: list[Node], inner: Node) ->
     return tuple(sorted(axes))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class MergedAxesMatch(Match):
+class MergedAxesMatch(Match, eq=False, kw_only=True):
     """``runs`` are the neighbouring axes that become one axis each, ``axes`` the new numbers of the treated ones.
 
     ``limit`` is the most axes that the target takes.
@@ -269,7 +266,7 @@ class LowerRank(Rule[MergedAxesMatch]):
         flat = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=merged))
         attributes: Any = root.attributes
         changed: dict[str, Any] = {"axis": match.axes[0]} if hasattr(attributes, "axis") else {"axes": match.axes}
-        node = rewriter.add_node(root.op, [flat], dataclasses.replace(attributes, **changed))
+        node = rewriter.add_node(root.op, [flat], replace(attributes, **changed))
         return [
             new if new.shape == old.shape else rewriter.add(RESHAPE, [new], ReshapeAttributes(shape=old.shape))
             for new, old in zip(node.results, root.results, strict=True)
@@ -284,8 +281,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 _KEEPING = frozenset((*REDUCTIONS, ARGMAX, ARGMIN))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class AbsorbedMatch(Match):
+class AbsorbedMatch(Match, eq=False, kw_only=True):
     axes: tuple[int, ...]
     keepdims: bool
 
@@ -316,7 +312,7 @@ class AbsorbMove(Rule[AbsorbedMatch]):
     def build(self, match: AbsorbedMatch, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
         attributes: Any = inner.attributes
-        record = dataclasses.replace(attributes, axes=match.axes, keepdims=match.keepdims)
+        record = replace(attributes, axes=match.axes, keepdims=match.keepdims)
         return rewriter.add_node(inner.op, inner.operands, record).results
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.ir import DType, Graph, Node, Operation, Shape, Value, product
 from dmlc.ops.choose import CAST, CLIP, ClipAttributes
@@ -20,7 +22,6 @@ from dmlc.passes.intervals import Intervals
 from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES
 from dmlc.passes.rewrite import Rewriter
-from dmlc.records import dataclass
 from dmlc.targets import Target
 
 
@@ -131,8 +132,7 @@ def _limit(dtype: DType) -> int:
     return max(abs(int(dtype.lowest)), int(dtype.highest)) if dtype.is_integer else 1
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """Attributes with which a reduction gives the shape."""
 
     axes: tuple[int, ...]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from dmlc.ir import Dim, Graph, Node, Shape, Value, product
 from dmlc.ops.binary import MUL
@@ -28,13 +28,11 @@ from dmlc.passes.canonicalize_reduce.kinds import order_class, reduce_to
 from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 _SELECTIONS = (ARGMAX, ARGMIN)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ReducedTransposeMatch(Match):
+class _ReducedTransposeMatch(Match, eq=False, kw_only=True):
     """``axes`` of the transpose's operand in the order of the reduction, ``kept`` the others in the result's order."""
 
     axes: tuple[int, ...]
@@ -80,7 +78,7 @@ class DropTranspose(Rule[_ReducedTransposeMatch]):
         root = match.root
         attributes: Any = root.attributes
         x = match.consumed[0].operand(0)
-        record = dataclasses.replace(attributes, axes=tuple(sorted(match.axes)))
+        record = replace(attributes, axes=tuple(sorted(match.axes)))
         return [reduce_to(rewriter, root.op, x, record, root.result.shape)]
 
 
@@ -115,7 +113,7 @@ class SinkTranspose(Rule[Match]):
         attributes = root.attributes_as(ReduceAttributes)
         perm = between.attributes_as(TransposeAttributes).perm
         axes = tuple(sorted([perm[a] for a in attributes.axes]))
-        record = dataclasses.replace(attributes, axes=axes)
+        record = replace(attributes, axes=axes)
         made = rewriter.add(root.op, [between.operand(0)], record)
         if attributes.keepdims:
             return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=perm))]
@@ -124,8 +122,7 @@ class SinkTranspose(Rule[Match]):
         return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=kept))]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ReducedReshapeMatch(Match):
+class _ReducedReshapeMatch(Match, eq=False, kw_only=True):
     """``axes`` of what was reshaped; ``same_order`` where nothing but axes of size 1 was added or dropped."""
 
     axes: tuple[int, ...]
@@ -242,8 +239,7 @@ def axis_groups(old: Shape, new: Shape) -> list[tuple[int, int]] | None:
 _ADDING = tuple([op for op, total in GOES_ON.items() if total is REDUCE_SUM])
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ReducedExpandMatch(Match):
+class _ReducedExpandMatch(Match, eq=False, kw_only=True):
     """``axes`` of the expand's operand that are reduced, ``broadcast`` the sizes that its equal elements had.
 
     ``kept`` is a broadcast axis that is not reduced.

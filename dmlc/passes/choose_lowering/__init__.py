@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.history import CLASSES
@@ -15,7 +17,6 @@ from dmlc.passes.choose_lowering import arg, extremes, hardmax, log_sum_exp, nor
 from dmlc.passes.choose_lowering.plan import Maker, Plan, Sizes, Standing, corners, duration
 from dmlc.passes.manager import REASSOCIATES, PassContext, Remark
 from dmlc.passes.rewrite import Match, RewritePass, Rewriter, Rule, names_after
-from dmlc.records import dataclass
 from dmlc.targets.cost import CostModel
 
 #: No memory holds a tensor of more elements: such a node is in no model that runs, and its sizes fit no constant.
@@ -34,8 +35,7 @@ GROUPS: Sequence[Sequence[type[Plan]]] = (
 )
 
 
-@dataclass(frozen=True)
-class ChooseLowering(RewritePass):
+class ChooseLowering(RewritePass, frozen=True):
     """Nodes for which there are several lowerings become the one whose estimated cost is least.
 
     Where sizes are open, a plan is taken that is no dearer than the node as it stands at every end of their bounds;
@@ -80,8 +80,7 @@ def _as_rule(plan: type[Plan]) -> type[Rule[Match]]:
     return Chosen
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A plan and its cost at each corner of the bounds, or why it is none."""
 
     plan: Plan

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec import Struct
+
 from dmlc.ir import Dim, DType, Graph, Node, Shape
 from dmlc.passes.choose_lowering.plan import Sizes
 from dmlc.passes.layouts import is_unit
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """``sizes`` of the segments and which are ``searched``; both kinds alternate, until a segment is split."""
 
     sizes: Shape

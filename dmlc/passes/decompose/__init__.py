@@ -18,7 +18,6 @@ from dmlc.passes.decompose.products import DecomposeEinsum, DecomposeGemm
 from dmlc.passes.decompose.selections import DecomposeHardmax, DecomposeReduction, DecomposeSoftmax
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 RULES: Sequence[type[Decomposition]] = (
     DecomposeLayerNorm,
@@ -40,8 +39,7 @@ DEFINED = ("Attention", "RotaryEmbedding")
 OPERATORS: tuple[str, ...] = tuple(sorted({*DEFINED, *[name for rule in RULES for name in rule.operators]}))
 
 
-@dataclass(frozen=True)
-class Decompose(RewritePass):
+class Decompose(RewritePass, frozen=True):
     """The only pass of ``dmlc decompose``: all other nodes stay as the model has them."""
 
     name: ClassVar[str] = "decompose"

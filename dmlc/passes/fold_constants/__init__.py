@@ -31,11 +31,9 @@ from dmlc.passes.fold_constants.layouts import (
 from dmlc.passes.fold_constants.opaque import InlineBranch, ReadAgain
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class FoldConstants(RewritePass):
+class FoldConstants(RewritePass, frozen=True):
     """Rules that evaluate and simplify, within the limits of the context.
 
     ``exact`` are operations whose result every target gives bit for bit (data movement, integers, comparisons,

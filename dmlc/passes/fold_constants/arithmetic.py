@@ -23,14 +23,12 @@ from dmlc.ops.move import CONCAT, EXPAND, ConcatAttributes, ExpandAttributes
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 #: A larger constant is not searched for ones or zeros.
 _MOST_ELEMENTS = 4096
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ReplacedMatch(Match):
+class ReplacedMatch(Match, eq=False, kw_only=True):
     """The value that stands for the root's result already."""
 
     value: Value
@@ -246,8 +244,7 @@ _MOST_FACTORS = 1 << 22
 _MOST_USERS = 64
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _SignMatch(Match):
+class _SignMatch(Match, eq=False, kw_only=True):
     """A product of a concat with negated parts and a factor. ``signs`` are those along axis ``axis`` of the factor."""
 
     concat: Value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from dmlc.ir import Dim, Graph, Node, OpError, Shape, Value
 from dmlc.ops.binary import BINARY
@@ -33,7 +33,6 @@ from dmlc.ops.move import (
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.layouts import ones_between, reshape_ones
 from dmlc.passes.rewrite import Match, Rewriter, Rule
-from dmlc.records import dataclass
 
 
 class StandStill(Rule[Match]):
@@ -89,8 +88,7 @@ def _empty(value: Value, rewriter: Rewriter) -> Value:
     return rewriter.constant(np.zeros([int(str(size)) for size in value.shape], value.type.dtype.numpy))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ChainMatch(Match):
+class ChainMatch(Match, eq=False, kw_only=True):
     """``back`` is set where the last shape is that of the first value."""
 
     back: bool
@@ -220,8 +218,7 @@ def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
     return list(rows.values())
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ExpandMatch(Match):
+class _ExpandMatch(Match, eq=False, kw_only=True):
     index: int
 
 
@@ -268,8 +265,7 @@ _OPAQUE_ELEMENTWISE = frozenset(
 _MOST_NODES = 24
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ElementwiseRegionMatch(Match):
+class _ElementwiseRegionMatch(Match, eq=False, kw_only=True):
     """``inner`` are the elementwise nodes, operands first; ``leaves`` the layout operations that feed them."""
 
     inner: tuple[Node, ...]

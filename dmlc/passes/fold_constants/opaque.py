@@ -11,7 +11,6 @@ from dmlc.ir import Array, ForeignType, Graph, Node, Tensor, TensorType, Value, 
 from dmlc.ops.constant import CONSTANT, constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.rewrite import Match, Rewriter, Rule
-from dmlc.records import dataclass
 
 Evaluator: TypeAlias = "Callable[[Node, Sequence[Any]], Array]"
 
@@ -107,8 +106,7 @@ class InlineBranch(Rule[Match]):
         return rewriter.inline(region.graph, around)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ReadMatch(Match):
+class ReadMatch(Match, eq=False, kw_only=True):
     """``inner`` computes the results of the root from ``operands``."""
 
     inner: Graph

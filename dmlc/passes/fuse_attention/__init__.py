@@ -9,11 +9,9 @@ from dmlc.ir import Graph
 from dmlc.ops.normalize import SOFTMAX
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class FuseAttention(RewritePass):
+class FuseAttention(RewritePass, frozen=True):
     """A late choice: until here attention is products and a softmax, which other rules read.
 
     Where the user did not ask for it, each attention is a remark that says what would be saved: the time of the fused

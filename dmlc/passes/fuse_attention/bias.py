@@ -8,6 +8,7 @@ from itertools import islice
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import DType, Shape, Value
 from dmlc.ops.binary import ADD, GREATER_EQUAL, MAX
@@ -20,7 +21,6 @@ from dmlc.passes.fuse_attention.tokens import HEADS_LAST, apart
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Miss
-from dmlc.records import dataclass
 
 #: A fill hides a place whatever its score if it is at most this.
 _HIDES = -1e30
@@ -36,8 +36,7 @@ _MOVES = (EXPAND, RESHAPE, SQUEEZE, TRANSPOSE, UNSQUEEZE)
 _MOST_STEPS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Bias:
+class Bias(Struct, frozen=True):
     """The terms of a bias. ``shape`` is that of the scores. ``guards`` is true if rows that are hidden as a whole give
     zeros instead of NaN. ``is_range`` is true if the bias equals the replaced nodes only where a row is not hidden as a
     whole."""

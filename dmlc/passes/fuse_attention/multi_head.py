@@ -7,6 +7,7 @@ from itertools import pairwise, zip_longest
 from math import isfinite
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import Dim, Graph, Node, Shape, TensorType, Value, dim_names, product
 from dmlc.ir.dtype import f16
@@ -30,14 +31,12 @@ from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows
 
 _OPERATOR = "MultiHeadAttention"
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Struct, frozen=True):
     """The operands of attention, and its sizes: batch, heads, lengths of query and key, sizes of a head."""
 
     query: Tokens
@@ -54,8 +53,7 @@ class Attention:
         return self.query.scale != 1 or self.key.scale != 1
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class AttentionMatch(Match):
+class AttentionMatch(Match, eq=False, kw_only=True):
     """A product of weights and values, and the attention around it."""
 
     found: Attention

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.ir import Node, Shape, Value
 from dmlc.ops.binary import ADD, EQUAL
@@ -17,14 +19,12 @@ from dmlc.ops.reduce import REDUCE_MAX, ReduceAttributes
 from dmlc.passes.fuse_attention.tokens import factor_of
 from dmlc.passes.patterns import both_ways, made_by, scalar_of
 from dmlc.passes.rewrite import Miss, used_elsewhere
-from dmlc.records import dataclass
 
 #: Nodes between the product of query and key and the softmax.
 _MOST_STEPS = 12
 
 
-@dataclass(slots=True, eq=False)
-class Weights:
+class Weights(Struct, eq=False):
     """A softmax. If ``is_safe``, the model replaces the weights of rows that are hidden as a whole by 0 behind it:
     where they are NaN, or where the maximum of a row of the bias ``rows`` is -inf."""
 
@@ -34,8 +34,7 @@ class Weights:
     rows: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+class Trail(Struct, frozen=True):
     """The way of the scores, from the softmax back: ``terms`` were added to them, outside of the factor ``scale``, and
     ``mask``, a condition and a fill, chose between the result and the fill."""
 
@@ -45,8 +44,7 @@ class Trail:
     nodes: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """``product`` is the product of query and key."""
 
     product: Node

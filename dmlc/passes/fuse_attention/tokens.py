@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from dmlc.ir import Node, Shape, Value, product
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
 from dmlc.passes.patterns import both_ways, scalar_of
 from dmlc.passes.rewrite import Rewriter
-from dmlc.records import dataclass
 
 #: From (batch, heads, length, size) to (batch, length, heads, size), and back.
 HEADS_LAST = (0, 2, 1, 3)
@@ -18,8 +19,7 @@ _SAME = (0, 1, 2, 3)
 _MOST_STEPS = 16
 
 
-@dataclass(slots=True, eq=False)
-class Tokens:
+class Tokens(Struct, eq=False):
     """An operand of attention seen as (batch, length, heads * size).
 
     ``value`` is that already, or, in ``shape``, its axes are brought to (batch, length, heads, size) by ``perm``.

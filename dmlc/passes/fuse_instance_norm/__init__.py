@@ -17,7 +17,6 @@ from dmlc.passes.fuse_instance_norm.deviations import RootOfStatistic, ScaledSta
 from dmlc.passes.fuse_instance_norm.groups import GroupAffine, GroupNorm, GroupsOfOne, LowerGroupNorm
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 #: GroupNormalization has a scale for each channel from here on.
 _GROUP_NORM_OPSET = 21
@@ -25,8 +24,7 @@ _GROUP_NORM_OPSET = 21
 _BATCH_NORM_OPSET = 9
 
 
-@dataclass(frozen=True)
-class FuseInstanceNorm(RewritePass):
+class FuseInstanceNorm(RewritePass, frozen=True):
     """NumPy code cannot say these operators, so it keeps them written out.
 
     A variance that stays written out, since it is divided by one less or epsilon is added to its root, is tidied.

@@ -27,7 +27,6 @@ from dmlc.passes.fuse_layer_norm.statistics import Deviation
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 INSTANCE, GROUP, BATCH = "InstanceNormalization", "GroupNormalization", "BatchNormalization"
 
@@ -197,8 +196,7 @@ def _channel_axis(match: NormMatch) -> int | None:
     return rank - 1 if match.axes == tuple(range(1, rank - 1)) else None
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ChannelAffineMatch(Match):
+class _ChannelAffineMatch(Match, eq=False, kw_only=True):
     """``norm`` is what is scaled, perhaps transposed by ``moved``; ``other`` is the root's other operand."""
 
     norm: Node

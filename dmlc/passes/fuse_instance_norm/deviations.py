@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isfinite, sqrt
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import DType, Graph, Node, Operation, Value, product
 from dmlc.ir.dtype import f16
@@ -19,15 +20,13 @@ from dmlc.passes.layouts import ones_between
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, both_ways, broadcasts, root_of, scalar_of, square_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 
 _SUMS = (REDUCE_MEAN, REDUCE_SUM, REDUCE_SUM_SQUARE)
 #: The root of the sum of so many squares of f16 is an f16, whatever they are.
 _MOST_HALVES = 1 << 15
 
 
-@dataclass(frozen=True, slots=True)
-class _Statistic:
+class _Statistic(Struct, frozen=True):
     """A reduction times ``factor``. ``steps`` are the nodes behind it; ``largest`` is the largest factor on the way.
 
     ``x`` is what is reduced or, with ``square``, what is squared by that node before. ``count`` is how many elements
@@ -126,8 +125,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
     return _Statistic(node, tuple(steps), x or node.operand(0), square, counted, total, largest, shared)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _StatisticMatch(Match):
+class _StatisticMatch(Match, eq=False, kw_only=True):
     """``op`` of ``x`` times ``factor`` is what is made; ``op`` is None where the reduction stays as it is."""
 
     found: _Statistic

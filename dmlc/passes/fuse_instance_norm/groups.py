@@ -29,7 +29,6 @@ from dmlc.passes.fuse_instance_norm.channels import (
 from dmlc.passes.manager import RANGE, REASSOCIATES
 from dmlc.passes.patterns import both_ways, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
 def _grouped(node: Node) -> tuple[Node, Node] | None:
@@ -121,8 +120,7 @@ class GroupsOfOne(Rule[Match]):
         return [carry(rewriter, INSTANCE, [x, *norm.operands[1:]], x.type, attributes)]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _GroupAffineMatch(Match):
+class _GroupAffineMatch(Match, eq=False, kw_only=True):
     """``x`` times ``scale`` plus ``bias``, one number for each channel."""
 
     x: Value

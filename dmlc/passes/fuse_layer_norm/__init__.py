@@ -13,11 +13,9 @@ from dmlc.passes.fuse_layer_norm.operations import LayerNormByRms, MeanVarianceN
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.passes.unknown_ranks import note_normalizations
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class FuseLayerNorm(RewritePass):
+class FuseLayerNorm(RewritePass, frozen=True):
     """Fuse written-out layer and RMS normalizations, if the target has the operators at the emitted opset.
 
     The normalized value is matched first, with a scale of ones; factors and terms along its axes then join it. A layer

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import Array, Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16, f32
@@ -29,11 +30,9 @@ from dmlc.passes.fuse_layer_norm.statistics import average_of, bare, centred_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, both_ways, made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class AffineMatch(Match):
+class AffineMatch(Match, eq=False, kw_only=True):
     """``path`` are the moves and casts that lead from ``norm`` to the root, ``other`` is the root's other operand."""
 
     norm: Node
@@ -189,8 +188,7 @@ def _aligned(match: AffineMatch) -> Array | None:
     return array.reshape(array.shape[axis:]) if all(d == 1 for d in array.shape[:axis]) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _MeanDifference:
+class _MeanDifference(Struct, frozen=True):
     """``product - mean_product + plus``."""
 
     product: Node

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import field
 from math import prod
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct, field
 
 from dmlc.ir import DType, Graph, Node, Operation, Shape, Tensor, Value, product
 from dmlc.ir.dtype import f64
@@ -22,7 +22,6 @@ from dmlc.passes.fuse_layer_norm.statistics import Deviation, bare, centred_of, 
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, broadcasts, made_by, scalar_of, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 from dmlc.targets.capabilities import Capabilities
 
 #: The operations that a deviation can end with, and those that one over a deviation can.
@@ -59,8 +58,7 @@ def why_no_norm(capabilities: Capabilities, op: Operation, dtype: DType) -> Miss
 _MOST = 8
 
 
-@dataclass(slots=True)
-class Factors:
+class Factors(Struct):
     """``above`` and ``below`` the line; ``nodes`` multiply and divide them. ``sides`` says of each factor into which
     operands of the root it goes."""
 
@@ -106,8 +104,7 @@ def factors_of(root: Node) -> Factors | None:
 _MOST_ONES = 1 << 16
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class NormMatch(Match):
+class NormMatch(Match, eq=False, kw_only=True):
     """``x`` (transposed by ``perm``) is normalized over ``axes`` in ``dtype``.
 
     ``above`` and ``below`` are further factors of the product, ``plus`` is what is added to it.
@@ -204,8 +201,7 @@ def _is_part_of_product(node: Node) -> bool:
     return len(users) == 1 and users[0].op in (MUL, DIV, RECIPROCAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Numerator:
+class Numerator(Struct, frozen=True):
     """The factor ``value`` is ``x``, transposed by ``perm``, less its mean over ``axes`` or as it is."""
 
     value: Value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import Node, Value, product
 from dmlc.ops.binary import ADD, DIV, MAX, MUL
@@ -25,12 +26,9 @@ from dmlc.passes.patterns import (
     through_cast,
 )
 from dmlc.passes.rewrite import Miss
-from dmlc.records import dataclass, unguarded
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Average:
+class Average(Struct, frozen=True):
     """A sum over ``axes`` of ``x``, or of its squares, times a number.
 
     ``excess`` is that number times the count of the elements: 1 for a mean, None where the count is not known.
@@ -120,9 +118,7 @@ def _scaled(value: Value, seen: Seen) -> tuple[Value, float]:
     return value, 1.0
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Centred:
+class Centred(Struct, frozen=True):
     """``x`` less its mean, perhaps transposed: axis ``j`` is then axis ``perm[j]`` of x.
 
     ``flipped`` is the mean less ``x``. ``axes`` are those of the mean as they lie in the result.
@@ -167,9 +163,7 @@ def centred_of(value: Value, seen: Seen) -> Centred | None:
     return None
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """A mean of squares of ``data``. ``centred`` says what data is less its mean, if it is.
 
     ``moments`` is the mean of squares less the square of the mean; data is then not centred yet.
@@ -229,9 +223,7 @@ def _kept_above_zero(node: Node) -> Value | None:
     return a if scalar_of(b) == 0 else None
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Deviation:
+class Deviation(Struct, frozen=True):
     """The root of a mean of squares plus ``epsilon``; ``why_not`` is what else is there."""
 
     spread: Spread

@@ -18,11 +18,9 @@ from dmlc.passes.fuse_selection.order import (
 )
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class FuseSelection(RewritePass):
+class FuseSelection(RewritePass, frozen=True):
     """Fuse an arg reduction or top_k with the operations on its index.
 
     The language does not define which element a selection takes if one is NaN. A rewrite is ``exact`` if the same kind

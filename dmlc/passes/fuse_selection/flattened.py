@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, OpError, Value, product
 from dmlc.ops.index import GATHER_ELEMENTS, IndexAttributes
@@ -16,11 +17,9 @@ from dmlc.passes.fuse_selection.selections import why_no_extreme
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _FlattenedArgMatch(Match):
+class _FlattenedArgMatch(Match, eq=False, kw_only=True):
     """``first`` to ``last`` are the axes that were merged."""
 
     first: int
@@ -66,7 +65,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
         if root.attributes_as(ArgAttributes).keepdims and not _is_moved_on(root, x, match.axes):
             return Miss("the result keeps the merged axis as size 1, which would cost a move", (), root.result)
         try:
-            graph.infer(root.op, [x], dataclasses.replace(root.attributes_as(ArgAttributes), axes=match.axes))
+            graph.infer(root.op, [x], replace(root.attributes_as(ArgAttributes), axes=match.axes))
         except OpError:
             return Miss("an axis of {0} may be empty", (x.type,), x)
         if self.capabilities.emits_nodes and not _is_one_move(graph, x, match.first, match.last):
@@ -76,7 +75,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
     def build(self, match: _FlattenedArgMatch, rewriter: Rewriter) -> Sequence[Value]:
         root, x = match.root, match.consumed[0].operand(0)
         a = root.attributes_as(ArgAttributes)
-        made = rewriter.add(root.op, [x], dataclasses.replace(a, axes=match.axes))
+        made = rewriter.add(root.op, [x], replace(a, axes=match.axes))
         if made.shape != root.result.shape:
             made = rewriter.add(RESHAPE, [made], ReshapeAttributes(shape=root.result.shape))
         return [made]
@@ -103,8 +102,7 @@ def _is_one_move(graph: Graph, x: Value, first: int, last: int) -> bool:
     return not unknown or graph.dims.interval(known)[0] >= 1
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _TopOneMatch(Match):
+class _TopOneMatch(Match, eq=False, kw_only=True):
     """A top_k with k = 1, with its used results. ``extreme`` is true if a reduction computes the values."""
 
     values: bool

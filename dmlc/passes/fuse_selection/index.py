@@ -24,11 +24,9 @@ from dmlc.passes.layouts import is_unit, reshape_ones
 from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _GatheredArgMatch(Match):
+class _GatheredArgMatch(Match, eq=False, kw_only=True):
     """``search`` is the argmax or argmin."""
 
     search: Node
@@ -80,8 +78,7 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
 _MOVES = (*RESHAPES, TRANSPOSE)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _OneHotMatch(Match):
+class _OneHotMatch(Match, eq=False, kw_only=True):
     """``search`` is the argmax, ``hot`` the one_hot, ``moves`` what stands between it and a cast, first to last.
 
     ``axis`` is where the searched axes begin, ``place`` where the hot axis stands without what keepdims left.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, Value
 from dmlc.ops.binary import DIV, MUL, SUB
@@ -25,11 +26,9 @@ from dmlc.passes.fuse_selection.selections import (
 from dmlc.passes.manager import RANGE
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class NegationMatch(Match):
+class NegationMatch(Match, eq=False, kw_only=True):
     """``x`` is what was negated."""
 
     x: Value
@@ -82,7 +81,7 @@ class TopKOfNegation(_OfNegation):
     def build(self, match: NegationMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         a = root.attributes_as(TopKAttributes)
-        turned = rewriter.add_node(TOP_K, [match.x], dataclasses.replace(a, order=OTHER_ORDER[a.order]))
+        turned = rewriter.add_node(TOP_K, [match.x], replace(a, order=OTHER_ORDER[a.order]))
         values, indices = turned.results
         return [rewriter.add(NEG, [values]) if root.results[0].uses else values, indices]
 
@@ -123,8 +122,7 @@ _GROUPED = (SOFTMAX, LOG_SOFTMAX)
 _RISING = tuple([op for op in UNARY if op.rises and op.rounding != "exact"])
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _MonotoneMatch(Match):
+class _MonotoneMatch(Match, eq=False, kw_only=True):
     """``inner`` is the node before the search."""
 
     inner: Node

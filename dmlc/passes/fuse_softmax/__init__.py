@@ -15,11 +15,9 @@ from dmlc.passes.fuse_softmax.decomposed import (
 from dmlc.passes.fuse_softmax.transposed import SoftmaxOfReshape, SoftmaxOfTranspose
 from dmlc.passes.manager import RANGE, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class FuseSoftmax(RewritePass):
+class FuseSoftmax(RewritePass, frozen=True):
     """Without the maximum taken out, and for the logarithm of a softmax, the class is ``range``."""
 
     name: ClassVar[str] = "fuse-softmax"

@@ -22,14 +22,12 @@ from dmlc.passes.intervals import Intervals
 from dmlc.passes.manager import RANGE, REASSOCIATES, PassContext
 from dmlc.passes.patterns import Seen, difference_of, made_by, quotient_of, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 #: No axis is longer.
 _MOST_COUNTED = 2.0**40
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _SoftmaxMatch(Match):
+class _SoftmaxMatch(Match, eq=False, kw_only=True):
     """``x`` is what softmax is taken of. ``shifted`` is true if the maximum was taken out."""
 
     x: Value
@@ -206,8 +204,7 @@ class DifferenceFromLogSumExp(_OfPowers):
         return outside or no_gain(self.context, match, LOG_SOFTMAX, match.x, match.axes, graph)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ShiftedMatch(Match):
+class _ShiftedMatch(Match, eq=False, kw_only=True):
     x: Value
 
 

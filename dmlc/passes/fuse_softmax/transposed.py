@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ops.move import RESHAPE, RESHAPES, TRANSPOSE, ReshapeAttributes, TransposeAttributes
@@ -14,13 +15,11 @@ from dmlc.passes.emitted import no_gain
 from dmlc.passes.manager import EXACT
 from dmlc.passes.patterns import made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 
 _GROUPED = (SOFTMAX, LOG_SOFTMAX, HARDMAX)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _BetweenMatch(Match):
+class _BetweenMatch(Match, eq=False, kw_only=True):
     """``axes`` are those of the middle operation in terms of the first move's operand."""
 
     axes: tuple[int, ...]
@@ -47,7 +46,7 @@ class _BetweenMoves(Rule[_BetweenMatch]):
         """The middle operation, of what the first move moves."""
         middle, first = match.consumed
         attributes: Any = middle.attributes
-        record = dataclasses.replace(attributes, axes=tuple(sorted(match.axes)))
+        record = replace(attributes, axes=tuple(sorted(match.axes)))
         return rewriter.add(middle.op, [first.operand(0)], record)
 
 

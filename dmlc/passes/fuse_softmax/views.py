@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf, isinf
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import Node, Operation, Shape, Value
 from dmlc.ops.binary import ADD, AND, EQUAL, GREATER, LESS, MAX, MIN, NOT_EQUAL, OR
@@ -16,11 +17,9 @@ from dmlc.ops.move import EXPAND, RESHAPES
 from dmlc.ops.reduce import REDUCE_LOG_SUM, REDUCE_LOG_SUM_EXP, REDUCE_MAX, REDUCE_SUM, ReduceAttributes
 from dmlc.ops.rules import reduced_shape
 from dmlc.passes.patterns import Seen, both_ways, difference_of, made_by, scalar_of
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedReduction:
+class MatchedReduction(Struct, frozen=True):
     """A reduction that was looked for: ``x`` is what it is of, before a cast to a wider float. ``conditions`` are the
     nodes that ask whether its results are finite."""
 
@@ -188,8 +187,7 @@ def _log_of_sum(value: Value) -> MatchedReduction | None:
     return found if logarithms == (found.node.op is REDUCE_SUM) else None
 
 
-@dataclass(frozen=True, slots=True)
-class LogSumExpParts:
+class LogSumExpParts(Struct, frozen=True):
     """log(sum(exp(x))) over ``axes``, in one operation or written out; with the maximum taken out or not."""
 
     x: Value

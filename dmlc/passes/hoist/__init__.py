@@ -11,11 +11,9 @@ from dmlc.passes.hoist.layouts import ReductionBeforeExpand, ReductionOfConcat, 
 from dmlc.passes.hoist.linear import ScaleAfterSum, ShiftAfterMean, SumOfSums
 from dmlc.passes.manager import REASSOCIATES, PassContext
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class Hoist(RewritePass):
+class Hoist(RewritePass, frozen=True):
     """Runs after the fusions that want an elementwise operation before its reduction (norms, softmax, means).
 
     A tensor that only a reduction reads is then not written: less memory on every target, with as many nodes. What

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+from msgspec.structs import replace
 
 from dmlc.ir import Graph, Node, Operation, Shape, Value, product
 from dmlc.ir.dtype import f16
@@ -29,7 +29,6 @@ from dmlc.passes.fuse_selection.selections import why_no_extreme
 from dmlc.passes.hoist.split import Steps, copy_step, join_step, record_costs, reduction_steps, why_dearer
 from dmlc.passes.manager import EXACT, RANGE, REASSOCIATES, PassContext
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 #: reduction -> the reduction of each part, whose results are joined.
 _EACH: dict[Operation, Reduction] = {
@@ -40,8 +39,7 @@ _EACH: dict[Operation, Reduction] = {
 WORTH = 16384
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ConcatMatch(Match):
+class _ConcatMatch(Match, eq=False, kw_only=True):
     """A reduction of a concat. ``along`` is true if the parts lie along a reduced axis."""
 
     along: bool
@@ -203,8 +201,7 @@ class ReductionOfPad(Rule[Match]):
         return [rewriter.add(root.op, [inner.operand(0)], root.attributes)]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _BroadcastMatch(Match):
+class _BroadcastMatch(Match, eq=False, kw_only=True):
     """``shape`` is what the operand is broadcast to before: only the reduced axes."""
 
     shape: Shape

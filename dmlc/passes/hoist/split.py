@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from dmlc.ir import DType, Graph, Node, Operation, Value
 from dmlc.ops.binary import ADD, DIV, MAX, MIN, MUL, SUB
@@ -29,7 +29,6 @@ from dmlc.passes.fuse_selection.selections import name_of
 from dmlc.passes.layouts import is_unit
 from dmlc.passes.manager import PassContext, Remark
 from dmlc.passes.rewrite import Match, Miss, Rewriter, used_elsewhere
-from dmlc.records import dataclass
 
 #: The nodes of one form, for sizes at one place of their bounds.
 Steps: TypeAlias = "Callable[[Sizes], Sequence[Work]]"
@@ -109,8 +108,7 @@ _ABSORBED = frozenset((RELU, CLIP, SIGMOID, TANH, ADD))
 _ABSORBING = frozenset(("Conv", "ConvTranspose", "Gemm", "BatchNormalization", "InstanceNormalization"))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class SplitMatch(Match):
+class SplitMatch(Match, eq=False, kw_only=True):
     """The elementwise node, what it is of, and of two operands the one that is the same for all that is reduced.
 
     ``varies`` is a reduced axis along which ``fixed`` is not the same: then nothing can be hoisted. ``first`` is true

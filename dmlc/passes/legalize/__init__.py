@@ -10,7 +10,6 @@ from dmlc.passes.legalize.widen import LegalRule
 from dmlc.passes.manager import PassContext
 from dmlc.passes.repair.elementwise import RemainderByDivision, TruthByComparison
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 #: Special cases first: the table's rule raises where it finds nothing.
 _RULES: Sequence[type[LegalRule]] = (
@@ -21,8 +20,7 @@ _RULES: Sequence[type[LegalRule]] = (
 )
 
 
-@dataclass(frozen=True)
-class Legalize(RewritePass):
+class Legalize(RewritePass, frozen=True):
     """Nodes whose dtype has no kernel at the opset are computed in another, with casts that lose nothing; integer
     operations that a kernel computes wrongly, or traps on, are spelled by others. ``exact``; a second run changes
     nothing.

@@ -10,11 +10,9 @@ from dmlc.passes.recognize_reduce.log_sum_exp import LogSumExp, ShiftedLogSumExp
 from dmlc.passes.recognize_reduce.mean import MeanFromSum, MeanOfParts, SumFromMean
 from dmlc.passes.recognize_reduce.norms import RULES, LogOfSum
 from dmlc.passes.rewrite import RewritePass, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(frozen=True)
-class RecognizeReduce(RewritePass):
+class RecognizeReduce(RewritePass, frozen=True):
     """Runs after the fusions of whole normalizations, which look for sums of squares as they are written."""
 
     name: ClassVar[str] = "recognize-reduce"

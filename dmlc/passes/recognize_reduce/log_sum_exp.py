@@ -16,11 +16,9 @@ from dmlc.passes.fuse_softmax.views import log_sum_exp_of
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import Seen, difference_of, made_by, used_outside
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _LogSumExpMatch(Match):
+class _LogSumExpMatch(Match, eq=False, kw_only=True):
     """``x`` is what the logarithm of the sum of powers is taken of, over ``axes``."""
 
     x: Value

@@ -15,11 +15,9 @@ from dmlc.passes.emitted import no_gain
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.patterns import both_ways, broadcasts, made_by, scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ScaledReductionMatch(Match):
+class _ScaledReductionMatch(Match, eq=False, kw_only=True):
     """``number`` is the constant: a divisor, a factor near one over a count, or the factor of a mean."""
 
     number: float

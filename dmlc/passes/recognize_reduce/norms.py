@@ -39,7 +39,6 @@ from dmlc.passes.patterns import (
     used_outside,
 )
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 
 class _Counted(Rule[Match]):
@@ -213,8 +212,7 @@ class LogOfSum(_AfterReduction):
 _MOST_STEPS = 4
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _NormDivisionMatch(Match):
+class _NormDivisionMatch(Match, eq=False, kw_only=True):
     """``a`` is divided by ``below``, or by the root of the sum of squares that is ``squares``."""
 
     a: Value

@@ -48,7 +48,6 @@ from dmlc.passes.repair.rank import MergeBeside, MergeElementwise, MergeTranspos
 from dmlc.passes.repair.reductions import NarrowExtreme, ShiftLogSumExp, TopKBySearch
 from dmlc.passes.repair.resize import ResizeOfMergedAxes
 from dmlc.passes.rewrite import RewritePass, Rule, rewrite
-from dmlc.records import dataclass
 
 #: Rules for nodes without elements.
 EMPTY_RULES: Sequence[type[Any]] = (
@@ -100,8 +99,7 @@ RULES: Sequence[type[Any]] = (
 )
 
 
-@dataclass(frozen=True)
-class Repair(RewritePass):
+class Repair(RewritePass, frozen=True):
     """Nodes of imported models too, which ``legalize`` leaves as their users run them.
 
     A node that no rule repairs stays as it is. The check of the emitted model refuses it, or warns of it.

@@ -15,13 +15,11 @@ from dmlc.ops.reduce import REDUCE_SUM, ReduceAttributes
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 
 _DOTS = "..."
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _EllipsisMatch(Match):
+class _EllipsisMatch(Match, eq=False, kw_only=True):
     """``terms`` are those of the operands, ``result`` is that of the result, which may be missing."""
 
     terms: tuple[str, ...]
@@ -92,8 +90,7 @@ def _implied(terms: Sequence[str]) -> str:
     return _DOTS + "".join(sorted(letter for letter, count in counts.items() if count == 1))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _LetterMatch(Match):
+class _LetterMatch(Match, eq=False, kw_only=True):
     equation: Equation
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Graph, Node, Value
 from dmlc.ir.dtype import bool_, f16, f32

@@ -22,7 +22,6 @@ from dmlc.passes.manager import EXACT, REASSOCIATES, PassContext
 from dmlc.passes.node_maker import Maker, composed_of
 from dmlc.passes.patterns import scalar_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule, used_elsewhere
-from dmlc.records import dataclass
 
 _ARITHMETIC = (ADD, SUB, MUL, DIV, NEG, POW)
 #: A polynomial of x and of the inner function's result: coefficients by the two exponents.
@@ -40,8 +39,7 @@ _MOST_STEPS, _MOST_VALUES, _MOST_POWER = 8, 24, 3
 _TOLERANCE, _HALF_TOLERANCE = 1e-5, 2e-3
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class GeluMatch(Match):
+class GeluMatch(Match, eq=False, kw_only=True):
     """A product that is the GELU of ``x`` times ``factor``, made with ``inner``: erf or tanh."""
 
     x: Value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
 from dmlc.onnx_schema.domains import MICROSOFT

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
 from dmlc.onnx_schema.domains import MICROSOFT
@@ -24,12 +26,10 @@ from dmlc.ops.move import (
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 from dmlc.targets.directml import operator_rows, refusal
 
 
-@dataclass(frozen=True, slots=True)
-class _Idle:
+class _Idle(Struct, frozen=True):
     """An attribute of an operator, and whether it says nothing at a node; ``else_`` is what it says there."""
 
     failure: str
@@ -53,8 +53,7 @@ _ROWS = (
 )
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _IdleAttributeMatch(Match):
+class _IdleAttributeMatch(Match, eq=False, kw_only=True):
     row: _Idle
 
 
@@ -133,8 +132,7 @@ class ExplicitZeroPoints(Rule[Match]):
         return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ResultsMatch(Match):
+class _ResultsMatch(Match, eq=False, kw_only=True):
     """``names`` are those of the results that stay, in the model that the node is of; a result without one is empty."""
 
     names: Sequence[str]

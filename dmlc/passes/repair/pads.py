@@ -12,11 +12,9 @@ from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.repair.foreign import OnnxMaker, element_dtype, unsized_type
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _NegativePadsMatch(Match):
+class _NegativePadsMatch(Match, eq=False, kw_only=True):
     """``pads`` are the counts before each of ``axes``, then those after each: all axes where the rank is known."""
 
     pads: tuple[int, ...]

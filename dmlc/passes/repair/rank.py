@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+
+from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Attributes, Dim, Graph, Node, Value, product
 from dmlc.ops.binary import BINARY
@@ -28,11 +29,9 @@ from dmlc.passes.layouts import is_unit
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.patterns import made_by
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _MergedResultMatch(Match):
+class _MergedResultMatch(Match, eq=False, kw_only=True):
     """``runs`` are the neighbouring axes of the result that become one axis each."""
 
     runs: tuple[tuple[int, ...], ...]

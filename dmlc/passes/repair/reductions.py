@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ir.dtype import i32, i64
@@ -17,7 +18,6 @@ from dmlc.ops.select import ARGMAX, ARGMIN, TOP_K, ArgAttributes, TopKAttributes
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import Maker, dtype_of
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 from dmlc.targets import dispatch_cost, dispatches
 
 
@@ -86,8 +86,7 @@ _MANY = 1e12
 _MOST_COUNTED = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class _TopKWork:
+class _TopKWork(Struct, frozen=True):
     """Work of one way to compute it for any number of rows: a dispatch count, and bytes per row."""
 
     dispatches: float

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
 from dmlc.ir.dtype import f32, i64
@@ -13,7 +13,6 @@ from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
-from dmlc.records import dataclass
 
 #: The operands that say how an axis is resized, since opset 11: factors, or the sizes of the result.
 _SCALES, _SIZES = 2, 3
@@ -25,8 +24,7 @@ _MOVING = ("tf_half_pixel_for_nn", "tf_crop_and_resize")
 _AXES_BEFORE, _LEAST_AXES = 2, 4
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _ResizeMatch(Match):
+class _ResizeMatch(Match, eq=False, kw_only=True):
     """``given`` has a factor or a size for each axis, from the operand ``operand``; None where it is not constant.
     ``most`` is how many axes of more than one element DirectML resamples."""
 

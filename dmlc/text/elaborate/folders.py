@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path, PureWindowsPath
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Code, Help, suggestion
 from dmlc.diagnostics.catalogue import files as codes
 from dmlc.ir.plain_file import NotPlain, open_plain
-from dmlc.records import dataclass
 
 
 class LoadError(Exception):
@@ -21,8 +22,7 @@ class LoadError(Exception):
         self.help = help
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
+class Folders(Struct, frozen=True):
     """Folders of the files that a program names: its ``own`` folder, then the ``include`` folders in order."""
 
     own: Path | None

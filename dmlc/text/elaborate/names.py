@@ -7,6 +7,8 @@ from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Span, fail, naming, suggestion
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.catalogue.advice import HIDES_OPERATION
@@ -15,7 +17,6 @@ from dmlc.ir import Graph, Tensor
 from dmlc.ir.plain_file import holds_model
 from dmlc.ops import OPERATIONS
 from dmlc.ops.model_call import CallableModel
-from dmlc.records import dataclass
 from dmlc.text.elaborate.cycles import find_cycles
 from dmlc.text.elaborate.declarations import read_const
 from dmlc.text.elaborate.folders import Folders, LoadError, read_file
@@ -40,8 +41,7 @@ from dmlc.text.syntax.parser import decode, parse
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class UsedFile:
+class UsedFile(Struct, frozen=True, eq=False):
     """A file that was read for a ``use`` line: what it has, before anybody renames it."""
 
     names: FileNames

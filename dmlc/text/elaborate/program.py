@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Diagnostic, DmlcError, Label, did_you_mean, fail, option, sentences
 from dmlc.diagnostics.catalogue import names as codes
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph
 from dmlc.ir.providers import record_providers
-from dmlc.records import dataclass
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.declarations import read_bounds
 from dmlc.text.elaborate.model import ModelReader
@@ -36,8 +37,7 @@ def elaborate(
     return _File(program, folder, opset, limits, name, include, models).graph(model)
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryItems:
+class LibraryItems(Struct, frozen=True):
     """The defs and consts of a file without a model."""
 
     defs: tuple[tree.Def, ...]

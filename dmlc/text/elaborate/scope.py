@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dmlc.diagnostics import Code, Diagnostic, DmlcError, Help, Label, Span
 from dmlc.diagnostics.limits import DEFAULTS, Limits
@@ -14,7 +16,6 @@ from dmlc.ops import OPERATIONS
 from dmlc.ops.attributes import WordKind, attribute_specs
 from dmlc.ops.constant import CONSTANT, ConstantAttributes
 from dmlc.ops.model_call import CallableModel
-from dmlc.records import dataclass
 from dmlc.text.syntax import tree
 
 
@@ -32,8 +33,7 @@ class ConstData:
         return self._read()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Definition:
+class Definition(Struct, frozen=True, eq=False):
     """A def and the names that it sees."""
 
     line: tree.Def
@@ -44,8 +44,7 @@ class Definition:
         return self.line.name.text in self.home.cyclic
 
 
-@dataclass(eq=False, slots=True)
-class FileNames:
+class FileNames(Struct, eq=False):
     """The names of one file, and of what its ``use`` lines bring. ``label`` names the file where another uses it.
 
     ``models`` are ONNX models that are called. ``missing`` are names of ``use`` lines that bring nothing, which is
@@ -72,8 +71,7 @@ class FileNames:
         return [data for data in self.consts.values() if data.home is self]
 
 
-@dataclass(slots=True)
-class Problems:
+class Problems(Struct):
     """The mistakes of a program, and advice about it."""
 
     found: list[Diagnostic] = field(default_factory=list)
@@ -83,8 +81,7 @@ class Problems:
         self.found.extend(error.diagnostics)
 
 
-@dataclass(slots=True)
-class Unfolding:
+class Unfolding(Struct):
     """Size of all calls of defs in a model so far, and the defs that were called; ``names`` are those that the model
     sees."""
 
@@ -95,8 +92,7 @@ class Unfolding:
     called: set[Definition] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class Unit:
+class Unit(Struct):
     """``dims`` are the dims that an input determines; ``declared`` have a dim line, ``unsolved`` are reported as wrong.
 
     ``names_only`` elaborates without the types of inputs, for the names in what the chosen model does not use.
@@ -187,8 +183,7 @@ class Poison:
 POISON: Final = Poison()
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A bare word or a string, for an attribute that takes such."""
 
     text: str
@@ -198,16 +193,14 @@ class Word:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Several:
+class Several(Struct, frozen=True):
     """The results of a call that has not exactly one."""
 
     what: str
     values: tuple[Any, ...]
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame(Struct):
     """The names of one block: a model's body, or one call of a def.
 
     A name stands for a ``Value``, something known while compiling (a number, a dim, a list, a ``Word``, None) or
@@ -229,8 +222,7 @@ class Frame:
         return (Label(span, under), *labels, *[Label(call, "in this call") for call in self.outer])
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Place of an operand in the source, and its name if it is written as one."""
 
     span: Span

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Source, naming
 from dmlc.diagnostics.limits import DEFAULTS, Limits
-from dmlc.records import dataclass
 from dmlc.text.syntax.layout import INDENT, statement_lines
 from dmlc.text.syntax.lexer import Lexed
 from dmlc.text.syntax.parser import lex, parse_tokens
@@ -31,8 +32,7 @@ def format_source(source: Source, limits: Limits = DEFAULTS) -> str:
     return "\n".join(lines) + "\n"
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     """A statement, a head, a closing brace, or a comment on a line of its own."""
 
     tokens: list[Token]

@@ -8,10 +8,10 @@ comment. A pipe that began a line does so again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import TypeAlias
 
-from dmlc.records import dataclass
+from msgspec import Struct, field
+
 from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token
 
 MAX_WIDTH = 100
@@ -20,8 +20,7 @@ INDENT = "    "
 _ENDS_OPERAND = frozenset({"NAME", "NUMBER", "STRING", "RPAR", "RSQB"})
 
 
-@dataclass(eq=False, slots=True)
-class Part:
+class Part(Struct, eq=False):
     """An item of a bracket, or the part of a statement between pipes."""
 
     nodes: list[Node] = field(default_factory=list)
@@ -45,8 +44,7 @@ class Part:
         return below
 
 
-@dataclass(eq=False, slots=True)
-class Bracket:
+class Bracket(Struct, eq=False):
     opener: Token
     closer: Token
     is_list: bool  # its items are parted by commas

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import islice, takewhile
 from typing import Any
@@ -213,7 +213,7 @@ def together(diagnostics: Iterable[Diagnostic]) -> DmlcError:
     rest = len(once) - len(shown)
     if rest:
         note = f"{rest} more {'error is' if rest == 1 else 'errors are'} not shown"
-        shown[-1] = dataclasses.replace(shown[-1], notes=(*shown[-1].notes, note))
+        shown[-1] = replace(shown[-1], notes=(*shown[-1].notes, note))
     return DmlcError(shown)
 
 

@@ -10,22 +10,25 @@ import unicodedata
 from functools import lru_cache
 from typing import ClassVar
 
-from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Span, proposal, writing
+from dmlc.diagnostics import Diagnostic, DmlcError, Help, Label, Source, Span, proposal, writing
 from dmlc.diagnostics.catalogue import syntax as codes
 from dmlc.diagnostics.limits import Limits
-from dmlc.records import dataclass, unguarded
 from dmlc.text.syntax.stray import proposed
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
 class Token(Span):
-    """``type`` is the terminal's name. As a location it equals any other of the same range."""
+    """``type`` is the terminal's name."""
 
+    __slots__ = ("text", "type")
     start_pos: ClassVar[None] = None  # Lark copies both to the end of the text
     end_pos: ClassVar[None] = None
-    type: str
-    text: str
+
+    def __init__(
+        self, source: Source, line: int, column: int, end_line: int, end_column: int, type: str, text: str
+    ) -> None:
+        super().__init__(source, line, column, end_line, end_column)
+        self.type = type
+        self.text = text
 
     @property
     def span(self) -> Span:
@@ -38,21 +41,6 @@ class Token(Span):
     def after(self, type: str) -> Token:
         """An empty token right behind this one."""
         return Token(self.source, self.line, self.end_column, self.line, self.end_column, type, "")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Span) and self._stretch() == (
-            other.source,
-            other.line,
-            other.column,
-            other.end_line,
-            other.end_column,
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._stretch())
-
-    def _stretch(self) -> tuple[object, ...]:
-        return self.source, self.line, self.column, self.end_line, self.end_column
 
     def __repr__(self) -> str:
         return f"{self.type}({self.text!r}, {self.line}:{self.column})"

@@ -6,179 +6,151 @@ bounded by the brackets of the program.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dmlc.diagnostics import Span
-from dmlc.records import dataclass, unguarded
 
 
-def _span() -> Span:
-    place: Span = field(compare=False, repr=False)
-    return place
+class _Tree(Struct, frozen=True):
+    """Base of the nodes."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def _parts(self) -> tuple[object, ...]:
+        return tuple([getattr(self, name) for name in self.__struct_fields__ if name != "span"])
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(_Tree, frozen=True):
     """A name; a quoted one is never read as a word, a number or a dtype."""
 
     text: str
     quoted: bool
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(_Tree, frozen=True):
     """A number as written."""
 
     text: str
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class String:
+class String(_Tree, frozen=True):
     """A string; ``text`` is what it means."""
 
     text: str
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(_Tree, frozen=True):
     items: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(_Tree, frozen=True):
     name: Name
     value: Expr
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Tree, frozen=True):
     """``callee`` has several parts for ``onnx.Name``."""
 
     callee: tuple[Name, ...]
     operands: tuple[Expr, ...]
     keywords: tuple[Keyword, ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(_Tree, frozen=True):
     """``start:stop:step`` in an index; None where one is left out."""
 
     start: Expr | None
     stop: Expr | None
     step: Expr | None
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Ellipsis:
+class Ellipsis(_Tree, frozen=True):
     """``...`` in an index."""
 
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(_Tree, frozen=True):
     """``operand[items][items]``: each of ``subscripts`` holds the items of one bracket."""
 
     operand: Expr
     subscripts: tuple[tuple[Expr | Slice | Ellipsis, ...], ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Paren:
+class Paren(_Tree, frozen=True):
     inner: Expr
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(_Tree, frozen=True):
     """Signs before an operand, the outermost first."""
 
     signs: tuple[str, ...]
     operand: Expr
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(_Tree, frozen=True):
     """``a ** b ** c``, which is ``a ** (b ** c)``."""
 
     operands: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(_Tree, frozen=True):
     """``operand as a as b``."""
 
     operand: Expr
     dtypes: tuple[Name, ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Infix:
+class Infix(_Tree, frozen=True):
     """Operators of one precedence, applied from the left."""
 
     first: Expr
     rest: tuple[tuple[str, Expr], ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Pipe:
+class Pipe(_Tree, frozen=True):
     """``first |> call |> call``."""
 
     first: Expr
     calls: tuple[Call, ...]
-    span: Span = _span()
+    span: Span
 
 
 Expr: TypeAlias = Name | Number | String | ListOf | Call | Index | Paren | Prefix | Power | Cast | Infix | Pipe
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(_Tree, frozen=True):
     """``f32[N, 3]``."""
 
     dtype: Name
     sizes: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(_Tree, frozen=True):
     version: Number
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(_Tree, frozen=True):
     """A name of another file, and the name that it gets here."""
 
     name: Name
@@ -190,61 +162,47 @@ class Used:
         return self.alias or self.name
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(_Tree, frozen=True):
     """``use a, b as c from "file.dml"``; ``file`` is None for the standard library."""
 
     used: tuple[Used, ...]
     file: String | None
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Dim:
+class Dim(_Tree, frozen=True):
     name: Name
     low: Expr
     high: Expr
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(_Tree, frozen=True):
     name: Name
     type: Type
     value: Expr
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(_Tree, frozen=True):
     targets: tuple[Name, ...]
     value: Expr
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(_Tree, frozen=True):
     values: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(_Tree, frozen=True):
     """A parameter of a ``def`` after ``*``."""
 
     name: Name
     default: Expr | None
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Def:
+class Def(_Tree, frozen=True):
     """``body`` ends in its only ``Return``, which ``result`` is."""
 
     name: Name
@@ -252,12 +210,10 @@ class Def:
     keywords: tuple[Parameter, ...]
     body: tuple[Assign, ...]
     result: Return
-    span: Span = _span()
+    span: Span
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(_Tree, frozen=True):
     """``range`` are the bounds of its elements, where it promises any."""
 
     name: Name
@@ -265,16 +221,12 @@ class Input:
     range: tuple[Expr, Expr] | None = None
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(_Tree, frozen=True):
     name: Name
     type: Type | None
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(_Tree, frozen=True):
     """``body`` ends in its only ``Return``, which ``result`` is; ``span`` is the head's."""
 
     name: Name
@@ -282,15 +234,13 @@ class Model:
     results: tuple[Result, ...]
     body: tuple[Assign, ...]
     result: Return
-    span: Span = _span()
+    span: Span
 
 
 Item: TypeAlias = Header | Use | Dim | Const | Def | Model
 
 
-@unguarded
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(_Tree, frozen=True):
     """A whole file, in the order of the file."""
 
     items: tuple[Item, ...]

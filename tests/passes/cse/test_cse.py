@@ -22,7 +22,6 @@ from dmlc.ops.reduce import REDUCE_SUM
 from dmlc.ops.rules import same_type
 from dmlc.ops.select import ARGMAX, TOP_K
 from dmlc.passes import Cse
-from dmlc.records import dataclass
 
 PASS = Cse()
 
@@ -127,8 +126,7 @@ def test_nan_attributes_equal_themselves() -> None:
 
 
 def test_a_number_is_not_a_truth_value() -> None:
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class Loose(Attributes):
+    class Loose(Attributes, frozen=True, kw_only=True):
         value: Any
 
     op = Operation(name="loose", operands=(Operand("x", (f32,)),), attributes=Loose, infer=same_type, summary="")

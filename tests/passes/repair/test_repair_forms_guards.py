@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import repair_helpers as r
+from msgspec.structs import replace
 
 import dmlc
 from dmlc.diagnostics import Source

@@ -69,3 +69,7 @@ def test_near_misses() -> None:
     r.left_alone(m, RULE, target="cpu")
     r.left_alone(m, RULE, skip_rules=[RULE])
     r.faulty(layer_norm(["y", "m", "i"], ["y", "m"], stash_type=10))
+    bfloat16 = r.dmlc.compile(layer_norm(["y", "m", "i"], ["y"], stash_type=r.onnx.TensorProto.BFLOAT16))
+    assert RULE not in dict(r.fired(bfloat16)) and "its statistics are not f32" in [
+        m.reason() for m in bfloat16.remarks
+    ]

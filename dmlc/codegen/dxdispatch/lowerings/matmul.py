@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers, lowers_onnx
 from dmlc.codegen.dxdispatch.view import BufferView, Sizes, broadcast_sizes

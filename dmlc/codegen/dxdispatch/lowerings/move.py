@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from dmlc.codegen.dxdispatch.json_text import scalar_union, type_name
 from dmlc.codegen.dxdispatch.lowering import DispatchCall, lowers, static

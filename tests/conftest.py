@@ -33,7 +33,7 @@ os.environ.pop("COLUMNS", None)
 
 RECORDER = recorded()
 
-# A compilation makes up to a million objects: a collection in its midst finds nothing.
+# Graphs of a test are garbage at its end. Of a large first generation little is still needed.
 gc.set_threshold(400_000, 20, 20)
 
 

@@ -41,6 +41,7 @@ def each_row(names: str | Sequence[str], table: Iterable[Any], ids: Ids = None) 
     entries = list(table)
     listed = [entry.values if _is_param(entry) else (entry,) if single else tuple(entry) for entry in entries]
     assert listed, "a table without rows tests nothing"
+    assert not any(_is_param(entry) and entry.marks for entry in entries), "a row of a test has no marks of its own"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         each = getattr(test, "row_count", 1)

@@ -584,7 +584,7 @@ def _index_limits(graph: ir.Graph) -> dict[str, ir.Dim]:
     limits: dict[str, ir.Dim] = {}
     for node in graph:
         if node.op in (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS):
-            indices, axis = node.operand(1), node.attributes_as(index.IndexAttributes).axis
+            indices, axis = node.operand("i"), node.attributes_as(index.IndexAttributes).axis
             if indices.producer is None and indices.name:
-                limits[indices.name] = node.operand(0).shape[axis]
+                limits[indices.name] = node.operand("x").shape[axis]
     return limits

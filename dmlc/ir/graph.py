@@ -149,9 +149,9 @@ class Node:
             self._kind = kind if self.graph is None else self.graph._kinds.setdefault(kind, kind)
         return self._kind
 
-    def operand(self, index: int) -> Value:
-        """An operand that is present."""
-        value = self.operands[index]
+    def operand(self, which: str | int) -> Value:
+        """An operand that is present, by its name in the operation's declaration or, as of carried nodes, by number."""
+        value = self.operands[self.op.places[which] if isinstance(which, str) else which]
         assert value is not None
         return value
 

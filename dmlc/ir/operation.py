@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeAlias, get_type_hints
 
 import numpy as np
@@ -168,7 +168,7 @@ Reference: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 ConstantCheck: TypeAlias = Callable[[Sequence["Tensor | None"]], None]
 
 
-class Operation(Struct, frozen=True, eq=False, kw_only=True):
+class Operation(Struct, frozen=True, eq=False, kw_only=True, dict=True):
     """One operation. Compared by identity; ``name`` is how programs call it, ``title`` names its nodes in an emitted
     model where that is not the name in camel case.
 
@@ -191,6 +191,11 @@ class Operation(Struct, frozen=True, eq=False, kw_only=True):
     pure: bool = True
     source: str = ""
     notes: Mapping[str, str] = {}
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The number of each operand, by its name."""
+        return {operand.name: place for place, operand in enumerate(self.operands)}
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"

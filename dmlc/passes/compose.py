@@ -46,7 +46,7 @@ class ComposeUnary(LegalRule):
         is_widened = own is f16 and not self.capabilities.target.native_f16
         dtype = f32 if is_widened else own  # so it is rounded once
         assert isinstance(node.op, UnaryOperation)
-        return make.cast(composed_of(make, node.op, make.cast(node.operand(0), dtype), node.attributes), own)
+        return make.cast(composed_of(make, node.op, make.cast(node.operand("x"), dtype), node.attributes), own)
 
 
 class GatherByElements(LegalRule):
@@ -64,7 +64,7 @@ class GatherByElements(LegalRule):
 
     def make(self, node: Node, make: Maker) -> Value:
         a = node.attributes_as(GatherAttributes)
-        x, i = node.operand(0), node.operand(1)
+        x, i = node.operand("x"), node.operand("i")
         between, behind = a.axis - a.batch_axes, x.type.rank - a.axis - 1
         count = product(i.shape[a.batch_axes :])
         row = make.reshape(i, (*i.shape[: a.batch_axes], *[1] * between, count, *[1] * behind))
@@ -96,12 +96,12 @@ class LogSumExpBesideMax(LegalRule):
         beside, axes, own = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes, dtype_of(node)
         assert beside is not None
         home = own.accumulator
-        kept = tuple([1 if axis in axes else size for axis, size in enumerate(node.operand(0).shape)])
+        kept = tuple([1 if axis in axes else size for axis, size in enumerate(node.operand("x").shape)])
         largest = float(np.finfo(home.numpy).max)
-        peak = make(REDUCE_MAX, node.operand(0), attributes=beside.attributes)
+        peak = make(REDUCE_MAX, node.operand("x"), attributes=beside.attributes)
         peak = make.cast(reshape_ones(make.rewriter, peak, kept), home)
         peak = make(CLIP, peak, attributes=ClipAttributes(min=-largest, max=largest))
-        powers = make(EXP, make(SUB, make.cast(node.operand(0), home), peak))
+        powers = make(EXP, make(SUB, make.cast(node.operand("x"), home), peak))
         record = ReduceAttributes(axes=axes, keepdims=True)
         if self.capabilities.target.costs is None:
             total = make(REDUCE_LOG_SUM, powers, attributes=record)
@@ -114,7 +114,7 @@ class LogSumExpBesideMax(LegalRule):
 def _maximum_beside(node: Node) -> Node | None:
     """The maximum of the same value over the same axes."""
     axes = node.attributes_as(ReduceAttributes).axes
-    beside = [user for user in node.operand(0).users if user.op is REDUCE_MAX]
+    beside = [user for user in node.operand("x").users if user.op is REDUCE_MAX]
     return next((user for user in beside if user.attributes_as(ReduceAttributes).axes == axes), None)
 
 

@@ -54,13 +54,13 @@ def _diagnostic(node: Node, region: AccumulationRegion) -> Diagnostic:
     root = region.root
     before = f"before its {root.op.name}"
     if node is root:
-        what, before = f"the sum of squares of {_text(node.operand(0))}", "before what follows makes it smaller"
+        what, before = f"the sum of squares of {_text(node.operand('x'))}", "before what follows makes it smaller"
     elif is_square(node):
-        what = f"the square of {_text(node.operand(0))}"
+        what = f"the square of {_text(node.operand('a'))}"
     elif node.op is POW:
-        what = f"{_text(node.operand(0))} ** {scalar_of(node.operand(1)):g}"
+        what = f"{_text(node.operand('a'))} ** {scalar_of(node.operand('b')):g}"
     else:
-        what = f"the product of {_text(node.operand(0))} and {_text(node.operand(1))}"
+        what = f"the product of {_text(node.operand('a'))} and {_text(node.operand('b'))}"
     limit = "the largest f16 is 65504, the square of 255.9" if is_square(node) else "the largest f16 is 65504"
     message = f"{what} may overflow f16 {before}: {limit}"
     labels = [Label(span, "this is f16") for span in node.spans[:1]]

@@ -194,7 +194,7 @@ class FoldScale(Rule[_ScaleMatch]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _ScaleMatch | None:
-        pairs = both_ways(node) if node.op is MUL else [(node.operand(0), node.operand(1))]
+        pairs = both_ways(node) if node.op is MUL else [(node.operand("a"), node.operand("b"))]
         for value, other in pairs:
             conv = conv_of(value)
             scale = constant_of(other)
@@ -248,7 +248,7 @@ class _InputRule(Rule[_InputMatch]):
         before = None if conv is None else node.operand(0).producer
         if conv is None or before is None or before.op not in self.fed_by:
             return None
-        pairs = both_ways(before) if before.op in (MUL, ADD) else [(before.operand(0), before.operand(1))]
+        pairs = both_ways(before) if before.op in (MUL, ADD) else [(before.operand("a"), before.operand("b"))]
         for x, other in pairs:
             constant = constant_of(other)
             if constant is not None and not (isinstance(constant, StoredTensor) and constant.is_apart):

@@ -74,9 +74,9 @@ class SummedProduct(Struct, frozen=True):
 
 def summed_product(graph: Graph, root: Node) -> SummedProduct | None:
     """Return the product that a sum reduces, if it has two different float factors."""
-    node = made_by(root.operand(0), MUL)
+    node = made_by(root.operand("x"), MUL)
     axes = root.attributes_as(ReduceAttributes).axes
-    if node is None or node.operand(0) is node.operand(1) or not node.result.type.dtype.is_float or not axes:
+    if node is None or node.operand("a") is node.operand("b") or not node.result.type.dtype.is_float or not axes:
         return None
     rank = node.result.type.rank
     a, b = (_padded(graph, node.operand(i).shape, rank) for i in (0, 1))
@@ -144,7 +144,7 @@ class EinsumFromSum(Rule[_EinsumMatch]):
 
     def check(self, match: _EinsumMatch, graph: Graph) -> Miss | None:
         product = match.consumed[0]
-        if product.operand(0).shape != product.operand(1).shape:
+        if product.operand("a").shape != product.operand("b").shape:
             return Miss("the product broadcasts a factor, {0} or {1}", match.shapes)
         if match.root.attributes_as(ReduceAttributes).keepdims:
             return Miss("the sum keeps its axes, and Einsum makes no axes of size 1")

@@ -109,7 +109,7 @@ class Intervals:
 
     def most(self, node: Node) -> float:
         """The most elements that a reduction takes together; infinite where the sizes have no bound."""
-        axes, x = node.attributes_as(ReduceAttributes).axes, node.operand(0)
+        axes, x = node.attributes_as(ReduceAttributes).axes, node.operand("x")
         return float(self.graph.dims.interval(product([x.shape[axis] for axis in axes]))[1])
 
 
@@ -220,7 +220,7 @@ def _of_data(data: Tensor) -> Interval:
 
 
 def _cast(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    have, to = node.operand(0).type.dtype, node.attributes_as(CastAttributes).to
+    have, to = node.operand("x").type.dtype, node.attributes_as(CastAttributes).to
     if not to.is_float and have.is_float:
         return of_dtype(to)  # NaN may become any integer
     if to.kind == "bool":
@@ -245,13 +245,13 @@ def _add(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 def _sub(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     (a, c), (p, q) = x
-    if node.operand(0) is node.operand(1) and math.isfinite(a) and math.isfinite(c):
+    if node.operand("a") is node.operand("b") and math.isfinite(a) and math.isfinite(c):
         return (0.0, 0.0)
     return _rounded((a - q, c - p), node.result.type.dtype)
 
 
 def _mul(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    exact = _squared(x[0]) if node.operand(0) is node.operand(1) else _corners(_times, x[0], x[1])
+    exact = _squared(x[0]) if node.operand("a") is node.operand("b") else _corners(_times, x[0], x[1])
     return _rounded(exact, node.result.type.dtype)
 
 
@@ -295,7 +295,7 @@ def _reciprocal(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 
 
 def _pow(_: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
-    power, dtype = scalar_of(node.operand(1)), node.result.type.dtype
+    power, dtype = scalar_of(node.operand("b")), node.result.type.dtype
     if power == 2:
         return _wider(_squared(x[0]), dtype)
     if power == 1:
@@ -448,7 +448,7 @@ def _l2(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
 def _extreme(self: Intervals, node: Node, x: Sequence[Interval]) -> Interval:
     """Return the interval of a max or min: the whole dtype if it may reduce no elements."""
     dims, axes = self.graph.dims, node.attributes_as(ReduceAttributes).axes
-    if any(dims.promises_empty(node.operand(0).shape[axis]) for axis in axes):
+    if any(dims.promises_empty(node.operand("x").shape[axis]) for axis in axes):
         return _anything(node.result.type.dtype)
     return x[0]
 

@@ -28,7 +28,7 @@ def follow(graph: Graph, node: Node, origins: Sequence[Origin]) -> list[Origin] 
     """Return the origins of the axes of a layout operation's result; None if the operation does more."""
     if node.op is SQUEEZE:
         gone = node.attributes_as(AxesAttributes).axes
-        if not all(is_unit(graph, node.operand(0).shape[a]) for a in gone):
+        if not all(is_unit(graph, node.operand("x").shape[a]) for a in gone):
             return None  # size 1 is only a condition there
         return [origin for i, origin in enumerate(origins) if i not in gone]
     if node.op is UNSQUEEZE:
@@ -36,7 +36,7 @@ def follow(graph: Graph, node: Node, origins: Sequence[Origin]) -> list[Origin] 
         rest = iter(origins)
         return [None if i in new else next(rest) for i in range(node.result.type.rank)]
     if node.op is RESHAPE:
-        return _follow_reshape(graph, node.operand(0).shape, node.result.shape, origins)
+        return _follow_reshape(graph, node.operand("x").shape, node.result.shape, origins)
     return None
 
 

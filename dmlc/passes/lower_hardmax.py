@@ -52,7 +52,7 @@ class _Lower(Rule[_HardmaxMatch]):
     def match(self, node: Node, graph: Graph) -> _HardmaxMatch | None:
         if node.origin is not None and graph.opset < 13:
             return None  # up to opset 12 ONNX's own takes all axes from one on together
-        return _HardmaxMatch(node, axes=_counting(graph, node.operand(0), node.attributes_as(HardmaxAttributes).axes))
+        return _HardmaxMatch(node, axes=_counting(graph, node.operand("x"), node.attributes_as(HardmaxAttributes).axes))
 
     def check(self, match: _HardmaxMatch, graph: Graph) -> Miss | None:
         if len(match.root.attributes_as(HardmaxAttributes).axes) > 1 or self.context.lower_hardmax:
@@ -60,7 +60,7 @@ class _Lower(Rule[_HardmaxMatch]):
         return Miss("over one axis the target's own Hardmax stays (--lower-hardmax lowers it too)")
 
     def build(self, match: _HardmaxMatch, rewriter: Rewriter) -> Sequence[Value]:
-        x, axes = match.root.operand(0), match.axes
+        x, axes = match.root.operand("x"), match.axes
         if len(axes) == 1 and not self.context.lower_hardmax:
             return [rewriter.add(HARDMAX, [x], HardmaxAttributes(axes=axes))]
         first, last = axes[0], axes[-1]
@@ -91,12 +91,12 @@ class _MergeSoftmaxAxes(Rule[Match]):
     def match(self, node: Node, graph: Graph) -> Match | None:
         axes = node.attributes_as(SoftmaxAttributes).axes
         is_spelled = self.context.target.code != "numpy" and self.context.opset >= 13
-        if not is_spelled or len(axes) < 2 or not _are_neighbours(graph, node.operand(0), axes):
+        if not is_spelled or len(axes) < 2 or not _are_neighbours(graph, node.operand("x"), axes):
             return None
-        return Match(node) if has_sound_kernel(node.op, node.operand(0).type.dtype, graph.dims) else None
+        return Match(node) if has_sound_kernel(node.op, node.operand("x").type.dtype, graph.dims) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.root.operand(0)
+        root, x = match.root, match.root.operand("x")
         axes = _counting(rewriter.graph, x, root.attributes_as(SoftmaxAttributes).axes)
         attributes = SoftmaxAttributes(axes=axes[:1])
         if len(axes) == 1:

@@ -159,7 +159,7 @@ class _Narrower:
         self.context.diagnostics.append(Diagnostic(NOT_IN_F32, message, labels, help))
 
     def _recast(self, node: Node) -> None:
-        to, x = node.attributes_as(CastAttributes).to, self._narrowed(node.operand(0))
+        to, x = node.attributes_as(CastAttributes).to, self._narrowed(node.operand("x"))
         to = f32 if to is f64 else to
         found = x
         if x.type.dtype is not to:

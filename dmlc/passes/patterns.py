@@ -47,17 +47,17 @@ def broadcasts(value: Value, other: Value) -> bool:
 
 def both_ways(node: Node) -> Sequence[tuple[Value, Value]]:
     """The operands of a commutative node of two, in both orders."""
-    a, b = node.operand(0), node.operand(1)
+    a, b = node.operand("a"), node.operand("b")
     return ((a, b),) if a is b else ((a, b), (b, a))
 
 
 def through_cast(value: Value, seen: Seen) -> Value:
     """Return the operand of a cast between floats; the value itself if it is not one."""
     node = made_by(value, CAST)
-    if node is None or not (node.operand(0).type.dtype.is_float and value.type.dtype.is_float):
+    if node is None or not (node.operand("x").type.dtype.is_float and value.type.dtype.is_float):
         return value
     seen.append(node)
-    return node.operand(0)
+    return node.operand("x")
 
 
 def square_of(value: Value, seen: Seen) -> Value | None:
@@ -65,8 +65,8 @@ def square_of(value: Value, seen: Seen) -> Value | None:
     node = made_by(value, MUL, POW)
     if node is None:
         return None
-    x = node.operand(0)
-    if node.operand(1) is not x if node.op is MUL else scalar_of(node.operand(1)) != 2:
+    x = node.operand("a")
+    if node.operand("b") is not x if node.op is MUL else scalar_of(node.operand("b")) != 2:
         return None
     if value.shape != x.shape:
         return None
@@ -81,19 +81,21 @@ def difference_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
         return None
     if node.op is SUB:
         seen.append(node)
-        return node.operand(0), node.operand(1)
+        return node.operand("a"), node.operand("b")
     for place in (1, 0):
         negated = made_by(node.operand(place), NEG)
         if negated is not None:
             seen.extend((node, negated))
-            return node.operand(1 - place), negated.operand(0)
+            return node.operand(1 - place), negated.operand("x")
     return None
 
 
 def root_of(value: Value, seen: Seen) -> Value | None:
     """``x`` where the value is ``sqrt(x)`` or ``x ** 0.5``."""
     node = made_by(value, SQRT, POW)
-    if node is None or (node.op is POW and (scalar_of(node.operand(1)) != 0.5 or value.shape != node.operand(0).shape)):
+    if node is None or (
+        node.op is POW and (scalar_of(node.operand("b")) != 0.5 or value.shape != node.operand("a").shape)
+    ):
         return None
     seen.append(node)
     return node.operand(0)
@@ -105,13 +107,13 @@ def reciprocal_of(value: Value, seen: Seen) -> Value | None:
     if node is None:
         return None
     if node.op is RECIPROCAL:
-        x = node.operand(0)
+        x = node.operand("x")
     elif node.op is DIV:
-        if scalar_of(node.operand(0)) != 1:
+        if scalar_of(node.operand("a")) != 1:
             return None
-        x = node.operand(1)
-    elif scalar_of(node.operand(1)) == -1:
-        x = node.operand(0)
+        x = node.operand("b")
+    elif scalar_of(node.operand("b")) == -1:
+        x = node.operand("a")
     else:
         return None
     if value.shape != x.shape:
@@ -132,9 +134,9 @@ def inverse_root_of(value: Value, seen: Seen) -> Value | None:
     if found is None:
         mine.clear()
         node = made_by(value, POW)
-        if node is not None and scalar_of(node.operand(1)) == -0.5 and value.shape == node.operand(0).shape:
+        if node is not None and scalar_of(node.operand("b")) == -0.5 and value.shape == node.operand("a").shape:
             mine.append(node)
-            found = node.operand(0)
+            found = node.operand("a")
     if found is not None:
         seen.extend(mine)
     return found
@@ -147,7 +149,7 @@ def quotient_of(value: Value, seen: Seen) -> tuple[Value, Value] | None:
         return None
     if node.op is DIV:
         seen.append(node)
-        return node.operand(0), node.operand(1)
+        return node.operand("a"), node.operand("b")
     for a, b in both_ways(node):
         mine: Seen = []
         below = reciprocal_of(b, mine)
@@ -162,7 +164,7 @@ def plus_constant(value: Value, seen: Seen) -> tuple[Value, float] | None:
     node = made_by(value, ADD, SUB)
     if node is None:
         return None
-    pairs = both_ways(node) if node.op is ADD else ((node.operand(0), node.operand(1)),)
+    pairs = both_ways(node) if node.op is ADD else ((node.operand("a"), node.operand("b")),)
     for x, c in pairs:
         number = scalar_of(c)
         if number is not None:
@@ -187,7 +189,7 @@ def reduction_of(value: Value, seen: Seen, *ops: Operation) -> Reduced | None:
         return None
     a = node.attributes_as(ReduceAttributes)
     seen.append(node)
-    return Reduced(node, node.operand(0), a.axes, a.keepdims)
+    return Reduced(node, node.operand("x"), a.axes, a.keepdims)
 
 
 def used_outside(nodes: Sequence[Node], root: Node) -> Miss | None:

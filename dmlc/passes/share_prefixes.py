@@ -37,7 +37,7 @@ class SharePrefixes(Pass, frozen=True):
         groups: dict[tuple[Value, Operation], list[Node]] = {}
         for node in graph:
             if node.op in GOES_ON and _axes(node):
-                groups.setdefault((node.operand(0), node.op), []).append(node)
+                groups.setdefault((node.operand("x"), node.op), []).append(node)
         changed = False
         for group in groups.values():
             if len(group) > 1 and _merges(group[0]):
@@ -88,7 +88,7 @@ def _merges(node: Node) -> bool:
 def _leads_to(graph: Graph, fewer: Node, node: Node) -> bool:
     """Return whether reducing the smaller result once more gives the other one, without a layout operation, and reads
     less."""
-    if all(is_unit(graph, fewer.operand(0).shape[a]) for a in _axes(fewer)):
+    if all(is_unit(graph, fewer.operand("x").shape[a]) for a in _axes(fewer)):
         return False
     return fit(graph, fewer.result.shape, _rest(fewer, node), node.result.shape) is not None
 

@@ -41,7 +41,7 @@ class ShareReductions(Pass, frozen=True):
         changed = False
         for node in graph.nodes_of(_SHARED):
             attributes: Any = node.attributes
-            if node.op is REDUCE_MEAN and (node.operand(0), attributes.axes) in summed:
+            if node.op is REDUCE_MEAN and (node.operand("x"), attributes.axes) in summed:
                 self._divide(graph, node, seen, context)
                 changed = True
                 continue
@@ -57,7 +57,7 @@ class ShareReductions(Pass, frozen=True):
         if not (graph.holds((REDUCE_SUM,)) and graph.holds((REDUCE_MEAN,))):
             return frozenset()
         for node in graph.nodes_of((REDUCE_SUM, REDUCE_MEAN)):
-            x, axes = node.operand(0), node.attributes.axes  # type: ignore[attr-defined]
+            x, axes = node.operand("x"), node.attributes.axes  # type: ignore[attr-defined]
             dtype = x.type.dtype
             if dtype.is_float and dtype is not f16 and _count(x, axes):
                 found.setdefault((x, axes), set()).add(node.op)
@@ -65,7 +65,7 @@ class ShareReductions(Pass, frozen=True):
 
     def _divide(self, graph: Graph, node: Node, seen: dict[Any, Value], context: PassContext) -> None:
         rewriter = Rewriter(graph, self.name, Match(node), REASSOCIATES)
-        x, attributes = node.operand(0), node.attributes
+        x, attributes = node.operand("x"), node.attributes
         key = _key(node, REDUCE_SUM)
         total = seen.get(key)
         if total is None:
@@ -92,7 +92,7 @@ class ShareReductions(Pass, frozen=True):
 
 def _key(node: Node, op: Any = None) -> Any:
     attributes: Any = node.attributes
-    return (op or node.op, node.operand(0), attributes if attributes.keepdims else replace(attributes, keepdims=True))
+    return (op or node.op, node.operand("x"), attributes if attributes.keepdims else replace(attributes, keepdims=True))
 
 
 def _count(x: Value, axes: tuple[int, ...]) -> int | None:

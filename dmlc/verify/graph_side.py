@@ -49,7 +49,7 @@ def graph_interface(graph: Graph) -> Interface:
         uses: dict[str, Any] = {"nonzero": value in divisors, "wraps": value in wrapping}
         uses["range"] = graph.ranges.get(name)
         specs.append(InputSpec(name, kind, value.shape, limits.get(value), **uses))
-    divides = any(node.op in _DIVISIONS and node.operand(0).type.dtype.is_integer for node in graph)
+    divides = any(node.op in _DIVISIONS and node.operand("a").type.dtype.is_integer for node in graph)
     widest = WIDEST if divides else None
     bounds, conditions = dict(graph.dims.bounds), tuple(graph.conditions)
     return Interface(tuple(specs), bounds, conditions, graph.dims.least, widest)
@@ -259,15 +259,15 @@ def _uses(graph: Graph) -> tuple[dict[Value, Dim], set[Value], set[Value]]:
     divisors: set[Value] = set()
     for node in graph:
         if node.op in _LOOK_UPS:
-            size = node.operand(0).shape[node.attributes_as(index.IndexAttributes).axis]
-            way = _way_to(node.operand(1))
+            size = node.operand("x").shape[node.attributes_as(index.IndexAttributes).axis]
+            way = _way_to(node.operand("i"))
             sources = {value for value in way if value.producer is None}
             for value in sources:
                 limits[value] = _smaller(graph.dims, limits.get(value, size), size)
             if any(value.type.dtype not in (i32, i64) for value in way):
                 unsigned |= sources
         elif node.op in _DIVISIONS:
-            divisors |= {value for value in _way_to(node.operand(1)) if value.producer is None}
+            divisors |= {value for value in _way_to(node.operand("b")) if value.producer is None}
     return limits, limits.keys() - unsigned, divisors
 
 

@@ -32,6 +32,18 @@ def vector(graph: Graph, name: str = "x") -> Value:
     return graph.add_input(name, TYPE)
 
 
+# --- operands by name
+
+
+def test_operands_have_the_names_of_the_declaration() -> None:
+    graph = Graph("g")
+    a, b = vector(graph, "a"), vector(graph, "b")
+    node = graph.add(ADD, [a, b], NONE)
+    assert [node.operand(which) for which in ("a", "b", 0, 1)] == [a, b, a, b]
+    with pytest.raises(KeyError):
+        node.operand("x")
+
+
 # --- any sequence of mutations
 
 

@@ -88,7 +88,7 @@ def _is_filled(node: Node) -> bool:
 
 def _index(dims: DimTable, node: Node, operand: str, write: Callable[[Dim], str]) -> str | None:
     """A slice that clamps its places, written as an index; None for another."""
-    shape, items = node.operand(0).shape, {}
+    shape, items = node.operand("x").shape, {}
     is_clamped = False
     for axis, start, end, step in node.attributes_as(SliceAttributes).rows():
         places = as_written(dims, shape[axis], start, end, step)

@@ -215,7 +215,7 @@ def _is_not_own(value: Value) -> bool:
             return True
         if node.op not in _VIEWS and not is_identity:
             return False
-        node = node.operand(0).producer
+        node = node.operand("x").producer
     return node is not None
 
 

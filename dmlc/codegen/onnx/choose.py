@@ -39,5 +39,5 @@ def _bound(emitter: Emitter, dtype: DType, bound: int | float | None, outermost:
 def cast(emitter: Emitter, node: Node) -> str:
     """A cast to the operand's own dtype is its name."""
     return emitter.cast(
-        emitter.operand(node, 0), node.attributes_as(CastAttributes).to, have=node.operand(0).type.dtype
+        emitter.operand(node, 0), node.attributes_as(CastAttributes).to, have=node.operand("x").type.dtype
     )

@@ -70,7 +70,7 @@ def _or_equal(op_type: str, strict: str, opposite: str) -> Lowering:
         operands = [emitter.of(v) for v in node.operands]
         if emitter.opset >= 12:
             return emitter.op(op_type, operands)
-        if node.operand(0).type.dtype.is_float:  # NaN is neither
+        if node.operand("a").type.dtype.is_float:  # NaN is neither
             return emitter.op("Or", [emitter.op(strict, operands), emitter.op("Equal", operands)])
         return emitter.op("Not", [emitter.op(opposite, operands)])
 

@@ -35,7 +35,7 @@ for _op, _name in _NAMES.items():
 def gather(emitter: Emitter, node: Node) -> str:
     """Gather, or GatherND of one coordinate where batch axes run together; `compose` leaves only those that it is."""
     a = node.attributes_as(i.GatherAttributes)
-    x, indices = node.operand(0), node.operand(1)
+    x, indices = node.operand("x"), node.operand("i")
     if a.batch_axes == 0:
         return emitter.op("Gather", [emitter.of(x), emitter.of(indices)], axis=a.axis)
     known = constant_of(indices)
@@ -72,7 +72,7 @@ def _is_hot(emitter: Emitter, node: Node, indices: str, pair: np.ndarray) -> str
 def _hot(emitter: Emitter, node: Node, indices: str, values: str, dtype: DType) -> str:
     """OneHot; ONNX Runtime wants indices of rank 1 or more, so a scalar goes through one row."""
     a = node.attributes_as(i.OneHotAttributes)
-    if node.operand(0).type.rank > 0:
+    if node.operand("indices").type.rank > 0:
         return emitter.op("OneHot", [indices, emitter.size(a.depth), values], axis=a.axis)
     row = emitter.reshape(indices, (), (1,), i64)
     hot = emitter.op("OneHot", [row, emitter.size(a.depth), values], axis=-1)
@@ -93,7 +93,7 @@ def _home(dtype: DType, pair: np.ndarray) -> DType | None:
 
 def _signed(emitter: Emitter, node: Node) -> str:
     """The indices in i64. A u64 beyond its range is out of range and must not count from the end."""
-    indices = node.operand(0)
+    indices = node.operand("indices")
     have = indices.type.dtype
     name = emitter.cast(emitter.of(indices), i64, have=have)
     if have is not u64:

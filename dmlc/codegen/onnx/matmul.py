@@ -12,7 +12,7 @@ from dmlc.ops.matmul import MATMUL
 def matmul(emitter: Emitter, node: Node) -> str:
     """ONNX's MatMul has NumPy's rules. Sizes of 0 need care, as ONNX Runtime's CPU provider fails on them or leaves the
     result unwritten: a contraction that may be over nothing gets one more product, of zeros."""
-    left, right = node.operand(0), node.operand(1)
+    left, right = node.operand("a"), node.operand("b")
     a, b = emitter.of(left), emitter.of(right)
     smallest = emitter.graph.dims.interval
     if smallest(left.shape[-1])[0] <= 0:
@@ -35,7 +35,7 @@ def _without_elements(emitter: Emitter, node: Node, a: str, b: str) -> str:
 
     The provider fails on an empty result if it has to broadcast an operand, or if the right one is a vector.
     """
-    left, right = node.operand(0).shape, node.operand(1).shape
+    left, right = node.operand("a").shape, node.operand("b").shape
     squeezed = []
     if len(left) == 1:
         a, left = emitter.squeeze("Unsqueeze", a, [0], left, (1, *left)), (1, *left)

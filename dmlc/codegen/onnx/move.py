@@ -33,7 +33,7 @@ from dmlc.ops.slicing import as_written
 
 @lowers(RESHAPE)
 def reshape(emitter: Emitter, node: Node) -> str:
-    x = node.operand(0)
+    x = node.operand("x")
     return emitter.reshape(emitter.of(x), x.shape, node.result.shape, x.type.dtype)
 
 
@@ -46,14 +46,14 @@ def transpose(emitter: Emitter, node: Node) -> str:
 def squeeze(emitter: Emitter, node: Node) -> str:
     axes = node.attributes_as(AxesAttributes).axes
     op_type = "Squeeze" if node.op is SQUEEZE else "Unsqueeze"
-    x = node.operand(0)
+    x = node.operand("x")
     return emitter.squeeze(op_type, emitter.of(x), axes, x.shape, node.result.shape) if axes else emitter.of(x)
 
 
 @lowers(EXPAND)
 def expand(emitter: Emitter, node: Node) -> str:
     """A size that is the operand's own is 1 in the shape, which keeps it."""
-    x, shape = node.operand(0), node.attributes_as(ExpandAttributes).shape
+    x, shape = node.operand("x"), node.attributes_as(ExpandAttributes).shape
     if x.shape == node.result.shape:
         return emitter.of(x)
     offset = x.type.rank - len(shape)
@@ -78,7 +78,7 @@ def split(emitter: Emitter, node: Node) -> Sequence[str]:
     static = tuple(s for s in a.sizes if isinstance(s, int))
     if len(static) == count:
         return emitter.ops("Split", [name], count, axis=a.axis, split=static)
-    size = node.operand(0).shape[a.axis]
+    size = node.operand("x").shape[a.axis]
     parts, start = [], _ZERO
     for length in a.sizes:
         parts.append(slice_of(emitter, name, size, a.axis, start, start + length))
@@ -113,7 +113,7 @@ def _bound(place: Dim, size: Dim) -> Dim:
 
 @lowers(SLICE)
 def slice_(emitter: Emitter, node: Node) -> str:
-    x = node.operand(0)
+    x = node.operand("x")
     rows = node.attributes_as(SliceAttributes).rows()
     if not rows:
         return emitter.of(x)

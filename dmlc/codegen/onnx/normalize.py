@@ -46,7 +46,7 @@ def _fits_one_node(emitter: Emitter, node: Node, axis: int) -> bool:
     The fused operators need scale and bias in the exact shape of the normalized axes. ONNX Runtime's kernels refuse an
     empty group.
     """
-    group = node.operand(0).shape[axis:]
+    group = node.operand("x").shape[axis:]
     if any(emitter.graph.dims.promises_empty(d) for d in group):
         return False
     return all(v is None or v.shape == group for v in node.operands[1:])

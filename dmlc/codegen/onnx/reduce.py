@@ -39,14 +39,14 @@ def _elementwise(emitter: Emitter, node: Node, name: str) -> str:
 
 
 def _may_be_empty(emitter: Emitter, node: Node) -> bool:
-    shape = node.operand(0).shape
+    shape = node.operand("x").shape
     axes = node.attributes_as(r.ReduceAttributes).axes
     return any(emitter.graph.dims.promises_empty(shape[axis]) for axis in axes)
 
 
 def _mean(emitter: Emitter, node: Node, name: str) -> str:
     """The mean of no element is NaN; ONNX Runtime's ReduceMean gives 0. 0 / 0 is NaN."""
-    a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
+    a, x = node.attributes_as(r.ReduceAttributes), node.operand("x")
     home = x.type.dtype.accumulator
     total = reduce(emitter, "ReduceSum", emitter.cast(name, home, have=x.type.dtype), a.axes, a.keepdims)
     count = emitter.cast(emitter.size_scalar(product([x.shape[i] for i in a.axes])), home, have=i64)
@@ -68,7 +68,7 @@ def log_sum_exp(emitter: Emitter, node: Node) -> str:
 
     An imported model that is to run anywhere keeps ONNX's own operator, and so does a node of a model that no rewrite
     took up. ``shift-log-sum-exp`` takes up the nodes that go wrong on DirectML, where that is allowed."""
-    a, x = node.attributes_as(r.ReduceAttributes), node.operand(0)
+    a, x = node.attributes_as(r.ReduceAttributes), node.operand("x")
     if not a.axes:
         return emitter.of(x)
     if node.origin is not None or (emitter.graph.dims.least == 0 and emitter.target.portable):

@@ -25,7 +25,7 @@ def cumsum(emitter: Emitter, node: Node) -> str:
 def cumprod(emitter: Emitter, node: Node) -> str:
     """ONNX has none below opset 26. Over a known size it is made by doubling: after the step of size s each element
     holds the product of the last 2 s ones. Over a symbolic size it is a Scan, one element after another."""
-    a, x = node.attributes_as(ScanAttributes), node.operand(0)
+    a, x = node.attributes_as(ScanAttributes), node.operand("x")
     home = x.type.dtype.accumulator
     name = emitter.cast(emitter.of(x), home, have=x.type.dtype)
     size = x.shape[a.axis]

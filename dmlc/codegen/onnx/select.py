@@ -18,7 +18,7 @@ def arg(emitter: Emitter, node: Node) -> str:
     """One axis is ArgMax as it stands. ONNX has no node for several (TopK takes one axis too, MaxPool counts over the
     whole tensor): neighbouring ones become one by a reshape, which moves nothing; others are brought together by a
     transpose."""
-    a, x = node.attributes_as(ArgAttributes), node.operand(0)
+    a, x = node.attributes_as(ArgAttributes), node.operand("x")
     op_type = "ArgMax" if node.op is ARGMAX else "ArgMin"
     name, shape, axes = emitter.of(x), x.shape, _without_ones(x.shape, a.axes)
     if len(axes) == 1 and len(a.axes) == 1:

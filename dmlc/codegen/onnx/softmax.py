@@ -15,7 +15,7 @@ from dmlc.ops import normalize as n
 def softmax(emitter: Emitter, node: Node) -> str:
     """ONNX's operator over one axis. Below opset 13 it takes all axes from ``axis`` on together. Other axes are
     computed in parts, without a transpose; ``lower-hardmax`` makes neighbouring axes one."""
-    x, axes = node.operand(0), node.attributes_as(n.SoftmaxAttributes).axes
+    x, axes = node.operand("x"), node.attributes_as(n.SoftmaxAttributes).axes
     dtype, rank = x.type.dtype, x.type.rank
     if rank == 0:
         axes = ()

@@ -33,7 +33,7 @@ def gather_nd(r: Reading) -> Found:
     node = None if places is None else places.producer
     if places is None or node is None or node.op is not UNSQUEEZE or r.x.type.dtype is FOREIGN:
         return None
-    indices = node.operand(0)
+    indices = node.operand("x")
     if node.attributes_as(NewAxesAttributes).axes != (indices.type.rank,) or not 0 <= batch < r.x.type.rank:
         return None
     if r.x.shape[:batch] != indices.shape[:batch]:

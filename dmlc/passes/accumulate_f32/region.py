@@ -44,27 +44,27 @@ class AccumulationRegion(Struct):
 
 def find_regions(graph: Graph) -> list[AccumulationRegion]:
     """The regions of a graph, in the order of their reductions; they may share nodes."""
-    found = [_region(root) for root in graph.nodes_of(_ROOTS) if root.operand(0).type.dtype is f16]
+    found = [_region(root) for root in graph.nodes_of(_ROOTS) if root.operand("x").type.dtype is f16]
     return [region for region in found if region is not None]
 
 
 def is_square(node: Node) -> bool:
     """Return whether the node is ``x * x`` or ``x ** 2``."""
     if node.op is MUL:
-        return node.operand(0) is node.operand(1)
-    return node.op is POW and scalar_of(node.operand(1)) == 2
+        return node.operand("a") is node.operand("b")
+    return node.op is POW and scalar_of(node.operand("b")) == 2
 
 
 def _region(root: Node) -> AccumulationRegion | None:
     region = AccumulationRegion(root, nodes={root: None})
     if root.op not in _SQUARING:
-        if not _before(root.operand(0), region):
+        if not _before(root.operand("x"), region):
             return None
         _after(root, region)
         return region
     if not _after(root, region):  # the result is what overflows
         return None
-    _difference(root.operand(0), region)
+    _difference(root.operand("x"), region)
     if root.op is REDUCE_SUM_SQUARE:
         region.products.append(root)
     return region
@@ -76,7 +76,7 @@ def _region(root: Node) -> AccumulationRegion | None:
 def _is_product(node: Node) -> bool:
     if node.op is MUL:
         return not any(scalar_of(v) is not None for v in node.operands)
-    power = scalar_of(node.operand(1)) if node.op is POW else None
+    power = scalar_of(node.operand("b")) if node.op is POW else None
     return power is not None and power > 1
 
 
@@ -94,7 +94,7 @@ def _before(value: Value, region: AccumulationRegion, steps: int = _STEPS) -> bo
     if product:
         region.products.append(node)
         if is_square(node):
-            _difference(node.operand(0), region)
+            _difference(node.operand("a"), region)
     elif not any(inner):
         return False
     region.nodes[node] = None
@@ -110,7 +110,7 @@ def _difference(value: Value, region: AccumulationRegion) -> None:
     for side in node.operands:
         inner = made_by(side, NEG)
         mean = made_by(inner.operand(0) if inner else side, REDUCE_MEAN)
-        if mean is not None and mean.operand(0) in node.operands:
+        if mean is not None and mean.operand("x") in node.operands:
             region.nodes.update(dict.fromkeys([mean, *([inner] if inner else [])]))
 
 
@@ -163,7 +163,7 @@ def _square_of_mean(value: Value) -> bool:
     node = value.producer
     if node is None or not is_square(node):
         return False
-    return made_by(node.operand(0), REDUCE_MEAN, REDUCE_SUM) is not None
+    return made_by(node.operand("a"), REDUCE_MEAN, REDUCE_SUM) is not None
 
 
 def _take_product_beside(user: Node, value: Value, region: AccumulationRegion) -> None:

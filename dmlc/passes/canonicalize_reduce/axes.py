@@ -66,7 +66,7 @@ class DropUnitAxes(Rule[AxesMatch]):
         axes: tuple[int, ...] = attributes.axes
         if len(axes) < 2 or not getattr(attributes, "keepdims", True):
             return None
-        shape = node.operand(0).shape
+        shape = node.operand("x").shape
         kept = tuple([a for a in axes if not is_unit(graph, shape[a])])
         return AxesMatch(node, axes=kept) if kept and len(kept) < len(axes) else None
 
@@ -81,7 +81,7 @@ class DropEmptyReduction(Rule[Match]):
     roots = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        shape = node.operand(0).shape
+        shape = node.operand("x").shape
         axes = node.attributes_as(ReduceAttributes).axes
         for axis in axes:
             if not is_unit(graph, shape[axis]):
@@ -94,7 +94,7 @@ class DropEmptyReduction(Rule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         attributes = root.attributes_as(ReduceAttributes)
-        value = root.operand(0)
+        value = root.operand("x")
         alone = reduction_of(root).alone
         if root.op is REDUCE_SUM_SQUARE:
             value = rewriter.add(MUL, [value, value])
@@ -136,10 +136,10 @@ class MergeNested(Rule[NestedMatch]):
 
     def match(self, node: Node, graph: Graph) -> NestedMatch | None:
         between: list[Node] = []
-        below = node.operand(0).producer
+        below = node.operand("x").producer
         while below is not None and below.op in _SIZE_ONE_MOVES and len(between) < _MOST_MOVES:
             between.append(below)
-            below = below.operand(0).producer
+            below = below.operand("x").producer
         if below is None or below.op not in _KINDS:
             return None
         axes = _merged_axes(graph, node, between, below)
@@ -165,7 +165,7 @@ class MergeNested(Rule[NestedMatch]):
 
     def build(self, match: NestedMatch, rewriter: Rewriter) -> Sequence[Value]:
         op = MERGES[match.root.op, match.inner.op]
-        x, target = match.inner.operand(0), match.root.result.shape
+        x, target = match.inner.operand("x"), match.root.result.shape
         return [reduce_to(rewriter, op, x, ReduceAttributes(axes=match.axes, keepdims=False), target)]
 
 
@@ -178,7 +178,7 @@ _WHY_NOT: dict[tuple[Operation, Operation], str] = {
 def _merged_axes(graph: Graph, outer: Node, between: list[Node], inner: Node) -> tuple[int, ...] | None:
     """The axes of both in terms of the inner operand; None where a move between does more than add or drop 1s."""
     attributes = inner.attributes_as(ReduceAttributes)
-    rank = inner.operand(0).type.rank
+    rank = inner.operand("x").type.rank
     gone = () if attributes.keepdims else attributes.axes
     origins: list[Origin] | None = [a for a in range(rank) if a not in gone]
     for node in reversed(between):
@@ -230,10 +230,10 @@ class LowerRank(Rule[MergedAxesMatch]):
 
     def match(self, node: Node, graph: Graph) -> MergedAxesMatch | None:
         limit = self.capabilities.target.max_rank
-        if limit is None or node.operand(0).type.rank <= limit:
+        if limit is None or node.operand("x").type.rank <= limit:
             return None
         treated = _axes(node)
-        shape = node.operand(0).shape
+        shape = node.operand("x").shape
         # An axis of size 1 may go with either neighbour, unless all treated axes are such.
         free = {i for i, d in enumerate(shape) if is_unit(graph, d)}
         if free.issuperset(treated):
@@ -257,11 +257,11 @@ class LowerRank(Rule[MergedAxesMatch]):
         if len(match.runs) <= match.limit:
             return None
         text = "treated and other axes alternate: merging neighbours leaves {0} axes, the limit is {1}"
-        return Miss(text, (len(match.runs), match.limit), match.root.operand(0))
+        return Miss(text, (len(match.runs), match.limit), match.root.operand("x"))
 
     def build(self, match: MergedAxesMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
-        x = root.operand(0)
+        x = root.operand("x")
         merged = tuple([product([x.shape[a] for a in run]) for run in match.runs])
         flat = rewriter.add(RESHAPE, [x], ReshapeAttributes(shape=merged))
         attributes: Any = root.attributes
@@ -293,12 +293,12 @@ class AbsorbMove(Rule[AbsorbedMatch]):
     roots = (SQUEEZE, UNSQUEEZE, RESHAPE)
 
     def match(self, node: Node, graph: Graph) -> AbsorbedMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op not in _KEEPING:
             return None
         attributes: Any = inner.attributes
         axes: tuple[int, ...] = attributes.axes
-        shape, target = inner.operand(0).shape, node.result.shape
+        shape, target = inner.operand("x").shape, node.result.shape
         if reduced_shape(shape, axes, not attributes.keepdims) == target:
             return AbsorbedMatch(node, (inner,), axes=axes, keepdims=not attributes.keepdims)
         if node.op is SQUEEZE:
@@ -323,7 +323,7 @@ def _with_squeezed(
 
     Reducing an axis of size 1 too changes nothing. None where a reduced axis would stay, or size 1 is not proved.
     """
-    shape = inner.operand(0).shape
+    shape = inner.operand("x").shape
     left = [a for a in range(len(shape)) if keepdims or a not in axes]
     taken = {left[s] for s in squeezed}
     if keepdims and not set(axes) <= taken:

@@ -41,7 +41,7 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
     provider saturates from 1.31 on and adds i64 in f64; ONNX does not say. ``legalize`` makes them wrap, but the class
     is that of the reductions as they stand here.
     """
-    x = inner.operand(0)
+    x = inner.operand("x")
     dtype = x.type.dtype
     if outer in EXTREMES:
         return EXACT
@@ -54,19 +54,19 @@ def merge_class(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Gra
 
 def order_class(node: Node) -> str:
     """The class of reducing the same elements in another order."""
-    if node.op in EXTREMES or node.op in (ARGMAX, ARGMIN) or not node.operand(0).type.dtype.is_float:
+    if node.op in EXTREMES or node.op in (ARGMAX, ARGMIN) or not node.operand("x").type.dtype.is_float:
         return EXACT
     return REASSOCIATES
 
 
 def stays_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> bool:
     """Return whether bounds prove that every target computes all partial results of an integer reduction exactly."""
-    return _is_exact(outer, inner, axes, magnitude(inner.operand(0), graph), graph)
+    return _is_exact(outer, inner, axes, magnitude(inner.operand("x"), graph), graph)
 
 
 def promises_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], graph: Graph) -> tuple[str, ...]:
     """Return the inputs whose promised ranges prove what ``stays_in_range`` asks; none if they do not."""
-    x = inner.operand(0)
+    x = inner.operand("x")
     most = promised_magnitude(x, graph)
     return () if most is None or not _is_exact(outer, inner, axes, most, graph) else Intervals(graph).promised(x)
 
@@ -80,7 +80,7 @@ def promised_magnitude(value: Value, graph: Graph) -> int | None:
 
 
 def _is_exact(outer: Operation, inner: Node, axes: tuple[int, ...], most: int, graph: Graph) -> bool:
-    x = inner.operand(0)
+    x = inner.operand("x")
     high = graph.dims.interval(product([x.shape[a] for a in axes]))[1]
     if not isfinite(high):
         return False
@@ -107,12 +107,12 @@ def magnitude(value: Value, graph: Graph, depth: int = 8) -> int:
 
 def _magnitude(node: Node, graph: Graph, depth: int) -> int | None:
     if node.op in _MOVES or node.op is ABS:
-        return magnitude(node.operand(0), graph, depth)
+        return magnitude(node.operand("x"), graph, depth)
     if node.op is CAST:
-        source = node.operand(0).type.dtype
+        source = node.operand("x").type.dtype
         if source.is_float or (source.kind == "int" and node.result.type.dtype.kind == "uint"):
             return None  # a small negative number becomes a large unsigned one
-        return magnitude(node.operand(0), graph, depth)
+        return magnitude(node.operand("x"), graph, depth)
     if node.op is CONSTANT:
         array = node.attributes_as(ConstantAttributes).value.array
         return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0

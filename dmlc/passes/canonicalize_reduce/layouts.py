@@ -51,7 +51,7 @@ class DropTranspose(Rule[_ReducedTransposeMatch]):
     fed_by = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _ReducedTransposeMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not TRANSPOSE:
             return None
         attributes: Any = node.attributes
@@ -63,7 +63,7 @@ class DropTranspose(Rule[_ReducedTransposeMatch]):
         return _ReducedTransposeMatch(node, (inner,), axes=axes, kept=kept)
 
     def check(self, match: _ReducedTransposeMatch, graph: Graph) -> Miss | None:
-        shape = match.consumed[0].operand(0).shape
+        shape = match.consumed[0].operand("x").shape
         moving = [a for a in match.kept if shape[a] != 1]
         if moving != sorted(moving):
             return Miss("the kept axes come out permuted, as {0}: a transpose must remain", (list(match.kept),))
@@ -77,7 +77,7 @@ class DropTranspose(Rule[_ReducedTransposeMatch]):
     def build(self, match: _ReducedTransposeMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
         attributes: Any = root.attributes
-        x = match.consumed[0].operand(0)
+        x = match.consumed[0].operand("x")
         record = replace(attributes, axes=tuple(sorted(match.axes)))
         return [reduce_to(rewriter, root.op, x, record, root.result.shape)]
 
@@ -93,17 +93,17 @@ class SinkTranspose(Rule[Match]):
     fed_by = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not TRANSPOSE or not node.attributes_as(ReduceAttributes).axes:
             return None
-        below = inner.operand(0).producer
+        below = inner.operand("x").producer
         return Match(node, (inner,)) if below is not None and (node.op, below.op) in MERGES else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         between = match.consumed[0]
         if match.root.op is REDUCE_MEAN and match.root.result.type.dtype.is_integer:
             return Miss("integer means truncate, so the mean of means may differ from the mean")
-        return used_elsewhere(between.result) or used_elsewhere(between.operand(0))
+        return used_elsewhere(between.result) or used_elsewhere(between.operand("x"))
 
     def class_of(self, match: Match, graph: Graph, context: PassContext) -> str:
         return order_class(match.root)
@@ -114,7 +114,7 @@ class SinkTranspose(Rule[Match]):
         perm = between.attributes_as(TransposeAttributes).perm
         axes = tuple(sorted([perm[a] for a in attributes.axes]))
         record = replace(attributes, axes=axes)
-        made = rewriter.add(root.op, [between.operand(0)], record)
+        made = rewriter.add(root.op, [between.operand("x")], record)
         if attributes.keepdims:
             return [rewriter.add(TRANSPOSE, [made], TransposeAttributes(perm=perm))]
         left = [a for a in range(len(perm)) if a not in axes]
@@ -140,11 +140,11 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
     fed_by = (UNSQUEEZE, RESHAPE, SQUEEZE)
 
     def match(self, node: Node, graph: Graph) -> _ReducedReshapeMatch | Miss | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         axes = node.attributes_as(ReduceAttributes).axes
         if inner is None or inner.op not in RESHAPES:
             return None
-        old, new = inner.operand(0).shape, inner.result.shape
+        old, new = inner.operand("x").shape, inner.result.shape
         if self.capabilities.target.max_rank is not None and len(old) > self.capabilities.target.max_rank:
             return None
         if all(is_unit(graph, new[a]) for a in axes):
@@ -152,14 +152,14 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
         found = segments(graph, old, new)
         before = None if found is None else _before(found, axes)
         if found is None or before is None:
-            types = (inner.operand(0).type, inner.result.type)
+            types = (inner.operand("x").type, inner.result.type)
             return Miss("the reshape from {0} to {1} does more than regroup axes that are reduced", types)
         same_order = all(len(before) == len(after) == 1 for before, after in found)
         return _ReducedReshapeMatch(node, (inner,), axes=before, same_order=same_order)
 
     def check(self, match: _ReducedReshapeMatch, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
-        x = inner.operand(0)
+        x = inner.operand("x")
         means = match.root.op is REDUCE_MEAN and x.type.dtype.is_integer  # refused over no elements
         if means and any(graph.dims.promises_empty(x.shape[a]) for a in match.axes):
             return Miss("an axis of {0} may be empty", (x.type,), x)
@@ -169,7 +169,7 @@ class DropFlatten(Rule[_ReducedReshapeMatch]):
         return EXACT if match.same_order else order_class(match.root)
 
     def build(self, match: _ReducedReshapeMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.consumed[0].operand(0)
+        root, x = match.root, match.consumed[0].operand("x")
         return [reduce_to(rewriter, root.op, x, ReduceAttributes(axes=match.axes, keepdims=False), root.result.shape)]
 
 
@@ -262,11 +262,11 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
     fed_by = (EXPAND,)
 
     def match(self, node: Node, graph: Graph) -> _ReducedExpandMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         axes = node.attributes_as(ReduceAttributes).axes
         if inner is None or inner.op is not EXPAND:
             return None
-        old, new = inner.operand(0).shape, inner.result.shape
+        old, new = inner.operand("x").shape, inner.result.shape
         offset = len(new) - len(old)
         broadcast, kept = [], None
         for axis, size in enumerate(new):
@@ -306,7 +306,7 @@ class DropExpanded(Rule[_ReducedExpandMatch]):
         return EXACT if context.target.wraps_integers else RANGE
 
     def build(self, match: _ReducedExpandMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.consumed[0].operand(0)
+        root, x = match.root, match.consumed[0].operand("x")
         if match.axes:
             record = ReduceAttributes(axes=match.axes, keepdims=False)
             value = reduce_to(rewriter, root.op, x, record, root.result.shape)
@@ -329,13 +329,13 @@ class DropCasts(Rule[Match]):
     roots = (CAST,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        reduction = node.operand(0).producer
+        reduction = node.operand("x").producer
         if reduction is None or (reduction.op is not REDUCE_MAX and reduction.op is not REDUCE_MIN):
             return None
-        first = reduction.operand(0).producer
+        first = reduction.operand("x").producer
         if first is None or first.op is not CAST:
             return None
-        source, wide, to = first.operand(0).type.dtype, first.result.type.dtype, node.result.type.dtype
+        source, wide, to = first.operand("x").type.dtype, first.result.type.dtype, node.result.type.dtype
         widens = source.is_float and wide.is_float and wide.bits > source.bits
         return Match(node, (reduction, first)) if widens and to is source else None
 
@@ -345,4 +345,4 @@ class DropCasts(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         reduction, first = match.consumed
-        return rewriter.add_node(reduction.op, [first.operand(0)], reduction.attributes).results
+        return rewriter.add_node(reduction.op, [first.operand("x")], reduction.attributes).results

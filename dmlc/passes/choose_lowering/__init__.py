@@ -125,7 +125,7 @@ class _Chooser:
             pending = deque([node])
             while pending:
                 root = pending.popleft()
-                if root.op in self.index and root.graph is self.graph and 0 not in root.operand(0).shape:
+                if root.op in self.index and root.graph is self.graph and 0 not in root.operand("x").shape:
                     made = self._visit(root)
                     pending.extend(made)
                     changed |= bool(made)
@@ -133,7 +133,7 @@ class _Chooser:
 
     def _visit(self, node: Node) -> list[Node]:
         """Choose for one node; the nodes that came in its place."""
-        if math.prod([d for d in node.operand(0).shape if isinstance(d, int)]) > _MOST_ELEMENTS:
+        if math.prod([d for d in node.operand("x").shape if isinstance(d, int)]) > _MOST_ELEMENTS:
             return []
         plans = self.index[node.op]
         if any(plan.looks_around for plan in plans):
@@ -176,7 +176,7 @@ class _Chooser:
             graph.replace_all_uses(old, new)
         graph.erase_dead((node,))
         after = names_after(rewriter.made)
-        text = f"{node.op.name} of {node.operand(0).type}"
+        text = f"{node.op.name} of {node.operand('x').type}"
         self.context.record(plan.name, rewrite_class, text, rewriter.spans, (name,), after)
         return rewriter.made
 

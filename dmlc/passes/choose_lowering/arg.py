@@ -43,7 +43,7 @@ class SearchAsItStands(Standing):
     roots = (ARGMAX, ARGMIN)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view, dtype = arg_view(node), node.operand(0).type.dtype
+        view, dtype = arg_view(node), node.operand("x").type.dtype
         shape, home = view.at(sizes), self.capabilities.compute_dtype(node.op, dtype) or i64
         frame = frame_steps(node, view) if len(arg_of(node).axes) > 1 else []
         return [*frame, *cast_steps(dtype, home, math.prod(shape)), *search_steps(home, view, shape)]
@@ -61,14 +61,14 @@ class TopOnePlan(Plan):
         if arg_view(node).kind not in ("R", "KR"):
             return "other axes lie behind or between"
         if self._home(node) is None:
-            return f"top_k has no kernel of {node.operand(0).type.dtype}"
-        return may_be_empty(self.capabilities, graph, node.operand(0).shape)
+            return f"top_k has no kernel of {node.operand('x').type.dtype}"
+        return may_be_empty(self.capabilities, graph, node.operand("x").shape)
 
     def _home(self, node: Node) -> DType | None:
-        return home_of(self.capabilities, node.operand(0).type.dtype, TOP_K)
+        return home_of(self.capabilities, node.operand("x").type.dtype, TOP_K)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
+        view, home, dtype = arg_view(node), self._home(node), node.operand("x").type.dtype
         assert home is not None
         shape = view.at(sizes)
         count = math.prod(shape)
@@ -80,7 +80,7 @@ class TopOnePlan(Plan):
         assert home is not None
         order = "largest" if node.op is ARGMAX else "smallest"
         record = TopKAttributes(k=1, axis=len(view.sizes) - 1, order=order, dtype=i64)
-        x = make.reshape(make.cast(node.operand(0), home), view.sizes)
+        x = make.reshape(make.cast(node.operand("x"), home), view.sizes)
         _, found = make.rewriter.add_node(TOP_K, [x], record).results
         return [make.cast(make.reshape(found, node.result.shape), arg_of(node).dtype)]
 
@@ -104,7 +104,7 @@ class CompareSlices(Plan):
 
     def _home(self, node: Node) -> DType | None:
         compare, choose = (GREATER, MAX) if node.op is ARGMAX else (LESS, MIN)
-        dtype = node.operand(0).type.dtype
+        dtype = node.operand("x").type.dtype
         if self.capabilities.has_kernel(compare, dtype) and (
             self.capabilities.has_kernel(choose, dtype) or self.capabilities.has_kernel(WHERE, dtype)
         ):
@@ -112,7 +112,7 @@ class CompareSlices(Plan):
         return home_of(self.capabilities, dtype, compare, choose)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
+        view, home, dtype = arg_view(node), self._home(node), node.operand("x").type.dtype
         assert home is not None
         shape = view.at(sizes)
         (segment,) = view.groups
@@ -132,7 +132,7 @@ class CompareSlices(Plan):
         (segment,) = view.groups
         size = view.sizes[segment]
         assert isinstance(size, int)
-        x = make.reshape(make.cast(node.operand(0), home), view.sizes)
+        x = make.reshape(make.cast(node.operand("x"), home), view.sizes)
         parts = make.rewriter.add_node(SPLIT, [x], SplitAttributes(axis=segment, sizes=(1,) * size)).results
         best, place = parts[0], None
         for i, part in enumerate(parts[1:], 1):
@@ -173,18 +173,18 @@ class InnerFirst(Plan):
         if not isinstance(product([view.sizes[i] for i in view.groups[1:]]), int):
             return "the sizes of the inner axes are not known"
         if self._home(node) is None:
-            return f"winners of {node.operand(0).type.dtype} cannot be compared"
+            return f"winners of {node.operand('x').type.dtype} cannot be compared"
         return may_be_empty(self.capabilities, graph, view.sizes)
 
     def _home(self, node: Node) -> DType | None:
-        return home_of(self.capabilities, node.operand(0).type.dtype, node.op)
+        return home_of(self.capabilities, node.operand("x").type.dtype, node.op)
 
     def _reduces(self, node: Node, view: View, home: DType) -> bool:
         """Return whether the selected values are found by a reduction, not by gathering."""
         return len(view.groups) > 2 or self.capabilities.has_kernel(EXTREME_OF[node.op], home)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        view, home, dtype = arg_view(node), self._home(node), node.operand(0).type.dtype
+        view, home, dtype = arg_view(node), self._home(node), node.operand("x").type.dtype
         assert home is not None
         shape = list(view.at(sizes))
         outer, *inner = view.groups
@@ -207,7 +207,7 @@ class InnerFirst(Plan):
         view, home = arg_view(node), self._home(node)
         assert home is not None
         outer, *inner = view.groups
-        x = make.reshape(make.cast(node.operand(0), home), view.sizes)
+        x = make.reshape(make.cast(node.operand("x"), home), view.sizes)
         reduces = self._reduces(node, view, home)
         inside = search(make, node, x, inner, keep=not reduces)
         if reduces:

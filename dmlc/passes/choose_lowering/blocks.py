@@ -98,7 +98,7 @@ class BlockedArg(Plan):
         if isinstance(blocks, str):
             return blocks
         if self.home(node) is None:
-            return f"no reduction of {node.operand(0).type.dtype} is right"
+            return f"no reduction of {node.operand('x').type.dtype} is right"
         if blocks.length is None:
             return "the size of a block is not known"
         if len(blocks.inner) == 1 and not all(isinstance(d, int) for d in blocks.view.sizes[1 : blocks.inner[0]]):
@@ -106,7 +106,7 @@ class BlockedArg(Plan):
         return may_be_empty(self.capabilities, graph, blocks.view.sizes)
 
     def home(self, node: Node) -> DType | None:
-        return home_of(self.capabilities, node.operand(0).type.dtype, node.op, EXTREME_OF[node.op])
+        return home_of(self.capabilities, node.operand("x").type.dtype, node.op, EXTREME_OF[node.op])
 
     def blocks_of(self, node: Node) -> Blocks:
         blocks = self.divide(arg_view(node))
@@ -114,7 +114,7 @@ class BlockedArg(Plan):
         return blocks
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
-        blocks, home, dtype = self.blocks_of(node), self.home(node), node.operand(0).type.dtype
+        blocks, home, dtype = self.blocks_of(node), self.home(node), node.operand("x").type.dtype
         assert home is not None
         shape = blocks.view.at(sizes)
         first = [*frame_steps(node, blocks.view), *cast_steps(dtype, home, math.prod(shape))]
@@ -134,7 +134,7 @@ class BlockedArg(Plan):
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         blocks, home = self.blocks_of(node), self.home(node)
         assert home is not None
-        x = make.reshape(make.cast(node.operand(0), home), blocks.view.sizes)
+        x = make.reshape(make.cast(node.operand("x"), home), blocks.view.sizes)
         best = extreme_of_blocks(make, EXTREME_OF[node.op], x, blocks)
         block = search(make, node, best, blocks.outer, keep=len(blocks.inner) > 1)
         axes: tuple[int, ...]

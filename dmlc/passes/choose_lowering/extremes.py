@@ -36,7 +36,7 @@ class ExtremeOfBlocks(Plan):
 
     def _blocks(self, node: Node) -> Blocks | None:
         """Return the blocks whose max or min is in the graph, computed in the operand's own dtype."""
-        x, view = node.operand(0), reduce_view(node)
+        x, view = node.operand("x"), reduce_view(node)
         for plan in BLOCKED:
             blocks = plan(self.context).divide(view)
             if isinstance(blocks, Blocks) and any(_reduces(user, node, blocks) for user in _users(x, blocks)):
@@ -47,13 +47,13 @@ class ExtremeOfBlocks(Plan):
         blocks = self._blocks(node)
         assert blocks is not None
         shape = [1 if i in blocks.inner else size for i, size in enumerate(blocks.view.at(sizes))]
-        return [*_chain(node, shape, blocks.outer), Step("Reshape", node.operand(0).type.dtype)]
+        return [*_chain(node, shape, blocks.outer), Step("Reshape", node.operand("x").type.dtype)]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         blocks = self._blocks(node)
         assert blocks is not None
         # The reductions that the argmax has made are made again, and found to be the same by ``cse``.
-        best = extreme_of_blocks(make, node.op, make.reshape(node.operand(0), blocks.view.sizes), blocks)
+        best = extreme_of_blocks(make, node.op, make.reshape(node.operand("x"), blocks.view.sizes), blocks)
         for i in reversed(blocks.outer):
             best = make(node.op, best, attributes=ReduceAttributes(axes=(i,), keepdims=True))
         return [make.reshape(best, node.result.shape)]
@@ -75,7 +75,7 @@ def _reduces(user: Node, node: Node, blocks: Blocks) -> bool:
 
 
 def _chain(node: Node, shape: list[int], segments: Sequence[int]) -> list[Step]:
-    dtype = node.operand(0).type.dtype
+    dtype = node.operand("x").type.dtype
     out = []
     for i in reversed(segments):
         out.append(reduce_step(dtype, shape, i))

@@ -45,7 +45,7 @@ class HardmaxAsItStands(Standing):
     roots = (HARDMAX,)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
-        view, dtype = _view(node), node.operand(0).type.dtype
+        view, dtype = _view(node), node.operand("x").type.dtype
         shape = view.at(sizes)
         total = math.prod(shape)
         if len(axes_of(node)) == 1 and dtype is not f64:
@@ -62,7 +62,7 @@ class HardmaxAsItStands(Standing):
 
 def _own_step(node: Node, sizes: Sizes) -> Step:
     """The kernel over one axis: it swaps the axis with the last one, which is cheap where that is its neighbour."""
-    shape, (axis,) = sizes.of(node.operand(0)), axes_of(node)
+    shape, (axis,) = sizes.of(node.operand("x")), axes_of(node)
     total, behind = math.prod(shape), math.prod(shape[axis + 1 :])
     kernel = "Hardmax" if behind == 1 else "Hardmax strided" if behind == shape[-1] else "Hardmax far"
     return Step(kernel, f32, total, total, shape[axis])
@@ -93,13 +93,13 @@ class ComparePlaces(_FromIndex):
     name: ClassVar[str] = "hardmax-by-places"
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        places = product([node.operand(0).shape[a] for a in axes_of(node)])
+        places = product([node.operand("x").shape[a] for a in axes_of(node)])
         if isinstance(places, int) and places > i32.highest:
             return f"{places} places are more than i32 counts"
-        return may_be_empty(self.capabilities, graph, node.operand(0).shape)
+        return may_be_empty(self.capabilities, graph, node.operand("x").shape)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
-        shape, dtype = sizes.of(node.operand(0)), node.operand(0).type.dtype
+        shape, dtype = sizes.of(node.operand("x")), node.operand("x").type.dtype
         total, last = math.prod(shape), shape[-1]
         equal = Step("Equal", i32, total, total, last)
         casts = [*cast_steps(bool_, f32, total), *cast_steps(f32, dtype, total)]
@@ -108,7 +108,7 @@ class ComparePlaces(_FromIndex):
         return [*self.search_work(node, sizes), Step("Cast", i64), equal, *casts]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, axes = node.operand(0), axes_of(node)
+        x, axes = node.operand("x"), axes_of(node)
         record = ArgAttributes(axes=axes, ties="first", dtype=i32, keepdims=True)
         index = make(ARGMAX, x, attributes=record)
         shape = [size if i in axes else 1 for i, size in enumerate(x.shape)]
@@ -132,12 +132,12 @@ class ScatterOnes(_FromIndex):
     name: ClassVar[str] = "hardmax-by-scatter"
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        if not all(isinstance(d, int) for d in node.operand(0).shape):
+        if not all(isinstance(d, int) for d in node.operand("x").shape):
             return "the zeros to put ones into are not of a known size"
         return None
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
-        view, dtype = _view(node), node.operand(0).type.dtype
+        view, dtype = _view(node), node.operand("x").type.dtype
         shape = view.at(sizes)
         total = math.prod(shape)
         kept = total // max(math.prod([shape[i] for i in view.groups]), 1)
@@ -146,7 +146,7 @@ class ScatterOnes(_FromIndex):
         return out if len(axes_of(node)) == 1 else [*out, Step("Reshape", dtype, total, total)]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, axes = node.operand(0), axes_of(node)
+        x, axes = node.operand("x"), axes_of(node)
         record = ArgAttributes(axes=axes, ties="first", dtype=i64, keepdims=True)
         index = make(ARGMAX, x, attributes=record)
         shape, axis = x.shape, axes[0]
@@ -160,7 +160,7 @@ class ScatterOnes(_FromIndex):
     def _flat(self, node: Node, make: Maker, index: Value) -> tuple[Value, tuple[Dim, ...], int]:
         """Return the positions of the selected elements in the flat tensor, from those along the axes and of their
         groups."""
-        shape, axes = node.operand(0).shape, axes_of(node)
+        shape, axes = node.operand("x").shape, axes_of(node)
         strides = [product(shape[i + 1 :]) for i in range(len(shape))]
         place = row_of(make, index, [shape[a] for a in axes], [strides[a] for a in axes])
         own = offsets(make, shape, strides, [i for i in range(len(shape)) if i not in axes])
@@ -177,12 +177,12 @@ class MergedHardmax(Plan):
     def applies(self, node: Node, graph: Graph) -> str | None:
         if len(axes_of(node)) == 1:
             return "there is one axis"
-        if node.operand(0).type.dtype is f64:
+        if node.operand("x").type.dtype is f64:
             return "there is no kernel of f64"
-        return may_be_empty(self.capabilities, graph, node.operand(0).shape)
+        return may_be_empty(self.capabilities, graph, node.operand("x").shape)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
-        view, dtype = _view(node), node.operand(0).type.dtype
+        view, dtype = _view(node), node.operand("x").type.dtype
         shape = view.at(sizes)
         total = math.prod(shape)
         length = math.prod([shape[i] for i in view.groups])
@@ -197,7 +197,7 @@ class MergedHardmax(Plan):
         return [*out, *moves, *[Step("Reshape", dtype)] * 2]
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, axes = node.operand(0), axes_of(node)
+        x, axes = node.operand("x"), axes_of(node)
         perm = (*[i for i in range(x.type.rank) if i not in axes], *axes)
         moved = _transpose(make, x, perm)
         kept, length = moved.shape[: -len(axes)], product(moved.shape[-len(axes) :])

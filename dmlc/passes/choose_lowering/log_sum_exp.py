@@ -21,7 +21,7 @@ class LogSumExpAsItStands(Standing):
     roots = (REDUCE_LOG_SUM_EXP,)
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        shape, axes, home = sizes.of(node.operand(0)), axes_of(node), home_of(node)
+        shape, axes, home = sizes.of(node.operand("x")), axes_of(node), home_of(node)
         total = math.prod(shape)
         small = total // max(math.prod([shape[a] for a in axes]), 1)
         if self.is_written(node):
@@ -48,7 +48,7 @@ class LogSumExpInParts(Plan):
         return why_not_in_parts(self.capabilities, REDUCE_MAX, node, axes_of(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        shape, axes, home = sizes.of(node.operand(0)), axes_of(node), home_of(node)
+        shape, axes, home = sizes.of(node.operand("x")), axes_of(node), home_of(node)
         total = math.prod(shape)
         small = total // max(math.prod([shape[a] for a in axes]), 1)
         out = chain_steps(REDUCE_MAX, home, shape, axes)
@@ -58,7 +58,7 @@ class LogSumExpInParts(Plan):
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         shape = node.result.shape
-        return [accumulated(make, node.operand(0), lambda x: log_sum_exp(make, x, axes_of(node), shape))]
+        return [accumulated(make, node.operand("x"), lambda x: log_sum_exp(make, x, axes_of(node), shape))]
 
 
 PLANS: Sequence[type[Plan]] = (LogSumExpAsItStands, LogSumExpInParts)

@@ -49,12 +49,12 @@ class NormInParts(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        if not node.operand(0).type.dtype.is_float:
+        if not node.operand("x").type.dtype.is_float:
             return "partial sums of integers may leave their range"
         return why_not_in_parts(self.capabilities, REDUCE_SUM, node, axes_of(node))
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        shape, home = sizes.of(node.operand(0)), home_of(node)
+        shape, home = sizes.of(node.operand("x")), home_of(node)
         total = math.prod(shape)
         small = total // max(math.prod([shape[a] for a in axes_of(node)]), 1)
         op = reduction_of(node)
@@ -64,7 +64,7 @@ class NormInParts(Plan):
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
         op, record = reduction_of(node), node.attributes_as(ReduceAttributes)
-        return [accumulated(make, node.operand(0), lambda x: total_in_parts(make, op, x, record))]
+        return [accumulated(make, node.operand("x"), lambda x: total_in_parts(make, op, x, record))]
 
 
 PLANS: Sequence[type[Plan]] = (NormAsItStands, NormInParts)

@@ -50,7 +50,7 @@ def reduce_view(node: Node) -> View:
 
 def why_not_in_parts(capabilities: Capabilities, op: Operation, node: Node, axes: Sequence[int]) -> str | None:
     """The reason against saying a node by reductions ``op``; none where nothing stands against it."""
-    dtype = node.operand(0).type.dtype
+    dtype = node.operand("x").type.dtype
     if not axes:
         return "it is over no axis"
     return None if capabilities.compute_dtype(op, dtype) is home_of(node) else f"{dtype} takes a detour"
@@ -58,7 +58,7 @@ def why_not_in_parts(capabilities: Capabilities, op: Operation, node: Node, axes
 
 def home_of(node: Node) -> DType:
     """Return the compute dtype of a target without f16."""
-    return node.operand(0).type.dtype.accumulator
+    return node.operand("x").type.dtype.accumulator
 
 
 def with_ones(graph: Graph | None, shape: Sequence[Dim], axes: Sequence[int]) -> tuple[int, ...]:
@@ -164,9 +164,9 @@ class ReduceAsItStands(Standing):
     roots = ROOTS
 
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Step]:
-        shape = sizes.of(node.operand(0))
+        shape = sizes.of(node.operand("x"))
         if _is_pool(node):
-            return [Step("Pool", node.operand(0).type.dtype, math.prod(shape))]
+            return [Step("Pool", node.operand("x").type.dtype, math.prod(shape))]
         return [*_casts(node, shape), reduce_step(node.op, home_of(node), shape, axes_of(node))]
 
 
@@ -176,13 +176,13 @@ def _is_pool(node: Node) -> bool:
 
 
 def _casts(node: Node, shape: Sequence[int]) -> list[Step]:
-    dtype, count = node.operand(0).type.dtype, math.prod(shape)
+    dtype, count = node.operand("x").type.dtype, math.prod(shape)
     return [] if home_of(node) is dtype else [Step("Cast", dtype, count, count, count)]
 
 
 def _why_not_moved(graph: Graph, node: Node) -> str | None:
     """Return the reason why the operand cannot be reshaped."""
-    return "it may be empty" if any(graph.dims.interval(d)[0] < 1 for d in node.operand(0).shape) else None
+    return "it may be empty" if any(graph.dims.interval(d)[0] < 1 for d in node.operand("x").shape) else None
 
 
 class _SplitReduction(Plan):
@@ -195,7 +195,7 @@ class _SplitReduction(Plan):
         return EXACT if node.op in EXTREMES else REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        dtype = node.operand(0).type.dtype
+        dtype = node.operand("x").type.dtype
         if not axes_of(node):
             return "no axis is reduced"
         if _is_pool(node) and node.op not in EXTREMES:
@@ -205,7 +205,7 @@ class _SplitReduction(Plan):
         if self.capabilities.compute_dtype(node.op, dtype) is not home_of(node):
             return f"{dtype} takes a detour"
         reason = self.why_not(node)
-        return _why_not_moved(graph, node) if reason is None and self.shape(node) != node.operand(0).shape else reason
+        return _why_not_moved(graph, node) if reason is None and self.shape(node) != node.operand("x").shape else reason
 
     @abstractmethod
     def why_not(self, node: Node) -> str | None:
@@ -213,7 +213,7 @@ class _SplitReduction(Plan):
 
     def shape(self, node: Node) -> Shape:
         """The shape that the operand takes first."""
-        return node.operand(0).shape
+        return node.operand("x").shape
 
     @abstractmethod
     def order(self, node: Node) -> Sequence[Sequence[int]]:
@@ -222,7 +222,7 @@ class _SplitReduction(Plan):
     def steps(self, node: Node, sizes: Sizes) -> Sequence[Work]:
         home, shape = home_of(node), self.shape(node)
         out: list[Work] = [*_casts(node, [sizes(d) for d in shape])]
-        if shape != node.operand(0).shape:
+        if shape != node.operand("x").shape:
             out.append(Step("others", home))
         for axes in self.order(node):
             more = with_ones(node.graph, shape, axes)
@@ -243,7 +243,7 @@ class _SplitReduction(Plan):
         return tuple(product_steps(home, *merged)) if fits else ()
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        value = make.reshape(make.cast(node.operand(0), home_of(node)), self.shape(node))
+        value = make.reshape(make.cast(node.operand("x"), home_of(node)), self.shape(node))
         for axes in self.order(node):
             more = with_ones(node.graph, value.shape, axes)
             value = make(node.op, value, attributes=ReduceAttributes(axes=more, keepdims=True))
@@ -258,7 +258,7 @@ class ReduceOnesToo(_SplitReduction):
     name: ClassVar[str] = "reduce-ones-too"
 
     def why_not(self, node: Node) -> str | None:
-        same = with_ones(node.graph, node.operand(0).shape, axes_of(node)) == axes_of(node)
+        same = with_ones(node.graph, node.operand("x").shape, axes_of(node)) == axes_of(node)
         return "no axis of size 1 lies in the way" if same else None
 
     def order(self, node: Node) -> Sequence[Sequence[int]]:
@@ -281,7 +281,7 @@ class ReduceInnerFirst(_SplitReduction):
     name: ClassVar[str] = "reduce-inner-first"
 
     def order(self, node: Node) -> Sequence[Sequence[int]]:
-        axes = with_ones(node.graph, node.operand(0).shape, axes_of(node))
+        axes = with_ones(node.graph, node.operand("x").shape, axes_of(node))
         return [range(first, last) for first, last in reversed(groups(axes))]
 
     def why_not(self, node: Node) -> str | None:
@@ -422,7 +422,7 @@ class SumByProduct(Plan):
     rewrite_class = REASSOCIATES
 
     def applies(self, node: Node, graph: Graph) -> str | None:
-        view, dtype = reduce_view(node), node.operand(0).type.dtype
+        view, dtype = reduce_view(node), node.operand("x").type.dtype
         if not dtype.is_float or view.kind != "RK":
             return "it is not a sum of floats over the first axes"
         if not isinstance(view.sizes[0], int):
@@ -441,7 +441,7 @@ class SumByProduct(Plan):
         assert isinstance(rows, int)
         weight = 1 / rows if node.op is REDUCE_MEAN else 1
         row = make(FULL, attributes=FullAttributes(shape=(1, rows), value=weight, dtype=home))
-        made = make(MATMUL, row, make.reshape(make.cast(node.operand(0), home), view.sizes))
+        made = make(MATMUL, row, make.reshape(make.cast(node.operand("x"), home), view.sizes))
         return [make.cast(make.reshape(made, node.result.shape), node.result.type.dtype)]
 
 

@@ -50,7 +50,7 @@ def may_be_empty(capabilities: Capabilities, graph: Graph, sizes: Sequence[Dim])
 
 def frame_steps(node: Node, view: View) -> list[Step]:
     """The reshapes to the segments and back from their index."""
-    dtype, merged = node.operand(0).type.dtype, node.operand(0).shape != view.sizes
+    dtype, merged = node.operand("x").type.dtype, node.operand("x").shape != view.sizes
     return [Step("Reshape", dtype)] * (merged + (merged or not arg_of(node).keepdims))
 
 

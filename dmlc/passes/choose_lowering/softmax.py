@@ -48,7 +48,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 def _parts_steps(node: Node, sizes: Sizes, reduce: Reductions) -> list[Step]:
     """Maximum, difference, power, sum, and quotient or difference."""
-    home, shape, axes = home_of(node), sizes.of(node.operand(0)), _axes(node)
+    home, shape, axes = home_of(node), sizes.of(node.operand("x")), _axes(node)
     total = math.prod(shape)
     small = total // max(math.prod([shape[a] for a in axes]), 1)
     out = [*reduce(REDUCE_MAX, home, shape, axes)]
@@ -95,7 +95,7 @@ class SoftmaxInParts(Plan):
         return _parts_steps(node, sizes, chain_steps)
 
     def build(self, node: Node, make: Maker) -> Sequence[Value]:
-        return [accumulated(make, node.operand(0), lambda x: softmax(make, node.op, x, _axes(node)))]
+        return [accumulated(make, node.operand("x"), lambda x: softmax(make, node.op, x, _axes(node)))]
 
 
 PLANS: Sequence[type[Plan]] = (SoftmaxAsItStands, SoftmaxInParts)

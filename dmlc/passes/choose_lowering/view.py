@@ -44,8 +44,8 @@ class View(Struct, frozen=True):
 
 def view_of(graph: Graph | None, node: Node, axes: Sequence[int]) -> View:
     """Return a node's first operand as segments. At least one is reduced, of size 1 if all reduced axes are."""
-    units = [d == 1 or (graph is not None and is_unit(graph, d)) for d in node.operand(0).shape]
-    return _merged([(d, i in axes) for i, d in enumerate(node.operand(0).shape) if not units[i]])
+    units = [d == 1 or (graph is not None and is_unit(graph, d)) for d in node.operand("x").shape]
+    return _merged([(d, i in axes) for i, d in enumerate(node.operand("x").shape) if not units[i]])
 
 
 def without_ones(view: View, shape: Sequence[int]) -> View:

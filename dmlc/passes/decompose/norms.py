@@ -174,7 +174,7 @@ class DecomposeAxesNorm(Decomposition):
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
         if node.op is LP_NORM:
             a = node.attributes_as(LpNormAttributes)
-            return [accumulated(make, node.operand(0), lambda x: lp_norm(make, x, a.axis, a.p))]
+            return [accumulated(make, node.operand("x"), lambda x: lp_norm(make, x, a.axis, a.p))]
         rank = node.operand(0).type.rank
         axes = sorted({int(axis) % rank for axis in given(node, "axes", (0, 2, 3))})
 

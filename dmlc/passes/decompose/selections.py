@@ -33,7 +33,7 @@ class DecomposeSoftmax(Decomposition):
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
         axes = node.attributes_as(SoftmaxAttributes).axes
-        return [accumulated(make, node.operand(0), lambda x: softmax(make, node.op, x, axes))]
+        return [accumulated(make, node.operand("x"), lambda x: softmax(make, node.op, x, axes))]
 
 
 _NOT_PLAIN = tuple([op for op in REDUCTIONS if op.before or op.after])
@@ -60,7 +60,7 @@ class DecomposeReduction(Decomposition):
                 return log_sum_exp(make, x, record.axes, shape)
             return total_in_parts(make, reduction_of(node), x, record)
 
-        return [accumulated(make, node.operand(0), compute)]
+        return [accumulated(make, node.operand("x"), compute)]
 
 
 class DecomposeHardmax(Decomposition):
@@ -77,7 +77,7 @@ class DecomposeHardmax(Decomposition):
         return None if are_neighbours else Miss("its axes are not neighbours")
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
-        x, axes = node.operand(0), node.attributes_as(HardmaxAttributes).axes
+        x, axes = node.operand("x"), node.attributes_as(HardmaxAttributes).axes
         shape = x.shape
         if len(axes) > 1:  # one axis of all
             first, last = axes[0], axes[-1]

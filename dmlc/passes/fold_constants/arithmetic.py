@@ -53,7 +53,7 @@ class NeutralOperand(_Replace):
     fed_by = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        left, right = node.operand(0), node.operand(1)
+        left, right = node.operand("a"), node.operand("b")
         if _is_neutral(node.op, right) and left.type == node.result.type:
             return ReplacedMatch(node, value=left)
         if node.op in _COMMUTATIVE and _is_neutral(node.op, left) and right.type == node.result.type:
@@ -64,7 +64,7 @@ class NeutralOperand(_Replace):
         op, value = match.root.op, match.value
         if op not in (ADD, SUB) or not match.root.result.type.dtype.is_float:
             return EXACT
-        other = match.root.operand(1) if value is match.root.operand(0) else match.root.operand(0)
+        other = match.root.operand("b") if value is match.root.operand("a") else match.root.operand("a")
         data = constant_of(other)
         assert data is not None
         return EXACT if bool((np.signbit(data.array) == (op is ADD)).all()) else REASSOCIATES
@@ -125,7 +125,7 @@ class KnownChoice(Rule[ReplacedMatch]):
     fed_by = (CONSTANT, FULL)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        truth = _truth_everywhere(node.operand(0))
+        truth = _truth_everywhere(node.operand("cond"))
         return None if truth is None else ReplacedMatch(node, value=node.operand(1 if truth else 2))
 
     def check(self, match: ReplacedMatch, graph: Graph) -> Miss | None:
@@ -159,10 +159,10 @@ class DifferentTruths(Rule[Match]):
     roots = (NOT_EQUAL,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if node.operand(0).type.dtype is bool_ else None
+        return Match(node) if node.operand("a").type.dtype is bool_ else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(XOR, [match.root.operand(0), match.root.operand(1)])]
+        return [rewriter.add(XOR, [match.root.operand("a"), match.root.operand("b")])]
 
 
 class SameCast(_Replace):
@@ -172,7 +172,7 @@ class SameCast(_Replace):
     roots = (CAST,)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        x = node.operand(0)
+        x = node.operand("x")
         return ReplacedMatch(node, value=x) if x.type.dtype is node.attributes_as(CastAttributes).to else None
 
 
@@ -184,8 +184,8 @@ class Inverse(_Replace):
     fed_by = (NEG, NOT)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        inner = node.operand(0).producer
-        return ReplacedMatch(node, value=inner.operand(0)) if inner is not None and inner.op is node.op else None
+        inner = node.operand("x").producer
+        return ReplacedMatch(node, value=inner.operand("x")) if inner is not None and inner.op is node.op else None
 
 
 class Idempotent(_Replace):
@@ -196,7 +196,7 @@ class Idempotent(_Replace):
     fed_by = (ABS, RELU, FLOOR, CEIL, ROUND, SIGN)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         return ReplacedMatch(node, value=inner.result) if inner is not None and inner.op is node.op else None
 
 
@@ -207,7 +207,7 @@ class NeverNegative(_Replace):
     roots = (ABS,)
 
     def match(self, node: Node, graph: Graph) -> ReplacedMatch | None:
-        x = node.operand(0)
+        x = node.operand("x")
         return ReplacedMatch(node, value=x) if x.type.dtype.kind == "uint" else None
 
 
@@ -219,16 +219,16 @@ class CastChain(Rule[Match]):
     fed_by = (CAST,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not CAST:
             return None
-        source, middle, to = inner.operand(0).type.dtype, inner.result.type.dtype, node.result.type.dtype
+        source, middle, to = inner.operand("x").type.dtype, inner.result.type.dtype, node.result.type.dtype
         return Match(node, (inner,)) if middle.holds(source) or _wraps(source, middle, to) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
         record: Any = match.root.attributes
-        x = inner.operand(0)
+        x = inner.operand("x")
         return [x if x.type.dtype is record.to else rewriter.add(CAST, [x], record)]
 
 
@@ -288,14 +288,14 @@ class SignIntoFactor(Rule[_SignMatch]):
     def build(self, match: _SignMatch, rewriter: Rewriter) -> Sequence[Value]:
         concat, factor = match.concat, match.factor
         assert concat.producer is not None
-        parts = [part.operand(0) if (part := made_by(v, NEG)) else v for v in concat.producer.operands]
+        parts = [part.operand("x") if (part := made_by(v, NEG)) else v for v in concat.producer.operands]
         joined = rewriter.add(CONCAT, parts, concat.producer.attributes_as(ConcatAttributes))
         tensor, signs = constant_of(factor), _signs(match, factor)
         if tensor is not None:
             turned = rewriter.constant(tensor.array * signs)
         else:
             turned = rewriter.add(MUL, [factor, rewriter.constant(signs)])
-        ours = match.root.operand(0) is concat
+        ours = match.root.operand("a") is concat
         return [rewriter.add(MUL, [joined, turned] if ours else [turned, joined])]
 
 

@@ -73,14 +73,14 @@ class SplitOffNothing(Rule[Match]):
     def match(self, node: Node, graph: Graph) -> Match | None:
         if len(node.results) < 2:
             return None
-        axis, whole = node.attributes_as(SplitAttributes).axis, node.operand(0).type
+        axis, whole = node.attributes_as(SplitAttributes).axis, node.operand("x").type
         parts = [value for value in node.results if value.shape[axis] != 0]
         empty = [value for value in node.results if value.shape[axis] == 0 and value.uses]
         stays = len(parts) == 1 and parts[0].type == whole
         return Match(node) if stays and all(isinstance(d, int) for v in empty for d in v.shape) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.root.operand(0)
+        root, x = match.root, match.root.operand("x")
         return [x if v.type == x.type or not v.uses else _empty(v, rewriter) for v in root.results]
 
 
@@ -101,20 +101,20 @@ class ReshapeChain(Rule[ChainMatch]):
     roots = RESHAPES
 
     def match(self, node: Node, graph: Graph) -> ChainMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op not in RESHAPES:
             return None
-        if inner.operand(0).type == node.result.type:
+        if inner.operand("x").type == node.result.type:
             return ChainMatch(node, (inner,), back=True)
         if inner.op is node.op is SQUEEZE or RESHAPE in (inner.op, node.op):
             return ChainMatch(node, (inner,), back=False)
         # Squeezes and unsqueezes of symbolic shapes are plainer than a reshape, so they become one of their own.
-        ones = ones_between(graph, inner.operand(0).shape, node.result.shape)
+        ones = ones_between(graph, inner.operand("x").shape, node.result.shape)
         return None if ones is None or all(ones) else ChainMatch(node, (inner,), back=False)
 
     def build(self, match: ChainMatch, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
-        x, root = inner.operand(0), match.root
+        x, root = inner.operand("x"), match.root
         if match.back:
             return [x]
         if root.op is inner.op is SQUEEZE:
@@ -134,14 +134,14 @@ class TransposeChain(Rule[Match]):
     roots = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         return Match(node, (inner,)) if inner is not None and inner.op is TRANSPOSE else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         (inner,) = match.consumed
         first = inner.attributes_as(TransposeAttributes).perm
         perm = tuple([first[a] for a in match.root.attributes_as(TransposeAttributes).perm])
-        x = inner.operand(0)
+        x = inner.operand("x")
         if perm == tuple(range(len(perm))):
             return [x]
         return [rewriter.add(TRANSPOSE, [x], TransposeAttributes(perm=perm))]
@@ -154,7 +154,7 @@ class TransposeOfOnes(Rule[Match]):
     roots = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        x = node.operand(0)
+        x = node.operand("x")
         kept = [axis for axis in node.attributes_as(TransposeAttributes).perm if x.shape[axis] != 1]
         if kept != sorted(kept):
             return None
@@ -163,14 +163,14 @@ class TransposeOfOnes(Rule[Match]):
         after = bool(users) and all(user.op in RESHAPES for user in users)
         if not before and not after:
             return None
-        have = maker.operand(0).shape if before and maker is not None else x.shape
+        have = maker.operand("x").shape if before and maker is not None else x.shape
         want = users[0].result.shape if after and len(users) == 1 else node.result.shape
         computed = [d for i, d in enumerate(want) if not isinstance(d, int) and have[i : i + 1] != (d,)]
         return Match(node) if len(computed) < 2 else None  # a reshape infers one size
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
-        return [rewriter.add(RESHAPE, [root.operand(0)], ReshapeAttributes(shape=root.result.shape))]
+        return [rewriter.add(RESHAPE, [root.operand("x")], ReshapeAttributes(shape=root.result.shape))]
 
 
 class SliceChain(Rule[Match]):
@@ -181,7 +181,7 @@ class SliceChain(Rule[Match]):
     fed_by = (SLICE,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not SLICE or any(user.op is not SLICE for user in inner.result.users):
             return None
         return Match(node, (inner,)) if _joined_rows(node, inner) is not None else None
@@ -192,7 +192,7 @@ class SliceChain(Rule[Match]):
         assert rows is not None
         axes, starts, ends, steps = zip(*rows, strict=True)
         record = SliceAttributes(starts=starts, ends=ends, axes=axes, steps=steps)
-        return [rewriter.add(SLICE, [inner.operand(0)], record)]
+        return [rewriter.add(SLICE, [inner.operand("x")], record)]
 
 
 _Row = tuple[int, Dim, Dim, int]
@@ -206,7 +206,7 @@ def _joined_rows(node: Node, inner: Node) -> list[_Row] | None:
         if axis not in rows:
             rows[axis] = row
             continue
-        size = inner.operand(0).shape[axis]
+        size = inner.operand("x").shape[axis]
         found = range(size) if isinstance(size, int) else None
         for _, start, end, step in (rows[axis], row):
             if found is None or not isinstance(start, int) or not isinstance(end, int) or step < 0:
@@ -242,13 +242,13 @@ class DropExpand(Rule[_ExpandMatch]):
     def build(self, match: _ExpandMatch, rewriter: Rewriter) -> Sequence[Value]:
         node = match.root
         operands = list(node.operands)
-        operands[match.index] = match.consumed[0].operand(0)
+        operands[match.index] = match.consumed[0].operand("x")
         return rewriter.add_node(node.op, operands, node.attributes).results
 
 
 def _stands_without(node: Node, index: int, expand: Node, graph: Graph) -> bool:
     operands = list(node.operands)
-    operands[index] = expand.operand(0)
+    operands[index] = expand.operand("x")
     try:
         types, _ = graph.infer(node.op, operands, node.attributes)
     except OpError:
@@ -283,7 +283,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
     fed_by = (*UNARY, *BINARY, CAST, CLIP, WHERE, OPAQUE)
 
     def match(self, node: Node, graph: Graph) -> _ElementwiseRegionMatch | None:
-        first = node.operand(0).producer
+        first = node.operand("x").producer
         if first is None or not _is_elementwise(first) or not first.result.is_used_once:
             return None
         inner: dict[Node, None] = {}
@@ -300,7 +300,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
 
     def build(self, match: _ElementwiseRegionMatch, rewriter: Rewriter) -> Sequence[Value]:
         shape = match.root.result.shape
-        made: dict[Value, Value] = {leaf.result: leaf.operand(0) for leaf in match.leaves}
+        made: dict[Value, Value] = {leaf.result: leaf.operand("x") for leaf in match.leaves}
         pending = list(match.inner)
         while pending:
             waiting = []
@@ -314,7 +314,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
                     record = replace(record, types=tuple([t.with_shape(shape) for t in record.types]))
                 made[node.result] = rewriter.add(node.op, operands, record)
             pending = waiting
-        return [made[match.root.operand(0)]]
+        return [made[match.root.operand("x")]]
 
 
 def _is_elementwise(node: Node) -> bool:
@@ -326,7 +326,7 @@ def _is_elementwise(node: Node) -> bool:
 
 def _gather(root: Node, first: Node, inner: dict[Node, None], leaves: dict[Node, None]) -> bool:
     """Collect the elementwise nodes above the root and their leaves; False where an operand is something else."""
-    have = root.operand(0).shape
+    have = root.operand("x").shape
     stack = [first]
     while stack:
         node = stack.pop()
@@ -358,12 +358,12 @@ def _undoes(root: Node, maker: Node) -> bool:
         first = maker.attributes_as(TransposeAttributes).perm
         second = root.attributes_as(TransposeAttributes).perm
         return all(first[axis] == i for i, axis in enumerate(second))
-    return maker.op in RESHAPES and maker.operand(0).shape == root.result.shape
+    return maker.op in RESHAPES and maker.operand("x").shape == root.result.shape
 
 
 def _broadcasts_alike(root: Node, shape: Shape) -> bool:
     """True if an operand of that shape broadcasts to the root's operand as it does to its result."""
-    have, want = root.operand(0).shape, root.result.shape
+    have, want = root.operand("x").shape, root.result.shape
     if len(shape) > min(len(have), len(want)):
         return False
     if all(size == 1 for size in shape):

@@ -159,9 +159,9 @@ def _keeps_or_hides(value: Value, steps: int = _MOST_STEPS) -> bool:
         return False
     chosen = made_by(value, WHERE)
     if chosen is not None:
-        return all(_keeps_or_hides(v, steps - 1) for v in (chosen.operand(1), chosen.operand(2)))
+        return all(_keeps_or_hides(v, steps - 1) for v in (chosen.operand("a"), chosen.operand("b")))
     moved = made_by(value, *_MOVES)
-    return moved is not None and _keeps_or_hides(moved.operand(0), steps - 1)
+    return moved is not None and _keeps_or_hides(moved.operand("x"), steps - 1)
 
 
 def _least(value: Value, steps: int = _MOST_STEPS) -> float | None:
@@ -174,11 +174,11 @@ def _least(value: Value, steps: int = _MOST_STEPS) -> float | None:
         return None
     chosen = made_by(value, WHERE)
     if chosen is not None:
-        bounds = [_least(v, steps - 1) for v in (chosen.operand(1), chosen.operand(2))]
+        bounds = [_least(v, steps - 1) for v in (chosen.operand("a"), chosen.operand("b"))]
         known = [b for b in bounds if b is not None]
         return min(known) if len(known) == 2 else None
     moved = made_by(value, *_MOVES)
-    return None if moved is None else _least(moved.operand(0), steps - 1)
+    return None if moved is None else _least(moved.operand("x"), steps - 1)
 
 
 def token_rows(make: Maker, rows: Value, y: Value, heads: int) -> Value:

@@ -140,17 +140,17 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         return None
 
     def _attention(self, node: Node, weights: Weights) -> Attention | Miss:
-        probabilities, value = node.operand(0), node.operand(1)
+        probabilities, value = node.operand("a"), node.operand("b")
         if (miss := why_not_weights(weights, probabilities)) is not None:
             return miss
         parts = probabilities.shape[:2] if probabilities.type.rank == 4 else _parts(value)
         if parts is None:
             return Miss("heads are not apart from the batch", (), value)
         shape = apart(probabilities.shape, parts)
-        scores = scores_of(weights.softmax.operand(0), (shape, (product(parts), *shape[2:])))
+        scores = scores_of(weights.softmax.operand("x"), (shape, (product(parts), *shape[2:])))
         if isinstance(scores, Miss):
             return scores
-        query, key = scores.product.operand(0), scores.product.operand(1)
+        query, key = scores.product.operand("a"), scores.product.operand("b")
         sizes = _sizes(query, key, value, shape)
         if isinstance(sizes, Miss):
             return sizes
@@ -175,7 +175,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
 def _parts(value: Value) -> Shape | None:
     """Batch and heads of values that have them as one axis: those that a reshape merges."""
     view = made_by(value, *RESHAPES)
-    before = () if view is None else view.operand(0).shape
+    before = () if view is None else view.operand("x").shape
     return before[:2] if len(before) == 4 and apart(value.shape, before[:2]) == before else None
 
 

@@ -57,15 +57,15 @@ def weights_of(value: Value) -> Weights | None:
     if softmax is not None:
         return Weights(softmax, False, (softmax,))
     chosen = made_by(value, WHERE)
-    test = None if chosen is None else made_by(chosen.operand(0), IS_NAN, EQUAL)
-    softmax = None if chosen is None else made_by(chosen.operand(2), SOFTMAX)
-    if chosen is None or test is None or softmax is None or scalar_of(chosen.operand(1)) != 0:
+    test = None if chosen is None else made_by(chosen.operand("cond"), IS_NAN, EQUAL)
+    softmax = None if chosen is None else made_by(chosen.operand("b"), SOFTMAX)
+    if chosen is None or test is None or softmax is None or scalar_of(chosen.operand("a")) != 0:
         return None
     if value.shape != softmax.result.shape:
         return None
     if test.op is EQUAL:
         return _tested_rows(chosen, test, softmax)
-    return Weights(softmax, True, (chosen, test, softmax)) if test.operand(0) is softmax.result else None
+    return Weights(softmax, True, (chosen, test, softmax)) if test.operand("x") is softmax.result else None
 
 
 def _tested_rows(chosen: Node, test: Node, softmax: Node) -> Weights | None:
@@ -74,7 +74,7 @@ def _tested_rows(chosen: Node, test: Node, softmax: Node) -> Weights | None:
         reduced = made_by(most, REDUCE_MAX)
         if reduced is None or scalar_of(bound) != -inf:
             continue
-        rows, a = reduced.operand(0), reduced.attributes_as(ReduceAttributes)
+        rows, a = reduced.operand("x"), reduced.attributes_as(ReduceAttributes)
         if a.axes == (rows.type.rank - 1,) and a.keepdims:
             return Weights(softmax, True, (chosen, test, softmax, reduced), rows)
     return None
@@ -112,16 +112,16 @@ def _read(value: Value, trail: Trail, shapes: Sequence[Shape], steps: int) -> Sc
     if node.op is ADD:
         return _biased(node, trail, shapes, steps)
     if node.op is WHERE and trail.mask is None:
-        fill = scalar_of(node.operand(2))
-        if fill is not None and node.operand(1).shape == value.shape:
-            trail = replace(trail, mask=(node.operand(0), float(fill)))
-            return _read(node.operand(1), trail, shapes, steps - 1)
-        if scalar_of(node.operand(1)) is not None:
+        fill = scalar_of(node.operand("b"))
+        if fill is not None and node.operand("a").shape == value.shape:
+            trail = replace(trail, mask=(node.operand("cond"), float(fill)))
+            return _read(node.operand("a"), trail, shapes, steps - 1)
+        if scalar_of(node.operand("a")) is not None:
             return Miss(
                 "masked_fill stands there, where(mask, fill, scores): where(mask, scores, fill) is read", (), value
             )
-    if node.op in RESHAPES and node.operand(0).shape in shapes:
-        return _read(node.operand(0), trail, shapes, steps - 1)
+    if node.op in RESHAPES and node.operand("x").shape in shapes:
+        return _read(node.operand("x"), trail, shapes, steps - 1)
     return Miss("{0} stands between the product and the softmax", (node.op.name,), value)
 
 

@@ -69,16 +69,16 @@ def tokens_of(value: Value, perm: tuple[int, ...], parts: Shape, shape: Shape, *
             scale *= number
         elif node.op is TRANSPOSE and value.type.rank == 4:
             axes = node.attributes_as(TransposeAttributes).perm
-            perm, value = tuple([axes[p] for p in perm]), node.operand(0)
+            perm, value = tuple([axes[p] for p in perm]), node.operand("x")
             seen = value.shape
         elif node.op is TRANSPOSE and len(seen) == 4 and node.attributes_as(TransposeAttributes).perm == (0, 2, 1):
-            perm, value = tuple([(0, 1, 3, 2)[p] for p in perm]), node.operand(0)
+            perm, value = tuple([(0, 1, 3, 2)[p] for p in perm]), node.operand("x")
             seen = (*seen[:2], seen[3], seen[2])
-        elif perm == _SAME and node.op in RESHAPES and value.type.rank == 4 and node.operand(0).shape == shape:
-            value = node.operand(0)
+        elif perm == _SAME and node.op in RESHAPES and value.type.rank == 4 and node.operand("x").shape == shape:
+            value = node.operand("x")
             seen = shape
-        elif are_parts and node.op in RESHAPES and len(seen) == 4 and apart(node.operand(0).shape, parts) == seen:
-            value = node.operand(0)
+        elif are_parts and node.op in RESHAPES and len(seen) == 4 and apart(node.operand("x").shape, parts) == seen:
+            value = node.operand("x")
         else:
             break
         nodes.append(node)
@@ -94,7 +94,7 @@ def factor_of(node: Node) -> tuple[Value, float] | None:
     """Return ``(x, c)`` if the node is ``x * c`` or ``x / c`` with one number."""
     if node.op not in (MUL, DIV):
         return None
-    for x, c in both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),):
+    for x, c in both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),):
         number = scalar_of(c)
         if number is not None and x.shape == node.result.shape and (node.op is MUL or number):
             return x, float(number) if node.op is MUL else 1 / float(number)

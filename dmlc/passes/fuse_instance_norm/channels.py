@@ -213,10 +213,10 @@ class _AbsorbChannelAffine(Rule[_ChannelAffineMatch]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _ChannelAffineMatch | None:
-        pairs = both_ways(node) if node.op in (MUL, ADD) else ((node.operand(0), node.operand(1)),)
+        pairs = both_ways(node) if node.op in (MUL, ADD) else ((node.operand("a"), node.operand("b")),)
         for value, other in pairs:
             moved = made_by(value, TRANSPOSE)
-            norm = norm_of(value if moved is None else moved.operand(0))
+            norm = norm_of(value if moved is None else moved.operand("x"))
             if norm is not None and constant_of(other) is not None:
                 return _ChannelAffineMatch(
                     node, (norm,) if moved is None else (moved, norm), norm=norm, moved=moved, other=other

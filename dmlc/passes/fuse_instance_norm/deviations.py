@@ -72,7 +72,7 @@ class _Statistic(Struct, frozen=True):
 
 def _scale_of(node: Node) -> tuple[Value, float] | None:
     """Return the value that a constant multiplies or divides, and the factor."""
-    pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
+    pairs = both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),)
     for inner, other in pairs:
         number = scalar_of(other)
         if number is None or broadcasts(other, inner) or not (isfinite(number) and number):
@@ -100,7 +100,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
             inner, factor = scaled
             factors.append(factor)
         elif node.op in RESHAPES and node is not root:
-            inner = node.operand(0)
+            inner = node.operand("x")
             if ones_between(graph, inner.shape, value.shape) is None:
                 return None
         else:
@@ -108,7 +108,7 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
         steps.append(node)
         value = inner
     axes = node.attributes_as(ReduceAttributes).axes
-    count = product([node.operand(0).shape[a] for a in axes])
+    count = product([node.operand("x").shape[a] for a in axes])
     if not axes:
         return None
     total = largest = 1.0
@@ -117,12 +117,12 @@ def _statistic(value: Value, graph: Graph, root: Node) -> _Statistic | None:
         largest = max(largest, abs(total))
     shared = node is not root and not value.is_used_once
     seen: Seen = []
-    x = None if node.op is REDUCE_SUM_SQUARE else square_of(node.operand(0), seen)
-    if x is not None and not node.operand(0).is_used_once:
+    x = None if node.op is REDUCE_SUM_SQUARE else square_of(node.operand("x"), seen)
+    if x is not None and not node.operand("x").is_used_once:
         x = None
     square = seen[0] if x is not None else None
     counted = count if isinstance(count, int) else None
-    return _Statistic(node, tuple(steps), x or node.operand(0), square, counted, total, largest, shared)
+    return _Statistic(node, tuple(steps), x or node.operand("x"), square, counted, total, largest, shared)
 
 
 class _StatisticMatch(Match, eq=False, kw_only=True):
@@ -201,7 +201,7 @@ class ScaledStatistic(_StatisticRule):
         found = match.found
         value = found.reduction.result
         if match.op is not None:
-            x = found.x if match.op is REDUCE_SUM_SQUARE else found.reduction.operand(0)
+            x = found.x if match.op is REDUCE_SUM_SQUARE else found.reduction.operand("x")
             value = rewriter.add(match.op, [x], found.reduction.attributes)
         return [_scaled(rewriter, value, match.factor)]
 

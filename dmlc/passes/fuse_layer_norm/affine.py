@@ -76,11 +76,11 @@ class _AbsorbAffine(Rule[AffineMatch]):
             if node.op in self.norms:
                 return path[::-1]
             if node.op is CAST:
-                if (node.operand(0).type.dtype, node.result.type.dtype) != (f32, f16):
+                if (node.operand("x").type.dtype, node.result.type.dtype) != (f32, f16):
                     return None
             elif node.op is not TRANSPOSE:
                 return None
-            node = node.operand(0).producer
+            node = node.operand("x").producer
         return None
 
     def check(self, match: AffineMatch, graph: Graph) -> Miss | None:
@@ -93,7 +93,7 @@ class _AbsorbAffine(Rule[AffineMatch]):
             return Miss("it broadcasts {0}", (norm.result.type,), other)
         axis, group = _group(norm)
         if not all(isinstance(d, int) for d in group):
-            return Miss("the normalized sizes [{0}] are not known", (", ".join(map(str, group)),), norm.operand(0))
+            return Miss("the normalized sizes [{0}] are not known", (", ".join(map(str, group)),), norm.operand("x"))
         for value in norm.operands[1:]:
             if value is not None and value.shape != group:
                 return Miss("{0} is broadcast by the normalization already", (value.type,), value)
@@ -168,7 +168,7 @@ class AbsorbBias(_AbsorbAffine):
 
 def _group(norm: Node) -> tuple[int, tuple[object, ...]]:
     axis = norm.attributes_as(NormAttributes).axis
-    return axis, norm.operand(0).shape[axis:]
+    return axis, norm.operand("x").shape[axis:]
 
 
 def _aligned(match: AffineMatch) -> Array | None:
@@ -219,15 +219,15 @@ class SplitLayerNorm(NormRule):
 
 def _differences(node: Node) -> Iterator[_MeanDifference]:
     if node.op is SUB:
-        a, b = made_by(node.operand(0), MUL, DIV), made_by(node.operand(1), MUL, DIV)
+        a, b = made_by(node.operand("a"), MUL, DIV), made_by(node.operand("b"), MUL, DIV)
         if a is not None and b is not None:
             yield _MeanDifference(a, b, None, ())
         return
     for x, rest in both_ways(node):
         a, less = made_by(x, MUL, DIV), made_by(rest, SUB)
-        b = None if less is None else made_by(less.operand(1), MUL, DIV)
+        b = None if less is None else made_by(less.operand("b"), MUL, DIV)
         if a is not None and b is not None and less is not None:
-            yield _MeanDifference(a, b, less.operand(0), (less,))
+            yield _MeanDifference(a, b, less.operand("a"), (less,))
 
 
 def _match(node: Node, parts: _MeanDifference) -> NormMatch | None:

@@ -16,7 +16,7 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 def norm_of_operation(node: Node) -> NormMatch | None:
     """The match of a mean-variance normalization; None if it takes out the mean alone."""
-    a, x = node.attributes_as(MeanVarianceAttributes), node.operand(0)
+    a, x = node.attributes_as(MeanVarianceAttributes), node.operand("x")
     if not a.variance or not a.axes:
         return None
     mean = Average(x, a.axes, keepdims=True, excess=1.0)
@@ -70,7 +70,7 @@ class LayerNormByRms(Rule[Match]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        x, scale = node.operand(0), node.operand(1)
+        x, scale = node.operand("x"), node.operand("scale")
         dtype, axis = x.type.dtype, node.attributes_as(NormAttributes).axis
         if node.origin is not None or why_no_norm(self.capabilities, LAYER_NORM, dtype) is None:
             return None
@@ -79,9 +79,9 @@ class LayerNormByRms(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
-        a, x, bias = root.attributes_as(NormAttributes), root.operand(0), root.operands[2:]
+        a, x, bias = root.attributes_as(NormAttributes), root.operand("x"), root.operands[2:]
         data = centred(rewriter, x, tuple(range(a.axis, x.type.rank)))
-        out = rewriter.add(RMS_NORM, [data, root.operand(1)], a)
+        out = rewriter.add(RMS_NORM, [data, root.operand("scale")], a)
         return [rewriter.add(ADD, [out, bias[0]]) if bias and bias[0] is not None else out]
 
 

@@ -62,7 +62,7 @@ def bare(value: Value) -> Value:
     """Return the value before casts to a wider float, which change no number."""
     node = made_by(value, CAST)
     while node is not None:
-        inner = node.operand(0)
+        inner = node.operand("x")
         if not (inner.type.dtype.is_float and inner.type.dtype.bits < value.type.dtype.bits):
             break
         value, node = inner, made_by(inner, CAST)
@@ -93,10 +93,10 @@ def average_of(value: Value, seen: Seen, *, squared: bool) -> Average | None:
 def _without_expand(value: Value, seen: Seen) -> Value:
     """Return the operand of an expand, since the users broadcast it anyway; shapes are compared by the rules."""
     node = made_by(value, EXPAND)
-    if node is None or node.result.type.rank != node.operand(0).type.rank:
+    if node is None or node.result.type.rank != node.operand("x").type.rank:
         return value
     seen.append(node)
-    return node.operand(0)
+    return node.operand("x")
 
 
 def _narrow(value: Value, seen: Seen) -> Value:
@@ -109,7 +109,7 @@ def _scaled(value: Value, seen: Seen) -> tuple[Value, float]:
     node = made_by(value, MUL, DIV)
     if node is None:
         return value, 1.0
-    pairs = both_ways(node) if node.op is MUL else ((node.operand(0), node.operand(1)),)
+    pairs = both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),)
     for inner, other in pairs:
         number = scalar_of(other)
         if number is not None and not broadcasts(other, inner) and (node.op is MUL or number != 0):
@@ -148,7 +148,7 @@ def centred_of(value: Value, seen: Seen) -> Centred | None:
     if moved is not None:
         mine.append(moved)
         perm = moved.attributes_as(TransposeAttributes).perm
-        value = moved.operand(0)
+        value = moved.operand("x")
     pair = difference_of(value, mine)
     if pair is None:
         return None
@@ -210,14 +210,14 @@ def _moments_of(value: Value, seen: Seen) -> Spread | None:
 
 def _kept_above_zero(node: Node) -> Value | None:
     if node.op is RELU:
-        return node.operand(0)
+        return node.operand("x")
     if node.op is CLIP:
         if not node.result.type.dtype.is_float:
             return None
         bounds = node.attributes_as(ClipAttributes)
         finite = float(np.finfo(node.result.type.dtype.numpy).max)
-        return node.operand(0) if bounds.min == 0 and bounds.max in (None, finite) else None
-    a, b = node.operand(0), node.operand(1)
+        return node.operand("x") if bounds.min == 0 and bounds.max in (None, finite) else None
+    a, b = node.operand("a"), node.operand("b")
     if scalar_of(a) == 0:
         return b
     return a if scalar_of(b) == 0 else None

@@ -42,11 +42,11 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
     roots = (ARGMAX, ARGMIN)
 
     def match(self, node: Node, graph: Graph) -> _FlattenedArgMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         axes = node.attributes_as(ArgAttributes).axes
         if inner is None or inner.op is not RESHAPE or len(axes) != 1:
             return None
-        old, new = inner.operand(0).shape, inner.result.shape
+        old, new = inner.operand("x").shape, inner.result.shape
         limit = self.capabilities.target.max_rank
         if limit is not None and len(old) > limit:
             return None
@@ -61,7 +61,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
 
     def check(self, match: _FlattenedArgMatch, graph: Graph) -> Miss | None:
         root, inner = match.root, match.consumed[0]
-        x = inner.operand(0)
+        x = inner.operand("x")
         if root.attributes_as(ArgAttributes).keepdims and not _is_moved_on(root, x, match.axes):
             return Miss("the result keeps the merged axis as size 1, which would cost a move", (), root.result)
         try:
@@ -73,7 +73,7 @@ class ArgOfFlattened(Rule[_FlattenedArgMatch]):
         return used_elsewhere(inner.result)
 
     def build(self, match: _FlattenedArgMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.consumed[0].operand(0)
+        root, x = match.root, match.consumed[0].operand("x")
         a = root.attributes_as(ArgAttributes)
         made = rewriter.add(root.op, [x], replace(a, axes=match.axes))
         if made.shape != root.result.shape:
@@ -133,7 +133,7 @@ class TopOne(Rule[_TopOneMatch]):
     def check(self, match: _TopOneMatch, graph: Graph) -> Miss | None:
         if match.extreme or not match.values:
             return None
-        x, axis = match.root.operand(0), match.root.attributes_as(TopKAttributes).axis
+        x, axis = match.root.operand("x"), match.root.attributes_as(TopKAttributes).axis
         if not self.capabilities.has_provider:
             reason = self._why_no_extreme(match.root) if not match.indices else None
             return reason or Miss("values and indices are both used: argmax and gather_elements are two nodes for one")
@@ -143,14 +143,14 @@ class TopOne(Rule[_TopOneMatch]):
 
     def _why_no_extreme(self, node: Node) -> Miss | None:
         largest = node.attributes_as(TopKAttributes).order == "largest"
-        return why_no_extreme(self.capabilities, REDUCE_MAX if largest else REDUCE_MIN, node.operand(0).type.dtype)
+        return why_no_extreme(self.capabilities, REDUCE_MAX if largest else REDUCE_MIN, node.operand("x").type.dtype)
 
     def describe(self, match: _TopOneMatch) -> str:
         return "top_k with k=1"
 
     def build(self, match: _TopOneMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
-        a, x = root.attributes_as(TopKAttributes), root.operand(0)
+        a, x = root.attributes_as(TopKAttributes), root.operand("x")
         values, indices = root.results
         largest = a.order == "largest"
         if match.extreme:

@@ -46,17 +46,17 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
 
     def match(self, node: Node, graph: Graph) -> _GatheredArgMatch | None:
         seen: list[Node] = []
-        search = made_by(through_index_cast(node.operand(1), seen), ARGMAX, ARGMIN)
+        search = made_by(through_index_cast(node.operand("i"), seen), ARGMAX, ARGMIN)
         if search is None:
             return None
-        if node.op is GATHER and node.operand(0).type.rank != 1:
+        if node.op is GATHER and node.operand("x").type.rank != 1:
             return None
         return _GatheredArgMatch(node, (*seen, search), search=search)
 
     def check(self, match: _GatheredArgMatch, graph: Graph) -> Miss | None:
         root, search = match.root, match.search
         a, axis = search.attributes_as(ArgAttributes), root.attributes_as(IndexAttributes).axis
-        x, other = search.operand(0), root.operand(0)
+        x, other = search.operand("x"), root.operand("x")
         if x is not other:
             return Miss("{0} is gathered, and the index is of {1}", (name_of(other), name_of(x)), other)
         if a.axes != (axis,):
@@ -71,7 +71,7 @@ class GatherAtArg(Rule[_GatheredArgMatch]):
         root, search = match.root, match.search
         a = search.attributes_as(ArgAttributes)
         record = ReduceAttributes(axes=a.axes, keepdims=a.keepdims)
-        found = rewriter.add(EXTREME_OF[search.op], [search.operand(0)], record)
+        found = rewriter.add(EXTREME_OF[search.op], [search.operand("x")], record)
         return [reshape_ones(rewriter, found, root.result.shape)]
 
 
@@ -106,16 +106,16 @@ class HotArgmax(Rule[_OneHotMatch]):
         moves: list[Node] = []
         hot: Node | None = node
         if node.op is CAST:
-            hot = node.operand(0).producer
+            hot = node.operand("x").producer
             while hot is not None and hot.op in _MOVES:
                 moves.insert(0, hot)
-                hot = hot.operand(0).producer
+                hot = hot.operand("x").producer
             if hot is None or hot.op is not ONE_HOT:
                 return None
         assert hot is not None
         between: list[Node] = []
-        search = made_by(through_index_cast(hot.operand(0), between), ARGMAX)
-        if search is None or (node is hot and _is_cast_to(node, search.operand(0))):
+        search = made_by(through_index_cast(hot.operand("indices"), between), ARGMAX)
+        if search is None or (node is hot and _is_cast_to(node, search.operand("x"))):
             return None  # the cast is the root of it all
         a = search.attributes_as(ArgAttributes)
         axis, place = a.axes[0], hot.attributes_as(OneHotAttributes).axis
@@ -142,7 +142,7 @@ class HotArgmax(Rule[_OneHotMatch]):
     def _why_other(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
         """Return the reason why the one_hot is not a hardmax."""
         a, h = match.search.attributes_as(ArgAttributes), match.hot.attributes_as(OneHotAttributes)
-        x = match.search.operand(0)
+        x = match.search.operand("x")
         if a.ties != "first":
             return Miss("the last of equal elements is hot: hardmax takes the first", (), match.search.result)
         if (float(h.on), float(h.off)) != (1.0, 0.0):
@@ -166,7 +166,7 @@ class HotArgmax(Rule[_OneHotMatch]):
 
     def _why_no_gain(self, match: _OneHotMatch, graph: Graph) -> Miss | None:
         """Return the reason why a hardmax costs more on the target than the nodes as they are."""
-        a, x = match.search.attributes_as(ArgAttributes), match.search.operand(0)
+        a, x = match.search.attributes_as(ArgAttributes), match.search.operand("x")
         if match.root is match.hot and not _is_taken_up(match):
             text = "the new axis stands at {0}, the searched one at {1}: a move would be needed"
             return Miss(text, (match.hot.attributes_as(OneHotAttributes).axis, match.axis), match.hot.result)
@@ -188,7 +188,7 @@ class HotArgmax(Rule[_OneHotMatch]):
         return REASSOCIATES if self.capabilities.emits_nodes else EXACT
 
     def build(self, match: _OneHotMatch, rewriter: Rewriter) -> Sequence[Value]:
-        a, value = match.search.attributes_as(ArgAttributes), match.search.operand(0)
+        a, value = match.search.attributes_as(ArgAttributes), match.search.operand("x")
         axis, place = match.axis, match.place
         if len(a.axes) > 1:
             last = a.axes[-1]
@@ -229,7 +229,7 @@ def _is_taken_up(match: _OneHotMatch) -> bool:
     user = value.users[0]
     if moved or user.op is RESHAPE:
         return user.op is (TRANSPOSE if moved else RESHAPE)
-    return user.op is SQUEEZE and user.result.shape == match.search.operand(0).shape
+    return user.op is SQUEEZE and user.result.shape == match.search.operand("x").shape
 
 
 def _moving(rank: int, axis: int, place: int) -> tuple[int, ...]:

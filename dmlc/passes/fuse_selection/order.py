@@ -39,7 +39,7 @@ class _OfNegation(Rule[NegationMatch]):
 
     def match(self, node: Node, graph: Graph) -> NegationMatch | None:
         seen: list[Node] = []
-        x = negation_of(node.operand(0), seen)
+        x = negation_of(node.operand("x"), seen)
         return None if x is None else NegationMatch(node, tuple(seen), x=x)
 
 
@@ -53,7 +53,7 @@ class ArgOfNegation(_OfNegation):
     roots = (ARGMAX, ARGMIN)
 
     def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
-        return why_order_may_not_turn(match.x, graph) or why_kept_alive(match.root.operand(0))
+        return why_order_may_not_turn(match.x, graph) or why_kept_alive(match.root.operand("x"))
 
     def build(self, match: NegationMatch, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
@@ -74,8 +74,8 @@ class TopKOfNegation(_OfNegation):
         if any(user.op is not NEG for user in values.users):
             return Miss("the values are used as they are: they would have to be negated instead", (), values)
         miss = why_order_may_not_turn(match.x, graph)
-        if miss is None and any(user is not match.root for user in match.root.operand(0).users):
-            miss = why_kept_alive(match.root.operand(0))
+        if miss is None and any(user is not match.root for user in match.root.operand("x").users):
+            miss = why_kept_alive(match.root.operand("x"))
         return miss
 
     def build(self, match: NegationMatch, rewriter: Rewriter) -> Sequence[Value]:
@@ -103,7 +103,7 @@ class NegatedExtremeOfNegation(Rule[NegationMatch]):
         if extreme is None:
             return None
         inside: list[Node] = []
-        x = negation_of(extreme.operand(0), inside)
+        x = negation_of(extreme.operand("x"), inside)
         return None if x is None else NegationMatch(node, (extreme, *inside), x=x)
 
     def check(self, match: NegationMatch, graph: Graph) -> Miss | None:
@@ -140,7 +140,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 def _search_anew(match: _MonotoneMatch, rewriter: Rewriter) -> Sequence[Value]:
     """The search in what its operand was made from. Of a top_k only the indices are used."""
     root = match.root
-    made = rewriter.add_node(root.op, [match.inner.operand(0)], root.attributes)
+    made = rewriter.add_node(root.op, [match.inner.operand("x")], root.attributes)
     return [root.results[0], made.results[1]] if root.op is TOP_K else made.results
 
 
@@ -156,7 +156,7 @@ class SearchOfRising(Rule[_MonotoneMatch]):
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
-        inner = made_by(node.operand(0), *_GROUPED, *_RISING)
+        inner = made_by(node.operand("x"), *_GROUPED, *_RISING)
         return None if inner is None or not is_search(node) else _MonotoneMatch(node, (inner,), inner=inner)
 
     def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
@@ -183,15 +183,15 @@ class SearchOfWider(Rule[_MonotoneMatch]):
     roots = (ARGMAX, ARGMIN, TOP_K)
 
     def match(self, node: Node, graph: Graph) -> _MonotoneMatch | None:
-        inner = made_by(node.operand(0), CAST)
+        inner = made_by(node.operand("x"), CAST)
         if inner is None or not is_search(node):
             return None
-        narrow = inner.operand(0).type.dtype
+        narrow = inner.operand("x").type.dtype
         keeps_order = narrow.kind != "bool" and inner.result.type.dtype.holds(narrow)
         return _MonotoneMatch(node, (inner,), inner=inner) if keeps_order else None
 
     def check(self, match: _MonotoneMatch, graph: Graph) -> Miss | None:
-        dtype, wide = match.inner.operand(0).type.dtype, match.inner.result.type.dtype
+        dtype, wide = match.inner.operand("x").type.dtype, match.inner.result.type.dtype
         op_type, name = title_of(match.root), self.capabilities.target.name
         if not self.capabilities.takes(op_type, dtype):
             return Miss("{0} is not searched as it is on {1}", (dtype, name))

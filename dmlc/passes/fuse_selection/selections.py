@@ -26,7 +26,7 @@ def through_index_cast(value: Value, seen: Seen) -> Value:
     if node is None:
         return value
     seen.append(node)
-    return node.operand(0)
+    return node.operand("x")
 
 
 def negation_of(value: Value, seen: Seen) -> Value | None:
@@ -34,7 +34,7 @@ def negation_of(value: Value, seen: Seen) -> Value | None:
     node = made_by(value, NEG, SUB, MUL, DIV)
     if node is None:
         return None
-    x = node.operand(0) if node.op is NEG else _negated(node)
+    x = node.operand("x") if node.op is NEG else _negated(node)
     if x is None or x.type != value.type:  # a constant of many axes would broadcast it
         return None
     seen.append(node)
@@ -42,7 +42,7 @@ def negation_of(value: Value, seen: Seen) -> Value | None:
 
 
 def _negated(node: Node) -> Value | None:
-    a, b = node.operand(0), node.operand(1)
+    a, b = node.operand("a"), node.operand("b")
     if node.op is SUB:
         return b if scalar_of(a) == 0 else None
     if node.op is DIV:

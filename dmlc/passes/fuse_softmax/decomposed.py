@@ -99,7 +99,7 @@ def _softmax(node: Node) -> _SoftmaxMatch | Miss | None:
     seen.extend((*below.nodes, powers))
     if below.x is not parts[0]:
         return Miss("numerator and denominator are not the same powers")
-    return _shifted(node, powers.operand(0), below, seen)
+    return _shifted(node, powers.operand("x"), below, seen)
 
 
 def _log_softmax(node: Node) -> _SoftmaxMatch | Miss | None:
@@ -107,7 +107,7 @@ def _log_softmax(node: Node) -> _SoftmaxMatch | Miss | None:
     parts = difference_of(node.result, seen)
     total = placed_log_of_sum(parts[1]) if parts is not None else None
     powers = made_by(total.x, EXP) if total is not None else None
-    if parts is None or total is None or powers is None or powers.operand(0) is not parts[0]:
+    if parts is None or total is None or powers is None or powers.operand("x") is not parts[0]:
         return None
     seen.extend((*total.nodes, powers))
     return _shifted(node, parts[0], total, seen)
@@ -137,12 +137,12 @@ class _OfSoftmax(Rule[Match]):
         inner = match.consumed[0]
         axes = inner.attributes_as(SoftmaxAttributes).axes
         op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
-        return used_elsewhere(inner.result) or no_gain(self.context, match, op, inner.operand(0), axes, graph)
+        return used_elsewhere(inner.result) or no_gain(self.context, match, op, inner.operand("x"), axes, graph)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         inner = match.consumed[0]
         op = LOG_SOFTMAX if inner.op is SOFTMAX else SOFTMAX
-        return [rewriter.add(op, [inner.operand(0)], inner.attributes)]
+        return [rewriter.add(op, [inner.operand("x")], inner.attributes)]
 
 
 class LogOfSoftmax(_OfSoftmax):
@@ -157,7 +157,7 @@ class LogOfSoftmax(_OfSoftmax):
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand(0), SOFTMAX)
+        inner = made_by(node.operand("x"), SOFTMAX)
         return None if inner is None else Match(node, (inner,))
 
 
@@ -170,7 +170,7 @@ class PowerOfLogSoftmax(_OfSoftmax):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand(0), LOG_SOFTMAX)
+        inner = made_by(node.operand("x"), LOG_SOFTMAX)
         return None if inner is None else Match(node, (inner,))
 
 
@@ -220,7 +220,7 @@ class ShiftBeforeSoftmax(Rule[_ShiftedMatch]):
 
     def match(self, node: Node, graph: Graph) -> _ShiftedMatch | None:
         seen: Seen = []
-        parts = difference_of(node.operand(0), seen)
+        parts = difference_of(node.operand("x"), seen)
         peak = placed(parts[1], REDUCE_MAX) if parts is not None else None
         axes: Any = node.attributes_as(SoftmaxAttributes).axes
         if parts is None or peak is None or peak.x is not parts[0] or peak.axes != axes:

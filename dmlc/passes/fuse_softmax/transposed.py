@@ -40,14 +40,14 @@ class _BetweenMoves(Rule[_BetweenMatch]):
             return Miss("the first maximum is looked for in the order {0} of the axes", (list(match.axes),))
         axes, more = tuple(sorted(match.axes)), int(self.moves_on(match))
         outside = used_outside(match.consumed, match.root)
-        return outside or no_gain(self.context, match, middle.op, first.operand(0), axes, graph, more=more)
+        return outside or no_gain(self.context, match, middle.op, first.operand("x"), axes, graph, more=more)
 
     def grouped(self, match: _BetweenMatch, rewriter: Rewriter) -> Value:
         """The middle operation, of what the first move moves."""
         middle, first = match.consumed
         attributes: Any = middle.attributes
         record = replace(attributes, axes=tuple(sorted(match.axes)))
-        return rewriter.add(middle.op, [first.operand(0)], record)
+        return rewriter.add(middle.op, [first.operand("x")], record)
 
 
 class SoftmaxOfTranspose(_BetweenMoves):
@@ -60,8 +60,8 @@ class SoftmaxOfTranspose(_BetweenMoves):
     roots = (TRANSPOSE,)
 
     def match(self, node: Node, graph: Graph) -> _BetweenMatch | None:
-        middle = made_by(node.operand(0), *_GROUPED)
-        first = made_by(middle.operand(0), TRANSPOSE) if middle is not None else None
+        middle = made_by(node.operand("x"), *_GROUPED)
+        first = made_by(middle.operand("x"), TRANSPOSE) if middle is not None else None
         if middle is None or first is None:
             return None
         attributes: Any = middle.attributes
@@ -94,18 +94,18 @@ class SoftmaxOfReshape(_BetweenMoves):
     roots = RESHAPES
 
     def match(self, node: Node, graph: Graph) -> _BetweenMatch | Miss | None:
-        middle = made_by(node.operand(0), *_GROUPED)
-        first = made_by(middle.operand(0), *RESHAPES) if middle is not None else None
+        middle = made_by(node.operand("x"), *_GROUPED)
+        first = made_by(middle.operand("x"), *RESHAPES) if middle is not None else None
         if middle is None or first is None:
             return None
         attributes: Any = middle.attributes
-        axes = _same_groups(middle.result.shape, attributes.axes, first.operand(0).shape)
+        axes = _same_groups(middle.result.shape, attributes.axes, first.operand("x").shape)
         if axes is None:
-            return Miss("the groups of {0} are not axes of {1}", (middle.op.name, first.operand(0).type))
+            return Miss("the groups of {0} are not axes of {1}", (middle.op.name, first.operand("x").type))
         return _BetweenMatch(node, (middle, first), axes=axes)
 
     def moves_on(self, match: _BetweenMatch) -> bool:
-        return match.root.result.shape != match.consumed[1].operand(0).shape
+        return match.root.result.shape != match.consumed[1].operand("x").shape
 
     def build(self, match: _BetweenMatch, rewriter: Rewriter) -> Sequence[Value]:
         out = self.grouped(match, rewriter)

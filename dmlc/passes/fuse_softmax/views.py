@@ -55,16 +55,16 @@ def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] 
             return None
         path.append(node)
         if node.op is WHERE:
-            conditions += _between(node.operand(0), step)
+            conditions += _between(node.operand("cond"), step)
         node = step.producer
     if node is None:
         return None
-    a, x = node.attributes_as(ReduceAttributes), node.operand(0)
+    a, x = node.attributes_as(ReduceAttributes), node.operand("x")
     casts = sum(n.op is CAST for n in path)
     wide = made_by(x, CAST) if casts else None
     if wide is not None and _widens(wide):
         path.append(wide)
-        x = wide.operand(0)
+        x = wide.operand("x")
         casts -= 1
     if not a.axes or casts or x.type.dtype is not value.type.dtype:
         return None  # a cast to a narrower type on the way rounds
@@ -72,14 +72,14 @@ def reduction_below(value: Value, *ops: Operation, through: Sequence[Operation] 
 
 
 def _widens(cast: Node) -> bool:
-    return cast.operand(0).type.dtype.bits <= cast.result.type.dtype.bits
+    return cast.operand("x").type.dtype.bits <= cast.result.type.dtype.bits
 
 
 def _step(node: Node, through: Sequence[Operation]) -> Value | None:
     if node.op in RESHAPES or node.op is EXPAND or node.op in through:
-        return node.operand(0)
+        return node.operand("x")
     if node.op is CAST:
-        x = node.operand(0)
+        x = node.operand("x")
         return x if x.type.dtype.is_float else None
     return _guarded(node)
 
@@ -93,11 +93,11 @@ def _guarded(node: Node) -> Value | None:
             if bound is not None and _bounds_nothing(bound if node.op is MAX else -bound, x):
                 return x
     if node.op is CLIP:
-        a, x = node.attributes_as(ClipAttributes), node.operand(0)
+        a, x = node.attributes_as(ClipAttributes), node.operand("x")
         low, high = (-inf if a.min is None else a.min, inf if a.max is None else a.max)
         return x if _bounds_nothing(low, x) and _bounds_nothing(-high, x) else None
     if node.op is WHERE:
-        condition, yes, no = node.operand(0), node.operand(1), node.operand(2)
+        condition, yes, no = node.operand("cond"), node.operand("a"), node.operand("b")
         for x, other, picked in ((yes, no, True), (no, yes, False)):
             if scalar_of(other) is not None and x.shape == node.result.shape and _if_finite(condition, x) is picked:
                 return x
@@ -130,12 +130,12 @@ def _if_finite(condition: Value, x: Value, depth: int = 6) -> bool | None:
     if node is None or not depth:
         return None
     if node.op in (IS_INF, IS_NAN):
-        return False if _is_or_abs(node.operand(0), x) else None
+        return False if _is_or_abs(node.operand("x"), x) else None
     if node.op is NOT:
-        inner = _if_finite(node.operand(0), x, depth - 1)
+        inner = _if_finite(node.operand("x"), x, depth - 1)
         return None if inner is None else not inner
     if node.op in (AND, OR):
-        sides = [_if_finite(v, x, depth - 1) for v in (node.operand(0), node.operand(1))]
+        sides = [_if_finite(v, x, depth - 1) for v in (node.operand("a"), node.operand("b"))]
         decisive = node.op is OR
         if decisive in sides:
             return decisive
@@ -147,7 +147,7 @@ def _compared(node: Node, x: Value) -> bool | None:
     """A comparison of a finite ``x``, or its magnitude, with an infinity."""
     if node.op not in (EQUAL, NOT_EQUAL, LESS, GREATER):
         return None
-    a, b = node.operand(0), node.operand(1)
+    a, b = node.operand("a"), node.operand("b")
     for left, right, upward in ((a, b, node.op is LESS), (b, a, node.op is GREATER)):
         bound = scalar_of(right)
         if bound is None or not isinf(bound) or not _is_or_abs(left, x):
@@ -158,13 +158,13 @@ def _compared(node: Node, x: Value) -> bool | None:
 
 def _is_or_abs(value: Value, x: Value) -> bool:
     inner = made_by(value, ABS)
-    return (value if inner is None else inner.operand(0)) is x
+    return (value if inner is None else inner.operand("x")) is x
 
 
 def is_in_place(found: MatchedReduction, value: Value) -> bool:
     """Return whether the value has each result of the reduction at its axes: kept there, or broadcast from there."""
     broadcast = made_by(value, EXPAND)
-    return (value if broadcast is None else broadcast.operand(0)).shape == found.kept
+    return (value if broadcast is None else broadcast.operand("x")).shape == found.kept
 
 
 def placed(value: Value, *ops: Operation) -> MatchedReduction | None:
@@ -201,7 +201,7 @@ def log_sum_exp_of(value: Value, seen: Seen) -> LogSumExpParts | None:
     node = value.producer
     while node is not None and node.op in RESHAPES:
         mine.append(node)
-        node = node.operand(0).producer
+        node = node.operand("x").producer
     if node is None:
         return None
     out = _shifted(node, mine) if node.op is ADD else _plain(node.result, mine) if len(node.results) == 1 else None
@@ -215,13 +215,13 @@ def _plain(value: Value, seen: Seen) -> LogSumExpParts | None:
     if node is not None:
         axes = node.attributes_as(ReduceAttributes).axes
         seen.append(node)
-        return LogSumExpParts(node.operand(0), axes, True) if axes else None
+        return LogSumExpParts(node.operand("x"), axes, True) if axes else None
     total = _log_of_sum(value)
     powers = made_by(total.x, EXP) if total is not None else None
     if total is None or powers is None or _broadcasts(total):
         return None
     seen.extend((*total.nodes, powers))
-    return LogSumExpParts(powers.operand(0), total.axes, False)
+    return LogSumExpParts(powers.operand("x"), total.axes, False)
 
 
 def _broadcasts(found: MatchedReduction) -> bool:

@@ -62,7 +62,7 @@ class RisingAfterExtreme(Rule[SplitMatch]):
     roots = EXTREMES
 
     def match(self, node: Node, graph: Graph) -> SplitMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None:
             return None
         if inner.op in PAIRS:
@@ -70,7 +70,7 @@ class RisingAfterExtreme(Rule[SplitMatch]):
         return split_one(node, inner) if inner.op in _RISING or inner.op in _APPROXIMATED or inner.op is NEG else None
 
     def check(self, match: SplitMatch, graph: Graph) -> Miss | None:
-        if may_be_empty(graph, match.root.operand(0), match.root.attributes_as(ReduceAttributes).axes):
+        if may_be_empty(graph, match.root.operand("x"), match.root.attributes_as(ReduceAttributes).axes):
             return Miss("the extreme of no elements is not a {0} of anything", (match.node.op.name,))
         return self._why_not_ordered(match, graph) or why_not_hoisted(match)
 
@@ -121,7 +121,7 @@ def _is_never_negative(value: Value) -> bool:
     node = value.producer
     if node is None:
         return False
-    return node.op in _POSITIVE or (node.op is MUL and node.operand(0) is node.operand(1))
+    return node.op in _POSITIVE or (node.op is MUL and node.operand("a") is node.operand("b"))
 
 
 def _promised_sign(match: SplitMatch, graph: Graph) -> int:

@@ -57,7 +57,7 @@ class ReductionOfConcat(Rule[_ConcatMatch]):
     roots = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> _ConcatMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not CONCAT:
             return None
         axis = inner.attributes_as(ConcatAttributes).axis
@@ -159,7 +159,7 @@ def _why_not_alike(match: _ConcatMatch) -> Miss | None:
 
 def _count(root: Node) -> int | None:
     """Return the number of elements reduced to one, if it is known."""
-    count = product([root.operand(0).shape[a] for a in root.attributes_as(ReduceAttributes).axes])
+    count = product([root.operand("x").shape[a] for a in root.attributes_as(ReduceAttributes).axes])
     return count if isinstance(count, int) else None
 
 
@@ -174,7 +174,7 @@ class ReductionOfPad(Rule[Match]):
     roots = tuple([op for op in REDUCTIONS if op.neutral is not None])  # a pad changes the count of a mean
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not PAD:
             return None
         axes, pads = node.attributes_as(ReduceAttributes).axes, inner.attributes_as(PadAttributes).pads
@@ -198,7 +198,7 @@ class ReductionOfPad(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, inner = match.root, match.consumed[0]
-        return [rewriter.add(root.op, [inner.operand(0)], root.attributes)]
+        return [rewriter.add(root.op, [inner.operand("x")], root.attributes)]
 
 
 class _BroadcastMatch(Match, eq=False, kw_only=True):
@@ -218,18 +218,18 @@ class ReductionBeforeExpand(Rule[_BroadcastMatch]):
     roots = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> _BroadcastMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not EXPAND:
             return None
         axes = node.attributes_as(ReduceAttributes).axes
-        old, new = inner.operand(0).shape, inner.result.shape
+        old, new = inner.operand("x").shape, inner.result.shape
         before = (*[1] * (len(new) - len(old)), *old)
         shape = tuple([size if axis in axes else before[axis] for axis, size in enumerate(new)])
         return None if shape == new else _BroadcastMatch(node, (inner,), shape=shape)
 
     def check(self, match: _BroadcastMatch, graph: Graph) -> Miss | None:
         inner, axes = match.consumed[0], match.root.attributes_as(ReduceAttributes).axes
-        x = inner.operand(0)
+        x = inner.operand("x")
         offset = len(match.shape) - x.type.rank
         own = [a for a in axes if a >= offset and x.shape[a - offset] == match.shape[a] != 1]
         if own and any(a not in own and match.shape[a] != 1 for a in axes):
@@ -237,7 +237,7 @@ class ReductionBeforeExpand(Rule[_BroadcastMatch]):
         return used_elsewhere(inner.result)
 
     def build(self, match: _BroadcastMatch, rewriter: Rewriter) -> Sequence[Value]:
-        root, x = match.root, match.consumed[0].operand(0)
+        root, x = match.root, match.consumed[0].operand("x")
         record = root.attributes_as(ReduceAttributes)
         offset = len(match.shape) - x.type.rank
         if match.shape[offset:] == x.shape and all(a >= offset for a in record.axes):

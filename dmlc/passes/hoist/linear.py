@@ -57,7 +57,7 @@ class ScaleAfterSum(Rule[SplitMatch]):
     roots = (*_TOTALS, REDUCE_MEAN)
 
     def match(self, node: Node, graph: Graph) -> SplitMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or not node.result.type.dtype.is_float:
             return None
         if inner.op is NEG and (node.op is REDUCE_SUM or node.op is REDUCE_MEAN):
@@ -129,7 +129,7 @@ class ShiftAfterMean(Rule[SplitMatch]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> SplitMatch | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or (inner.op is not ADD and inner.op is not SUB) or not node.result.type.dtype.is_float:
             return None
         match = split_two(node, inner, graph)
@@ -186,10 +186,10 @@ class SumOfSums(Rule[Match]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = node.operand(0).producer
+        inner = node.operand("x").producer
         if inner is None or inner.op is not ADD or not node.result.type.dtype.is_float:
             return None
-        a, b = inner.operand(0), inner.operand(1)
+        a, b = inner.operand("a"), inner.operand("b")
         if a is b or a.shape != b.shape or not node.attributes_as(ReduceAttributes).axes:
             return None
         return Match(node, (inner,))
@@ -198,7 +198,7 @@ class SumOfSums(Rule[Match]):
         inner = match.consumed[0]
         if inner.result.type.dtype is f16:
             return Miss("f16 would be rounded between the parts")
-        absorbed = why_absorbed(inner, inner.operand(0)) or why_absorbed(inner, inner.operand(1))
+        absorbed = why_absorbed(inner, inner.operand("a")) or why_absorbed(inner, inner.operand("b"))
         shared = absorbed or used_elsewhere(inner.result)
         return shared or why_dearer(self.context, match, graph, *_forms(match))
 
@@ -212,7 +212,7 @@ class SumOfSums(Rule[Match]):
 
 def _forms(match: Match) -> tuple[Steps, Steps]:
     """The nodes as they stand, and those that would be made."""
-    root, x = match.root, match.root.operand(0)
+    root, x = match.root, match.root.operand("x")
     axes, dtype = root.attributes_as(ReduceAttributes).axes, x.type.dtype
 
     def before(sizes: Sizes) -> list[Work]:

@@ -131,14 +131,15 @@ class SplitMatch(Match, eq=False, kw_only=True):
 
 def split_one(root: Node, inner: Node) -> SplitMatch:
     """An operation of one operand."""
-    return SplitMatch(root, (inner,), node=inner, operand=inner.operand(0), fixed=None, first=True, varies=None, sign=0)
+    x = inner.operand("x")
+    return SplitMatch(root, (inner,), node=inner, operand=x, fixed=None, first=True, varies=None, sign=0)
 
 
 def split_two(root: Node, inner: Node, graph: Graph) -> SplitMatch | None:
     """An operation of two operands, one of which is the same along all reduced axes, or at least a constant."""
     axes = root.attributes_as(ReduceAttributes).axes
     rank = inner.result.type.rank
-    a, b = inner.operand(0), inner.operand(1)
+    a, b = inner.operand("a"), inner.operand("b")
     if not axes:
         return None
     for x, fixed in ((a, b), (b, a)):

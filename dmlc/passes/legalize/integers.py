@@ -48,7 +48,7 @@ class ReluAsMax(LegalRule):
         return home is None or (home is not dtype and self.capabilities.has_kernel(MAX, dtype))
 
     def make(self, node: Node, make: Maker) -> Value:
-        return make(MAX, node.operand(0), make.constant(0, dtype_of(node)))
+        return make(MAX, node.operand("x"), make.constant(0, dtype_of(node)))
 
 
 class ExtremeBySelect(LegalRule):
@@ -65,7 +65,7 @@ class ExtremeBySelect(LegalRule):
         return self.capabilities.compute_dtype(node.op, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
-        a, b = node.operand(0), node.operand(1)
+        a, b = node.operand("a"), node.operand("b")
         smaller = make(LESS, a, b) if node.op is MIN else make(LESS, b, a)
         return make(WHERE, smaller, a, b)
 
@@ -80,7 +80,7 @@ class SignBySelect(LegalRule):
         return self.capabilities.compute_dtype(SIGN, dtype_of(node)) is None
 
     def make(self, node: Node, make: Maker) -> Value:
-        x, dtype = node.operand(0), dtype_of(node)
+        x, dtype = node.operand("x"), dtype_of(node)
         zero = make.constant(0, dtype)
         above = make.cast(make(LESS, zero, x), dtype)
         return make(WHERE, make(LESS, x, zero), make.constant(-1, dtype), above)
@@ -100,7 +100,7 @@ class ClipAsExtremes(LegalRule):
 
     def make(self, node: Node, make: Maker) -> Value:
         a, dtype = node.attributes_as(ClipAttributes), dtype_of(node)
-        out = node.operand(0)
+        out = node.operand("x")
         for op, bound in ((MAX, a.min), (MIN, a.max)):
             if bound is not None:
                 out = make(op, out, make.constant(attribute_array(bound, dtype, None), dtype))
@@ -120,11 +120,11 @@ class GuardDivision(RangedRule, LegalRule):
         dtype = dtype_of(node)
         if not dtype.is_integer or self.name in node.history.rules:
             return False
-        low, high = self.interval(node.operand(1), graph)
-        return not (low >= 1 or high <= -2 or _is_safe(constant_of(node.operand(1)), dtype))
+        low, high = self.interval(node.operand("b"), graph)
+        return not (low >= 1 or high <= -2 or _is_safe(constant_of(node.operand("b")), dtype))
 
     def make(self, node: Node, make: Maker) -> Value:
-        a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)
+        a, b, dtype = node.operand("a"), node.operand("b"), dtype_of(node)
         bad = make(EQUAL, b, make.constant(0, dtype))
         if not _traps(dtype):
             # b + (b == 0): no kernel of Where is needed, which small types lack
@@ -159,12 +159,12 @@ class FloorDivision(RangedRule, LegalRule):
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)
         if dtype.kind == "uint":
-            return make(DIV, node.operand(0), node.operand(1))
-        is_positive = self.is_positive(node.operand(1), make.rewriter.graph)
-        if is_positive and self.interval(node.operand(0), make.rewriter.graph)[0] >= 0:
-            return make(DIV, node.operand(0), node.operand(1))
+            return make(DIV, node.operand("a"), node.operand("b"))
+        is_positive = self.is_positive(node.operand("b"), make.rewriter.graph)
+        if is_positive and self.interval(node.operand("a"), make.rewriter.graph)[0] >= 0:
+            return make(DIV, node.operand("a"), node.operand("b"))
         home = i64 if dtype is i64 else i32
-        a, b, zero = make.cast(node.operand(0), home), make.cast(node.operand(1), home), make.constant(0, home)
+        a, b, zero = make.cast(node.operand("a"), home), make.cast(node.operand("b"), home), make.constant(0, home)
         quotient = make(DIV, a, b)
         rest = make(SUB, a, make(MUL, quotient, b))
         below = make(LESS, rest, zero) if is_positive else _is_below(make, rest, b, zero)
@@ -191,7 +191,7 @@ class IntegerPower(LegalRule):
     roots = (POW,)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        data = constant_of(node.operand(1))
+        data = constant_of(node.operand("b"))
         # The provider has another operator for a constant of one element, which takes no integers (``pow-int``).
         if self.capabilities.is_native(POW, dtype_of(node)) and (data is None or data.array.size != 1):
             return False
@@ -200,7 +200,7 @@ class IntegerPower(LegalRule):
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)
         home = i32 if dtype.bits <= 32 else i64  # both wrap, and both have every kernel that is needed
-        base, exponent = make.cast(node.operand(0), home), node.operand(1)
+        base, exponent = make.cast(node.operand("a"), home), node.operand("b")
         data = constant_of(exponent)
         if data is not None and data.array.size and bool(np.all(data.array == data.array.flat[0])):
             power = _constant_power(make, base, int(data.array.flat[0]))
@@ -259,7 +259,7 @@ class NotByArithmetic(LegalRule):
     def make(self, node: Node, make: Maker) -> Value:
         dtype = dtype_of(node)
         ones = dtype.highest if dtype.kind == "uint" else -1
-        return make(SUB, make.constant(ones, dtype), node.operand(0))
+        return make(SUB, make.constant(ones, dtype), node.operand("x"))
 
 
 class BitsByArithmetic(LegalRule):
@@ -298,7 +298,7 @@ class BitsByArithmetic(LegalRule):
 
 def _low_bits(make: Maker, node: Node) -> Value | None:
     """``x & (2^k - 1)`` as a remainder; None for other masks."""
-    for mask, x in ((node.operand(1), node.operand(0)), (node.operand(0), node.operand(1))):
+    for mask, x in ((node.operand("b"), node.operand("a")), (node.operand("a"), node.operand("b"))):
         data = constant_of(mask)
         if data is None or data.array.ndim or constant_of(x) is not None:
             continue

@@ -52,7 +52,7 @@ class SumOfParts(IntegerReduction):
     roots = (REDUCE_L1, REDUCE_SUM_SQUARE)
 
     def make(self, node: Node, make: Maker) -> Value:
-        x = node.operand(0)
+        x = node.operand("x")
         part = make(MUL, x, x) if node.op is REDUCE_SUM_SQUARE else x if dtype_of(node).kind == "uint" else make(ABS, x)
         return make(REDUCE_SUM, part, attributes=node.attributes)
 
@@ -69,10 +69,10 @@ class WrappingSum(LegalRule):
         if not dtype_of(node).is_integer:
             return False
         # Sums of numbers of 32 bits stay far below 2^53, so the provider's sum is exact on the CPU too.
-        return not (self.capabilities.sums_on_provider and _is_narrow(node.operand(0)))
+        return not (self.capabilities.sums_on_provider and _is_narrow(node.operand("x")))
 
     def make(self, node: Node, make: Maker) -> Value:
-        a, x, dtype = node.attributes_as(ReduceAttributes), node.operand(0), dtype_of(node)
+        a, x, dtype = node.attributes_as(ReduceAttributes), node.operand("x"), dtype_of(node)
         if not a.axes:
             return x
         if not self.capabilities.sums_on_provider:
@@ -92,7 +92,7 @@ def _is_narrow(x: Value) -> bool:
         x.type.dtype is i64
         and producer is not None
         and producer.op is CAST
-        and producer.operand(0).type.dtype in NARROW
+        and producer.operand("x").type.dtype in NARROW
     )
 
 
@@ -145,9 +145,9 @@ class WrappingProduct(IntegerReduction):
     def make(self, node: Node, make: Maker) -> Value:
         a, dtype = node.attributes_as(ReduceAttributes), dtype_of(node)
         if not a.axes:
-            return node.operand(0)
+            return node.operand("x")
         home = i32 if dtype.bits <= 32 else i64
-        x = make.cast(node.operand(0), home)
+        x = make.cast(node.operand("x"), home)
         if self.capabilities.is_native(REDUCE_PROD, home):
             return make.cast(make(REDUCE_PROD, x, attributes=a), dtype)
         for axis in a.axes:
@@ -181,10 +181,10 @@ class ExtremeOfNothing(LegalRule):
     def wants(self, node: Node, graph: Graph) -> bool:
         if dtype_of(node).is_float:
             return False  # ONNX Runtime gives the infinities by itself
-        return any(_may_lack(graph, node.operand(0), axis) for axis in node.attributes_as(ReduceAttributes).axes)
+        return any(_may_lack(graph, node.operand("x"), axis) for axis in node.attributes_as(ReduceAttributes).axes)
 
     def make(self, node: Node, make: Maker) -> Value:
-        dtype, x = dtype_of(node), node.operand(0)
+        dtype, x = dtype_of(node), node.operand("x")
         lowest = dtype.lowest if node.op is REDUCE_MAX else dtype.highest
         identity = bool(lowest) if dtype.kind == "bool" else int(lowest)
         axes = node.attributes_as(ReduceAttributes).axes
@@ -217,7 +217,7 @@ class ExtremeByIndex(LegalRule):
         return dtype_of(node) in (i64, u64)
 
     def make(self, node: Node, make: Maker) -> Value:
-        x, find = node.operand(0), ARGMAX if node.op is REDUCE_MAX else ARGMIN
+        x, find = node.operand("x"), ARGMAX if node.op is REDUCE_MAX else ARGMIN
         for first, last in reversed(groups(node.attributes_as(ReduceAttributes).axes)):
             shape, axis, flat = x.shape, first, x
             if last - first > 1:
@@ -240,7 +240,7 @@ class ExtremeBiased(LegalRule):
 
     def make(self, node: Node, make: Maker) -> Value:
         least = make.constant(i32.lowest, i32)
-        found = make(node.op, biased(make, node.operand(0), i32), attributes=node.attributes)
+        found = make(node.op, biased(make, node.operand("x"), i32), attributes=node.attributes)
         return make.cast(make(ADD, found, least), u32)
 
 
@@ -266,7 +266,7 @@ class ExactMean(IntegerReduction):
         return super().match(node, graph)
 
     def make(self, node: Node, make: Maker) -> Value:
-        a, x, dtype = node.attributes_as(ReduceAttributes), node.operand(0), dtype_of(node)
+        a, x, dtype = node.attributes_as(ReduceAttributes), node.operand("x"), dtype_of(node)
         if not a.axes:
             return x
         count = _count(make, [x.shape[axis] for axis in a.axes])
@@ -315,7 +315,7 @@ class SelectBiased(LegalRule):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node, make = match.root, Maker(rewriter)
-        found = rewriter.add_node(node.op, [biased(make, node.operand(0), i64)], node.attributes)
+        found = rewriter.add_node(node.op, [biased(make, node.operand("x"), i64)], node.attributes)
         if node.op is not TOP_K:
             return found.results
         values, indices = found.results
@@ -332,7 +332,7 @@ class HardmaxByIndex(LegalRule):
         return dtype_of(node) is f64 and len(node.attributes_as(HardmaxAttributes).axes) == 1
 
     def make(self, node: Node, make: Maker) -> Value:
-        x, axes = node.operand(0), node.attributes_as(HardmaxAttributes).axes
+        x, axes = node.operand("x"), node.attributes_as(HardmaxAttributes).axes
         index = make(ARGMAX, x, attributes=ArgAttributes(axes=axes, ties="first", dtype=i64, keepdims=False))
         record = OneHotAttributes(depth=x.shape[axes[0]], axis=axes[0], on=1, off=0, dtype=f64)
         return make(ONE_HOT, index, attributes=record)

@@ -121,7 +121,7 @@ class SignedIndices(LegalRule):
     roots = (GATHER, GATHER_ELEMENTS, SCATTER_ELEMENTS)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        dtype = node.operand(1).type.dtype
+        dtype = node.operand("i").type.dtype
         is_nd = node.op is GATHER and node.attributes_as(GatherAttributes).batch_axes > 0
         return dtype in (u32, u64) or (is_nd and dtype is not i64)
 

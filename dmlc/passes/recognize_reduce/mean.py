@@ -30,7 +30,7 @@ class _Scaled(Rule[_ScaledReductionMatch]):
 
     def parts(self, match: _ScaledReductionMatch) -> tuple[Node, Value]:
         """The reduction and what it is of in the end."""
-        return match.consumed[0], match.consumed[0].operand(0)
+        return match.consumed[0], match.consumed[0].operand("x")
 
     def check(self, match: _ScaledReductionMatch, graph: Graph) -> Miss | None:
         reduction, x = self.parts(match)
@@ -96,7 +96,7 @@ class MeanOfParts(_Scaled):
     fed_by = (DIV, MUL)
 
     def match(self, node: Node, graph: Graph) -> _ScaledReductionMatch | None:
-        inner = made_by(node.operand(0), DIV, MUL)
+        inner = made_by(node.operand("x"), DIV, MUL)
         scaled = _scaled(inner) if inner is not None else None
         return (
             None
@@ -138,7 +138,7 @@ def _scaled(node: Node) -> tuple[Value, float] | None:
     """
     if not node.result.type.dtype.is_float:
         return None
-    pairs = [(node.operand(0), node.operand(1))] if node.op is DIV else list(both_ways(node))
+    pairs = [(node.operand("a"), node.operand("b"))] if node.op is DIV else list(both_ways(node))
     for value, other in pairs:
         number, tensor = scalar_of(other), constant_of(other)
         if not number or tensor is None or constant_of(value) is not None or broadcasts(other, value):

@@ -99,7 +99,7 @@ class SumOfSquares(_BeforeSum):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         seen: Seen = []
-        return Match(node, tuple(seen)) if square_of(node.operand(0), seen) is not None else None
+        return Match(node, tuple(seen)) if square_of(node.operand("x"), seen) is not None else None
 
 
 class SumOfMagnitudes(_BeforeSum):
@@ -111,7 +111,7 @@ class SumOfMagnitudes(_BeforeSum):
     becomes = REDUCE_L1
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand(0), ABS)
+        inner = made_by(node.operand("x"), ABS)
         return None if inner is None else Match(node, (inner,))
 
 
@@ -123,14 +123,14 @@ class NormOfMagnitude(_Counted):
     fed_by = (ABS, NEG)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand(0), ABS, NEG)
+        inner = made_by(node.operand("x"), ABS, NEG)
         return None if inner is None else Match(node, (inner,))
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
-        return self.no_gain(match, match.root.op, match.root, match.consumed[0].operand(0), graph)
+        return self.no_gain(match, match.root.op, match.root, match.consumed[0].operand("x"), graph)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [rewriter.add(match.root.op, [match.consumed[0].operand(0)], match.root.attributes)]
+        return [rewriter.add(match.root.op, [match.consumed[0].operand("x")], match.root.attributes)]
 
 
 class _AfterReduction(_Counted):
@@ -141,11 +141,11 @@ class _AfterReduction(_Counted):
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
-        return self.no_gain(match, self.becomes, inner, inner.operand(0), graph)
+        return self.no_gain(match, self.becomes, inner, inner.operand("x"), graph)
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         inner = match.consumed[0]
-        return [rewriter.add(self.becomes, [inner.operand(0)], inner.attributes)]
+        return [rewriter.add(self.becomes, [inner.operand("x")], inner.attributes)]
 
 
 class RootOfSquares(_AfterReduction):
@@ -181,7 +181,7 @@ class SquareOfRoot(_AfterReduction):
         axes = inner.attributes_as(ReduceAttributes).axes
         if not axes:
             return Miss("it reduces over no axis")
-        gain = no_gain(self.context, match, self.becomes, inner.operand(0), axes, graph)
+        gain = no_gain(self.context, match, self.becomes, inner.operand("x"), axes, graph)
         return used_outside(match.consumed, match.root) or gain
 
 
@@ -198,12 +198,12 @@ class LogOfSum(_AfterReduction):
     becomes = REDUCE_LOG_SUM
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        inner = made_by(node.operand(0), REDUCE_SUM)
+        inner = made_by(node.operand("x"), REDUCE_SUM)
         return None if inner is None else Match(node, (inner,))
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         target = self.context.target
-        if target.costs is not None and made_by(match.consumed[0].operand(0), EXP) is not None:
+        if target.costs is not None and made_by(match.consumed[0].operand("x"), EXP) is not None:
             return Miss("the sum of powers is faster on {0} without the logarithm", (target.name,))
         return super().check(match, graph)
 
@@ -251,7 +251,7 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
             return outside
         if match.squares is None:
             return no_gain(self.context, match, DIV, match.a, (), graph)
-        x, axes = match.squares.operand(0), match.squares.attributes_as(ReduceAttributes).axes
+        x, axes = match.squares.operand("x"), match.squares.attributes_as(ReduceAttributes).axes
         if not axes:
             return Miss("it reduces over no axis")
         more = emitted_nodes(self.context, DIV, match.a, (), graph)
@@ -260,7 +260,7 @@ class DivideByNorm(Rule[_NormDivisionMatch]):
     def build(self, match: _NormDivisionMatch, rewriter: Rewriter) -> Sequence[Value]:
         below = match.below
         if match.squares is not None:
-            below = rewriter.add(REDUCE_L2, [match.squares.operand(0)], match.squares.attributes)
+            below = rewriter.add(REDUCE_L2, [match.squares.operand("x")], match.squares.attributes)
         return [rewriter.add(DIV, [match.a, below])]
 
 
@@ -273,7 +273,7 @@ def _is_of_reduction(value: Value) -> bool:
         if node.op in REDUCTIONS:
             return True
         if node.op in (SQRT, CLIP):
-            value = node.operand(0)
+            value = node.operand("x")
         elif node.op in (ADD, MAX):
             value = next((x for x, other in both_ways(node) if constant_of(other) is not None), value)
         else:
@@ -293,14 +293,14 @@ class NormalizeByNorm(Rule[Match]):
     rewrite_class = RANGE
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        norm = made_by(node.operand(1), REDUCE_L2, REDUCE_L1)
-        if norm is None or norm.operand(0) is not node.operand(0) or not node.result.type.dtype.is_float:
+        norm = made_by(node.operand("b"), REDUCE_L2, REDUCE_L1)
+        if norm is None or norm.operand("x") is not node.operand("a") or not node.result.type.dtype.is_float:
             return None
         return Match(node, (norm,))
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         norm = match.consumed[0]
-        x, axes = norm.operand(0), norm.attributes_as(ReduceAttributes).axes
+        x, axes = norm.operand("x"), norm.attributes_as(ReduceAttributes).axes
         if len(axes) != 1:
             return Miss("the norm is over axes {0}, and the operator takes one", (list(axes),))
         if norm.result.shape != reduced_shape(x.shape, axes, True):
@@ -308,7 +308,7 @@ class NormalizeByNorm(Rule[Match]):
         return used_outside(match.consumed, match.root) or no_gain(self.context, match, LP_NORM, x, axes, graph)
 
     def relies_on(self, match: Match, graph: Graph) -> tuple[str, ...]:
-        x, known = match.consumed[0].operand(0), Intervals(graph)
+        x, known = match.consumed[0].operand("x"), Intervals(graph)
         promised = known.promised_of(x)
         if promised is None:
             return ()
@@ -320,7 +320,7 @@ class NormalizeByNorm(Rule[Match]):
         norm = match.consumed[0]
         (axis,) = norm.attributes_as(ReduceAttributes).axes
         record = LpNormAttributes(axis=axis, p=2 if norm.op is REDUCE_L2 else 1)
-        return [rewriter.add(LP_NORM, [norm.operand(0)], record)]
+        return [rewriter.add(LP_NORM, [norm.operand("x")], record)]
 
 
 #: The rules of this file but ``LogOfSum``, which must come after log-sum-exp.

@@ -78,7 +78,7 @@ class RemainderByDivision(RangedRule, Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node, make = match.root, Maker(rewriter)
-        a, b, dtype = node.operand(0), node.operand(1), dtype_of(node)
+        a, b, dtype = node.operand("a"), node.operand("b"), dtype_of(node)
         rest = make(SUB, a, make(MUL, make(DIV, a, b), b))
         is_positive = self.is_positive(b, rewriter.graph)
         if dtype.kind == "uint" or (is_positive and self.interval(a, rewriter.graph)[0] >= 0):
@@ -103,7 +103,7 @@ class EqualTruths(Rule[Match]):
     repairs = ()
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if node.operand(0).type.dtype is not bool_:
+        if node.operand("a").type.dtype is not bool_:
             return None
         equal, xor = self.capabilities.kernel("Equal"), self.capabilities.kernel("Xor")
         return Match(node) if equal is not None and xor is not None and "bool" not in equal.types["T"] else None
@@ -112,7 +112,7 @@ class EqualTruths(Rule[Match]):
         return "equality of truths"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        differ = rewriter.add(XOR, [match.root.operand(0), match.root.operand(1)])
+        differ = rewriter.add(XOR, [match.root.operand("a"), match.root.operand("b")])
         return [rewriter.add(NOT, [differ])]
 
 

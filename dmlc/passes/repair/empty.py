@@ -75,7 +75,7 @@ class ReductionOfNothing(EmptyRule):
     roots = REDUCTIONS
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        x, axes = node.operand(0), node.attributes_as(ReduceAttributes).axes
+        x, axes = node.operand("x"), node.attributes_as(ReduceAttributes).axes
         if not any(x.shape[axis] == 0 for axis in axes):
             return None
         return Match(node) if _is_told(node.result.shape, graph) else None
@@ -93,7 +93,7 @@ class ProductOfNothing(EmptyRule):
     roots = (MATMUL,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if node.operand(0).shape[-1] == 0 and _is_told(node.result.shape, graph) else None
+        return Match(node) if node.operand("a").shape[-1] == 0 and _is_told(node.result.shape, graph) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         result = match.root.result
@@ -124,7 +124,7 @@ class PadOfNothing(EmptyRule):
     roots = (PAD,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _is_empty(node.operand(0)) and _is_told(node.result.shape, graph) else None
+        return Match(node) if _is_empty(node.operand("x")) and _is_told(node.result.shape, graph) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
@@ -138,7 +138,7 @@ class ScatterOfNothing(EmptyRule):
     roots = (SCATTER_ELEMENTS,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _is_empty(node.operand(2)) else None
+        return Match(node) if _is_empty(node.operand("updates")) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
-        return [match.root.operand(0)]
+        return [match.root.operand("x")]

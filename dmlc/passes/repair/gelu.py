@@ -58,7 +58,7 @@ def find_gelu(inner: Node) -> GeluMatch | None:
     result, tolerance = inner.result, _tolerance(inner.result)
     wanted = [
         (x, {(1, 0): 0.5, (1, 1): 0.5 * sign})
-        for x, sign in _arguments(inner.op, inner.operand(0), tolerance)
+        for x, sign in _arguments(inner.op, inner.operand("x"), tolerance)
         if x.type == result.type
     ]
     chain, shared, value = [inner], None, result
@@ -136,7 +136,7 @@ def _polynomial(value: Value, x: Value, inner: Value | None, steps: int = _MOST_
     a = _polynomial(node.operand(0), x, inner, steps - 1)
     if a is None or node.op is NEG:
         return None if a is None else {key: -number for key, number in a.items()}
-    b = _polynomial(node.operand(1), x, inner, steps - 1)
+    b = _polynomial(node.operand("b"), x, inner, steps - 1)
     return None if b is None else _combined(node.op, a, b)
 
 

@@ -33,13 +33,13 @@ class MatMulOfMergedBatch(Rule[Match]):
         rank, batch = (self.capabilities.fault(failure, "MatMul") for failure in self.repairs)
         if rank is None or rank.ranks_over is None or self.capabilities.leaves("MatMul", node.result.type.dtype):
             return None
-        shapes = [value.shape for value in (node.operand(0), node.operand(1))]
+        shapes = [value.shape for value in (node.operand("a"), node.operand("b"))]
         is_large = batch is not None and any(_is_large(size) for shape in shapes for size in shape[:-2])
         return Match(node) if is_large or max(map(len, shapes)) > rank.ranks_over else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         batch = _batch(match.root)
-        fits = _is_single(match.root.operand(1)) or _divided(product(batch)) is not None
+        fits = _is_single(match.root.operand("b")) or _divided(product(batch)) is not None
         return (
             None if fits else Miss("the number of matrices, {0}, has no two factors of up to 65535", (product(batch),))
         )
@@ -49,7 +49,7 @@ class MatMulOfMergedBatch(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
-        a, b, result = root.operand(0), root.operand(1), root.result
+        a, b, result = root.operand("a"), root.operand("b"), root.result
         left = make.reshape(a, (1, *a.shape)) if a.type.rank == 1 else a
         right = make.reshape(b, (*b.shape, 1)) if b.type.rank == 1 else b
         if _is_single(right):
@@ -73,7 +73,7 @@ def _is_single(value: Value) -> bool:
 
 def _batch(node: Node) -> Sequence[Dim]:
     """The sizes before the matrices of the result."""
-    vectors = sum(value.type.rank == 1 for value in (node.operand(0), node.operand(1)))
+    vectors = sum(value.type.rank == 1 for value in (node.operand("a"), node.operand("b")))
     return node.result.shape[: node.result.type.rank - 2 + vectors]
 
 

@@ -149,4 +149,4 @@ class LpNormInParts(Rule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
         a = root.attributes_as(LpNormAttributes)
-        return [accumulated(make, root.operand(0), lambda x: lp_norm(make, x, a.axis, a.p))]
+        return [accumulated(make, root.operand("x"), lambda x: lp_norm(make, x, a.axis, a.p))]

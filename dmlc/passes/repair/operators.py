@@ -209,7 +209,7 @@ class SlicesOfGate(Rule[Match]):
         start: Dim = 0
         for size in a.sizes:
             record = SliceAttributes(starts=(start,), ends=(start + size,), axes=(a.axis,), steps=(1,))
-            out.append(make(SLICE, root.operand(0), attributes=record))
+            out.append(make(SLICE, root.operand("x"), attributes=record))
             start = start + size
         return out
 
@@ -233,7 +233,7 @@ def _readers(value: Value) -> Iterator[Node]:
 def _viewed(value: Value) -> Value:
     """The value that a view is of; any other itself."""
     while value.producer is not None and value.producer.op in RESHAPES:
-        value = value.producer.operand(0)
+        value = value.producer.operand("x")
     return value
 
 

@@ -72,8 +72,8 @@ class MergeAxes(Rule[_MergedResultMatch]):
             if value is None or value.type.rank <= limit or constant_of(value) is not None:
                 continue
             reshaped = made_by(value, *RESHAPES)
-            if reshaped is None or reshaped.operand(0).type.rank > limit:
-                rank = value.type.rank if reshaped is None else reshaped.operand(0).type.rank
+            if reshaped is None or reshaped.operand("x").type.rank > limit:
+                rank = value.type.rank if reshaped is None else reshaped.operand("x").type.rank
                 return Miss("{0} has {1} axes where it comes from", (value.type, rank), value)
         return None
 
@@ -203,7 +203,7 @@ class MergeTransposed(MergeAxes):
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Axes of the result that are neighbours in the operand too; one of size 1 goes with what is before it."""
         perm, shape = node.attributes_as(TransposeAttributes).perm, node.result.shape
-        large = [a for a in sorted(perm) if not is_unit(graph, node.operand(0).shape[a])]
+        large = [a for a in sorted(perm) if not is_unit(graph, node.operand("x").shape[a])]
         follows = dict(pairwise(large))
         runs: list[list[int]] = []
         last: int | None = None
@@ -217,7 +217,7 @@ class MergeTransposed(MergeAxes):
 
     def build(self, match: _MergedResultMatch, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
-        x, perm = root.operand(0), root.attributes_as(TransposeAttributes).perm
+        x, perm = root.operand("x"), root.attributes_as(TransposeAttributes).perm
         heads = [_head(rewriter.graph, root, run) for run in match.runs]
         sizes = [product([root.result.shape[axis] for axis in run]) for run in match.runs]
         order = sorted(range(len(heads)), key=lambda i: perm[heads[i]])

@@ -59,7 +59,7 @@ class NarrowExtreme(Rule[Match]):
         )
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
-        x = match.root.operand(0)
+        x = match.root.operand("x")
         for axis in match.root.attributes_as(ReduceAttributes).axes:
             if graph.dims.promises_empty(x.shape[axis]):
                 return Miss("axis {0} may be empty, and the extreme of nothing is that of {1}", (axis, x.type.dtype))
@@ -70,7 +70,7 @@ class NarrowExtreme(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
-        found = make(root.op, make.cast(root.operand(0), i32), attributes=root.attributes)
+        found = make(root.op, make.cast(root.operand("x"), i32), attributes=root.attributes)
         return [make.cast(found, dtype_of(root))]
 
 
@@ -118,7 +118,7 @@ class TopKBySearch(Rule[Match]):
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         root = match.root
-        a, x, dtype = root.attributes_as(TopKAttributes), root.operand(0), dtype_of(root)
+        a, x, dtype = root.attributes_as(TopKAttributes), root.operand("x"), dtype_of(root)
         needed = (ARGMAX, GATHER_ELEMENTS, WHERE) if a.k != 1 else (ARGMAX, GATHER_ELEMENTS)
         if not all(self.capabilities.has_kernel(op, dtype) for op in needed):
             return Miss("searches of {0} need casts", (dtype,), x)
@@ -133,7 +133,7 @@ class TopKBySearch(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         make, root = Maker(rewriter), match.root
-        a, x = root.attributes_as(TopKAttributes), root.operand(0)
+        a, x = root.attributes_as(TopKAttributes), root.operand("x")
         found: list[Value] = []
         left = x
         for step in range(int(str(a.k))):

@@ -127,7 +127,7 @@ def _floordiv(c: DispatchCall) -> BufferView:
 @lowers(binary.POW)
 def _pow(c: DispatchCall) -> BufferView:
     build, base = c.build, c.view(0)
-    exponent = constant_of(c.node.operand(1))
+    exponent = constant_of(c.node.operand("b"))
     if exponent is not None and exponent.size == 1:
         power = exponent.array.reshape(-1)[0].item()
         if power == int(power) and 0 <= power <= (2 if base.dtype.is_float else _MOST_PRODUCTS):

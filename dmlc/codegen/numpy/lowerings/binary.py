@@ -63,7 +63,7 @@ def _floordiv(call: NumpyCall) -> Expr:
         return infix("//", *call.pair())
     left, right = call.pair()
     # The floor of the rounded quotient, which is not what // of floats is; f16 is not rounded before.
-    if call.operand_dtype is f16 and constant_of(call.node.operand(0)) is None:
+    if call.operand_dtype is f16 and constant_of(call.node.operand("a")) is None:
         left = call.wide(left)
     elif call.operand_dtype is f16:
         left, right = call.operand(0), call.wide(call.operand(1))
@@ -73,7 +73,7 @@ def _floordiv(call: NumpyCall) -> Expr:
 @lowers(ops.POW)
 def _pow(call: NumpyCall) -> Expr:
     left, right = call.pair()
-    exponent = constant_of(call.node.operand(1))
+    exponent = constant_of(call.node.operand("b"))
     if not call.operand_dtype.is_float:
         negative = call.operand_dtype.kind == "int" and (exponent is None or bool((exponent.array < 0).any()))
         return call.support(support._power, call.operand(0), call.operand(1)) if negative else infix("**", left, right)

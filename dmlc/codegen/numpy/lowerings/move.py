@@ -60,7 +60,7 @@ def _slice(call: NumpyCall) -> Expr:
     rows = {axis: (start, end, step) for axis, start, end, step in a.rows()}
     if not rows:
         return call.operand()
-    shape = call.node.operand(0).type.shape
+    shape = call.node.operand("x").type.shape
     pieces = [_range(call, shape[axis], *rows[axis]) if axis in rows else ":" for axis in range(max(rows) + 1)]
     return subscript(call.operand(), ", ".join(pieces))
 
@@ -82,7 +82,7 @@ def _range(call: NumpyCall, size: Dim, first: Dim, last: Dim, step: int) -> str:
 @lowers(ops.PAD, quiet=True)
 def _pad(call: NumpyCall) -> Expr:
     a: ops.PadAttributes = call.attributes
-    rank = call.node.operand(0).type.rank
+    rank = call.node.operand("x").type.rank
     ends = call.dims(a.pads)
     pads = sequence([sequence(pair) for pair in zip(ends[:rank], ends[rank:], strict=True)])
     value = call.number(attribute_array(a.value, call.operand_dtype, None)[()])

@@ -26,7 +26,7 @@ def _mean_variance_norm(call: NumpyCall) -> Expr:
 
 
 def _trailing(call: NumpyCall) -> tuple[int, ...]:
-    return tuple(range(call.attributes.axis, call.node.operand(0).type.rank))
+    return tuple(range(call.attributes.axis, call.node.operand("x").type.rank))
 
 
 @lowers(ops.LAYER_NORM)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import Choice, choice_of, load
@@ -20,7 +19,8 @@ _MOST_ROUNDS = 100
 _OPSET = 21
 
 
-class MadeFix(Struct, frozen=True):
+@dataclass(frozen=True)
+class MadeFix:
     """A fix that was made: the code of its diagnostic, and its edits in the text as it was then."""
 
     code: str
@@ -28,7 +28,8 @@ class MadeFix(Struct, frozen=True):
     fix: Fix
 
 
-class FixedText(Struct, frozen=True):
+@dataclass(frozen=True)
+class FixedText:
     """A program's text with fixes made, and the diagnostics of reading it that are left, errors first."""
 
     text: str
@@ -70,7 +71,8 @@ def fix(
     return FixedText("\n".join(source.lines), tuple(made), tuple(reading.diagnostics(source)))
 
 
-class _ReadingOptions(Struct, frozen=True):
+@dataclass(frozen=True)
+class _ReadingOptions:
     """The options of reading a program's text."""
 
     choice: Choice

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
 
 import dmlc
@@ -15,6 +17,8 @@ B, N, S, T, H = 2, 4, 5, 7, 8
 SIZES = {"B": B, "N": N, "S": S, "T": T, "H": H}
 FLOAT, HALF, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
 LOWEST = float(np.finfo(np.float32).min)
+#: A few roundings of the dtype's own precision, of sums of few products of numbers near 1.
+TOLERANCE = {"float32": 2e-5, "float16": 1e-2}
 
 
 @dataclass
@@ -95,7 +99,7 @@ def feeds_of(model: ModelProto, seed: int = 0, **sizes: int) -> dict[str, np.nda
     rng = np.random.default_rng(seed)
     out = {}
     for info in model.graph.input:
-        shape = [d.dim_value or sizes[d.dim_param] for d in info.type.tensor_type.shape.dim]
+        shape = [sizes[d.dim_param] if d.dim_param else d.dim_value for d in info.type.tensor_type.shape.dim]
         if info.type.tensor_type.elem_type == BOOL:
             out[info.name] = rng.random(shape) < 0.8
             out[info.name][..., 0] = True
@@ -111,3 +115,23 @@ def fused(model: ModelProto, **options: Any) -> tuple[ModelProto, list[str], lis
     classes = [entry.rewrite_class for entry in program.ledger if entry.rule == "multi-head-attention"]
     reasons = [remark.reason() for remark in program.remarks if remark.rule == "multi-head-attention"]
     return program.to_onnx(), classes, reasons
+
+
+def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    out: list[np.ndarray] = session.run(None, feeds)
+    return out
+
+
+def same_numbers(model: ModelProto, made: ModelProto, feeds: dict[str, np.ndarray]) -> None:
+    for a, b in zip(run(model, feeds), run(made, feeds), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        tolerance = TOLERANCE.get(str(a.dtype), 0)
+        np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance)
+
+
+def operators(model: ModelProto) -> Counter[str]:
+    views = ("Reshape", "Squeeze", "Unsqueeze")
+    return Counter(node.op_type for node in model.graph.node if node.op_type not in views)

@@ -66,6 +66,22 @@ def scale_of_query() -> ModelProto:
 
 
 @spelling
+def scale_with_more_axes_than_scores_of_heads_in_the_batch() -> ModelProto:
+    s = Sketch()
+    q, k, v = (s("Reshape", x, s.ints(N, -1, H)) for x in qkv(s, batch=1))
+    scores = s("Mul", s("MatMul", q, s("Transpose", k, perm=[0, 2, 1])), s.constant([[[[0.3]]]]))
+    return s.done(s.merged(s("MatMul", s("Softmax", scores, axis=-1), v)))
+
+
+@spelling
+def scale_with_more_axes_than_the_query() -> ModelProto:
+    s = Sketch()
+    turned = s("Transpose", s.input("x", [S, N, H]), perm=[1, 0, 2])
+    _, k, v = qkv(s, batch=1)
+    return s.done(attention(s, s("Div", turned, s.constant([[[[2.5]]]])), k, v, scale=None))
+
+
+@spelling
 def root_of_scale_on_query_and_key() -> ModelProto:
     s = Sketch()
     q, k, v = qkv(s)
@@ -430,10 +446,12 @@ def layouts_that_cost_more() -> ModelProto:
     return s.done(s("MatMul", s("Softmax", s("MatMul", q, k), axis=-1), v))
 
 
-def half(on_query: bool) -> ModelProto:
+def half(place: str) -> ModelProto:
+    """Attention of f16 with a factor of the query, of the key, or of the scores."""
     s = Sketch(dtype=HALF)
     q, k, v = qkv(s)
-    return s.done(attention(s, s.times(q, 0.25) if on_query else q, k, v, scale=None if on_query else 0.25))
+    q, k = (s.times(x, 0.25) if name == place else x for name, x in (("query", q), ("key", k)))
+    return s.done(attention(s, q, k, v, scale=0.25 if place == "scores" else None))
 
 
 def grown(seed: int) -> ModelProto:

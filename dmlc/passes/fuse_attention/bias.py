@@ -53,25 +53,33 @@ class Bias(Struct, frozen=True):
         return bool(self.terms) or self.mask is not None
 
     @property
+    def operands(self) -> tuple[Value, ...]:
+        return self.terms if self.mask is None else (*self.terms, self.mask[0])
+
+    @property
     def cost(self) -> int:
         """Operators that the bias takes at each attention beside the values that there are."""
         if not self.exists:
             return 0
         fills = self.mask is not None and constant_of(self.mask[0]) is None
-        return len(self.terms) + (self.mask is not None) - 1 + fills + self.guards
+        return len(self.operands) - 1 + fills + self.guards * (1 if self._broadcast[1] == 1 else 2)
 
     @property
     def shared_cost(self) -> int:
         """Operators that all attentions with this bias share."""
         if not self.exists:
             return 0
-        fills = self.mask is not None and constant_of(self.mask[0]) is None
-        operands = [*self.terms, *([self.mask[0]] if self.mask is not None else ())]
-        whole = len(operands) == 1 and not fills and self.shape == apart(operands[0].shape, self.shape[:2])
         is_static = all(isinstance(d, int) for d in self.shape)
-        is_folded = is_static and all(constant_of(value) is not None for value in operands)
-        expand = 0 if whole or is_folded else 1 if is_static else _OPEN_EXPAND
+        is_folded = is_static and all(constant_of(value) is not None for value in self.operands)
+        expand = 0 if self._broadcast == self.shape or is_folded else 1 if is_static else _OPEN_EXPAND
         return expand + self.guards * _GUARD
+
+    @property
+    def _broadcast(self) -> Shape:
+        """The shape of the sum of all operands."""
+        shapes = [apart(value.shape, self.shape[:2]) for value in self.operands]
+        padded = [(*[1] * (len(self.shape) - len(shape)), *shape) for shape in shapes]
+        return tuple([d if d in sizes else 1 for d, *sizes in zip(self.shape, *padded, strict=True)])
 
     def share(self) -> int:
         """The part of the shared operators that one of the attentions with this bias takes, rounded up."""
@@ -114,8 +122,8 @@ def bias_of(trail: Trail, shape: Shape, *, is_safe: bool) -> Bias | Miss:
     dtype = trail.nodes[0].result.type.dtype
     operands = [*trail.terms, *([trail.mask[0]] if trail.mask is not None else ())]
     for value in operands:
-        if not value.type.rank or value.type.rank > len(shape):
-            return Miss("a bias has {0} axes", (value.type.rank,), value)
+        if not value.type.rank:
+            return Miss("a bias has no axes", (), value)
     if any(apart(value.shape, shape[:2]) != shape for value in operands) or len(operands) > 1:
         size = prod([d for d in shape if isinstance(d, int)]) * dtype.numpy.itemsize
         if size > _MOST_BYTES and all(isinstance(d, int) for d in shape):
@@ -168,7 +176,7 @@ def _least(value: Value, steps: int = _MOST_STEPS) -> float | None:
     """A bound below the elements, where one is known that is not -inf."""
     data = constant_of(value)
     if data is not None:
-        least = float(data.array.min()) if data.size else 0.0
+        least = float(data.array.min())
         return least if np.isfinite(least) else None
     if not steps or value.producer is None:
         return None

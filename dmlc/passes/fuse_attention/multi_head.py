@@ -76,7 +76,7 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> AttentionMatch | Miss | None:
-        if node.op is OPAQUE and not is_open_product(node):
+        if node.op is OPAQUE and not is_opaque(node, "MatMul"):
             return None
         weights = weights_of(node.operand(0))
         if weights is None:
@@ -165,7 +165,8 @@ class MultiHeadAttention(Rule[AttentionMatch]):
         q = tokens_of(query, HEADS_LAST, parts, (batch, length, heads * size), scales=scales)
         k = tokens_of(key, KEY_HEADS_LAST, parts, (batch, total, heads * size), scales=scales)
         v = tokens_of(value, HEADS_LAST, parts, (batch, total, heads * value_size), scales=False)
-        scale = float(np.float32(scores.trail.scale * q.scale * k.scale))
+        with np.errstate(over="ignore"):
+            scale = float(np.float32(scores.trail.scale * q.scale * k.scale))
         if not isfinite(scale) or scale == 0:
             return Miss("the scale is {0:g}", (scale,))
         nodes = (*weights.nodes, *scores.trail.nodes, *q.nodes, *k.nodes, *v.nodes)
@@ -176,7 +177,7 @@ def _parts(value: Value) -> Shape | None:
     """Batch and heads of values that have them as one axis: those that a reshape merges."""
     view = made_by(value, *RESHAPES)
     before = () if view is None else view.operand("x").shape
-    return before[:2] if len(before) == 4 and apart(value.shape, before[:2]) == before else None
+    return before[:2] if apart(value.shape, before[:2]) == before else None
 
 
 def _sizes(query: Value, key: Value, value: Value, scores: Shape) -> tuple[Dim, int, Dim, Dim, int, int] | Miss:
@@ -187,8 +188,6 @@ def _sizes(query: Value, key: Value, value: Value, scores: Shape) -> tuple[Dim, 
             return Miss("the operands broadcast: {0} and {1}", (operand.type, scores), operand)
     batch, heads, length, size = shapes[0]
     total, value_size = shapes[2][2:]
-    if shapes[1][2:] != (size, total) or scores[2:] != (length, total):
-        return Miss("the sizes of query, key and value are not proved to fit", (), key)
     if not isinstance(heads, int) or not isinstance(size, int) or not isinstance(value_size, int):
         return Miss("the number of heads or their size is open", (), query)
     if 0 in (batch, heads, length, total, size, value_size):
@@ -237,15 +236,10 @@ def sizes_that_are_open(node: Node | None, graph: Graph) -> Miss | None:
     return Miss("the sizes {0} are not known to fit{1}", (shown, f": {options}" if options else ""), node.result)
 
 
-def is_open_product(node: Node) -> bool:
-    """True if the node is a product of matrices as the model has it."""
-    return is_opaque(node, "MatMul") and len(node.operands) == 2
-
-
 def _pairs(node: Node) -> Iterator[tuple[Dim, Dim]]:
     """The sizes that have to fit: those that broadcast, and those that a product sums over."""
     shapes = [value.shape[::-1] for value in node.operands if value is not None]
-    if is_open_product(node) and all(len(shape) > 1 for shape in shapes):
+    if is_opaque(node, "MatMul") and all(len(shape) > 1 for shape in shapes):
         a, b = shapes
         yield a[0], b[1]
         shapes = [a[2:], b[2:]]

@@ -96,6 +96,6 @@ def factor_of(node: Node) -> tuple[Value, float] | None:
         return None
     for x, c in both_ways(node) if node.op is MUL else ((node.operand("a"), node.operand("b")),):
         number = scalar_of(c)
-        if number is not None and x.shape == node.result.shape and (node.op is MUL or number):
+        if number is not None and (node.op is MUL or number):
             return x, float(number) if node.op is MUL else 1 / float(number)
     return None

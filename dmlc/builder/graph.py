@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +13,10 @@ from dmlc.diagnostics import Code, DmlcError, Label, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
+from dmlc.diagnostics.integers import integer_of
 from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Dim, DimExpr, DType, OpError, TensorType, as_dtype, dim_names, symbol
+from dmlc.ir.fixed_shapes import LARGEST_SIZE
 from dmlc.ops.ranges import Range, range_of
 from dmlc.ops.size_of import size_of
 
@@ -54,10 +55,10 @@ class Graph:
                 f"no size lies in {text}",
                 at="max" if bounds_are_sizes else "min",
                 parameters=("name", "min", "max"),
-                help="bounds are integers from 0 on, both inclusive",
+                help="bounds are integers from 0 to 2^63 - 1, both inclusive",
             )
         self._places["dim", name] = caller()
-        self.graph.declare_dim(name, (min, math.inf if max is None else max))
+        self.graph.declare_dim(name, (int(min), math.inf if max is None else int(max)))
         return symbol(name)
 
     def input(
@@ -144,7 +145,10 @@ class Graph:
             )
         if len(sizes) > _MAX_RANK:
             raise self._mistake(RANK, f"this shape has {len(sizes)} axes, the limit is {_MAX_RANK}", at="shape")
-        return tuple([self._size(size, i) for i, size in enumerate(sizes)])
+        found = tuple([self._size(size, i) for i, size in enumerate(sizes)])
+        if math.prod([size for size in found if isinstance(size, int)]) > LARGEST_SIZE:
+            raise self._mistake(shapes.WRONG_SIZE, "a tensor has at most 2^63 - 1 elements", at="shape")
+        return found
 
     def _size(self, size: Any, element: int) -> Dim:
         if isinstance(size, str) and size:
@@ -155,7 +159,7 @@ class Graph:
             return int(size)
         raise self._mistake(
             shapes.WRONG_SIZE,
-            f"a size is an integer from 0 on, the name of a dim, or an expression of dims, not {size!r}",
+            f"a size is an integer from 0 to 2^63 - 1, the name of a dim, or an expression of dims, not {size!r}",
             at=("shape", element),
         )
 
@@ -173,10 +177,8 @@ class Graph:
 
 
 def _is_size(size: Any) -> bool:
-    try:
-        return not isinstance(size, bool) and operator.index(size) >= 0
-    except TypeError:  # an array has __index__ too, whatever it holds
-        return False
+    found = integer_of(size)
+    return found is not None and 0 <= found <= LARGEST_SIZE
 
 
 def constant(array: Any, *, dtype: DTypeLike | None = None) -> Tensor:

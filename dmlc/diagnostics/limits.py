@@ -16,6 +16,7 @@ from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.diagnostic import DmlcError, Label, fail
 from dmlc.diagnostics.fix import sentences
+from dmlc.diagnostics.integers import integer_of
 from dmlc.diagnostics.suggest import did_you_mean
 
 #: No machine holds this much: the message suggests no override for it.
@@ -65,13 +66,16 @@ class Limits:
         if changed is not None and not isinstance(changed, Mapping):
             message = f"limits is a dict of numbers by the names of limits, not {type(changed).__name__}"
             raise fail(UNKNOWN_CHOICE, message, exit_code=2)
-        for name, size in (changed or {}).items():
+        found = {}
+        for name, given in (changed or {}).items():
             if name not in LIMITS:
                 help = did_you_mean(str(name), LIMITS) or f"limits are {', '.join(LIMITS)}"
                 raise fail(UNKNOWN_CHOICE, f"there is no limit {name}", help=help, exit_code=2)
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise fail(UNKNOWN_CHOICE, f"limit {name} is an integer, 1 or more, not {size!r}", exit_code=2)
-        return cls(**(changed or {}))
+            size = integer_of(given)
+            if size is None or size < 1:
+                raise fail(UNKNOWN_CHOICE, f"limit {name} is an integer, 1 or more, not {given!r}", exit_code=2)
+            found[name] = size
+        return cls(**found)
 
     def passed(self, name: str, what: str, have: int, *labels: Label, instead: str = "") -> DmlcError:
         """The error of what has more than a limit allows. The way out is the override, which suffices, after what may

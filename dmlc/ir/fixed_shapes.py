@@ -10,12 +10,13 @@ from msgspec import Struct, field
 from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, option, sentences
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
+from dmlc.diagnostics.integers import integer_of
 from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
 
 #: The sizes of an input; None leaves a size as it is declared.
 FixedShape: TypeAlias = "tuple[int | None, ...]"
-#: A size that an ONNX model can hold.
-_LARGEST = 2**63 - 1
+#: The largest size, and the largest number of elements, that an ONNX model can hold.
+LARGEST_SIZE = 2**63 - 1
 
 
 class DeclaredInput(Struct, frozen=True):
@@ -42,18 +43,15 @@ def checked_shapes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[st
     for name, shape in (shapes or {}).items():
         if isinstance(shape, (str, bytes, Mapping, Set)) or not hasattr(shape, "__iter__"):
             raise _misuse(f"the shape of {name} is {shape!r}")
-        sizes = [size if size is None or isinstance(size, bool) else _integer(size) for size in shape]
-        for size in sizes:
-            if size is not None and size > _LARGEST:
-                raise _misuse(f"the shape of {name} has the size {size}, and the largest is 2**63 - 1 ({_LARGEST})")
-        if any(isinstance(size, bool) or (size is not None and size < 0) for size in sizes):
-            raise _misuse(f"the shape of {name} is {list(shape)}")
+        given = list(shape)
+        sizes = [integer_of(size) for size in given]
+        for size, wanted in zip(sizes, given, strict=True):
+            if size is not None and size > LARGEST_SIZE:
+                raise _misuse(f"the shape of {name} has the size {size}, and the largest is 2**63 - 1 ({LARGEST_SIZE})")
+            if (size is None and wanted is not None) or (size is not None and size < 0):
+                raise _misuse(f"the shape of {name} is {given}")
         out[name] = tuple(sizes)
     return out
-
-
-def _integer(size: object) -> int:
-    return int(size.__index__()) if hasattr(size, "__index__") else -1
 
 
 def _misuse(text: str) -> DmlcError:

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.integers import integer_of
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ir.fixed_shapes import FixedShape
@@ -139,10 +140,11 @@ def chosen_opset(target: Target, opset: int | None) -> int:
     """The opset to emit. Raises ``DmlcError`` E0552 for one that the target does not take."""
     if opset is None:
         return target.opset
-    if not hasattr(opset, "__index__") or not target.min_opset <= opset <= target.max_opset:
+    found = integer_of(opset)
+    if found is None or not target.min_opset <= found <= target.max_opset:
         text = f"target {target.name} takes opsets {target.min_opset} to {target.max_opset}, not {opset!r}"
         raise fail(codes.OPSET_OUT_OF_RANGE, text)
-    return opset
+    return found
 
 
 def listed(option: str, names: Iterable[str]) -> list[str]:

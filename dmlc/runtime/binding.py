@@ -6,18 +6,30 @@ from collections.abc import Mapping
 
 from dmlc.diagnostics import DmlcError, Label, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.integers import integer_of
 from dmlc.ir import Graph, OpError, dim_names
-from dmlc.ir.fixed_shapes import DeclaredInput, FixedShape, bound_dims
+from dmlc.ir.fixed_shapes import LARGEST_SIZE, DeclaredInput, FixedShape, bound_dims
 from dmlc.ops.call import CallSite, diagnose
 from dmlc.runtime.feeds import bounds_text
 
 
 def checked_binding(binding: Mapping[str, int] | None) -> dict[str, int]:
-    """The sizes of dims by their names. Raises ``DmlcError`` E0555 (exit code 2) for another type."""
+    """The sizes of dims by their names, as Python integers. Raises ``DmlcError`` E0555 (exit code 2) for other
+    types, and for a size that no model can hold."""
     if binding is not None and not isinstance(binding, Mapping):
         message = f"bind is a dict of sizes by the names of dims, not {type(binding).__name__}"
         raise fail(codes.BAD_BINDING, message, exit_code=2)
-    return dict(binding or {})
+    out = {}
+    for name, given in (binding or {}).items():
+        size = integer_of(given)
+        if not isinstance(name, str) or size is None:
+            message = f"bind takes the name of a dim and its size, not {name!r}: {given!r}"
+            raise fail(codes.BAD_BINDING, message, help="write bind={'N': 4}", exit_code=2)
+        if size > LARGEST_SIZE:
+            message = f"{name}={size} is out of bounds: the largest size is 2**63 - 1 ({LARGEST_SIZE})"
+            raise fail(codes.BAD_BINDING, message, exit_code=2)
+        out[name] = size
+    return out
 
 
 def _check_binding(graph: Graph, binding: Mapping[str, int]) -> None:

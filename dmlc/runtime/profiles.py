@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dmlc.codegen.artifact import Artifact, Signature
 from dmlc.diagnostics import DmlcError, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.integers import integer_of
+from dmlc.ir.fixed_shapes import LARGEST_SIZE
 from dmlc.runtime import files
 
 if TYPE_CHECKING:
@@ -41,16 +43,17 @@ def checked_profiles(profiles: Mapping[str, Any] | None, binding: Mapping[str, i
 
 
 def _sizes(name: object, given: Any) -> list[int]:
-    found = [given] if hasattr(given, "__index__") else given
+    found = given if integer_of(given) is None else [given]
     if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
         raise _misuse(f"the profiles of {name} are {given!r}")
-    sizes = list(found)
-    for size in sizes:
-        if isinstance(size, bool) or not hasattr(size, "__index__") or size.__index__() < 0:
-            raise _misuse(f"a profile of {name} is {size!r}")
+    sizes = []
+    for each in found:
+        size = integer_of(each)
+        if size is None or not 0 <= size <= LARGEST_SIZE:
+            raise _misuse(f"a profile of {name} is {each!r}")
+        sizes.append(size)
     if not isinstance(name, str) or not sizes:
         raise _misuse(f"the profiles of {name} are {given!r}")
-    sizes = [size.__index__() for size in sizes]
     for size in sizes:
         if sizes.count(size) > 1:
             raise _misuse(f"the profiles of {name} have {size} twice", "give each size once")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.integers import integer_of
 from dmlc.ir import Array
 
 Run: TypeAlias = Callable[[Mapping[str, Any], "Sequence[str] | None"], dict[str, Array]]
@@ -42,8 +43,9 @@ class Runner:
         profiles: Profiles | None = None,
         places: Mapping[str, tuple[str, int]] | None = None,
     ) -> None:
-        """Raises ``DmlcError`` E0556 (exit code 2) for a number of threads that is none."""
-        if threads is not None and (isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1):
+        """Raises ``DmlcError`` E0556 (exit code 2) for another number of threads."""
+        count = integer_of(threads)
+        if threads is not None and (count is None or count < 1):
             message = f"threads is 1 or more, or None for one for each core, not {threads!r}"
             raise fail(codes.UNKNOWN_CHOICE, message, exit_code=2)
         payload = artifact.payload
@@ -53,7 +55,7 @@ class Runner:
         self._profiles = profiles or {}
         self._places = dict(places or {})
         self.backend = backend
-        self.threads = threads
+        self.threads = count
         self.signature = artifact.signature
         code = self._code if isinstance(self._code, bytes) else self._code.encode()
         self._digest = hashlib.sha256(code + str(artifact.folder).encode("utf-8", "surrogatepass")).hexdigest()

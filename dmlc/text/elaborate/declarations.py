@@ -12,6 +12,7 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Dim, DimExpr, OpError, Tensor, TensorType
+from dmlc.ir.fixed_shapes import LARGEST_SIZE
 from dmlc.ir.size_number import SizeNumber
 from dmlc.ops.attributes import integer_help, size_help
 from dmlc.ops.call import CallSite
@@ -23,8 +24,6 @@ from dmlc.text.elaborate.scope import POISON, Frame, Unit, bare
 from dmlc.text.elaborate.trampoline import run
 from dmlc.text.syntax import tree
 
-_MAX_SIZE = 2**63 - 1
-
 
 def type_of(unit: Unit, written: tree.Type) -> TensorType:
     """The type that was written. Raises ``DmlcError`` E0211, E0332, E0336."""
@@ -34,7 +33,7 @@ def type_of(unit: Unit, written: tree.Type) -> TensorType:
     if len(written.sizes) > unit.limits.rank:
         raise unit.limits.passed("rank", "this type has", len(written.sizes), Label(written.span))
     shape = tuple([_size(run(block.evaluate(s, Asked.SIZE)), s) for s in written.sizes])
-    if prod([size for size in shape if isinstance(size, int)]) > _MAX_SIZE:
+    if prod([size for size in shape if isinstance(size, int)]) > LARGEST_SIZE:
         raise fail(codes.WRONG_SIZE, "a tensor has at most 2^63 - 1 elements", Label(written.span))
     return TensorType(dtype, shape)
 
@@ -47,7 +46,7 @@ def _size(value: Any, expr: tree.Expr) -> Dim:
     if not isinstance(value, int) or isinstance(value, bool):
         help = integer_help(value) or "sizes look like 3, N, N * 2"
         raise fail(codes.WRONG_SIZE, "a size is an integer or a dim", Label(expr.span), help=help)
-    if not 0 <= value <= _MAX_SIZE:
+    if not 0 <= value <= LARGEST_SIZE:
         help = "a size is 0 or more, and fits 64 bits"
         raise fail(codes.WRONG_SIZE, f"{value} is not a size", Label(expr.span), help=help)
     return value
@@ -58,7 +57,7 @@ def read_bounds(unit: Unit, line: tree.Dim) -> tuple[int, int]:
     bounds = []
     for expr in (line.low, line.high):
         value = run(Block(unit, Frame()).evaluate(expr, Asked.KNOWN))
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_SIZE:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_SIZE:
             message = "a bound is an integer, 0 or more"
             help = integer_help(value) or "write lo..hi, such as 1..64"
             raise fail(codes.WRONG_BOUNDS, message, Label(expr.span), help=help)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from dmlc.ir import FOREIGN, Dim, Graph, Node, Value, product
+from dmlc.ir import Dim, Graph, Node, Value, product
 from dmlc.ir.dtype import f32, i64
 from dmlc.ops.constant import constant_of
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
@@ -16,6 +16,8 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 
 #: The operands that say how an axis is resized, since opset 11: factors, or the sizes of the result.
 _SCALES, _SIZES = 2, 3
+#: The first opset at which the region and the factors may be left out; they are empty below it.
+_OPTIONAL_SINCE = 13
 #: Attributes that come with opset 18: what they say without effect, and what is written in another way.
 _NEWER = {"antialias": 0, "keep_aspect_ratio_policy": "stretch"}
 #: Coordinates that move along an axis of factor 1 as well, or are of a part of it.
@@ -45,11 +47,11 @@ class ResizeOfMergedAxes(Rule[_ResizeMatch]):
         (failure,) = self.repairs
         found = self.capabilities.fault(failure, "Resize") if is_opaque(node, "Resize") else None
         x, result = node.operands[0] if node.operands else None, node.results[0]
-        if found is None or found.resized_over is None or x is None or FOREIGN in (x.type.dtype, result.type.dtype):
+        if found is None or found.resized_over is None or x is None:
             return None
         if len(x.shape) != len(result.shape) or _resized(zip(x.shape, result.shape, strict=True)) <= found.resized_over:
             return None
-        operand = next((i for i in (_SCALES, _SIZES) if i < len(node.operands) and node.operands[i] is not None), 0)
+        operand = next((i for i in (_SCALES, _SIZES) if _operand(node, i) is not None), _SCALES)
         return _ResizeMatch(node, operand=operand, given=_given(node, operand), most=found.resized_over)
 
     def check(self, match: _ResizeMatch, graph: Graph) -> Miss | None:
@@ -82,7 +84,8 @@ class ResizeOfMergedAxes(Rule[_ResizeMatch]):
         old = root.attributes_as(OpaqueAttributes)
         kept = tuple([pair for pair in old.attributes if pair[0] not in (*_NEWER, "axes")])
         record = replace(old, types=(root.result.type.with_shape(tuple(shape)),), attributes=kept)
-        operands = [x, None, *[None] * (match.operand - _SCALES), how]
+        absent = make.constant(np.array([]), f32) if self.capabilities.opset < _OPTIONAL_SINCE else None
+        operands = [x, absent, *[absent] * (match.operand - _SCALES), how]
         return [make.reshape(rewriter.add(OPAQUE, operands, record), root.result.shape)]
 
 
@@ -91,10 +94,15 @@ def _resized(sizes: Iterable[tuple[Dim, Dim]]) -> int:
     return sum(a != 1 or b != 1 for a, b in sizes)
 
 
+def _operand(node: Node, index: int) -> Value | None:
+    """The operand of that number; None if it is left out, or empty as an operand below opset 13 is instead."""
+    value = node.operands[index] if index < len(node.operands) else None
+    return None if value is None or 0 in value.shape else value
+
+
 def _given(node: Node, operand: int) -> Sequence[float] | None:
     """The factor or the size of each axis of the result; an axis that ``axes`` leaves out keeps its size."""
-    tensor = constant_of(node.operands[operand]) if operand else None
-    x = node.operand(0)
+    tensor, x = constant_of(_operand(node, operand)), node.operand(0)
     if tensor is None:
         return None
     numbers, rank = tensor.array.tolist(), x.type.rank

@@ -39,13 +39,14 @@ def resize(shape: list[int | str], opset: int = 19, *, axes: list[int] | None = 
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
 
 
-def merged(made: Any, *shape: int) -> None:
+def merged(made: Any, *shape: int, opset: int | None = None) -> dmlc.Program:
     """The rule fires, nothing is left to say, and ONNX Runtime's kernel gives the same numbers."""
-    program = dmlc.compile(made)
+    program = dmlc.compile(made, opset=opset)
     assert (RULE, "exact") in r.fired(program), [miss.reason() for miss in program.remarks]
     assert not program.placement().fails
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     r.same(r.run(made, {"x": x}), program.run({"x": x}, backend="cpu"), 1e-6)
+    return program
 
 
 @each_row("coordinates", COORDINATES)
@@ -69,6 +70,17 @@ def test_sizes() -> None:
 @pytest.mark.parametrize("given", [{"scales": [2, 3]}, {"sizes": [8, 12]}])
 def test_named_axes(given: dict[str, list[int]]) -> None:
     merged(resize([2, 3, 2, 4, 4], mode="linear", axes=[-2, 4], **given), 2, 3, 2, 4, 4)
+
+
+@each_row("given", [{"scales": [1, 1, 1, 2, 2]}, {"sizes": [2, 3, 2, 8, 8]}])
+@each_row("opset", [11, 12, 13, None])
+def test_operands_that_may_not_be_left_out_are_empty(given: dict[str, list[int]], opset: int | None) -> None:
+    """Below opset 13 a Resize always has a region and factors."""
+    made = resize([2, 3, 2, 4, 4], 11, mode="linear", **given)
+    made.graph.initializer.append(numpy_helper.from_array(np.zeros(0, np.float32), "none"))
+    made.graph.node[0].input[:] = [name or "none" for name in made.graph.node[0].input]
+    (node,) = [n for n in merged(made, 2, 3, 2, 4, 4, opset=opset).to_onnx().graph.node if n.op_type == "Resize"]
+    assert bool(node.input[1]) == (opset in (11, 12))
 
 
 @pytest.mark.parametrize("opset", [13, 18, 19])
@@ -103,5 +115,7 @@ def test_reasons_why_nothing_is_merged() -> None:
     fed = resize([2, 3, 2, 4, 4], mode="nearest", scales=FACTORS["last two"])
     del fed.graph.initializer[:]
     fed.graph.input.append(helper.make_tensor_value_info("scales", 1, [5]))
-    for made, reason in ((older, "its opset is older than 11"), (fed, "its factors or sizes are not constant")):
+    unnamed = resize(["N", 3, 2, 4, 4], axes=[3, 4], sizes=[8, 8])  # the size of the first axis is not a number
+    unknown = "its factors or sizes are not constant"
+    for made, reason in ((older, "its opset is older than 11"), (fed, unknown), (unnamed, unknown)):
         assert reason in [remark.reason() for remark in r.left_alone(made, RULE).remarks]

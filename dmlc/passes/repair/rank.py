@@ -82,7 +82,8 @@ class MergeAxes(Rule[_MergedResultMatch]):
         return f"{name} of {match.root.results[0].type.rank} axes over {len(match.runs)}"
 
 
-#: ONNX operators that the language does not have, whose operands broadcast and whose result has their shape.
+#: ONNX operators that the language does not have, whose operands broadcast and whose result has their shape. In other
+#: domains operators of these names do the same: com.microsoft has a Gelu, which an earlier rule makes of ONNX's.
 _ELEMENTWISE = frozenset(
     (
         *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cosh", "Elu", "Gelu", "HardSigmoid", "HardSwish"),
@@ -103,7 +104,7 @@ class MergeElementwise(MergeAxes):
             return True
         a = node.attributes_as(OpaqueAttributes)
         typed = all(v is not None and v.type.dtype is not FOREIGN for v in (*node.operands, *node.results))
-        return a.op_type in _ELEMENTWISE and not a.domain and not a.unplain and len(node.results) == 1 and typed
+        return a.op_type in _ELEMENTWISE and typed
 
     def runs(self, node: Node, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Neighbours along which each operand has all elements, or broadcasts over both."""

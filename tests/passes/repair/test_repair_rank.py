@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 import repair_helpers as r
+from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
@@ -103,6 +104,17 @@ def test_eight_axes_are_left() -> None:
     eight = [2] * 8
     m = r.model(r.node("Neg", ["x"], ["y"]), [("x", r.FLOAT, eight)], [("y", r.FLOAT, eight)])
     assert r.operators(r.left_alone(m, "merge-elementwise-axes")) == ["Neg"]
+
+
+@each_row("call", ["Gelu(w)", 'Gelu<approximate = "tanh">(w)', "com.microsoft.Gelu(w)", "com.microsoft.FastGelu(w)"])
+def test_gelu_of_nine_axes(call: str) -> None:
+    """Another rule makes it an operator of com.microsoft, or several nodes, before its axes are merged."""
+    m = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 20, "com.microsoft": 1]> g (float[24,4] x) => (float[96] y)'
+        " <int64[9] nine = {2, 1, 3, 2, 2, 1, 2, 1, 2}, int64[1] flat = {-1}>"
+        f" {{ w = Reshape(x, nine) z = {call} y = Reshape(z, flat) }}"
+    )
+    r.repaired(m, "rank", "merge-elementwise-axes", {"x": X / 8}, rtol=1e-5)
 
 
 ELEMENTWISE = [

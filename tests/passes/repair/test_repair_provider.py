@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import repair_helpers as r
 from directml.directml_facts import FACTS
-from onnx import parser
+from onnx import numpy_helper, parser
 
 import dmlc
 from dmlc.diagnostics import Source
+from dmlc.targets.provider import provider
 from tests.rows import each_row
 
 #: Repaired facts with the rule that repairs them.
@@ -137,6 +138,15 @@ def test_power_that_is_not_of_a_constant_or_not_of_integers_stays() -> None:
         program = r.left_alone(model(body), "power-by-products")
         assert r.operators(program) == ["Pow"]
         assert not program.placement().fails
+
+
+@each_row("exponent", [2.5, -1.0, 2.0**31, np.inf, -np.inf, np.nan])
+def test_power_of_integers_by_what_is_not_a_count_is_refused(exponent: float) -> None:
+    made = model("(int32[6] a) => (int32[6] y) { y = Pow(a, k) }")
+    made.graph.initializer.append(numpy_helper.from_array(np.float32(exponent), "k"))
+    program = r.left_alone(made, "power-by-products")
+    assert r.refusals(program) == ["E0591"]
+    assert f"the exponent {exponent} is negative or not an integer" in [m.reason() for m in program.remarks]
 
 
 GATES = {
@@ -307,6 +317,13 @@ def test_equality_of_bools() -> None:
     np.testing.assert_array_equal(program.run({"a": a, "b": b}, backend="cpu")["y"], a == b)
     numbers = model("(int32[4] a, int32[4] b) => (bool[4] y) { y = Equal(a, b) }")
     assert r.operators(r.left_alone(numbers, "equality-of-truths")) == ["Equal"]
+
+
+@each_row(("op", "parameter", "dtype"), [("Equal", "T", "bool"), ("IsInf", "T1", "f16")])
+def test_rules_for_a_missing_kernel_are_needed_in_each_release(op: str, parameter: str, dtype: str) -> None:
+    """They do not ask for the kernel: none that the provider has had takes the dtype."""
+    row = provider("dml_ep").row("", op)
+    assert row is not None and not any(dtype in kernel.types[parameter] for kernel in row.kernels)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ class MatMulOfLetters(Rule[_LetterMatch]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> _LetterMatch | None:
-        if not is_opaque(node, "Einsum") or len(node.operands) != 2:
+        if not is_opaque(node, "Einsum"):
             return None
         large, many = (self.capabilities.fault(failure, "Einsum") for failure in self.repairs)
         equation = Equation.parse(str(attribute_of(node, "equation", "")))
@@ -119,7 +119,7 @@ class MatMulOfLetters(Rule[_LetterMatch]):
 
     def check(self, match: _LetterMatch, graph: Graph) -> Miss | None:
         root, equation = match.root, match.equation
-        if any(v is None or v.type.dtype is FOREIGN for v in (*root.operands, root.result)):
+        if any(v is None or v.type.dtype is FOREIGN for v in root.operands):
             return Miss("the axes of an operand are not known")
         if self.capabilities.leaves("MatMul", root.result.type.dtype):
             return Miss("the provider has no MatMul of {0}", (root.result.type.dtype.name,))
@@ -140,8 +140,6 @@ def letter_sizes(equation: Equation, operands: Sequence[Value]) -> dict[str, Dim
     """The size of each letter; the reason where two operands give it two."""
     sizes: dict[str, Dim] = {}
     for term, value in zip(equation.terms, operands, strict=True):
-        if len(term) != value.type.rank:
-            return Miss("{0} has not the {1} axes of its term", (value.type, len(term)))
         for letter, size in zip(term, value.shape, strict=True):
             if sizes.setdefault(letter, size) != size:
                 return Miss("the sizes of {0} differ: {1} and {2}", (letter, sizes[letter], size))

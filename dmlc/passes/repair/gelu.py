@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import pi, sqrt
 from typing import TypeAlias
 
-from dmlc.ir import FOREIGN, Graph, Node, Operation, Value
+from dmlc.ir import Graph, Node, Operation, Value
 from dmlc.ir.dtype import f16
 from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.binary import ADD, DIV, MUL, POW, SUB
@@ -62,7 +62,7 @@ def find_gelu(inner: Node) -> GeluMatch | None:
         if x.type == result.type
     ]
     chain, shared, value = [inner], None, result
-    for _ in range(_MOST_STEPS if wanted else 0):
+    for _ in range(_MOST_STEPS):
         shared = shared or used_elsewhere(value)
         root = next((node for node in value.users if node.op in _ARITHMETIC), None)
         if root is None:
@@ -86,7 +86,7 @@ def _factor(found: _Polynomial | None, want: _Polynomial, tolerance: float) -> f
     A number within the tolerance of 1 is 1.
     """
     factor = (found or {}).get((1, 0), 0.0) / want[1, 0]
-    if not factor or not _equal(found, {key: factor * number for key, number in want.items()}, tolerance):
+    if not _equal(found, {key: factor * number for key, number in want.items()}, tolerance):
         return None
     return 1.0 if abs(factor - 1) <= tolerance else factor
 
@@ -163,7 +163,7 @@ def _product(a: _Polynomial, b: _Polynomial) -> _Polynomial | None:
     out: _Polynomial = {}
     for (m, k), left in a.items():
         for (n, h), right in b.items():
-            if m + n > _MOST_POWER or k + h > 1:
+            if m + n + k + h > _MOST_POWER:
                 return None
             out[m + n, k + h] = out.get((m + n, k + h), 0.0) + left * right
     return out
@@ -224,7 +224,7 @@ class GeluOperator(Rule[Match]):
         if node.op is not GELU and not is_opaque(node, "Gelu") and not is_opaque(node, "FastGelu", MICROSOFT):
             return None
         x = node.operands[0]
-        if x is None or x.type.dtype is FOREIGN or self.capabilities.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
+        if x is None or self.capabilities.leaves("Gelu", x.type.dtype, domain=MICROSOFT):
             return None
         return Match(node)
 

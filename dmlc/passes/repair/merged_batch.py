@@ -115,11 +115,11 @@ class ProductOfMergedBatch(Rule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         places = _factors(node)
-        if not places or not self.capabilities.has_provider:
+        if not places:
             return None
         values = [node.operands[place] for place in places]
-        shapes = [v.shape for v in values if v is not None and v.type.dtype is not FOREIGN and v.type.rank > 1]
-        if len(shapes) < len(places) or node.result.type.dtype is FOREIGN:
+        shapes = [v.shape for v in values if v is not None and v.type.rank > 1]
+        if len(shapes) < len(places):
             return None
         is_large = any(_is_large(size) for shape in shapes for size in shape[:-2])
         return Match(node) if is_large or max(map(len, shapes)) > _AXES else None
@@ -152,9 +152,7 @@ class ProductOfMergedBatch(Rule[Match]):
 
 
 def _factors(node: Node) -> tuple[int, ...]:
-    """Return the numbers of the operands that are matrices; none for other nodes than products of matrices."""
-    if node.op is not OPAQUE:
-        return ()
+    """Return the numbers of the operands of an opaque node that are matrices; none if it is not a product of them."""
     a = node.attributes_as(OpaqueAttributes)
     return _FACTORS.get((a.domain, a.op_type), ())
 
@@ -171,7 +169,7 @@ class TriluOfMergedBatch(Rule[Match]):
         (failure,) = self.repairs
         found = self.capabilities.fault(failure, "Trilu") if is_opaque(node, "Trilu") else None
         x = node.operands[0] if node.operands else None
-        if found is None or found.ranks_over is None or x is None or x.type.dtype is FOREIGN:
+        if found is None or found.ranks_over is None or x is None:
             return None
         return Match(node) if x.type.rank > found.ranks_over else None
 
@@ -198,7 +196,7 @@ class LrnOfFourAxes(Rule[Match]):
         if not is_opaque(node, "LRN") or self.capabilities.fault(self.repairs[0], "LRN") is None:
             return None
         x = node.operands[0]
-        return Match(node) if x is not None and x.type.dtype is not FOREIGN and x.type.rank not in (0, 1, 4) else None
+        return Match(node) if x is not None and x.type.rank not in (0, 1, 4) else None
 
     def describe(self, match: Match) -> str:
         return f"LRN of {match.root.result.type.rank} axes"

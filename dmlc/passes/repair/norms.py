@@ -92,7 +92,7 @@ class PlainSkipNorm(Rule[Match]):
     rewrite_class = REASSOCIATES
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not self.capabilities.has_provider or not any(is_opaque(node, op, MICROSOFT) for op in (_FULL, _SIMPLIFIED)):
+        if not any(is_opaque(node, op, MICROSOFT) for op in (_FULL, _SIMPLIFIED)):
             return None
         x, skip = node.operands[:2]
         if x is None or skip is None or FOREIGN in (x.type.dtype, skip.type.dtype):

@@ -25,6 +25,7 @@ from dmlc.ops.move import (
 )
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes, attribute_of, is_opaque
 from dmlc.passes.node_maker import Maker, dtype_of
+from dmlc.passes.repair.foreign import element_dtype
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 from dmlc.targets.directml import operator_rows, refusal
 
@@ -111,24 +112,24 @@ class ExplicitZeroPoints(Rule[Match]):
     repairs = ("quantized-sigmoid",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        (failure,) = self.repairs
         if not is_opaque(node, "QLinearSigmoid", MICROSOFT) or len(node.operands) <= _ZERO_POINTS[0]:
             return None
-        known = {found.id for found in self.capabilities.faults("QLinearSigmoid", MICROSOFT)}
-        if failure not in known or node.operands[0] is None:
+        if node.operands[0] is None or element_dtype(node.operands[0]) is None:
             return None
         given = [len(node.operands) > index and node.operands[index] is not None for index in _ZERO_POINTS]
-        return None if all(given) or node.operands[0].type.dtype is FOREIGN else Match(node)
+        return None if all(given) else Match(node)
 
     def describe(self, match: Match) -> str:
         return "QLinearSigmoid without a zero point"
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root
+        dtype = element_dtype(root.operand(0))
+        assert dtype is not None
         operands = [*root.operands, *[None] * (_ZERO_POINTS[-1] + 1 - len(root.operands))]
         for index in _ZERO_POINTS:
             if operands[index] is None:
-                operands[index] = Maker(rewriter).constant(0, root.operand(0).type.dtype)
+                operands[index] = Maker(rewriter).constant(0, dtype)
         return [rewriter.add(OPAQUE, operands, root.attributes_as(OpaqueAttributes))]
 
 
@@ -146,8 +147,6 @@ class DropUnusedResult(Rule[_ResultsMatch]):
     repairs = ("skip-norm-results", "attention-present", "mha-scores")
 
     def match(self, node: Node, graph: Graph) -> _ResultsMatch | None:
-        if len(node.results) < 2:
-            return None
         a = node.attributes_as(OpaqueAttributes)
         names = ["result"] * len(node.results) if node.origin is None else [*node.origin.proto.output]
         known = [found for found in self.capabilities.faults(a.op_type, a.domain) if found.id in self.repairs]
@@ -195,7 +194,7 @@ class SlicesOfGate(Rule[Match]):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         (failure,) = self.repairs
-        if self.capabilities.fault(failure, "Mul") is None or len(node.results) < 2:
+        if self.capabilities.fault(failure, "Mul") is None:
             return None
         return Match(node) if any(_is_gated(part, node) for part in node.results) else None
 
@@ -253,7 +252,7 @@ class TileByExpand(Rule[Match]):
         if self.capabilities.kernel("Tile") is None or not node.operands:
             return None
         x = node.operands[0]
-        if (node.op is not TILE and not is_opaque(node, "Tile")) or x is None or x.type.dtype is FOREIGN:
+        if (node.op is not TILE and not is_opaque(node, "Tile")) or x is None:
             return None
         level = self.capabilities.target.feature_level
         row = operator_rows().get("TILE")
@@ -267,8 +266,6 @@ class TileByExpand(Rule[Match]):
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         make, x = Maker(rewriter), match.root.operand(0)
         for axis, count in enumerate(_counts(match.root) or ()):
-            if count == 1:
-                continue
             shape = x.shape
             before, after = product(shape[:axis]), product(shape[axis:])
             copies = make(
@@ -285,7 +282,7 @@ def _counts(node: Node) -> Sequence[Dim] | None:
     if node.op is TILE:
         counts: Sequence[Dim] = node.attributes_as(TileAttributes).repeats
     else:
-        data = constant_of(node.operands[1]) if len(node.operands) == 2 else None
+        data = constant_of(node.operands[1])
         if data is None or data.array.shape != (node.operand(0).type.rank,):
             return None
         counts = [int(count) for count in data.array]
@@ -305,11 +302,11 @@ class FullAttentionBias(Rule[Match]):
     repairs = ("mha-bias-broadcast",)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if not self.capabilities.has_provider or not is_opaque(node, "MultiHeadAttention", MICROSOFT):
+        if not is_opaque(node, "MultiHeadAttention", MICROSOFT):
             return None
         bias = node.operands[_BIAS] if len(node.operands) > _BIAS else None
         query = node.operands[0]
-        if bias is None or query is None or FOREIGN in (bias.type.dtype, query.type.dtype):
+        if bias is None or query is None or query.type.dtype is FOREIGN:
             return None
         return Match(node) if bias.type.rank == 4 and _full(node, bias) != bias.shape else None
 

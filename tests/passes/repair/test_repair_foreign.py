@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import repair_helpers as r
-from onnx import parser
+from onnx import numpy_helper, parser
 
 import dmlc
 from tests.rows import each_row
@@ -48,6 +48,66 @@ def test_a_cast_of_integers() -> None:
     feed = {"x": np.array([[0, 1, 5], [256, -1, 0]], np.int32), "s": np.array([3, 2])}
     for target in ("directml:ort-1.20", "directml"):
         compiled(made, "truth-of-unknown-rank", feed, target=target)
+
+
+#: Nodes of ``h`` of unknown rank that stay, with the rule that is about them, the dtype of ``h`` and other inputs.
+OF_UNKNOWN_RANK = {
+    "cast of bytes": ("truth-of-unknown-rank", "uint8", "Cast<to = 9>(h)", ""),
+    "mean of floats": ("exact-mean-of-unknown-rank", "float", "ReduceMean(h)", ""),
+    "power": ("power-by-products", "int32", "Pow(h, two)", ", int32 two"),
+    "exponent": ("power-by-products", "int32", "Pow(two, h)", ", int32 two"),
+    "einsum": ("matmul-of-letters", "float", 'Einsum<equation = "abc,bcd->ad">(h, a)', ", float[3,4,5] a"),
+    "einsum of one number": ("matmul-of-letters", "float", f'Einsum<equation = ",{"abcdefgh"}->ah">(h, a)',
+                             ", float[2,1,2,1,2,1,2,1] a"),
+    "Trilu": ("merge-trilu-batch", "float", "Trilu(h)", ""),
+    "LRN": ("merge-lrn-axes", "float", "LRN<size = 3>(h)", ""),
+    "Gelu": ("gelu-operator", "float", "Gelu(h)", ""),
+    "FastGelu": ("gelu-operator", "float", "com.microsoft.FastGelu(h)", ""),
+    "product": ("merge-product-batch", "float", "com.microsoft.FusedMatMul(h, a)", ", float[2,2,2,3,4] a"),
+    "normalization": ("plain-skip-norm", "float", "com.microsoft.SkipLayerNormalization(h, a, g)",
+                      ", float[2,3,4] a, float[4] g"),
+    "skip": ("plain-skip-norm", "float", "com.microsoft.SkipLayerNormalization(a, h, g)",
+             ", float[2,3,4] a, float[4] g"),
+    "attention": ("full-attention-bias", "float",
+                  "com.microsoft.MultiHeadAttention<num_heads = 2>(h, h, h, , , b)", ", float[1,1,2,2] b"),
+    "attention bias": ("full-attention-bias", "float",
+                       "com.microsoft.MultiHeadAttention<num_heads = 2>(q, q, q, , , h)", ", float[3,2,8] q"),
+    "Tile": ("tile-by-expand", "double", "Tile(h, repeats)", ""),
+    "Resize": ("merge-resize-axes", "float", "Resize(h, , factors)", ""),
+    "Resize to sizes": ("merge-resize-axes", "float", "Resize(h, , , sizes)", ""),
+    "Pad of too few counts": ("slice-negative-pads", "float", "Pad(h, odd)", ""),
+    "Pad of too few axes": ("slice-negative-pads", "float", "Pad(h, counts, , axes)", ""),
+}  # fmt: skip
+COUNTS = {
+    "repeats": [2, 2], "sizes": [2, 2, 2, 4, 4], "factors": np.float32([1, 1, 1, 2, 2]), "odd": [-1, 2, 1],
+    "counts": [-1, 2, 1, 0], "axes": [0],
+}  # fmt: skip
+
+
+@each_row("name", OF_UNKNOWN_RANK)
+def test_what_needs_the_rank_stays_without_it(name: str) -> None:
+    rule, kind, body, more = OF_UNKNOWN_RANK[name]
+    text = f"g ({kind}[24] x, int64[k] s{more}) => ({kind} y) {{ h = Reshape(x, s) y = {body} }}"
+    made = parser.parse_model(f'<ir_version: 8, opset_import: ["": 20, "com.microsoft": 1]> {text}')
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    if name == "cast of bytes":
+        made.graph.output[0].type.tensor_type.elem_type = r.BOOL
+    used = set(made.graph.node[1].input) & COUNTS.keys()
+    made.graph.initializer.extend([numpy_helper.from_array(np.asarray(COUNTS[n]), n) for n in sorted(used)])
+    program = r.left_alone(made, rule)
+    assert r.operators(program) == ["Reshape", made.graph.node[1].op_type]
+
+
+def test_zero_points_of_unknown_rank() -> None:
+    body = "h = Reshape(x, k) y = com.microsoft.QLinearSigmoid(h, s, , s)"
+    made = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 20, "com.microsoft": 1]>'
+        f"g (uint8[4] x, int64[r] k, float s) => (uint8 y) {{ {body} }}"
+    )
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    program = dmlc.compile(made)
+    assert ("explicit-zero-points", "exact") in r.fired(program)
+    assert len(program.to_onnx().graph.node[1].input) == 5
 
 
 VALUES = np.array([[[100, 100, -100], [-200, -200, -300]], [[1, 2, 3], [-np.inf, 0.5, 80]]])

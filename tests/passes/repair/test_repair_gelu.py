@@ -33,6 +33,7 @@ ERF = {
     "of twice": "d = Mul(x, 0.35355339) b = Add(d, d) e = Erf(b) f = Add(e, 1) h = Mul(x, f) y = Mul(h, 0.5)",
     "of half": "h = Mul(x, 0.5) d = Mul(h, 1.4142135) e = Erf(d) f = Add(e, 1) y = Mul(h, f)",
 }
+_ERF = "d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1)"
 _CUBED = "c = Mul(x, x) u = Mul(c, x) v = Mul(u, 0.044715) w = Add(x, v) z = Mul(w, 0.7978845)"
 TANH = {
     "exporter": "u = Pow(x, 3) v = Mul(u, 0.044715) w = Add(x, v) z = Mul(w, 0.7978845) t = Tanh(z) f = Add(t, 1)"
@@ -50,6 +51,16 @@ NEAR = {
     "another factor": "z = Exp(x) d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) h = Mul(z, f) y = Mul(h, 0.5)",
     "square": "d = Div(x, 1.4142135) e = Erf(d) f = Add(e, 1) g = Mul(x, x) h = Mul(g, f) y = Mul(h, 0.5)",
     "another cube": _CUBED.replace("0.044715", "0.05") + " t = Tanh(z) f = Add(t, 1) h = Mul(x, f) y = Mul(h, 0.5)",
+    "over x and two": f"{_ERF} g = Add(x, 2) h = Div(f, g) y = Mul(x, h)",
+    "over x": f"{_ERF} h = Div(f, x) y = Mul(x, h)",
+    "over zero": f"{_ERF} h = Div(f, 0) y = Mul(x, h)",
+    "a power between the third and the fourth": "u = Pow(x, 3.5) v = Mul(u, 0.044715) w = Add(x, v)"
+    " z = Mul(w, 0.7978845) t = Tanh(z) f = Add(t, 1) h = Mul(x, f) y = Mul(h, 0.5)",
+    "fourth powers that cancel": "a = Mul(x, x) b = Mul(a, a) c = Add(x, b) u = Sub(c, b) d = Mul(u, 0.70710678)"
+    " e = Erf(d) f = Add(e, 1) h = Mul(x, f) y = Mul(h, 0.5)",
+    "an argument of more than eight steps": "a = Mul(x, 0.5) b = Sub(a, x) c = Sub(x, b) g = Sub(c, x) i = Sub(x, g)"
+    " j = Sub(i, x) k = Sub(x, j) l = Sub(k, x) m = Sub(x, l) n = Sub(m, x) d = Mul(n, 1.4142135) e = Erf(d)"
+    " f = Sub(1, e) h = Mul(x, f) y = Mul(h, 0.5)",
     "no cube": "z = Mul(x, 0.7978845) t = Tanh(z) f = Add(t, 1) h = Mul(x, f) y = Mul(h, 0.5)",
 }
 
@@ -204,6 +215,17 @@ def test_constant_that_adds_axes_to_the_result_is_not_lost(rank: int) -> None:
     r.same(r.run(made, feed), program.run(feed, backend="cpu"), 2e-6)
 
 
+@each_row("rank", [2, 3])
+def test_last_constant_that_adds_an_axis_is_not_lost(rank: int) -> None:
+    made = model(f"{_ERF} h = Mul(x, f) y = Mul(h, w)")
+    made.graph.initializer.append(numpy_helper.from_array(np.full([1] * rank, 0.5, np.float32), "w"))
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    program = dmlc.compile(made, target="directml")
+    assert (kinds(program) == ["com.microsoft.Gelu"]) == (rank == 2)
+    feed = {"x": X.astype(np.float32)}
+    r.same(r.run(made, feed), program.run(feed, backend="cpu"), 2e-6)
+
+
 @pytest.mark.parametrize("kind", TOLERANCE)
 @pytest.mark.parametrize(
     ("body", "expected"),
@@ -240,6 +262,12 @@ def test_fast_gelu_becomes_the_tanh_form(bias: bool) -> None:
 def test_programs_get_it_too(call: str) -> None:
     source = Source("m.dml", f"model m(x: f32[N, 5]) -> (y) {{\n    y = {call}\n    return y\n}}\n")
     assert kinds(dmlc.compile(source, target="directml")) == ["com.microsoft.Gelu"]
+
+
+def test_approximation_that_a_program_asks_for_is_kept() -> None:
+    source = Source("m.dml", 'model m(x: f32[N, 5]) -> (y) {\n    return onnx.Gelu(x, approximate="tanh")\n}\n')
+    program = dmlc.compile(source, target="directml")
+    assert kinds(program) == ["Mul", "Mul", "Add", "Mul", "Sigmoid", "Mul"]
 
 
 def test_exact_keeps_the_operators_and_warns_of_the_cpu() -> None:

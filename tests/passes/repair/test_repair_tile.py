@@ -6,6 +6,7 @@ import numpy as np
 import repair_helpers as r
 from onnx import ModelProto
 
+import dmlc
 from tests.rows import each_row
 
 RULE = "tile-by-expand"
@@ -27,6 +28,33 @@ def test_tile_of_f64(repeats: list[int], shape: list[object], opset: int) -> Non
 def test_many_axes() -> None:
     x = np.arange(16, dtype=np.float64).reshape(1, 2, 1, 2, 1, 2, 1, 2)
     r.repaired(tile([3, 2, 1, 1, 1, 1, 5, 2], list(x.shape)), "rank", RULE, {"x": x})
+
+
+@each_row("shape", [[2, 3, 1], ["N", 3, "M"]])
+def test_axes_that_are_not_repeated_need_no_nodes(shape: list[object]) -> None:
+    x = np.arange(6, dtype=np.float64).reshape(2, 3, 1)
+    program = r.repaired(tile([1, 3, 1], shape), "rank", RULE, {"x": x})
+    assert [op for op in r.operators(program) if op in ("Reshape", "Expand")] == ["Reshape", "Expand", "Reshape"]
+
+
+def test_negative_repeats_are_left() -> None:
+    assert r.operators(r.left_alone(tile([-1, 1], [2, 3]), RULE)) == ["Tile"]
+
+
+@each_row("shape", [[4], [4, 4]])
+def test_tile_along_one_axis(shape: list[object]) -> None:
+    """The operator's first form repeats the axis that its third operand names."""
+    made = r.node("Tile", ["x", "tiles", "axis"], ["y"])
+    lists = {"tiles": np.float64([2]), "axis": np.float64([len(shape) - 1])}
+    m = r.model(made, [("x", r.DOUBLE, shape)], [("y", r.DOUBLE, [*shape[:-1], 8])], opset=5, **lists)
+    assert (RULE in dict(r.fired(dmlc.compile(m)))) == (len(shape) == 1)
+
+
+def test_other_operators_with_a_list_are_left() -> None:
+    made = r.node("CenterCropPad", ["x", "k"], ["y"])
+    m = r.model(made, [("x", r.DOUBLE, [4, 4])], [("y", r.DOUBLE, [2, 2])], k=np.array([2, 2]))
+    x = np.arange(16, dtype=np.float64).reshape(4, 4)
+    r.same(r.run(m, {"x": x}), r.left_alone(m, RULE).run({"x": x}, "cpu"))
 
 
 def test_other_types_keep_it() -> None:

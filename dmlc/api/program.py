@@ -20,7 +20,6 @@ from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged, 
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
-from dmlc.ops import index
 from dmlc.ops.constant import CONSTANT
 from dmlc.passes.manager import LedgerEntry, PassContext, Remark
 from dmlc.passes.options import Options
@@ -441,10 +440,12 @@ class Program:
 
     def random_feeds(self, seed: int) -> dict[str, Array]:
         """Inputs made up for the program, the same for the same seed. Raises ``DmlcError`` E0427, E0558."""
+        from dmlc.ops.input_uses import uses_of
         from dmlc.runtime.random_feeds import random_feeds
 
+        limits = {value.name or "": size for value, size in uses_of(self.source_graph).limits.items()}
         try:
-            return random_feeds(self.signature, seed, _index_limits(self.source_graph))
+            return random_feeds(self.signature, seed, limits)
         except MemoryError as error:
             help = "declare smaller sizes, or bind them"
             raise fail(codes.OUT_OF_MEMORY, f"there is not enough memory for inputs: {error}", help=help) from None
@@ -577,14 +578,3 @@ def _emit(kind: str, lowered: _Lowered, opset: int, style: Style) -> Artifact:
 
         return numpy_code.emit(lowered.graph, style)
     raise fail(codes.NOT_YET, f"{kind} output is not available yet", help="emit onnx, numpy, dxdispatch or dml")
-
-
-def _index_limits(graph: ir.Graph) -> dict[str, ir.Dim]:
-    """The inputs that are used as indices, and the sizes that they must stay below."""
-    limits: dict[str, ir.Dim] = {}
-    for node in graph:
-        if node.op in (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS):
-            indices, axis = node.operand("i"), node.attributes_as(index.IndexAttributes).axis
-            if indices.producer is None and indices.name:
-                limits[indices.name] = node.operand("x").shape[axis]
-    return limits

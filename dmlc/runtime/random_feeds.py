@@ -21,8 +21,9 @@ _ATTEMPTS = 400
 def random_feeds(signature: Signature, seed: int, limits: Mapping[str, Dim] | None = None) -> dict[str, Array]:
     """Arrays for every input, the same for the same seed.
 
-    Floats are normally distributed, integers small; an input that ``limits`` names holds numbers from 0 to below
-    that size, because the model uses it as an index. Raises ``DmlcError`` E0427 where no sizes are found.
+    Floats are normally distributed, integers small. An input that ``limits`` names holds integers from 0 to below that
+    size, because the model uses it as an index; a float input too, whose elements are cast.
+    Raises ``DmlcError`` E0427 where no sizes are found.
     """
     rng = np.random.default_rng(seed)
     binding = _sizes(signature, rng)
@@ -76,11 +77,11 @@ def _bounds(signature: Signature, name: str) -> Interval:
 
 def _data(type_: TensorType, shape: tuple[int, ...], limit: int | None, rng: np.random.Generator) -> Array:
     dtype = type_.dtype
+    if limit is not None and dtype.kind != "bool":
+        return rng.integers(0, max(limit, 1), shape).astype(dtype.numpy)
     if dtype.is_float:
         return rng.standard_normal(shape).astype(dtype.numpy)
     if dtype.is_integer:
         low, high = (-8, 9) if dtype.kind == "int" else (0, 9)
-        if limit is not None:
-            low, high = 0, max(limit, 1)
         return rng.integers(low, high, shape).astype(dtype.numpy)
     return rng.integers(0, 2, shape).astype(dtype.numpy)

@@ -9,22 +9,13 @@ from typing import Any
 import numpy as np
 
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import Array, Attributes, Dim, DimExpr, DimTable, ForeignType, Graph, Node, Value, evaluate
-from dmlc.ir.dtype import i32, i64
-from dmlc.ops import index
-from dmlc.ops.binary import DIV, FLOORDIV, MOD
-from dmlc.ops.choose import CAST
-from dmlc.ops.move import CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TILE, TRANSPOSE, UNSQUEEZE
+from dmlc.ir import Array, Attributes, DimExpr, ForeignType, Graph, Node, Value, evaluate
+from dmlc.ops.input_uses import DIVISIONS, MOVES, uses_of
 from dmlc.verify.inputs import Default, Feeds, InputSpec, Interface, NoInputs
 from dmlc.verify.loose import loose, loose_result
 from dmlc.verify.onnx_interface import WIDEST
 from dmlc.verify.opaque_nodes import OpaqueNodes, runs_alone
 from dmlc.verify.trace import NotVerifiable, Patch, RunFailed, TraceStep, op_key
-
-_LOOK_UPS = (index.GATHER, index.GATHER_ELEMENTS, index.SCATTER_ELEMENTS)
-_DIVISIONS = (DIV, FLOORDIV, MOD)
-#: Operations that hand elements on without arithmetic; a cast converts them.
-_MOVES = (CAST, CONCAT, EXPAND, RESHAPE, SLICE, SQUEEZE, TILE, TRANSPOSE, UNSQUEEZE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,7 @@ class _BoundNode:
 
 def graph_interface(graph: Graph) -> Interface:
     """The inputs of a graph, with the sizes that they are indices into. Raises ``NoInputs`` for a type without data."""
-    limits, wrapping, divisors = _uses(graph)
+    found = uses_of(graph)
     specs = []
     for value in graph.inputs:
         if value in graph.defaults:
@@ -46,10 +37,10 @@ def graph_interface(graph: Graph) -> Interface:
         if isinstance(value.type, ForeignType):
             raise NoInputs(f"input {value.name} is not a tensor of a dtype that numbers are made up for")
         kind, name = value.type.dtype.long_name, value.name or ""
-        uses: dict[str, Any] = {"nonzero": value in divisors, "wraps": value in wrapping}
+        uses: dict[str, Any] = {"nonzero": value in found.divisors, "wraps": value in found.wrapping}
         uses["range"] = graph.ranges.get(name)
-        specs.append(InputSpec(name, kind, value.shape, limits.get(value), **uses))
-    divides = any(node.op in _DIVISIONS and node.operand("a").type.dtype.is_integer for node in graph)
+        specs.append(InputSpec(name, kind, value.shape, found.limits.get(value), **uses))
+    divides = any(node.op in DIVISIONS and node.operand("a").type.dtype.is_integer for node in graph)
     widest = WIDEST if divides else None
     bounds, conditions = dict(graph.dims.bounds), tuple(graph.conditions)
     return Interface(tuple(specs), bounds, conditions, graph.dims.least, widest)
@@ -243,47 +234,9 @@ def _computed_in(output: Value) -> str | None:
         node = value.producer
         if node is None:
             continue
-        if node.op not in _MOVES and node.operands and value.type.dtype.bits < found.bits:
+        if node.op not in MOVES and node.operands and value.type.dtype.bits < found.bits:
             found = value.type.dtype
         floats = [v for v in node.operands if v is not None and v.type.dtype.is_float and v not in seen]
         seen.update(floats)
         pending += floats
     return None if found is own else found.long_name
-
-
-def _uses(graph: Graph) -> tuple[dict[Value, Dim], set[Value], set[Value]]:
-    """The inputs that are indices, with the size of what they index; those of them whose negative indices stay negative
-    up to there; and those that divide."""
-    limits: dict[Value, Dim] = {}
-    unsigned: set[Value] = set()
-    divisors: set[Value] = set()
-    for node in graph:
-        if node.op in _LOOK_UPS:
-            size = node.operand("x").shape[node.attributes_as(index.IndexAttributes).axis]
-            way = _way_to(node.operand("i"))
-            sources = {value for value in way if value.producer is None}
-            for value in sources:
-                limits[value] = _smaller(graph.dims, limits.get(value, size), size)
-            if any(value.type.dtype not in (i32, i64) for value in way):
-                unsigned |= sources
-        elif node.op in _DIVISIONS:
-            divisors |= {value for value in _way_to(node.operand("b")) if value.producer is None}
-    return limits, limits.keys() - unsigned, divisors
-
-
-def _smaller(dims: DimTable, a: Dim, b: Dim) -> Dim:
-    """The smaller of two sizes; 1, so that all indices are 0, where either may be."""
-    return a if dims.at_most(a, b) else b if dims.at_most(b, a) else 1
-
-
-def _way_to(value: Value) -> set[Value]:
-    """The values whose elements arrive here, from the inputs on."""
-    pending, seen = [value], set()
-    while pending:
-        current = pending.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        if current.producer is not None and current.producer.op in _MOVES:
-            pending += [v for v in current.producer.operands if v is not None]
-    return seen

@@ -260,8 +260,8 @@ class ExactMean(IntegerReduction):
     roots = (REDUCE_MEAN,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if self.capabilities.has_provider and not self.capabilities.computes("ReduceMean", dtype_of(node)):
-            # The provider fails, or leaves the node to the CPU: in an imported model too
+        if self.capabilities.has_provider:
+            # The provider fails on every integer type, or leaves the node to the CPU: in an imported model too
             return Match(node) if self.wants(node, graph) else None
         return super().match(node, graph)
 

@@ -13,11 +13,11 @@ from pass_helpers import Building, assert_equal, evaluate, names, random_feeds
 import dmlc
 from dmlc.diagnostics import DmlcError
 from dmlc.ir import DType, Graph
-from dmlc.ir.dtype import bool_, f16, f32, f64, i16, i32, i64, u8
-from dmlc.ops.binary import AND, DIV, MAX, OR, POW
+from dmlc.ir.dtype import bool_, f16, f32, f64, i16, i32, i64, u8, u32
+from dmlc.ops.binary import AND, DIV, FLOORDIV, MAX, OR, POW
 from dmlc.ops.choose import CAST
-from dmlc.ops.elementwise import NOT
-from dmlc.ops.index import ONE_HOT
+from dmlc.ops.elementwise import NOT, RELU
+from dmlc.ops.index import GATHER, ONE_HOT
 from dmlc.ops.move import PAD
 from dmlc.ops.reduce import REDUCE_MAX, REDUCE_SUM
 from dmlc.ops.select import HARDMAX
@@ -113,6 +113,37 @@ def test_hardmax_of_doubles_over_one_axis() -> None:
 def test_a_kernel_that_compares_wrongly_is_none() -> None:
     b = Building()
     assert legal(b.done(b(MAX, b.input("x", (2,), i64), b.input("z", (2,), i64)))) == ["less", "where"]
+
+
+def test_floor_divisions_of_what_is_never_negative_by_what_may_be() -> None:
+    b = Building()
+    graph = b.done(b(FLOORDIV, b(CAST, b.input("x", (2, 3), u8), to=i32), b.input("z", (3,), i32)))
+    assert "div" in legal(graph, z=np.array([-2, 3, -1], np.int32), x=np.array([[7, 7, 7], [6, 0, 5]], np.uint8))
+
+
+@pytest.mark.parametrize(("dtype", "target", "opset", "left"), [
+    (f16, "onnx", 21, ["max"]), (i32, "cpu", 13, ["max"]), (i32, "cpu", 14, ["relu"]),
+    (i16, "cpu", 21, ["cast", "relu", "cast"]),
+])  # fmt: skip
+def test_relu_is_a_maximum_only_where_that_needs_no_cast(dtype: DType, target: str, opset: int, left: Any) -> None:
+    b = Building()
+    assert legal(b.done(b(RELU, b.input("x", (2, 3), dtype))), target, opset) == left
+
+
+@pytest.mark.parametrize(("op", "dtype"), [(REDUCE_MAX, u32), (REDUCE_MAX, i64), (REDUCE_SUM, i32)])
+def test_what_the_provider_alone_runs_needs_no_form_for_the_cpu(op: Any, dtype: DType) -> None:
+    for target, is_kept in (("directml-only", True), ("directml", False)):
+        b = Building()
+        graph = b.done(b(op, b.input("x", (2, 3), dtype), axes=[1]))
+        assert (legal(graph, target) == [op.name]) is is_kept
+
+
+def test_indices_of_batches_are_i64() -> None:
+    """GatherND takes no others, Gather does."""
+    for batch, left in ((1, ["cast", "gather"]), (0, ["gather"])):
+        b = Building()
+        graph = b.done(b(GATHER, b.input("x", (2, 3)), b.input("i", (2, 2), i32), axis=batch, batch_axes=batch))
+        assert legal(graph, i=np.array([[0, 1], [1, 0]], np.int32)) == left
 
 
 # --- what a model has is what its user runs

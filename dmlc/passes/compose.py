@@ -90,7 +90,7 @@ class LogSumExpBesideMax(LegalRule):
         return None if is_one_node else super().match(node, graph)
 
     def wants(self, node: Node, graph: Graph) -> bool:
-        return bool(node.attributes_as(ReduceAttributes).axes) and _maximum_beside(node) is not None
+        return _maximum_beside(node) is not None
 
     def make(self, node: Node, make: Maker) -> Value:
         beside, axes, own = _maximum_beside(node), node.attributes_as(ReduceAttributes).axes, dtype_of(node)

@@ -12,7 +12,7 @@ from dmlc.ir import DType, Graph, Value, symbol
 from dmlc.ir.dtype import f16, f32, f64, i32
 from dmlc.ops import OPERATIONS
 from dmlc.ops.index import GATHER
-from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX
+from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCE_MAX, ReduceAttributes
 from dmlc.passes import PassContext
 from dmlc.passes.compose import Compose
 from dmlc.targets import load_target
@@ -128,6 +128,16 @@ def test_log_sum_exp_takes_the_maximum_beside_it(target: str, dtype: DType, keep
         np.testing.assert_allclose(a, b, rtol=2e-3 if dtype is f16 else 1e-6)
 
 
+@each_row("target", ["onnx", "cpu", "directml"])
+def test_log_sum_exp_over_no_axis_is_its_operand(target: str) -> None:
+    x = np.array([[np.inf, -np.inf, 1e30, 2]], np.float32)
+    b = Building()
+    value, record = b.input("x", x.shape), ReduceAttributes(axes=(), keepdims=True)
+    graph = b.done(*[b.graph.add(op, [value], record).result for op in (REDUCE_MAX, REDUCE_LOG_SUM_EXP)])
+    assert "reduce_log_sum_exp" not in composed(graph, target)
+    assert_equal([x, x], evaluate(graph, {"x": x}))
+
+
 def test_log_sum_exp_beside_another_maximum_stays() -> None:
     assert "reduce_log_sum_exp" in composed(beside([0]))
     assert "reduce_log_sum_exp" in composed(beside([0, 1]))
@@ -142,6 +152,14 @@ def test_log_sum_exp_of_a_model_stays_one_node_where_it_may_run_anywhere() -> No
     { y = ReduceMax<axes=[1]>(x) z = ReduceLogSumExp<axes=[1]>(x) }"""
     made = dmlc.compile(parse_model(text), target="onnx")
     assert [node.op_type for node in made.to_onnx().graph.node] == ["ReduceMax", "ReduceLogSumExp"]
+
+
+def test_log_sum_exp_that_a_model_spells_out_is_one_node_where_it_may_run_anywhere() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> m (float[N, 4] x) => (float[N, 1] y, float[N, 1] z)
+    <int64[1] one = {1}> { y = ReduceMax<axes=[1]>(x) e = Exp(x) s = ReduceSum(e, one) z = Log(s) }"""
+    for target, is_one in (("onnx", True), ("cpu", False)):
+        made = dmlc.compile(parse_model(text), target=target)
+        assert ("ReduceLogSumExp" in [node.op_type for node in made.to_onnx().graph.node]) is is_one
 
 
 def test_the_ledger_names_the_rules() -> None:

@@ -85,10 +85,9 @@ class Evaluate(Rule[Match]):
     fed_by = (CONSTANT,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        for value in node.operands:
-            if value is not None and (value.producer is None or value.producer.op is not CONSTANT):
-                return None
-        return Match(node)
+        makers = [value.producer for value in node.operands if value is not None]
+        is_known = all(maker is not None and maker.op is CONSTANT for maker in makers)
+        return Match(node) if makers and is_known else None
 
     def check(self, match: Match, graph: Graph) -> Miss | None:
         node, limits = match.root, self.context.limits

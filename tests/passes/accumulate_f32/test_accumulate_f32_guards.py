@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from onnx import parser
 
 import dmlc
 from dmlc.diagnostics import Source
 from dmlc.passes import PassContext
 from dmlc.passes.accumulate_f32 import AccumulateF32
 from dmlc.targets import load_target
+from tests.rows import each_row
 
 TWO = "x: f16[4, 100], b: f16[4, 100]"
 
@@ -51,3 +53,17 @@ def test_what_follows_and_is_no_part_of_it(end: str, last: str) -> None:
 def test_nothing_to_widen_is_no_change() -> None:
     graph = program("y = reduce_mean(x + b, axes=[1])").source_graph
     assert AccumulateF32().run(graph.clone(), PassContext(load_target("cpu"), 21, frozenset())) is False
+
+
+@each_row(("call", "output"), [
+    ("y = HardSwish (x)", "float16[2, 3, 4]"),  # another operator of f16
+    ("y = LayerNormalization (w, v)", "double[2, 4]"),  # a norm of f64
+    ("y = com.microsoft.GroupNorm ()", "float16[N]"),  # a norm of nothing
+    ("r = com.microsoft.SkipGroupNorm (x, s, s, x) y = Relu (r)", "float16[N]"),  # of unknown type: not cast back
+])  # fmt: skip
+def test_nodes_of_models_that_stay(call: str, output: str) -> None:
+    made = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+        g (float16[2, 3, 4] x, float16[4] s, double[2, 4] w, double[4] v) => ({output} y) {{ {call} }}""")
+    found = dmlc.compile(made, target="onnx", accumulate="f32")
+    assert not widened(found)
+    assert "Cast" not in [node.op_type for node in found.to_onnx().graph.node]

@@ -138,6 +138,18 @@ def test_a_number_is_not_a_truth_value() -> None:
     assert len(graph) == 5
 
 
+def test_records_without_fields_are_equal() -> None:
+    class Nothing(Attributes, frozen=True, kw_only=True):
+        pass
+
+    op = Operation(name="bare", operands=(Operand("x", (f32,)),), attributes=Nothing, infer=same_type, summary="")
+    b = Building()
+    x = b.input("x", (2,))
+    graph = b.done(*[b.graph.add(op, [x], Nothing()).result for _ in range(2)])
+    run(PASS, graph)
+    assert len(graph) == 1
+
+
 def test_carried_operators_merge_by_their_bits() -> None:
     b = Building()
     x = b.input("x", (2, 3))

@@ -91,7 +91,7 @@ class DecomposeChannelNorm(Decomposition):
             return Miss("its operand has {0} axes", (rank,))
         if given(node, "stash_type", _F32) != _F32:
             return Miss("its statistics are not f32")
-        if operator_of(node) == _GROUP and any(v.uses for v in node.results[1:]):
+        if any(v.uses for v in node.results[1:]):
             return Miss("its further results are used")
         return None
 

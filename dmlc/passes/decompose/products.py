@@ -47,7 +47,7 @@ class DecomposeEinsum(Decomposition):
     def why_not(self, node: Node) -> Miss | None:
         text = str(given(node, "equation", ""))
         equation = Equation.parse(text)
-        if equation is None or len(equation.terms) != len(node.operands):
+        if equation is None:
             return Miss("its equation {0} has an ellipsis or a letter twice in a term", (text,))
         sizes = letter_sizes(equation, [node.operand(i) for i in range(len(node.operands))])
         return sizes if isinstance(sizes, Miss) else None

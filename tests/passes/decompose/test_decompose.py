@@ -204,6 +204,16 @@ STAYS = {
         ),
         "trains",
     ),
+    "training up to opset 13": (
+        model("float[2, 3, 4] x, float[3] s, float[3] b, float[3] m, float[3] v",
+              "y, p, q, r, t = BatchNormalization(x, s, b, m, v)", opset=9, output="float y, float p"),
+        "trains",
+    ),
+    "statistics of each element": (
+        model("float[2, 3, 4] x, float[3, 4] s, float[3, 4] b, float[3, 4] m, float[3, 4] v",
+              "y = BatchNormalization<spatial = 0>(x, s, b, m, v)", opset=7),
+        "channel",
+    ),
     "past": (
         head_model(
             "float[1, 1, 8] q, float[1, 2, 4, 4] past, float[1, 2, 4, 4] more",
@@ -249,6 +259,7 @@ STAYS = {
         "a part of the head",
     ),
     "scaled": (head_model(ROTARY, "y = RotaryEmbedding<scale = 2.0>(x, i, c, s)"), "scales"),
+    "a head alone": (head_model(ROTARY.replace("1, 3, 8", "3, 8"), "y = RotaryEmbedding(x, i, c, s)"), "not known"),
     "offset": (
         head_model(ROTARY.replace("int64[1, 3] i", "int64[1] i"), "y = RotaryEmbedding(x, i, c, s)"),
         "offset",
@@ -262,6 +273,12 @@ STAYS = {
         model("float16[2, 6, 4, 4] x, float16[6] s, float16[6] b",
               "y = GroupNormalization<num_groups = 3, stash_type = 10>(x, s, b)", output="float16 y"),
         "statistics",
+    ),
+    "groups with a second result": (
+        parser.parse_model("""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+            g (float[2, 6, 4] x, float[6] s) => (float[2, 6, 4] y, float[2, 6, 4] z)
+            { y, z = com.microsoft.GroupNorm <groups = 3, channels_last = 0> (x, s, s) }"""),
+        "its further results are used",
     ),
     "channels without elements": (
         model("float[2, 6] x, float[6] s, float[6] b", "y = GroupNormalization<num_groups = 3>(x, s, b)"),
@@ -295,6 +312,11 @@ def test_a_node_that_cannot_be_is_an_error_if_it_is_named(name: str) -> None:
     program = dmlc.decompose(made)
     assert len(stayed(program)) == 1
     assert operator in operators(program.to_onnx())
+
+
+def test_an_equation_has_a_term_for_each_operand() -> None:
+    with pytest.raises(DmlcError, match="the numbers of terms and of operands differ"):
+        dmlc.decompose(model("float[3, 3] a", 'y = Einsum<equation = "ij,jk->ik">(a)'))
 
 
 # --- sources and the command line

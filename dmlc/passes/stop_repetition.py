@@ -7,17 +7,20 @@ from typing import ClassVar
 
 from dmlc.ir import DType, Graph, Node, Value
 from dmlc.ir.dtype import f16, f32, f64, i32, u8
-from dmlc.onnx_schema.domains import MICROSOFT
 from dmlc.ops.constant import constant_of
 from dmlc.ops.node_name import node_name
 from dmlc.ops.opaque import OPAQUE, OpaqueAttributes
 from dmlc.passes.manager import Pass, PassContext
-from dmlc.passes.quantized_advice import LAYOUT_OPERATIONS, LAYOUT_OPERATORS, keeps_numbers, operator
+from dmlc.passes.quantized_advice import (
+    LAYOUT_OPERATIONS,
+    LAYOUT_OPERATORS,
+    QUANTIZING,
+    ends_repetition,
+    keeps_numbers,
+    operator,
+)
 from dmlc.passes.repair.foreign import element_dtype
 from dmlc.passes.rewrite import merge_spans
-
-#: The domains of the operators that quantize.
-_DOMAINS = ("", MICROSOFT)
 
 
 class StopRepetition(Pass, frozen=True):
@@ -54,7 +57,7 @@ def _is_repeated(node: Node) -> bool:
 def _is_scalar_quantization(node: Node) -> bool:
     """True for a DequantizeLinear whose scale and zero point may be constant scalars, as the repetition requires. A
     value that a graph inside a node captures may be one."""
-    if operator(node, domains=_DOMAINS) != "DequantizeLinear" or not node.operands:
+    if operator(node, domains=QUANTIZING) != "DequantizeLinear":
         return False
     if element_dtype(node.result) not in (f16, f32, f64):
         return False
@@ -69,7 +72,7 @@ def _fails(node: Node, use: Node) -> bool:
     if not keeps_numbers(use):
         return False
     dtype, has_zero = _data_dtype(node), len(node.operands) > 2 and node.operands[2] is not None
-    if (dtype is i32 or (dtype is not u8 and not has_zero)) and not _is_quantized(use):
+    if (dtype is i32 or (dtype is not u8 and not has_zero)) and not ends_repetition(use):
         return True
     return any(_is_captured(value) for value in _laid_out(use))
 
@@ -85,7 +88,7 @@ def _laid_out(node: Node) -> Iterator[Value]:
     waiting, seen = [node], {node}
     while waiting:
         node = waiting.pop()
-        if _is_quantized(node):
+        if ends_repetition(node):
             continue
         value = node.results[0]
         yield value
@@ -94,11 +97,6 @@ def _laid_out(node: Node) -> Iterator[Value]:
             if index == 0 and is_layout and use not in seen:
                 seen.add(use)
                 waiting.append(use)
-
-
-def _is_quantized(node: Node) -> bool:
-    """True if a QuantizeLinear reads the result: then nothing is repeated behind the node."""
-    return any(operator(use, domains=_DOMAINS) == "QuantizeLinear" for use, _ in node.results[0].uses)
 
 
 def _is_captured(value: Value) -> bool:

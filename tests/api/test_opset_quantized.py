@@ -78,6 +78,25 @@ def test_others_are_raised(source: onnx.ModelProto) -> None:
     assert program.opset == 21 and loads(program.to_onnx())
 
 
+@each_row("source", [
+    model(LAYOUT["Transpose"], after="y = QuantizeLinear(h, s, z)  k = Neg(h)"),  # one of two readers quantizes
+    parser.parse_model("""<ir_version: 10, opset_import: ["": 21]> g (int8[1, 3, 4] x) => (int64[1, 3, 3] y)
+        <float s = {0.5}, int8 z = {3}>
+        { f = DequantizeLinear(x, s, z)  h, y = MaxPool<kernel_shape = [2]>(f) }"""),  # nothing reads the numbers
+    parser.parse_model("""<ir_version: 10, opset_import: ["": 21]> g (float[3, 4] x) => (int8[4, 3] y)
+        <float s = {0.5}, int8 z = {3}> { f = QuantizeLinear(x, s, z)  y = Transpose(f) }"""),
+    parser.parse_model("""<ir_version: 10, opset_import: ["": 21]> g (int8[3, 4] x) => (float[4, 3] y)
+        <float[3] s = {0.5, 1, 2}, int8[3] z = {3, 2, 1}>
+        { f = DequantizeLinear<axis = 0>(x, s, z)  y = Transpose(f) }"""),  # a scale for each row
+])  # fmt: skip
+def test_who_asks_for_21_gets_it_without_a_warning_where_it_loads(source: onnx.ModelProto) -> None:
+    if len(source.graph.node) == 4:
+        source.graph.output.append(onnx.helper.make_tensor_value_info("k", onnx.TensorProto.FLOAT, None))
+    program = dmlc.compile(source, target="cpu", opset=21)
+    assert not program.diagnostics
+    assert loads(program.to_onnx())
+
+
 def test_two_operators_before_a_quantization_count() -> None:
     source = model(LAYOUT["Reshape"], after="t = Transpose(h)  y = QuantizeLinear(t, s, z)")
     program = dmlc.compile(source, target="cpu")
@@ -133,6 +152,16 @@ def test_who_asks_for_21_gets_it_with_a_warning(operator: str) -> None:
 @pytest.mark.emits_invalid("ONNX Runtime does not load the source either")
 def test_a_model_of_21_stays() -> None:
     assert dmlc.compile(model(LAYOUT["Transpose"], opset=21), target="cpu").opset == 21
+
+
+@pytest.mark.emits_invalid("ONNX Runtime does not load it, as the warning says")
+def test_an_index_over_several_axes_begins_with_a_reshape() -> None:
+    text = "model q(x: i8[2, 3, 4]) -> (y) {\n    f = onnx.DequantizeLinear(x, 0.5 as f32, 3 as i8)\n"
+    source = Source("q.dml", text + "    return argmax(f, axes=[1, 2])\n}\n")
+    program = dmlc.compile(source, target="onnx")
+    assert program.opset == 20 and loads(program.to_onnx())
+    (warning,) = dmlc.compile(source, target="onnx", opset=21).diagnostics
+    assert warning.code.id == "W0609"
 
 
 def test_a_program_of_the_language_goes_down_too() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 from onnx.parser import parse_model
 
 import dmlc
@@ -39,7 +40,7 @@ TYPES = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int16": np.int1
 def model(layout: str, then: str, *, type: str = "int8", zero: bool = True, opset: int = 17) -> onnx.ModelProto:
     made = parse_model(f"""
         <ir_version: 10, opset_import: ["": {opset}]> g ({type}[2, 1, 3] q, bool c) => (float[] y)
-        <float s = {{0.5}}, {type} z = {{0}}, int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] sh = {{2, 3}},
+        <float s = {{0.5}}, {type} z = {{0}}, int8 p = {{0}}, int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] sh = {{2, 3}},
          int64 n2 = {{2}}, float[2] items = {{1, 2}}>
         {{ d = DequantizeLinear (q, s{", z" if zero else ""})  {layout}  {then} }}
     """)
@@ -141,6 +142,15 @@ NEAR_MISSES = {
 }
 
 
+AGAIN = "m = Transpose (d)  k = QuantizeLinear (m, s, p)  w = DequantizeLinear (k, s, p)"
+NEAR_MISSES |= {
+    "i8 without a zero point, quantized again": model(AGAIN, "y = Neg (w)", zero=False),
+    "i32, quantized again": model(AGAIN, "y = Neg (w)", zero=False, type="int32"),
+    "quantized by one of two": model(AGAIN, "y = Add (w, m)", zero=False),
+    "captured and quantized": model(AGAIN, CAPTURED["If"].replace("Abs (m)", "Abs (w)")),
+}
+
+
 @pytest.mark.parametrize("name", NEAR_MISSES)
 def test_near_misses(name: str) -> None:
     source = NEAR_MISSES[name]
@@ -148,8 +158,37 @@ def test_near_misses(name: str) -> None:
     assert "Max" not in operators(program)
     names = {info.name for info in source.graph.input}
     feeds = {k: v for k, v in fed("uint8" if name == "u8" else "int8").items() if k in names}
+    feeds["q"] = feeds["q"].astype(helper.tensor_dtype_to_np_dtype(source.graph.input[0].type.tensor_type.elem_type))
     want = run(session(source), feeds)["y"]
     np.testing.assert_array_equal(run(session(program.to_onnx(), optimized=True), feeds)["y"], want)
+
+
+def test_indices_of_a_pooling_are_left_alone() -> None:
+    """Nothing reads the numbers that the quantization would be repeated behind."""
+    for type in ("int8", "int32"):
+        source = parse_model(f"""<ir_version: 10, opset_import: ["": 17]> g ({type}[1, 2, 3] q) => (int64[1, 2, 2] y)
+            <float s = {{0.5}}> {{ d = DequantizeLinear (q, s)  m, y = MaxPool <kernel_shape = [2]> (d) }}""")
+        program = dmlc.compile(source, target="onnx")
+        assert operators(program) == ["DequantizeLinear", "MaxPool"]
+        feeds = {"q": np.arange(6, dtype=TYPES[type]).reshape(1, 2, 3)}
+        want = run(session(source), feeds)["y"]
+        np.testing.assert_array_equal(run(session(program.to_onnx(), optimized=True), feeds)["y"], want)
+
+
+@each_row("body", [
+    "d = DequantizeLinear (q, s)  y = Reshape (d, sh)",  # ONNX Runtime has no Max of bfloat16
+    "d = com.microsoft.DequantizeLinear (q, s)  y = Reshape (d, sh)",  # a result of unknown type
+])  # fmt: skip
+def test_other_results_are_left_alone(body: str) -> None:
+    source = parse_model(f"""<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+        g (int8[2, 3] q, bfloat16 s, int64[2] sh) => (bfloat16[3, 2] y) {{ {body} }}""")
+    assert "Max" not in operators(dmlc.compile(source, target="onnx"))
+
+
+def test_a_dequantization_of_nothing_compiles() -> None:
+    source = parse_model("""<ir_version: 10, opset_import: ["": 17, "com.microsoft": 1]> g (float x) => (float[3, 2] y)
+        <float[2, 3] d> { d = com.microsoft.DequantizeLinear ()  y = Transpose (d) }""")
+    assert "DequantizeLinear" in operators(dmlc.compile(source, target="onnx"))
 
 
 def test_scales_per_axis_are_left_alone() -> None:

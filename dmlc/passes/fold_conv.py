@@ -321,7 +321,7 @@ def _by_input(match: _InputMatch) -> Array | None:
     """
     weight, array = match.conv.weight.array, match.constant.array
     shape = (*[1] * (weight.ndim - array.ndim), *array.shape)
-    if len(shape) != weight.ndim or any(size != 1 for axis, size in enumerate(shape) if axis != 1):
+    if any(size != 1 for axis, size in enumerate(shape) if axis != 1):
         return None
     is_grouped = attribute_of(match.conv.node, "group", 1) != 1
     if shape[1] != 1 and (is_grouped or shape[1] != weight.shape[1]):

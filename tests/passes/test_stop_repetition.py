@@ -40,8 +40,8 @@ TYPES = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int16": np.int1
 def model(layout: str, then: str, *, type: str = "int8", zero: bool = True, opset: int = 17) -> onnx.ModelProto:
     made = parse_model(f"""
         <ir_version: 10, opset_import: ["": {opset}]> g ({type}[2, 1, 3] q, bool c) => (float[] y)
-        <float s = {{0.5}}, {type} z = {{0}}, int8 p = {{0}}, int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] sh = {{2, 3}},
-         int64 n2 = {{2}}, float[2] items = {{1, 2}}>
+        <float s = {{0.5}}, {type} z = {{0}}, int8 p = {{0}}, int64[1] one = {{1}}, int64[1] zero = {{0}},
+         int64[2] sh = {{2, 3}}, int64 n2 = {{2}}, float[2] items = {{1, 2}}>
         {{ d = DequantizeLinear (q, s{", z" if zero else ""})  {layout}  {then} }}
     """)
     forget_shapes(made.graph)

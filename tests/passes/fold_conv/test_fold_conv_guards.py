@@ -12,8 +12,13 @@ from onnx import external_data_helper, helper, numpy_helper
 from repair_helpers import faulty
 
 import dmlc
+from dmlc.passes.fold_conv import FoldConv
+from dmlc.passes.manager import PassContext
+from dmlc.targets import load_target
+from tests.rows import each_row
 
 node = helper.make_node
+RULES = {rule.name for rule in FoldConv().rules(PassContext(load_target("cpu"), 21))}
 CONV = node("Conv", ["x", "k"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1])
 STATISTICS = ("gamma", "beta", "mean", "variance")
 NORM = node("BatchNormalization", ["c", *STATISTICS], ["y"])
@@ -36,7 +41,7 @@ def model(
 
 def left(m: onnx.ModelProto | Path, **options: Any) -> dmlc.Program:
     program = dmlc.compile(m, **options)
-    assert not {"fold-batch-norm", "fold-bias-into-conv"} & {e.rule for e in program.ledger}
+    assert not {e.rule for e in program.ledger} & RULES
     return program
 
 
@@ -65,13 +70,24 @@ def test_another_operator_of_five() -> None:
     left(model(CONV, node("Sum", NORM.input, ["y"])))
 
 
-@pytest.mark.parametrize("apart", ["gamma", "k", "b", "d"])
-def test_data_in_a_file_of_its_own(apart: str, tmp_path: Path) -> None:
-    conv = node("Conv", ["x", "k", "b"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1])
-    last = NORM if apart != "d" else node("Add", ["c", "d"], ["y"])
-    m = model(
-        conv, last, b=np.ones(4, np.float32), gamma=np.arange(4, dtype=np.float32), d=np.ones((4, 1, 1), np.float32)
-    )
+@pytest.mark.parametrize(
+    ("apart", "first", "last"),
+    [
+        ("gamma", None, NORM),
+        ("k", None, NORM),
+        ("b", None, NORM),
+        ("d", None, node("Add", ["c", "d"], ["y"])),
+        ("d", None, node("Mul", ["c", "d"], ["y"])),
+        ("d", node("Mul", ["x", "d"], ["t"]), node("Relu", ["c"], ["y"])),
+    ],
+)
+def test_data_in_a_file_of_its_own(
+    apart: str, first: onnx.NodeProto | None, last: onnx.NodeProto, tmp_path: Path
+) -> None:
+    given = ["x", "k", "b"] if first is None else ["t", "k", "b"]
+    nodes = [*([] if first is None else [first]), node("Conv", given, ["c"], strides=[2, 2], pads=[1, 1, 1, 1]), last]
+    sizes = {"d": np.full((1, 1, 1) if first else (4, 1, 1), 3, np.float32)}
+    m = model(*nodes, b=np.ones(4, np.float32), gamma=np.arange(4, dtype=np.float32), **sizes)
     (tensor,) = (t for t in m.graph.initializer if t.name == apart)
     external_data_helper.set_external_data(tensor, "apart.data")
     onnx.save(m, tmp_path / "m.onnx")
@@ -91,8 +107,29 @@ def test_a_sum_along_other_axes(shape: tuple[int, ...]) -> None:
     assert any("by channel alone" in r.reason() for r in program.remarks)
 
 
-def test_a_convolution_that_is_an_output() -> None:
-    left(model(CONV, node("Add", ["c", "d"], ["y"]), d=np.ones((4, 1, 1), np.float32), outputs=("y", "c")))
+@each_row("op_type", ["Add", "Mul", "Div"])
+def test_a_convolution_that_is_an_output(op_type: str) -> None:
+    left(model(CONV, node(op_type, ["c", "d"], ["y"]), d=np.full((4, 1, 1), 3, np.float32), outputs=("y", "c")))
+
+
+@each_row("op_type", ["Add", "Mul", "Div"])
+def test_an_operand_that_is_an_output(op_type: str) -> None:
+    conv = node("Conv", ["t", "k"], ["y"])
+    left(model(node(op_type, ["x", "d"], ["t"]), conv, d=np.full((3, 1, 1), 3, np.float32), outputs=("y", "t")))
+
+
+@each_row("op_type", ["Add", "Mul"])
+def test_a_constant_that_broadcasts_the_one_channel(op_type: str) -> None:
+    weights = {"k": np.ones((1, 3, 3, 3), np.float32), "d": np.arange(1, 4, dtype=np.float32).reshape(3, 1, 1)}
+    program = left(model(CONV, node(op_type, ["c", "d"], ["y"]), **weights))
+    assert any("by channel alone" in r.reason() for r in program.remarks)
+
+
+def test_a_convolution_has_as_many_axes_as_its_weights() -> None:
+    """Otherwise a scale of more axes than the weights would have to stay before it."""
+    with pytest.raises(dmlc.DmlcError, match="the weights have 4 axes, not 5"):
+        dmlc.compile(model(node("Mul", ["x", "d"], ["t"]), node("Conv", ["t", "k"], ["y"]),
+                           d=np.full((1, 1, 1, 1, 1), 3, np.float32)))  # fmt: skip
 
 
 def test_a_single_channel_of_statistics() -> None:

@@ -48,6 +48,13 @@ def check(made: ModelProto, want: list[str]) -> None:
         ),
         ("s = Constant<value_ints = [9000]>() f = ConstantOfShape(s) m = ReduceMax<keepdims = 0>(f) k = Exp(m) "
          "y = Add(k, x)", ["Add"]),
+        ("s = Constant<value_ints = [262145]>() f = ConstantOfShape(s) m = ReduceMax<keepdims = 0>(f) y = Add(m, x)",
+         ["ConstantOfShape", "ReduceMax", "Add"]),  # even though only a node that folds uses it
+        ("s = Constant<value_ints = [9000]>() f = ConstantOfShape(s) i = Constant<value_ints = [1, 5]>() "
+         "p = ScatterElements(f, i, row) m = ReduceMax<keepdims = 0>(p) y = Add(m, x)",
+         ["ConstantOfShape", "ScatterElements", "ReduceMax", "Add"]),
+        ("s = Constant<value_ints = [5000, 2]>() e = Expand(row, s) n = NonZero(e) c = Cast<to = 1>(n) "
+         "m = ReduceMax<keepdims = 0>(c) y = Add(m, x)", ["Expand", "NonZero", "Cast", "ReduceMax", "Add"]),
         ("s = Constant<value_ints = [9000]>() f = ConstantOfShape(s) m = Exp(f) n = Neg(m) y = ReduceMax(n)", []),
         ("s = Constant<value_ints = [4500, 2]>() f = ConstantOfShape(s) y = MatMul(f, x)",
          ["ConstantOfShape", "MatMul"]),

@@ -11,7 +11,7 @@ from pass_helpers import Building, evaluate, ledger, names, random_feeds, remark
 import dmlc
 from dmlc.ir import DType, Graph, Value
 from dmlc.ir.dtype import f16, f32, f64, i32
-from dmlc.ops.binary import ADD, MUL
+from dmlc.ops.binary import ADD, MUL, SUB
 from dmlc.ops.elementwise import NEG, SIN
 from dmlc.ops.move import CONCAT, SLICE
 from dmlc.passes import Cse, Dce, FoldConstants
@@ -130,6 +130,55 @@ def test_products_whose_signs_differ_do_not_share() -> None:
     graph = b.done(b(MUL, rotated(b, q), t), b(MUL, other, t))
     run(PASS, graph)
     assert names(graph).count("neg") == 2
+
+
+def shares(b: Building, x: Value, factor: Value, other: Value) -> int:
+    """How many negations are left of two products of a factor, one of which has negated parts."""
+    graph = b.done(b(MUL, rotated(b, x), factor), other)
+    run(PASS, graph)
+    return names(graph).count("neg")
+
+
+def test_only_products_with_the_same_signs_share_a_factor() -> None:
+    signs = np.array([-1.0, -1, -1, -1, 1, 1, 1, 1])
+    for number, left in ((signs, 0), (-signs, 1), (np.where(signs > 0, 2, -1), 1)):
+        b = Building()
+        t = b.input("t", (2, 8))
+        assert shares(b, b.input("x", (2, 8)), t, b(MUL, b.constant(number), t)) == left
+    for op in (ADD, SUB):
+        b = Building()
+        t = b.input("t", (2, 8))
+        assert shares(b, b.input("x", (2, 8)), t, b(op, rotated(b, b.input("z", (2, 8))), t)) == 2
+    b = Building()
+    t = b.input("t", (2, 8))
+    assert shares(b, b.input("x", (2, 8)), t, b(SIN, t)) == 1
+
+
+def test_a_factor_that_is_negated_as_a_whole_has_signs_of_another_shape() -> None:
+    b = Building()
+    t, parts = b.input("t", (2, 4)), [b(NEG, b.input(name, (2, 2))) for name in "xz"]
+    graph = b.done(b(MUL, b(CONCAT, *parts, axis=1), t), b(MUL, t, b.constant(-1.0)))
+    run(PASS, graph)
+    assert names(graph).count("neg") == 2
+
+
+def test_a_product_whose_concat_is_needed_elsewhere_shares_nothing() -> None:
+    b = Building()
+    q, k, t = b.input("q", (2, 8)), b.input("k", (2, 8)), b.input("t", (2, 8))
+    turned = rotated(b, k)
+    graph = b.done(b(MUL, rotated(b, q), t), b(MUL, turned, t), turned)
+    run(PASS, graph)
+    assert names(graph).count("neg") == 2
+
+
+def test_a_large_table_is_not_stored_twice() -> None:
+    b = Building()
+    table = np.zeros((2**20 + 1, 4), np.float32)
+    x = b.input("x", (1, 4))
+    graph = b.done(b(MUL, b(CONCAT, b(NEG, half(b, x, 2, 4)), half(b, x, 0, 2), axis=1), b.constant(table)))
+    ctx = run(FoldConstants(), graph)
+    assert names(graph).count("neg") == 1
+    assert any("the constant has 4194308 elements" in remark for remark in remarks(ctx))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (2, 1)])

@@ -43,6 +43,14 @@ def test_truths_beside_other_constants_stay(op: Operation) -> None:
     assert names(graph) == [op.name, op.name]
 
 
+@each_row("op", [EQUAL, NOT_EQUAL, XOR, AND, OR])
+def test_no_truths_beside_a_constant(op: Operation) -> None:
+    b = Building()
+    graph = b.done(b(op, b.input("x", (0,), bool_), b.constant(np.zeros(0, bool), bool_)))
+    check_numbers(PASS, graph)
+    assert names(graph) == ["xor" if op is NOT_EQUAL else op.name]
+
+
 def test_a_scalar_that_decides_does_not_take_the_place_of_a_shape() -> None:
     b = Building()
     graph = b.done(b(AND, b.input("x", (4,), bool_), b.constant(False, bool_)))

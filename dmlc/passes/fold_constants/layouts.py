@@ -71,8 +71,6 @@ class SplitOffNothing(Rule[Match]):
     roots = (SPLIT,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        if len(node.results) < 2:
-            return None
         axis, whole = node.attributes_as(SplitAttributes).axis, node.operand("x").type
         parts = [value for value in node.results if value.shape[axis] != 0]
         empty = [value for value in node.results if value.shape[axis] == 0 and value.uses]
@@ -320,7 +318,7 @@ class AroundElementwise(Rule[_ElementwiseRegionMatch]):
 def _is_elementwise(node: Node) -> bool:
     if node.op is OPAQUE:
         a = node.attributes_as(OpaqueAttributes)
-        return not a.domain and a.op_type in _OPAQUE_ELEMENTWISE and len(node.operands) == 1
+        return not a.domain and a.op_type in _OPAQUE_ELEMENTWISE
     return node.op in _ELEMENTWISE
 
 

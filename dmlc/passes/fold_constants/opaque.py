@@ -74,9 +74,8 @@ _EVALUATORS: dict[str, Evaluator] = {
 
 def evaluated(node: Node, arrays: Sequence[Any]) -> Array | None:
     """The result of an opaque node of constants; None where no form is known, or ONNX leaves the result open."""
-    if node.op is not OPAQUE or node.attributes_as(OpaqueAttributes).domain:
-        return None
-    form = _EVALUATORS.get(node.attributes_as(OpaqueAttributes).op_type)
+    a = node.attributes_as(OpaqueAttributes)
+    form = None if a.domain else _EVALUATORS.get(a.op_type)
     if form is None:
         return None
     try:

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlc
+from dmlc.passes.fold_constants.layouts import _OPAQUE_ELEMENTWISE
 
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -67,6 +68,34 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_what_onnx_leaves_open_or_no_form_says_stays(name: str) -> None:
     assert "moved" in [n.name for n in dmlc.compile(KEPT[name], target="onnx").to_onnx().graph.node]
+
+
+def test_operators_of_other_domains_are_others() -> None:
+    """They neither are computed nor change places with a reshape, whatever their names are."""
+    text = """<ir_version: 8, opset_import: ["" : 18, "other" : 1]> g (float[3, 4] x) => (float[3, 4] y)
+        <int64[2] one = {2, 1}, float[3, 4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+         int64[2] flat = {2, 6}, int64[2] back = {3, 4}, float[6, 4] t, float[2, 6] e>
+        { t = other.Tile (w, one) c = ReduceMax <keepdims = 0> (t) r = Reshape (x, flat) e = other.Elu (r)
+          f = Reshape (e, back) y = Add (f, c) }"""
+    found = operators(onnx.parser.parse_model(text))
+    assert found == ["Tile", "ReduceMax", "Reshape", "Elu", "Reshape", "Add"]
+    assert operators(onnx.parser.parse_model(text.replace("other.Elu", "Elu"))) == ["Tile", "ReduceMax", "Elu", "Add"]
+
+
+def test_elementwise_operators_have_one_operand() -> None:
+    for name in sorted(_OPAQUE_ELEMENTWISE):
+        text = f"""<ir_version: 10, opset_import: ["" : 24]> g (float[3, 4] x) => (float[3, 4] y)
+            {{ y = {name} (x, x) }}"""
+        with pytest.raises(dmlc.DmlcError, match="it takes 1 operands, not 2"):
+            operators(onnx.parser.parse_model(text))
+
+
+def test_an_operator_that_is_read_no_better_stays_as_it_is() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[1, 1, 4] x) => (float[1, 1, 2] y)
+        <float[1, 1, 3] k = {1, 2, 3}> { w = Add (k, k) y = Conv (x, w) }"""
+    program = dmlc.compile(onnx.parser.parse_model(text), target="onnx")
+    assert [entry.rule for entry in program.ledger] == ["fold"]
+    assert [node.op_type for node in program.to_onnx().graph.node] == ["Conv"]
 
 
 def test_an_input_that_is_fed_keeps_the_node() -> None:

@@ -59,7 +59,7 @@ def test_nothing_to_widen_is_no_change() -> None:
     ("y = HardSwish (x)", "float16[2, 3, 4]"),  # another operator of f16
     ("y = LayerNormalization (w, v)", "double[2, 4]"),  # a norm of f64
     ("y = com.microsoft.GroupNorm ()", "float16[N]"),  # a norm of nothing
-    ("r = com.microsoft.SkipGroupNorm (x, s, s, x) y = Relu (r)", "float16[N]"),  # of unknown type: not cast back
+    ("r = com.microsoft.SkipGroupNorm (x, s, s, x) y = Relu (r)", "float16[N]"),  # a result of unknown type
 ])  # fmt: skip
 def test_nodes_of_models_that_stay(call: str, output: str) -> None:
     made = parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>

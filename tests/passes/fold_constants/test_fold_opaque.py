@@ -72,14 +72,19 @@ def test_what_onnx_leaves_open_or_no_form_says_stays(name: str) -> None:
 
 def test_operators_of_other_domains_are_others() -> None:
     """They neither are computed nor change places with a reshape, whatever their names are."""
-    text = """<ir_version: 8, opset_import: ["" : 18, "other" : 1]> g (float[3, 4] x) => (float[3, 4] y)
+    text = """<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]> g (float[3, 4] x) => (float[3, 4] y)
         <int64[2] one = {2, 1}, float[3, 4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
          int64[2] flat = {2, 6}, int64[2] back = {3, 4}, float[6, 4] t, float[2, 6] e>
-        { t = other.Tile (w, one) c = ReduceMax <keepdims = 0> (t) r = Reshape (x, flat) e = other.Elu (r)
-          f = Reshape (e, back) y = Add (f, c) }"""
+        { t = com.microsoft.Tile (w, one) c = ReduceMax <keepdims = 0> (t) r = Reshape (x, flat)
+          e = com.microsoft.Elu (r) f = Reshape (e, back) y = Add (f, c) }"""
     found = operators(onnx.parser.parse_model(text))
     assert found == ["Tile", "ReduceMax", "Reshape", "Elu", "Reshape", "Add"]
-    assert operators(onnx.parser.parse_model(text.replace("other.Elu", "Elu"))) == ["Tile", "ReduceMax", "Elu", "Add"]
+    assert operators(onnx.parser.parse_model(text.replace("com.microsoft.Elu", "Elu"))) == [
+        "Tile",
+        "ReduceMax",
+        "Elu",
+        "Add",
+    ]
 
 
 def test_elementwise_operators_have_one_operand() -> None:

@@ -133,7 +133,7 @@ def test_products_whose_signs_differ_do_not_share() -> None:
 
 
 def shares(b: Building, x: Value, factor: Value, other: Value) -> int:
-    """How many negations are left of two products of a factor, one of which has negated parts."""
+    """Number of negations left of two products of a factor, one of which has negated parts."""
     graph = b.done(b(MUL, rotated(b, x), factor), other)
     run(PASS, graph)
     return names(graph).count("neg")

@@ -411,9 +411,10 @@ class DimTable:
 
     ``taken`` are names that no new dim gets: those that an imported model declares. ``provided`` are the new dims: only
     a value of the graph provides them, they are 0 or more, and nobody promises results for empty axes of theirs.
+    ``zeros`` are differences of sizes that conditions of the graph make equal: run time checks those.
     """
 
-    __slots__ = ("_cases", "_made", "bounds", "least", "provided", "taken")
+    __slots__ = ("_cases", "_made", "bounds", "least", "provided", "taken", "zeros")
 
     def __init__(
         self, bounds: Mapping[str, Interval] | None = None, *, least: int = 1, taken: Collection[str] = ()
@@ -422,6 +423,7 @@ class DimTable:
         self.least = least
         self.taken = taken
         self.provided: set[str] = set()
+        self.zeros: frozenset[Dim] = frozenset((0,))
         self._made = 0
         #: Intervals of expressions with ``min`` and ``max``, by the expression and the bounds of its dims.
         self._cases: dict[Any, Interval] = {}
@@ -440,7 +442,7 @@ class DimTable:
         bounds = {name: interval for name, interval in self.bounds.items() if name not in names}
         out = DimTable(bounds, least=self.least, taken=self.taken)
         out._made = self._made
-        out.provided = set(self.provided)
+        out.provided, out.zeros = set(self.provided), self.zeros
         out._cases = self._cases
         return out
 
@@ -531,16 +533,16 @@ class DimTable:
     def equal(self, a: Dim, b: Dim) -> bool | None:
         """Compare two sizes: True if ``a == b`` is proved, False if it is disproved, None if neither."""
         difference = a - b
-        if difference == 0:
-            return True
         low, high = self.interval(difference)
-        if low == high == 0:
+        if low == high == 0 or difference in self.zeros:
             return True
         return False if low > 0 or high < 0 else None
 
     def at_most(self, a: Dim, b: Dim) -> bool | None:
         """Compare two sizes: True if ``a <= b`` is proved, False if it is disproved, None if neither."""
         difference = b - a
+        if difference in self.zeros:
+            return True
         low, high = self.interval(difference)
         if low < 0 <= high and isinstance(difference, DimExpr):
             low, high = self._with_remainders(difference)

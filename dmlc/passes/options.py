@@ -91,6 +91,8 @@ class Options(Struct, frozen=True):
         expected ones are applied for the target that is compiled for."""
         context = self.context(target)
         context.progress = self.progress
+        same = [condition.left - condition.right for condition in graph.conditions if condition.relation == "=="]
+        graph.dims.zeros |= {*same, *(-difference for difference in same)}  # a rewrite may rely on what run time checks
         if graph.joined is not None and (self.binding or self.shapes):  # nodes were read before sizes were fixed
             graph.retyped = {node: None for node in graph if node.origin is not None}
         expected = None

@@ -353,24 +353,37 @@ class _Driver:
                     names = rule.relies_on(match, self.graph)
                     if names:
                         rewrite_class, promise = REASSOCIATES, _promises(self.graph, names)
-                if rewrite_class in self.context.allowed:
-                    self._apply(rule, match, rewrite_class, promise)
-                    return
-                miss = Miss(_PERMIT[rewrite_class])
+                if rewrite_class not in self.context.allowed:
+                    miss = Miss(_PERMIT[rewrite_class])
+                else:
+                    refused = self._apply(rule, match, rewrite_class, promise)
+                    if refused is None:
+                        return
+                    miss = refused
             self.misses[node, rule] = miss, whole
             self.missed.add(node)
 
-    def _apply(self, rule: Rule[Any], match: Match, rewrite_class: str, promise: str = "") -> None:
+    def _apply(self, rule: Rule[Any], match: Match, rewrite_class: str, promise: str = "") -> Miss | None:
+        """Rewrite; or the reason why not, where parts of the new nodes have open sizes that are not known to fit."""
         graph, root = self.graph, match.root
         self.fuel -= 1
         if self.fuel < 0:
             raise fail(INTERNAL, f"rule {rule.name} does not come to an end at a {root.op.name}", exit_code=3)
-        self.changed = True
         text = rule.describe(match) + promise
         before = tuple([node_name(node) for node in (root, *match.consumed)])
-        rewriter = Rewriter(graph, rule.name, match, rewrite_class, self.constants)
-        values = rule.build(match, rewriter)
         touched = [v for node in (root, *match.consumed) for v in node.operands if v is not None]
+        rewriter = Rewriter(graph, rule.name, match, rewrite_class, self.constants)
+        conditions = len(graph.conditions)
+        try:
+            values = rule.build(match, rewriter)
+        except OpError as error:
+            if all(value.type.is_static for value in touched):
+                raise  # nothing is open here: the rule is wrong
+            graph.erase_dead(rewriter.made)
+            for condition in list(graph.conditions)[conditions:]:
+                del graph.conditions[condition]
+            return Miss("{0}", (str(error),))
+        self.changed = True
         for old, new in zip(root.results, values, strict=True):
             is_constant = new.producer is not None and new.producer.op is CONSTANT
             for user in old.users:
@@ -389,6 +402,7 @@ class _Driver:
                 self._push(next(iter(value.uses))[0])
         after = names_after([node for node in rewriter.made if node.graph is graph])
         self.context.record(rule.name, rewrite_class, text, rewriter.spans, before, after)
+        return None
 
     def _settle(self) -> None:
         """Infer anew what depends on values that have other types by now."""

@@ -77,6 +77,9 @@ def test_numbers(x_shape: tuple[int, ...], i_shape: tuple[int, ...], axis: int, 
     names = ("N", "C", "H", "W")[: len(x_shape)]
     open_i = (*names[:batch], *i_shape[batch:])
     check(program(f", axis={axis - len(x_shape)}, batch_axes={batch}", names, open_i), x, i, axis, batch)
+    other_i = (*("P", "Q")[:batch], *i_shape[batch:])  # equal to the sizes of x where the program runs
+    for shape in (names, x_shape):
+        check(program(f", axis={axis}, batch_axes={batch}", shape, other_i), x, i, axis, batch)
 
 
 DTYPES, INDICES = ("f16", "f64", "i8", "u16", "i64", "u64", "bool"), ("i32", "i64", "u32", "u64")

@@ -6,14 +6,16 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from pass_helpers import Building, context, names, remarks
 
 from dmlc.diagnostics import DmlcError
-from dmlc.ir import Attributes, Graph, Node, Operation, Value
+from dmlc.ir import Attributes, Graph, Node, Operation, OpError, Tensor, Value, symbol
 from dmlc.ir.dtype import f32
 from dmlc.ops.binary import ADD, MUL
 from dmlc.ops.elementwise import ABS, EXP, NEG, SQRT
+from dmlc.ops.index import GATHER, GatherAttributes
 from dmlc.passes import CLASSES, Cse, Dce, FoldConstants, Pass, PassContext, PassManager
 from dmlc.passes.rewrite import MAX_SPANS, Match, Miss, Rewriter, Rule, merge_spans, rewrite, used_elsewhere
 
@@ -304,3 +306,39 @@ def test_a_rule_is_made_where_the_graph_has_its_root(op: Operation, expected: li
     graph = b.done(b(op, b(op, b.input("x", (3,)))))
     assert not rewrite(graph, [OfNeg, OfExp], context())
     assert made == expected
+
+
+class TimesFirst(Rule[Match]):
+    """A rule that believes its operands to fit."""
+
+    name, roots = "times-first", (NEG,)
+
+    def match(self, node: Node, graph: Graph) -> Match | None:
+        return Match(node)
+
+    def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
+        x, y = rewriter.graph.inputs
+        firsts = rewriter.add(GATHER, [x, rewriter.shared_constant(FIRSTS)], GatherAttributes(axis=1, batch_axes=1))
+        return [rewriter.add(ADD, [rewriter.add(MUL, [x, firsts]), y])]
+
+
+FIRSTS = Tensor(np.zeros((3, 1), np.int32))
+
+
+def test_new_nodes_of_open_sizes_that_may_not_fit() -> None:
+    """The rewrite is a remark, and nothing of it is left: neither a node nor a relation for run time to check."""
+    b = Building()
+    x, _ = b.input("x", (symbol("N"), 4)), b.input("y", (symbol("M"),))
+    graph = b.done(b(NEG, x))
+    ctx = context()
+    assert not rewrite(graph, [TimesFirst], ctx)
+    assert (names(graph), graph.conditions, ctx.ledger) == (["neg"], {}, [])
+    assert remarks(ctx) == ["shapes [N, 4] and [M] do not broadcast: 4 against M"]
+
+
+def test_a_rule_whose_new_nodes_never_fit_is_wrong() -> None:
+    b = Building()
+    x, _ = b.input("x", (3, 4)), b.input("y", (5,))
+    graph = b.done(b(NEG, x))
+    with pytest.raises(OpError, match="do not broadcast"):
+        rewrite(graph, [TimesFirst], context())

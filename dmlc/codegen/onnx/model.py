@@ -90,7 +90,8 @@ def emit_nodes(emitter: Emitter, watch: RoundingWatch) -> None:
             _check_rank(node, emitter.target)
             _lower(emitter, node, watch)
         for value in node.results:
-            emitter.hold(value)
+            if emitter.is_written(value):
+                emitter.hold(value)
 
 
 @cache

@@ -181,6 +181,10 @@ class NodeWriter:
     def operand(self, node: Node, index: int) -> str:
         return self.of(node.operands[index])
 
+    def is_written(self, value: Value) -> bool:
+        """Return whether a result has a name by now; one that nothing reads may have none."""
+        return value in self._names
+
     # --- constants
 
     def tensor(self, tensor: Tensor, name: str | None = None) -> str:

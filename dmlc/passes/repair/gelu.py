@@ -241,7 +241,7 @@ class GeluOperator(Rule[Match]):
         if _is_erf_form(root):
             return [own_gelu(rewriter, x)]
         if len(root.operands) > 1 and root.operands[1] is not None:
-            x = make(ADD, x, root.operands[1])
+            x = make(ADD, x, make.reshape(root.operands[1], x.shape[-1:]))
         return [tanh_gelu(make, x)]
 
 

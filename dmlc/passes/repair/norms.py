@@ -108,7 +108,7 @@ class PlainSkipNorm(Rule[Match]):
         assert x is not None and skip is not None
         bias = _bias_of(root)
         if bias is not None:
-            skip, rest = make(ADD, skip, bias), rest[:1]
+            skip, rest = make(ADD, skip, make.reshape(bias, skip.shape[-1:])), rest[:1]
         if _broadcasts(skip, x):
             skip = make(EXPAND, skip, attributes=ExpandAttributes(shape=x.shape))
         return rewriter.add_node(OPAQUE, [x, skip, *rest], root.attributes_as(OpaqueAttributes)).results

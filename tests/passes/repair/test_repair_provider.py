@@ -349,6 +349,15 @@ def test_near_misses_are_fine(body: str, what: str) -> None:
     assert not program.diagnostics, what
 
 
+def test_results_that_are_dropped_have_no_sizes_to_read() -> None:
+    body = "y, mean, inv, s = com.microsoft.SkipLayerNormalization(x, z, g, , b)"
+    made = model(f"(float[N,T,D] x, float[N,T,D] z, float[D] g, float[D] b) => (float[N,T,D] y) {{ {body} }}")
+    program = dmlc.compile(made)
+    assert "drop-unused-result" in dict(r.fired(program))
+    feeds = {"x": data(2, 3, 8), "z": data(2, 3, 8), "g": data(8), "b": data(8)}
+    r.same(r.run(made, feeds), program.run(feeds, backend="cpu"), 1e-5)
+
+
 def test_optional_results_stay_absent() -> None:
     """The provider leaves a SkipLayerNormalization with Mean to the CPU."""
     body = "y, , , s = com.microsoft.SkipLayerNormalization(x, z, g)"

@@ -163,6 +163,8 @@ def _definition(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> Funct
     else:
         return None
     function = FunctionProto.FromString(data)
+    if not function.node:
+        return None  # ONNX gives one for other types only, some for fixed sizes
     taken = {attribute.name for attribute in function.attribute_proto}
     for name, attribute in schema.attributes.items():
         if attribute.default_value.name and name not in taken:  # a default that the definition leaves to the schema

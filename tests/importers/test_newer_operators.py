@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 import dmlc
 from dmlc.diagnostics import DmlcError
+from tests.rows import each_row
 from tools.model_checks import run, session
 
 #: Operators that came after opset 21 and have a definition.
@@ -24,10 +25,15 @@ NEWER = ("attention_", "rotary_embedding", "rms_normalization", "swish", "tensor
 
 
 @cache
-def cases() -> dict[str, Any]:
+def every_case() -> dict[str, Any]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = {case.name.removeprefix("test_"): case for case in collect_testcases(None)}
+        return {case.name.removeprefix("test_"): case for case in collect_testcases(None)}
+
+
+@cache
+def cases() -> dict[str, Any]:
+    found = every_case()
     named = {n: c for n, c in found.items() if n.startswith(NEWER) and not n.endswith(("_expanded", "_bf16"))}
     return {name: case for name, case in sorted(named.items()) if isinstance(case.model, onnx.ModelProto)}
 
@@ -44,6 +50,35 @@ def test_node_tests_of_newer_operators_are_compiled_to_opset_21(name: str) -> No
         for (key, got), want in zip(run(found, feeds).items(), outputs, strict=True):
             half = want.dtype == np.float16
             np.testing.assert_allclose(got, want, rtol=1e-2 if half else 1e-4, atol=5e-3 if half else 1e-5, err_msg=key)
+
+
+def first_cases() -> dict[str, onnx.ModelProto]:
+    """A node test of each operator that came after opset 21, whether it has a definition or not."""
+    since: dict[str, int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if not schema.domain:
+            since[schema.name] = min(schema.since_version, since.get(schema.name, schema.since_version))
+    out: dict[str, onnx.ModelProto] = {}
+    for case in every_case().values():
+        if isinstance(case.model, onnx.ModelProto):
+            for node in case.model.graph.node[:1]:
+                if since.get(node.op_type, 0) > 21:
+                    out.setdefault(node.op_type, case.model)
+    return out
+
+
+@each_row("target", ["directml", "cpu"])
+def test_sizes_that_no_declaration_relates(target: str) -> None:
+    """Some definitions of ONNX are for fixed sizes alone: the operator stays then."""
+    assert len(first_cases()) > 5
+    for name, source in first_cases().items():
+        made = onnx.ModelProto()
+        made.CopyFrom(source)
+        for number, dim in enumerate(d for i in made.graph.input for d in i.type.tensor_type.shape.dim):
+            dim.dim_param = f"d{number}"
+        for info in made.graph.output:
+            info.type.tensor_type.ClearField("shape")
+        assert dmlc.compile(made, target=target).to_onnx().graph.node, name
 
 
 @pytest.mark.parametrize("path", [item for item in parameters("torch") if "dyn23" in str(item)])

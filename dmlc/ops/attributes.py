@@ -21,6 +21,7 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Attributes, Dim, DimExpr, DType, OpError, TensorType, as_dtype, symbol
 from dmlc.ir.dtype import f32
 from dmlc.ir.size_number import SizeNumber
+from dmlc.ops.rules import beyond_i64
 
 
 class _Sentinel:
@@ -345,14 +346,17 @@ class DimsKind(Kind):
 
 
 def _dim(raw: Any, at: Binding, element: int | None) -> Dim:
+    where = at.name if element is None else (at.name, element)
     if isinstance(raw, DimExpr):
+        number = beyond_i64(raw)
+        if number is not None:
+            raise OpError(codes.LITERAL_DOES_NOT_FIT, f"{number} does not fit the 64 bits of a size", at=where)
         return raw
     if _is_int(raw):
         return _int64(raw, at, element)
     if isinstance(raw, str) and raw.isidentifier():
         return symbol(raw)
     if isinstance(raw, SizeNumber):
-        where = at.name if element is None else (at.name, element)
         raise OpError(codes.WRONG_SIZE, f"sizes have no {raw.sign}", at=where, help=size_help(raw))
     message = f"{at.name} takes sizes: integers or dims, not {show(raw)}"
     raise at.fail(message, element=element, help=integer_help(raw))

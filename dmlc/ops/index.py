@@ -37,7 +37,7 @@ from dmlc.ops.attributes import (
     attribute,
 )
 from dmlc.ops.literals import attribute_array
-from dmlc.ops.rules import bound, check_size
+from dmlc.ops.rules import beyond_i64, bound, check_size
 
 
 class IndexAttributes(Attributes, frozen=True, kw_only=True):
@@ -300,6 +300,9 @@ def _check_fit(call: Inference, size: DimExpr, dtype: DType) -> None:
     if dtype.kind == "bool":
         message = f"{size} does not fit bool: a size is not a truth value"
         raise OpError(codes.LITERAL_DOES_NOT_FIT, message, at="value", under="a size", help=f"write {size} as bool")
+    number = beyond_i64(size)
+    if number is not None:
+        raise OpError(codes.LITERAL_DOES_NOT_FIT, f"{number} does not fit the 64 bits of a size", at="value")
     for divisor in size.divisors():
         zero = OpError(codes.DIVISION_BY_ZERO, f"{size} divides by {divisor}, which is 0", at="value")
         call.require(1, "<=", divisor, zero)

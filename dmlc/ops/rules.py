@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dmlc.diagnostics import around
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.ir import Dim, DimExpr, Inference, OpError, Place, Shape, TensorType
+from dmlc.ir.dim import FloorDiv, Negative
 
 
 def broadcast(call: Inference, shapes: Sequence[Shape]) -> Shape:
@@ -49,6 +50,21 @@ def _broadcast(call: Inference, a: Dim, b: Dim, shapes: Sequence[Shape]) -> Dim:
             least = b if isinstance(b, int) else a
             help = f"a slice may be shorter than it asks for: declare the dim, such as dim {name} in {least}..1000"
     raise OpError(codes.DOES_NOT_BROADCAST, f"shapes {texts} do not broadcast: {a} against {b}", help=help)
+
+
+def beyond_i64(size: Dim) -> int | None:
+    """Find a number in a size that i64 does not hold, which sizes are computed in."""
+    if isinstance(size, int):
+        return None if -(2**63) <= size < 2**63 else size
+    parts: list[Dim] = []
+    for monomial, coefficient in size.terms:
+        parts.append(coefficient)
+        for atom in monomial:
+            if isinstance(atom, FloorDiv):
+                parts += [atom.numerator, atom.denominator]
+            elif isinstance(atom, Negative):
+                parts.append(atom.size)
+    return next((found for part in parts if (found := beyond_i64(part)) is not None), None)
 
 
 def _cut_short(size: Dim, wanted: Dim) -> str | None:

@@ -189,7 +189,8 @@ LITERAL_DOES_NOT_FIT = declare(
     "E0311",
     "a number does not fit the dtype",
     """A literal takes the dtype of the other operand and must be one of its values: in range for
-    integers, without a fraction for integers, not overflowing for floats.""",
+    integers, without a fraction for integers, not overflowing for floats. Sizes are computed in i64, so
+    each number in one must fit that.""",
     example="""
 model m(x: u8[4]) -> (y) {
     y = x + 256

@@ -141,6 +141,13 @@ def test_the_placement_report_says_that_binding_makes_it_free() -> None:
         ("y = reshape(x, shape=[H ** 2, -1])", "E0332", ""),
         ("y = softmax(x, axes=[W])", "E0304", ""),
         ("y = x & W", "E0309", ""),
+        ("y = x / (99999999999999999999 * W)", "E0311", ""),
+        ("y = x * (W - 9223372036854775809)", "E0311", ""),
+        ("y = x * (W // 9223372036854775808)", "E0311", ""),
+        ("y = x * (99999999999999999999 // W)", "E0311", ""),
+        ("y = x / (W * 4611686018427387904 * 4)", "E0311", ""),
+        ("y = clip(x, min=0, max=W * 18446744073709551615)", "E0311", ""),
+        ("y = reshape(x, shape=[W * 9223372036854775808, -1])", "E0311", ""),
     ],
 )
 def test_what_a_dim_cannot_be(statement: str, code: str, help: str) -> None:
@@ -239,6 +246,10 @@ def test_the_builder_says_what_a_dim_needs() -> None:
     assert 'dmlc.cast(W, to="f32")' in str(info.value)
     with pytest.raises(dmlc.DmlcError, match="E0311"):
         x * (1 / w)
+    for call in (lambda: x * (w * 2**63), lambda: x - w // 2**70, lambda: dmlc.reshape(x, shape=[w * 2**63, -1])):
+        with pytest.raises(dmlc.DmlcError, match=r"E0311.*does not fit the 64 bits of a size"):
+            call()
+    dmlc.reshape(x * (w * -(2**63)), shape=[(2**63 - 1) * w // (2**63 - 1)])
     with pytest.raises(dmlc.DmlcError, match="E0332"):
         dmlc.top_k(x, k=w / 2)
     with pytest.raises(ZeroDivisionError):

@@ -86,6 +86,17 @@ def test_counts_that_do_not_fit_are_left() -> None:
     r.faulty(pad(["x"]))
 
 
+def test_computed_counts_that_do_not_fit_are_left() -> None:
+    """The count is known only when the least of a large weight has folded."""
+    weight = np.linspace(-1, 1, 3000, dtype=np.float32)
+    nodes = [r.node("ReduceMin", ["w"], ["least"]), r.node("Cast", ["least"], ["p"], to=r.KINDS["i64"])]
+    made = r.model(
+        [*nodes, r.node("Pad", ["x", "p"], ["y"])], [("x", r.FLOAT, (3,))], [("y", r.FLOAT, None)], opset=17, w=weight
+    )
+    program = r.left_alone(made, PADS)
+    assert [n.op_type for n in program.to_onnx().graph.node] == ["Pad"]
+
+
 def test_a_pad_of_what_has_no_known_shape() -> None:
     assert PADS in rules(pad(["x", "p", "", "a"], p=[-1, 1], a=[0]))
     r.left_alone(pad(["x", "p", "", "a"], BFLOAT16, p=[-1, 1], a=[0]), PADS)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlc.diagnostics import Label, did_you_mean, fail, sentences, writing
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import Array, DType, Graph, OpError, TensorType, Value
+from dmlc.ir import Array, DType, ForeignType, Graph, OpError, Value
 from dmlc.ir.printer import number_text
 from dmlc.ops.attributes import show
 from dmlc.ops.literals import literal_array
@@ -135,7 +135,7 @@ def promise(graph: Graph, ranges: Mapping[str, tuple[Any, Any]]) -> None:
             raise fail(codes.WRONG_RANGE, f"the model has no input {name}", help=help)
         labels = [Label(value.span)] if value.span else []
         try:
-            if not isinstance(value.type, TensorType):
+            if isinstance(value.type, ForeignType):
                 raise OpError(codes.WRONG_RANGE, f"input {name} is not a tensor of numbers")
             found = range_of(value.type.dtype, low, high)
             before = graph.ranges.get(name, found)

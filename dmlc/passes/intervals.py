@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dmlc.ir import Dim, DimExpr, DType, Graph, Node, Operation, Value, product
-from dmlc.ir.dtype import i64
 from dmlc.ir.tensor import StoredTensor, Tensor
 from dmlc.ops import binary as b
 from dmlc.ops import elementwise as e
@@ -463,7 +462,7 @@ def _is_index(value: Value) -> bool:
     if producer is None:
         return False
     if producer.op is OPAQUE:
-        return value.type.dtype is i64 and any(is_opaque(producer, name) for name in _COUNTING)
+        return any(is_opaque(producer, name) for name in _COUNTING)
     return producer.op in (select.ARGMAX, select.ARGMIN) or (producer.op is select.TOP_K and value.index == 1)
 
 

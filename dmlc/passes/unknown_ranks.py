@@ -105,7 +105,7 @@ def _first_unknown(value: Value) -> Value | None:
         return None
     index, what = _TOLD_BY.get(_kind(node), (-1, ""))
     if what == "shape":  # whatever the rank of the data is
-        teller = node.operands[index] if index < len(node.operands) else None
+        teller = node.operands[index]
         return teller if teller is not None and _has_unknown_rank(teller.type) else None
     return next((v for v in node.operands if v is not None and _has_unknown_rank(v.type)), None)
 
@@ -155,7 +155,7 @@ def note_normalizations(graph: Graph, context: PassContext) -> None:
     for node in graph.nodes_of((OPAQUE,)):
         if _kind(node) in _DIVISIONS and _has_unknown_rank(node.result.type):
             for rule, value in _written_out(node):
-                if rule in context.skip_rules:
+                if not context.wants(rule):
                     continue
                 cause = finder.of(value)
                 context.missed(rule, lambda c=cause, v=value: c.of(v), node.spans[:1], node_name(node))  # type: ignore[misc]
@@ -169,7 +169,7 @@ def _written_out(node: Node) -> Iterator[tuple[str, Value]]:
         if total is None:
             continue
         if _kind(total) == "ReduceSum" and total.operand(0) is numerator and _kind(numerator.producer) == "Exp":
-            yield "fuse-softmax", _source(numerator)
+            yield "written-out-softmax", _source(numerator)
             return
         if has_root or _kind(total) == "ReduceL2":
             is_centred = _kind(numerator.producer) == "Sub"

@@ -115,6 +115,33 @@ def test_a_promise_beside_one_of_the_source_leaves_what_keeps_both() -> None:
     assert program.signature.ranges == {"obj": (0.5, 1.0)}
 
 
+def test_a_promise_says_nothing_of_values_computed_without_it() -> None:
+    """A sign that is known without the promise is not taken for one that is promised."""
+    inputs = "x: f32[4, 8], o: f32[4, 1], z: f32[2] in 0.0..1.0"
+    text = f"model m({inputs}) -> (y) {{\n    return reduce_max(x * exp(o), axes=[1])\n}}\n"
+    program = dmlc.compile(Source("t.dml", text), allow=["range"])
+    assert "rising-after-extreme" not in dict(rules(program))
+    assert any("is not known" in remark.reason() for remark in program.remarks)
+
+
+def test_a_number_over_what_is_maximized_keeps_its_place() -> None:
+    """A promised sign of the numerator orders nothing: the divisor may have either sign."""
+    text = "model m(x: f32[4, 8], o: f32[4, 1] in 1.0..2.0) -> (y) {\n    return reduce_max(o / x, axes=[1])\n}\n"
+    program = dmlc.compile(Source("t.dml", text))
+    assert "rising-after-extreme" not in dict(rules(program))
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    o = np.ones((4, 1), np.float32)
+    np.testing.assert_array_equal(program.run({"x": x, "o": o})["y"], (o / x).max(axis=1, keepdims=True))
+
+
+def test_a_text_has_no_range() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (string[2] x) => (string[2] y) { y = Identity(x) }'
+    )
+    with pytest.raises(dmlc.DmlcError, match="input x is not a tensor of numbers"):
+        dmlc.compile(model, ranges={"x": (0, 1)})
+
+
 def test_the_builder_takes_a_range() -> None:
     g = dmlc.Graph("g")
     x = g.input("x", "f32", ("N", 4))

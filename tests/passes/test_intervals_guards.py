@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from onnx import parser
 
+import dmlc
 from dmlc import text
 from dmlc.diagnostics import Source
+from dmlc.importers import import_model
 from dmlc.passes.intervals import Intervals
 
 
@@ -52,3 +56,40 @@ def test_one_of_several_results_is_anything() -> None:
     graph = text.load(Source("t.dml", "model t(x: f16[3, 4]) -> (v, i) {\n    v, i = top_k(sigmoid(x), k=2, axis=1)\n"
                                       "    return v, i\n}\n"))  # fmt: skip
     assert Intervals(graph).of(graph.outputs[1][1])[1] > 4
+
+
+def test_lowest_number_of_a_dtype_is_finite() -> None:
+    assert of("where(x > z, sigmoid(x), -3.4028234663852886e+38)", "f32") == (-3.4028234663852886e38, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "signed"),
+    [
+        ("s = CumSum(x, zero)", True),
+        ("s = ArgMax <axis = 1> (x)", False),
+        ("s = NonZero(x)", False),
+        ("v, s = TopK(x, two)", False),
+    ],
+)
+def test_remainders_of_positions_are_not_negative(value: str, signed: bool) -> None:
+    """The provider has no Mod of i64: a remainder that may be negative takes a Where."""
+    model = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (int64[3, 4] x) => (int64[] y)
+        <int64 zero = {{0}}, int64[1] two = {{2}}, int64 three = {{3}}> {{ {value} y = Mod(s, three) }}"""
+    )
+    program = dmlc.compile(model, target="directml")
+    assert ("Where" in [node.op_type for node in program.to_onnx().graph.node]) == signed
+    x = np.arange(-9, 3).reshape(3, 4)
+    with_operator = dmlc.compile(model, target="cpu")
+    np.testing.assert_array_equal(program.run({"x": x}, "cpu")["y"], with_operator.run({"x": x}, "cpu")["y"])
+
+
+def test_positions_of_unknown_rank_have_an_interval() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[] u) => (int64[] y) { a = ArgMax(u) y = Shape(a) }"""
+    )
+    graph = import_model(model)
+    (shape,) = [value for _, value in graph.outputs]
+    assert shape.producer is not None and shape.producer.operands
+    assert all(Intervals(graph).of(v) == (0, 1) for v in shape.producer.operands if v is not None)
+    assert Intervals(graph).of(shape)[0] == 0

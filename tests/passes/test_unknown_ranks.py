@@ -19,7 +19,7 @@ NORMS = {
     "v = ReduceMean <axes = [-1]> (p) w = Add(v, e) q = Sqrt(w) y = Div(d, q)",
     "fuse-rms-norm": "p = Mul({x}, {x}) v = ReduceMean <axes = [-1]> (p) w = Add(v, e) q = Sqrt(w) i = Reciprocal(q) "
     "y = Mul({x}, i)",
-    "fuse-softmax": "m = ReduceMax <axes = [-1]> ({x}) d = Sub({x}, m) p = Exp(d) "
+    "written-out-softmax": "m = ReduceMax <axes = [-1]> ({x}) d = Sub({x}, m) p = Exp(d) "
     "v = ReduceSum <keepdims = 1> (p, last) y = Div(p, v)",
 }
 #: Ways to lose a rank: the nodes that make r, why its rank is not known, what makes it known.
@@ -38,6 +38,14 @@ LOSSES = {
         "--bind N=... makes it known",
     ),
     "an unknown operator": ("r = mine.Odd(x)", "nothing determines the shape that mine.Odd `r` gives", ""),
+    "an operator without operands": ("r = mine.Odd()", "nothing determines the shape that mine.Odd `r` gives", ""),
+    "a branch, not what it asks of another value": (
+        "n = Size(u) c = Greater(n, m1) t = Unsqueeze(n, last) "
+        "r = If(c) <then_branch = a () => (float[] p) { p = Reshape(x, s) }, "
+        "else_branch = b () => (float[] o) { d = Shape(u) o = Expand(x, d) }>",
+        "nothing determines the shape that If `r` gives",
+        "",
+    ),
     "an input": ("r = Relu(u)", "the model declares `u` without a shape", "--shape u=... makes it known"),
     "far away": (
         "b = Reshape(x, s) c = Relu(b) r = Neg(c)",
@@ -95,6 +103,8 @@ NEAR_MISSES = {
     "no root": "m = ReduceMean <axes = [-1]> (r) d = Sub(r, m) p = Pow(d, two) "
     "v = ReduceMean <axes = [-1]> (p) y = Sub(d, v)",
     "a mean alone": "m = ReduceMean <axes = [-1]> (r) y = Div(r, m)",
+    "powers over their mean": "p = Exp(r) v = ReduceMean <axes = [-1]> (p) y = Div(p, v)",
+    "a value over its own sum": "v = ReduceSum <keepdims = 1> (r, last) y = Div(r, v)",
     "a sum of something else": "m = Exp(r) n = Neg(r) k = Exp(n) v = ReduceSum <keepdims = 1> (k, last) y = Div(m, v)",
     "another value under the root": "n = Tanh(r) p = Mul(n, n) v = ReduceMean <axes = [-1]> (p) "
     "q = Sqrt(v) y = Div(r, q)",
@@ -106,6 +116,21 @@ def test_what_is_not_a_normalization_gets_no_remark(name: str) -> None:
     text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[N, 4] x, int64[K] s) => (float[] y)
         <float two = {{2}}, int64[1] last = {{-1}}> {{ r = Reshape(x, s) {NEAR_MISSES[name]} }}"""
     assert not [r for r in dmlc.compile(parser.parse_model(text)).remarks if "rank of" in r.reason()]
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_rule_that_is_skipped_gets_no_remark(norm: str) -> None:
+    for options in ({"skip_rules": (norm,)}, {"only_rules": ("dce",)}):
+        remarks = dmlc.compile(model("an input", norm), **options).remarks
+        assert norm not in {remark.rule for remark in remarks if "rank of" in remark.reason()}
+
+
+@each_row("node", ["Reshape(u)", "Expand(u)", "ConstantOfShape()"])
+def test_an_operator_that_takes_a_shape_without_one_is_refused(node: str) -> None:
+    """Reasons of unknown ranks read that operand unasked."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[] u) => (float[] y) {{ y = {node} }}"""
+    with pytest.raises(dmlc.DmlcError, match="E0431"):
+        dmlc.compile(parser.parse_model(text))
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -73,10 +73,8 @@ def promises_in_range(outer: Operation, inner: Node, axes: tuple[int, ...], grap
 
 def promised_magnitude(value: Value, graph: Graph) -> int | None:
     """A bound of the absolute values of an integer value that promised ranges give; None where they give none."""
-    if not graph.ranges or value.type.dtype.is_float:
-        return None
     found = Intervals(graph).promised_of(value)
-    return None if found is None or not all(map(isfinite, found)) else int(max(-found[0], found[1]))
+    return None if found is None else int(max(-found[0], found[1]))
 
 
 def _is_exact(outer: Operation, inner: Node, axes: tuple[int, ...], most: int, graph: Graph) -> bool:

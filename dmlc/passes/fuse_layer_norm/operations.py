@@ -17,7 +17,7 @@ from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
 def norm_of_operation(node: Node) -> NormMatch | None:
     """The match of a mean-variance normalization; None if it takes out the mean alone."""
     a, x = node.attributes_as(MeanVarianceAttributes), node.operand("x")
-    if not a.variance or not a.axes:
+    if not a.variance:
         return None
     mean = Average(x, a.axes, keepdims=True, excess=1.0)
     spread = Spread(x, mean, Centred(x, mean, perm=None, flipped=False))

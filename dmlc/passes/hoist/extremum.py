@@ -131,7 +131,7 @@ def _promised_sign(match: SplitMatch, graph: Graph) -> int:
     may have either sign.
     """
     fixed, op = match.fixed, match.node.op
-    if not graph.ranges or fixed is None or match.number is not None or (op is DIV and not match.first):
+    if fixed is None or match.number is not None or (op is DIV and not match.first):
         return 0
     promised = Intervals(graph).promised_of(fixed)
     if promised is None:

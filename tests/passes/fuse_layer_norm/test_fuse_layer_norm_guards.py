@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pass_helpers import ALL, Building, check_numbers, context, ledger
+from msgspec.structs import replace
+from pass_helpers import ALL, Building, check_numbers, context, ledger, remarks
 
+import dmlc
+from dmlc.diagnostics import Source
 from dmlc.ir import Value
 from dmlc.ir.dtype import f16, f32
 from dmlc.ops import binary as b2
@@ -16,6 +19,8 @@ from dmlc.ops.choose import CAST
 from dmlc.ops.elementwise import RECIPROCAL, SQRT
 from dmlc.ops.reduce import REDUCE_MEAN
 from dmlc.passes.fuse_layer_norm import FuseLayerNorm
+from dmlc.targets import KernelTable, load_target
+from dmlc.targets.known_wrong import wrong_in
 
 STEP = FuseLayerNorm()
 GAMMA, OTHER = np.linspace(0.5, 1.5, 8), np.linspace(2, 3, 8)
@@ -85,3 +90,29 @@ def test_a_cast_between_norm_and_scale(there: Any, back: Any) -> None:
     out = b(CAST, _normalized(b, x), to=there if there is f16 else back)
     graph = b.done(b(b2.MUL, out, b.constant(GAMMA, f16)))
     check_numbers(STEP, graph, context(allowed=ALL), exact=False)
+
+
+@pytest.mark.parametrize(("release", "fires"), [("1.26.0", False), ("1.27.0", True)])
+def test_kernels_that_lose_large_means_are_not_used(release: str, fires: bool) -> None:
+    table = KernelTable("test", {"LayerNormalization": [[17, 21, {"T": "f32"}]]}, wrong_in(release))
+    b = Building()
+    x = b.input("x", (3, 8))
+    mean, inverse = _statistics(b, x)
+    graph = b.done(b(b2.MUL, b(b2.SUB, x, mean), inverse))
+    ctx = check_numbers(STEP, graph, context(replace(load_target("cpu"), table=table)), exact=False)
+    assert bool(ledger(ctx)) == fires
+    assert any("loses large means" in reason for reason in remarks(ctx)) != fires
+
+
+@pytest.mark.parametrize(("scale", "fires"), [("8", True), ("1", False)])
+def test_scale_that_broadcasts_keeps_the_mean_in_f32(scale: str, fires: bool) -> None:
+    """In f16 the mean of large numbers is rounded too much to be taken out by a node of its own."""
+    text = f"model m(x: f16[3, 8], s: f16[{scale}]) -> (y) {{\n    return layer_norm(x, s)\n}}\n"
+    program = dmlc.compile(Source("t.dml", text), target="directml", opset=15)
+    assert ("layer-norm-by-rms" in {entry.rule for entry in program.ledger}) == fires
+    x = (2000 + np.random.default_rng(0).integers(-3, 4, (3, 8))).astype(np.float16)
+    feeds = {"x": x, "s": np.ones(int(scale), np.float16)}
+    exact = x.astype(np.float64) - x.mean(axis=1, keepdims=True, dtype=np.float64)
+    exact /= np.sqrt((exact**2).mean(axis=1, keepdims=True) + 1e-5)
+    if not fires:
+        np.testing.assert_allclose(program.run(feeds, "cpu")["y"], exact, atol=4e-3)

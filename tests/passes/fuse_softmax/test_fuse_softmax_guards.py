@@ -14,7 +14,7 @@ from pass_helpers import ALL, Building, check_numbers, context, ledger, names, r
 from dmlc.ir import DType, Graph, Operation, Value
 from dmlc.ir.dtype import bool_, f16, f32, f64, i32
 from dmlc.ops.binary import ADD, AND, DIV, GREATER, LESS, LESS_EQUAL, MAX, OR, SUB
-from dmlc.ops.choose import CAST, WHERE
+from dmlc.ops.choose import CAST, CLIP, WHERE
 from dmlc.ops.elementwise import EXP, IS_INF, IS_NAN, LOG, NOT, TANH
 from dmlc.ops.move import EXPAND, RESHAPE, TRANSPOSE, UNSQUEEZE
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
@@ -107,6 +107,26 @@ def test_a_sum_that_is_bounded_or_broadcast() -> None:
     assert not fires(
         written(total=lambda b, v: b(WHERE, b(IS_INF, v), b.constant(np.zeros((1, 1, 1))), v)),
     )
+
+
+@pytest.mark.parametrize(
+    ("bounds", "same"),
+    [
+        ({"min": float(np.finfo(np.float32).min), "max": float(np.finfo(np.float32).max)}, True),
+        ({"min": float(np.finfo(np.float32).min)}, True),
+        ({"max": float(np.finfo(np.float32).max)}, True),
+        ({"min": 5.0}, False),
+        ({"max": 0.5}, False),
+    ],
+)
+def test_a_sum_that_is_clipped(bounds: dict[str, float], same: bool) -> None:
+    assert bool(fires(written(total=lambda b, v: b(CLIP, v, **bounds)))) == same
+
+
+@pytest.mark.parametrize("bound", [lambda b, v: b(MAX, v, b.constant(3, i32)), lambda b, v: b(CLIP, v, min=3)])
+def test_a_difference_from_bounded_integers(bound: Step) -> None:
+    b = Building()
+    assert not fires(b.done(b(SUB, b.input("x", (3, 4), i32), bound(b, b.input("z", (3, 4), i32)))))
 
 
 def test_reductions_that_stand_elsewhere() -> None:

@@ -10,7 +10,7 @@ import repair_helpers as r
 
 import dmlc
 
-RULES = {"divide-by-norm", "normalize-by-norm"}
+RULES = {"divide-by-norm", "normalize-by-norm", "square-of-root"}
 SUM = r.node("ReduceSumSquare", ["x"], ["s"], axes=[1])
 WRITTEN: dict[str, list[r.onnx.NodeProto]] = {
     "over the norm": [r.node("ReduceL2", ["x"], ["s"], axes=[1]), r.node("Div", ["x", "s"], ["y"])],
@@ -23,6 +23,11 @@ WRITTEN: dict[str, list[r.onnx.NodeProto]] = {
         SUM,
         r.node("Sqrt", ["s"], ["z"]),
         r.node("Reciprocal", ["z"], ["q"]),
+        r.node("Mul", ["x", "q"], ["y"]),
+    ],
+    "times its square": [
+        r.node("ReduceL2", ["x"], ["s"], axes=[1]),
+        r.node("Mul", ["s", "s"], ["q"]),
         r.node("Mul", ["x", "q"], ["y"]),
     ],
     "by a power": [SUM, r.node("Pow", ["s", "p"], ["q"]), r.node("Mul", ["x", "q"], ["y"])],

@@ -22,6 +22,7 @@ from dmlc.cli.options import TARGETS, add_include, add_limits, add_report_option
 from dmlc.cli.source import STDIN, open_source
 from dmlc.diagnostics.counted import counted
 from dmlc.passes.decompose import OPERATORS
+from dmlc.passes.manager import EXACT, REASSOCIATES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +102,11 @@ def _report(console: Console, program: api.Program, output: str, size: int, seco
     done.update(program.defined)
     nodes = len(api.emitted(program, "onnx").payload.graph.node)
     where = "stdout" if output == STDOUT else output
+    is_exact = not program.defined and all(entry.rewrite_class == EXACT for entry in program.ledger)
+    rewrite_class = EXACT if is_exact else REASSOCIATES
     parts = ", ".join(f"{number} {name}" for name, number in sorted(done.items())) or "nothing"
-    console.say(f"{where}: {parts} decomposed, {counted(nodes, 'node')}, class reassociates, {seconds:.2f} s")
+    of_class = f", class {rewrite_class}" if done else ""
+    console.say(f"{where}: {parts} decomposed, {counted(nodes, 'node')}{of_class}, {seconds:.2f} s")
     rows = stayed(program)
     for row in rows:
         console.say(f"note: {row.operator} {row.node} stays: {row.reason}")
@@ -112,7 +116,7 @@ def _report(console: Console, program: api.Program, output: str, size: int, seco
             "opset": program.opset,
             "decomposed": dict(sorted(done.items())),
             "stayed": [row.to_json() for row in rows],
-            "class": "reassociates",
+            "class": rewrite_class,
             "nodes": nodes,
             "bytes": size,
             "seconds": seconds,

@@ -67,7 +67,7 @@ class Rewriter:
     ``constants`` are those that the pass has made in the graph so far.
     """
 
-    __slots__ = ("constants", "graph", "history", "made", "path", "replaced", "root", "spans")
+    __slots__ = ("conditions", "constants", "graph", "history", "made", "path", "replaced", "root", "spans")
 
     def __init__(
         self,
@@ -79,6 +79,7 @@ class Rewriter:
     ) -> None:
         nodes = (match.root, *match.consumed)
         self.graph = graph
+        self.conditions = len(graph.conditions)
         self.constants = {} if constants is None else constants
         self.root = match.root
         self.made: list[Node] = []
@@ -86,6 +87,13 @@ class Rewriter:
         self.history = merged_history([(node.name, node.history) for node in nodes], rule, rewrite_class)
         self.replaced = {node.name for node in _taken(match)}
         self.path = _path(self.history.sources[0]) if self.history.sources else node_name(match.root).rpartition("/")[0]
+
+    def undo(self) -> None:
+        """Erase the nodes made so far, and the conditions that they added to the graph."""
+        self.graph.erase_dead(self.made)
+        self.made.clear()
+        while len(self.graph.conditions) > self.conditions:
+            self.graph.conditions.popitem()
 
     def add(self, op: Operation, operands: Sequence[Value | None], attributes: Attributes | None = None) -> Value:
         """A new node's only result."""
@@ -180,6 +188,7 @@ class Rule(ABC, Generic[M]):
     The first line of the docstring says what becomes of what; ``optional`` is false for what the target must have.
     ``repairs`` are the ids of the provider's known faults that it works around.
     Where ``fed_by`` names operations, one of them makes an operand of every root that matches: others are not visited.
+    ``may_not_fit`` is true if the new nodes may contradict sizes that are known: those of a branch that never runs.
     """
 
     name: ClassVar[str]
@@ -188,6 +197,7 @@ class Rule(ABC, Generic[M]):
     fed_by: ClassVar[Collection[Operation]] = ()
     rewrite_class: ClassVar[str] = EXACT
     repairs: ClassVar[tuple[str, ...]] = ()
+    may_not_fit: ClassVar[bool] = False
 
     def __init__(self, context: PassContext) -> None:
         self.context = context
@@ -373,15 +383,12 @@ class _Driver:
         before = tuple([node_name(node) for node in (root, *match.consumed)])
         touched = [v for node in (root, *match.consumed) for v in node.operands if v is not None]
         rewriter = Rewriter(graph, rule.name, match, rewrite_class, self.constants)
-        conditions = len(graph.conditions)
         try:
             values = rule.build(match, rewriter)
         except OpError as error:
-            if all(value.type.is_static for value in touched):
+            if not rule.may_not_fit and all(value.type.is_static for value in touched):
                 raise  # nothing is open here: the rule is wrong
-            graph.erase_dead(rewriter.made)
-            for condition in list(graph.conditions)[conditions:]:
-                del graph.conditions[condition]
+            rewriter.undo()
             return Miss("{0}", (str(error),))
         self.changed = True
         for old, new in zip(root.results, values, strict=True):

@@ -11,9 +11,10 @@ from math import sqrt
 from dmlc.ir import Dim, DType, Node, Value, floordiv
 from dmlc.ir.dtype import i64
 from dmlc.onnx_schema.domains import MICROSOFT
-from dmlc.ops.binary import ADD, EQUAL, LESS, MUL, SUB
+from dmlc.ops.binary import ADD, DIV, EQUAL, LESS, MUL, SUB
 from dmlc.ops.choose import WHERE
-from dmlc.ops.index import GATHER, IOTA, GatherAttributes, IotaAttributes
+from dmlc.ops.elementwise import SQRT
+from dmlc.ops.index import FULL, GATHER, IOTA, FullAttributes, GatherAttributes, IotaAttributes
 from dmlc.ops.matmul import MATMUL
 from dmlc.ops.move import (
     CONCAT,
@@ -86,15 +87,17 @@ class DecomposeAttention(Decomposition):
 
     def _scores(self, node: Node, make: Maker, query: Value, key: Value) -> Value:
         """The scaled products of queries and keys, in f32 if they are f16."""
-        size = query.shape[3]
-        scale = given(node, "scale", 0.0)
-        if not scale:
-            assert isinstance(size, int), "the size of a head is a number"
-            scale = 1 / sqrt(size)
+        size, scale = query.shape[3], given(node, "scale", 0.0)
         swapped = make(TRANSPOSE, key, attributes=TransposeAttributes(perm=(0, 1, 3, 2)))
         scores = make(MATMUL, query, swapped)
-        scores = make.cast(scores, scores.type.dtype.accumulator)
-        return make(MUL, scores, make.constant(scale, scores.type.dtype))
+        home = scores.type.dtype.accumulator
+        scores = make.cast(scores, home)
+        if not scale and isinstance(size, int):
+            scale = 1 / sqrt(size)
+        if scale:
+            return make(MUL, scores, make.constant(scale, home))
+        root = make(SQRT, make(FULL, attributes=FullAttributes(shape=(), value=size, dtype=home)))
+        return make(DIV, scores, root)
 
     def _minus(self, node: Node, make: Maker, hidden: Value, dtype: DType) -> Value:
         """The number that hides a key, 0 elsewhere."""

@@ -10,6 +10,7 @@ from dmlc.ir import FOREIGN, Graph, Node, Value
 from dmlc.onnx_schema import domains
 from dmlc.ops.node_name import title_of
 from dmlc.ops.opaque import OpaqueAttributes, attribute_of
+from dmlc.passes.decompose.parts import PartMaker
 from dmlc.passes.manager import REASSOCIATES
 from dmlc.passes.node_maker import Maker
 from dmlc.passes.rewrite import Match, Miss, Rewriter, Rule
@@ -38,6 +39,7 @@ class Decomposition(Rule[Match]):
     """Base: nodes of the operators that the user names, whose ``parts`` take their place."""
 
     rewrite_class = REASSOCIATES
+    may_not_fit = True
     #: The operators that the rule decomposes.
     operators: ClassVar[tuple[str, ...]]
 
@@ -61,7 +63,7 @@ class Decomposition(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         node = match.root
-        made = list(self.parts(node, Maker(rewriter)))
+        made = list(self.parts(node, PartMaker(rewriter)))
         return [*made, *node.results[len(made) :]]
 
     @abstractmethod

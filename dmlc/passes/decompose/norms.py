@@ -73,6 +73,8 @@ def _record(node: Node, epsilon: float) -> tuple[int, float]:
 
 
 _GROUP = f"{MICROSOFT}.GroupNorm"
+#: GroupNormalization has a scale and a bias for each channel from here on, and for each group before.
+_CHANNEL_OPSET = 21
 
 
 class DecomposeChannelNorm(Decomposition):
@@ -119,7 +121,7 @@ def _by_groups(make: Maker, x: Value, groups: int | None, node: Node, home: DTyp
     if groups is None:
         out = normalized(make, x, range(2, len(shape)), epsilon)
         return _affine(make, out, scale, bias)
-    is_by_group = scale.shape == (groups,) and shape[1] != groups
+    is_by_group = operator_of(node) != _GROUP and make.rewriter.graph.opset < _CHANNEL_OPSET
     grouped: tuple[Dim, ...] = (shape[0], groups, floordiv(product(shape[1:]), groups))
     out = normalized(make, make.reshape(x, grouped), (2,), epsilon)
     if is_by_group:

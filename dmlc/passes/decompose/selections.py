@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dmlc.ir import Node, Value, product
 from dmlc.ir.dtype import i64
 from dmlc.ops.index import ONE_HOT, OneHotAttributes
-from dmlc.ops.move import RESHAPE, ReshapeAttributes
 from dmlc.ops.normalize import LOG_SOFTMAX, SOFTMAX, SoftmaxAttributes
 from dmlc.ops.reduce import REDUCE_LOG_SUM_EXP, REDUCTIONS, ReduceAttributes, reduction_of
 from dmlc.ops.select import ARGMAX, HARDMAX, ArgAttributes, HardmaxAttributes
@@ -81,8 +80,7 @@ class DecomposeHardmax(Decomposition):
         shape = x.shape
         if len(axes) > 1:  # one axis of all
             first, last = axes[0], axes[-1]
-            merged = product(shape[first : last + 1])
-            x = make(RESHAPE, x, attributes=ReshapeAttributes(shape=(*shape[:first], merged, *shape[last + 1 :])))
+            x = make.reshape(x, (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :]))
         axis = axes[0]
         index = make(ARGMAX, x, attributes=ArgAttributes(axes=(axis,), ties="first", dtype=i64, keepdims=False))
         record = OneHotAttributes(depth=x.shape[axis], axis=axis, on=1, off=0, dtype=x.type.dtype)

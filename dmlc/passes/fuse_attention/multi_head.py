@@ -92,9 +92,8 @@ class MultiHeadAttention(Rule[AttentionMatch]):
     def check(self, match: AttentionMatch, graph: Graph) -> Miss | None:
         saved = _saved(match.root, match.found)
         if saved < 1:
-            return Miss(
-                "as one operator it would take {0} more for its layouts and bias than it saves", (1 - saved,), saves=0
-            )
+            more = f"{-saved} more operators than" if saved else "as many operators as"
+            return Miss("its layouts and bias would take {0} the fusion saves", (more,), saves=0)
         if not self.context.fuse_attention:
             return Miss("--fuse attention would make one operator of it and save {0}", (saved,), saves=saved)
         return None

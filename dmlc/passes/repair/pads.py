@@ -139,7 +139,7 @@ def _counts_of(node: Node, rank: int | None) -> tuple[tuple[int, ...], tuple[int
     pads, listed = attribute_of(node, "pads"), None
     if pads is None:
         data = [constant_of(v) for v in node.operands[1:]]
-        if not data or data[0] is None:
+        if data[0] is None:
             return None
         pads = data[0].array.tolist()
         if len(node.operands) > 3 and node.operands[3] is not None:

@@ -134,3 +134,17 @@ def test_a_convolution_has_as_many_axes_as_its_weights() -> None:
 
 def test_a_single_channel_of_statistics() -> None:
     faulty(model(CONV, NORM, **{name: np.ones(1, np.float32) for name in STATISTICS}))
+
+
+def test_statistics_whose_size_is_known_too_late_to_be_refused() -> None:
+    """The largest of a large weight, 3, is known when it has folded, and the convolution makes 4 channels."""
+    size = [node("ReduceMax", ["w"], ["top"]), node("Cast", ["top"], ["three"], to=onnx.TensorProto.INT64)]
+    fill = node("ConstantOfShape", ["three"], ["scale"])
+    norm = node("BatchNormalization", ["c", "scale", *STATISTICS[1:]], ["y"])
+    program = left(model(*size, fill, CONV, norm, w=np.linspace(0, 3, 3000, dtype=np.float32)))
+    assert any("not one for each of the 4 channels" in r.reason() for r in program.remarks)
+
+
+def test_nothing_to_fold_is_no_change() -> None:
+    graph = dmlc.compile(model(CONV, node("Relu", ["c"], ["y"]))).source_graph
+    assert FoldConv().run(graph.clone(), PassContext(load_target("cpu"), 21)) is False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlc.ir import Dim, DType, Graph, Node, Value, dim_names
+from dmlc.ir import Dim, DType, Graph, Node, Value
 from dmlc.ir.dtype import bool_
 from dmlc.ops import ALL_OPERATIONS
 from dmlc.ops.constant import CONSTANT
@@ -25,13 +25,6 @@ from dmlc.passes.rewrite import Match, Rewriter, Rule
 
 def _is_empty(value: Value) -> bool:
     return 0 in value.shape
-
-
-def _is_told(shape: Sequence[Dim], graph: Graph) -> bool:
-    """Return whether the inputs determine the sizes. A size that only a node determines, as NonZero, is lost with
-    it."""
-    names = {name for size in shape for name in dim_names(size)}
-    return names <= {size.name for v in graph.inputs for size in v.shape if not isinstance(size, int)}
 
 
 def _full(rewriter: Rewriter, shape: Sequence[Dim], value: float | int | bool, dtype: DType) -> Value:
@@ -76,9 +69,7 @@ class ReductionOfNothing(EmptyRule):
 
     def match(self, node: Node, graph: Graph) -> Match | None:
         x, axes = node.operand("x"), node.attributes_as(ReduceAttributes).axes
-        if not any(x.shape[axis] == 0 for axis in axes):
-            return None
-        return Match(node) if _is_told(node.result.shape, graph) else None
+        return Match(node) if any(x.shape[axis] == 0 for axis in axes) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root, dtype = match.root, match.root.result.type.dtype
@@ -93,7 +84,7 @@ class ProductOfNothing(EmptyRule):
     roots = (MATMUL,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if node.operand("a").shape[-1] == 0 and _is_told(node.result.shape, graph) else None
+        return Match(node) if node.operand("a").shape[-1] == 0 else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         result = match.root.result
@@ -124,7 +115,7 @@ class PadOfNothing(EmptyRule):
     roots = (PAD,)
 
     def match(self, node: Node, graph: Graph) -> Match | None:
-        return Match(node) if _is_empty(node.operand("x")) and _is_told(node.result.shape, graph) else None
+        return Match(node) if _is_empty(node.operand("x")) else None
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         root = match.root

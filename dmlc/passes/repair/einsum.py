@@ -39,7 +39,7 @@ class SpellEllipsis(Rule[_EllipsisMatch]):
             return None
         left, arrow, right = str(attribute_of(node, "equation", "")).replace(" ", "").partition("->")
         terms = tuple(left.split(","))
-        if _DOTS not in left or len(terms) != len(node.operands):
+        if _DOTS not in left:
             return None
         return _EllipsisMatch(node, terms=terms, result=right if arrow else None)
 

@@ -59,6 +59,7 @@ OF_UNKNOWN_RANK = {
     "einsum": ("matmul-of-letters", "float", 'Einsum<equation = "abc,bcd->ad">(h, a)', ", float[3,4,5] a"),
     "einsum of one number": ("matmul-of-letters", "float", f'Einsum<equation = ",{"abcdefgh"}->ah">(h, a)',
                              ", float[2,1,2,1,2,1,2,1] a"),
+    "ellipsis": ("spell-ellipsis", "float", 'Einsum<equation = "...ij,...jk->...ik">(h, h)', ""),
     "Trilu": ("merge-trilu-batch", "float", "Trilu(h)", ""),
     "LRN": ("merge-lrn-axes", "float", "LRN<size = 3>(h)", ""),
     "Gelu": ("gelu-operator", "float", "Gelu(h)", ""),

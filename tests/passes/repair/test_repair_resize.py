@@ -109,6 +109,14 @@ def test_what_cannot_be_merged_is_refused(made: Any) -> None:
     assert r.refusals(program)
 
 
+def test_computed_factors_that_do_not_fit_are_left() -> None:
+    made = resize([2, 3, 2, 4, 4], mode="nearest", scales=[1, 1, 2, 2])
+    made.graph.initializer[0].name = "less"
+    made.graph.node.insert(0, helper.make_node("Neg", ["less"], ["n"]))
+    made.graph.node.insert(1, helper.make_node("Neg", ["n"], ["scales"]))
+    r.left_alone(made, RULE)
+
+
 def test_reasons_why_nothing_is_merged() -> None:
     older = resize([2, 3, 2, 4, 4], 10, mode="nearest", scales=FACTORS["last two"])
     older.graph.node[0].input[:] = ["x", "scales"]

@@ -170,10 +170,7 @@ class DecomposeRotary(Decomposition):
             return Miss("it rotates a part of the head, or scales")
         if ids.type.rank != 2:
             return Miss("its position_ids are an offset")
-        half = node.operand(2).shape[-1]
-        if x.type.rank not in (3, 4) or not isinstance(half, int):
-            return Miss("the size of a head is not known")
-        return None
+        return None if x.type.rank in (3, 4) else Miss("its operand has {0} axes", (x.type.rank,))
 
     def parts(self, node: Node, make: Maker) -> Sequence[Value]:
         x, ids = node.operand(0), node.operand(1)

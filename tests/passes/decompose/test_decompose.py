@@ -259,7 +259,7 @@ STAYS = {
         "a part of the head",
     ),
     "scaled": (head_model(ROTARY, "y = RotaryEmbedding<scale = 2.0>(x, i, c, s)"), "scales"),
-    "a head alone": (head_model(ROTARY.replace("1, 3, 8", "3, 8"), "y = RotaryEmbedding(x, i, c, s)"), "not known"),
+    "a head alone": (head_model(ROTARY.replace("1, 3, 8", "3, 8"), "y = RotaryEmbedding(x, i, c, s)"), "2 axes"),
     "offset": (
         head_model(ROTARY.replace("int64[1, 3] i", "int64[1] i"), "y = RotaryEmbedding(x, i, c, s)"),
         "offset",

@@ -51,6 +51,14 @@ _MORE: dict[str, list[ModelProto]] = {
             own=True,
         ),
     ],
+    "com.microsoft.RotaryEmbedding": [
+        model(
+            f"{x}, float[6, 4] c, float[6, 4] s",
+            f"i = Constant<value = int64[1, 3] {{2, 0, 5}}>() {own('y = RotaryEmbedding(x, i, c, s)')}",
+            own=True,
+        )
+        for x in ("float[1, 2, 3, 8] x", "float[1, 3, 16] x")
+    ],
     "GroupNormalization": [
         model("float[2, 6, 5] x, float[6] s, float[6] b", "y = GroupNormalization<num_groups = 6>(x, s, b)"),
         model("float[2, 6, 5] x, float[1] s, float[1] b", "y = GroupNormalization<num_groups = 1>(x, s, b)", opset=18),
@@ -65,7 +73,6 @@ CASES = [
 #: Operators that need sizes, and words of the reason why a node without them stays.
 _NEEDS_SIZES = {
     "Einsum": "the sizes of",
-    "com.microsoft.RotaryEmbedding": "the size of a head is not known",
     "Hardmax": "whose sizes may be 0, needs opset 14",
 }
 

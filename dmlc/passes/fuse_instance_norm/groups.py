@@ -43,7 +43,7 @@ def _grouped(node: Node) -> tuple[Node, Node] | None:
 def _why_no_groups(match: Match) -> Miss | None:
     """Return the reason why the reshape does not make groups of neighbouring channels, per element of the batch."""
     before = match.consumed[1]
-    x, grouped = before.operand("x"), before.result
+    x, grouped = before.operand(0), before.result
     if match.root.result.shape != x.shape:
         return Miss("the second reshape does not undo the first")
     count, groups = channels(x), channels(grouped)
@@ -84,7 +84,7 @@ class GroupNorm(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         norm, before = match.consumed
-        x = before.operand("x")
+        x = before.operand(0)
         count, groups = channels(x), channels(before.result)
         assert count is not None and groups is not None
         if _CANCELS not in rewriter.graph.notes:
@@ -115,7 +115,7 @@ class GroupsOfOne(Rule[Match]):
 
     def build(self, match: Match, rewriter: Rewriter) -> Sequence[Value]:
         norm, before = match.consumed
-        x = before.operand("x")
+        x = before.operand(0)
         attributes = dict(norm.attributes_as(OpaqueAttributes).attributes)
         return [carry(rewriter, INSTANCE, [x, *norm.operands[1:]], x.type, attributes)]
 

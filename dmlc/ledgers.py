@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dmlc import api
-from dmlc.codegen.ledger import SCHEMA
+from dmlc.api.arguments import check_arguments
+from dmlc.codegen.ledger import REWRITE_FIELDS, SCHEMA, is_texts, wrong_field
 from dmlc.diagnostics import DmlcError, fail
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.runtime import files
@@ -31,8 +32,10 @@ def replay(
     ``ledger`` is the file that ``dmlc compile --ledger`` wrote, or ``program.ledger_document()``: it holds the target,
     the opset and the options. Each rewrite must be the next one of the ledger: the same rule, class and nodes.
     ``include`` and ``limits`` as for ``compile``. Raises ``DmlcError``: E0420 (exit code 2), E0429 if it is not a
-    ledger, E0559 if the rewrites are not those of the ledger, and what ``compile`` raises.
+    ledger, E0556 (exit code 2) if it is neither a path nor data, E0559 if the rewrites are not those of the ledger,
+    and what ``compile`` raises.
     """
+    check_arguments(ledger=ledger)
     document = _checked(ledger if isinstance(ledger, Mapping) else _read(Path(ledger)))
     # a model whose nodes no later opset has keeps its own, which nobody can ask for
     opset = document["opset"]
@@ -82,10 +85,6 @@ def _read(path: Path) -> Any:
 # --- what a ledger has
 
 
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -112,15 +111,15 @@ _OPTIONS = {
     "shapes": _are_shapes,
     "ranges": _are_ranges,
     "exact": lambda value: isinstance(value, bool),
-    "allow": _texts,
+    "allow": is_texts,
     "lower_hardmax": lambda value: isinstance(value, bool),
     "feature_level": lambda value: value is None or isinstance(value, str),
-    "skip_rules": _texts,
-    "only_rules": lambda value: value is None or _texts(value),
+    "skip_rules": is_texts,
+    "only_rules": lambda value: value is None or is_texts(value),
     "f64": lambda value: value is None or isinstance(value, str),
     "accumulate": lambda value: value is None or isinstance(value, str),
-    "fuse": _texts,
-    "decompose": _texts,
+    "fuse": is_texts,
+    "decompose": is_texts,
 }
 _FIELDS = {
     "model": lambda value: isinstance(value, str),
@@ -128,13 +127,6 @@ _FIELDS = {
     "opset": _is_number,
     "options": lambda value: isinstance(value, dict),
     "rewrites": lambda value: isinstance(value, list),
-}
-_REWRITE = {
-    "rule": lambda value: isinstance(value, str),
-    "class": lambda value: isinstance(value, str),
-    "text": lambda value: isinstance(value, str),
-    "before": _texts,
-    "after": _texts,
 }
 
 
@@ -147,16 +139,16 @@ def _checked(document: Any) -> Mapping[str, Any]:
         {"shapes": {}, "ranges": {}, "fuse": [], "decompose": [], **found["options"]}, _OPTIONS, "options."
     )  # earlier ledgers have none
     rows = enumerate(found["rewrites"])
-    found["rewrites"] = [_fields(row, _REWRITE, f"rewrites[{number}].") for number, row in rows]
+    found["rewrites"] = [_fields(row, REWRITE_FIELDS, f"rewrites[{number}].") for number, row in rows]
     return found
 
 
 def _fields(value: Any, wanted: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise _no_ledger(f"{prefix.rstrip('.')} is not an object")
-    for name, has_form in wanted.items():
-        if name not in value or not has_form(value[name]):
-            raise _no_ledger(f"{prefix}{name} is missing or no such value")
+    wrong = wrong_field(value, wanted)
+    if wrong:
+        raise _no_ledger(f"{prefix}{wrong} is missing or no such value")
     return {name: value[name] for name in wanted}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmlc import api
+from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import ProgramSource
 from dmlc.debugging.verification import locate
 from dmlc.diagnostics import fail
@@ -78,6 +79,7 @@ def breaking_inputs(source: ProgramSource | api.Program, *, specials: bool = Tru
     ``specials`` all elements are ordinary numbers. A failing example shrinks to few sizes and a plain kind.
     Raises ``DmlcError`` E0427 if no sizes or no data are found, and ``ModuleNotFoundError`` without hypothesis.
     """
+    check_arguments(specials=specials)
     strategies = _strategies()
     graph = (source if isinstance(source, api.Program) else api.compile(source, target="onnx")).source_graph
     try:

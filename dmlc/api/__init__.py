@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dmlc.api import opsets
+from dmlc.api.arguments import REWRITES, check_argument, check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import BACKENDS, SUFFIXES, Profile, Program, emitted, emitted_to, kind_of, with_results
 from dmlc.api.sources import Choice, ProgramSource, TextSource, choice_of, load, name_of, onnx_model
@@ -65,15 +66,16 @@ def compile(
     ``lower_hardmax`` lowers hardmax over one axis too. ``f64="f32"`` computes f64 in f32; inputs and outputs keep their
     types. ``accumulate="f32"`` computes in f32 the squares and products of f16 before a sum or a mean.
     ``fuse=("attention",)`` makes attention one operator where that saves operators (``directml``). If rewrites are
-    ``expected``, others are an error: see ``replay``. ``progress`` is called with the name of each pass before it runs.
+    ``expected``, others are an error: see ``replay``. ``progress`` is called with each pass's name before it runs.
     ``strict`` makes warnings, but not advice, errors; it raises these and those of ``require_sound``. The source is not
     changed. Raises ``DmlcError``.
     """
-    within = Limits.of(limits)
+    check_arguments(exact=exact, strict=strict, lower_hardmax=lower_hardmax, progress=progress)
+    check_argument("expected", expected, REWRITES)
     goal = chosen_target(target, feature_level)
     chosen, classes = chosen_opset(goal, opset), chosen_classes(exact, allow)
     numbers, (skipped, only) = chosen_numbers(f64, accumulate, classes), chosen_rules(skip_rules, only_rules)
-    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=within)
+    options = Options(goal, chosen, classes, lower_hardmax, skipped, only, progress, *numbers, limits=Limits.of(limits))
     options = replace(options, fuse_attention=chosen_fusions(fuse, goal), ranges=checked_ranges(ranges))
     options = replace(options, binding=checked_binding(bind), shapes=checked_shapes(shapes), expected=expected)
     choice, sets = choice_of(model, include), checked_profiles(profiles, options.binding)
@@ -81,8 +83,7 @@ def compile(
         program = _program(source, choice, options, asked=opset is not None)
         program.profiles = _profiles(source, choice, program, sets, options, asked=opset is not None)
         for one in program.profiles.values() if sets else [program]:
-            found = one.problems(strict=True) if strict else ()
-            if refuses(found):
+            if strict and refuses(found := one.problems(strict=True)):
                 raise DmlcError(found)
     return program
 

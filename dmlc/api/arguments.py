@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
+from dmlc.codegen.ledger import REWRITE_FIELDS, wrong_field
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.ir.history import CLASSES
 
+#: More inputs than anybody waits for.
+_MOST_INPUTS = 2**31 - 1
+
 
 class ArgumentKind(Struct, frozen=True):
-    """The values that an argument takes, and how a message describes them."""
+    """The values that an argument takes, and how a message describes them; the ``words`` if it takes only some."""
 
     takes: Callable[[Any], bool]
     description: str
+    words: tuple[str, ...] = ()
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_integer(value: Any, least: int, most: float = math.inf) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
 
 
 def _is_path(value: Any) -> bool:
-    return isinstance(value, (str, os.PathLike))
+    return isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str)
 
 
 def _is_by_name(value: Any) -> bool:
@@ -49,10 +54,24 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_allowed(value: Any) -> bool:
-    names = [value] if isinstance(value, str) else value
-    if isinstance(value, (bytes, type)) or not isinstance(value, Iterable):
+    try:
+        names = [value] if isinstance(value, (str, bytes)) else list(value)
+    except TypeError:
         return False
     return all(isinstance(name, str) and name in CLASSES for name in names)
+
+
+def _is_ledger_rows(value: Any) -> bool:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(row, Mapping) and not wrong_field(row, REWRITE_FIELDS) for row in value)
+
+
+def _one_of(words: Sequence[str], *, optional: bool = False) -> ArgumentKind:
+    def takes(value: Any) -> bool:
+        return (value is None and optional) or (isinstance(value, str) and value in words)
+
+    return ArgumentKind(takes, f"one of {', '.join(words)}", tuple(words))
 
 
 _TEXT = ArgumentKind(_is_text, "a text")
@@ -60,28 +79,48 @@ _BOOL = ArgumentKind(_is_bool, "True or False")
 _DISTANCE = ArgumentKind(_is_distance, "a number of 0 or more")
 _FUNCTION = ArgumentKind(lambda value: value is None or callable(value), "a function")
 _BY_NAME = ArgumentKind(lambda value: value is None or _is_by_name(value), "a dict of arrays by name")
+#: Number of made-up inputs.
+COUNT = ArgumentKind(lambda value: _is_integer(value, 1, _MOST_INPUTS), "a number from 1 to 2^31 - 1")
+#: Rewrites as a ledger has them.
+REWRITES = ArgumentKind(
+    lambda value: value is None or _is_ledger_rows(value), 'a list of rewrites, as ledger_document()["rewrites"]'
+)
 
 #: The kind of each argument, by its name, which means the same in every function.
 KINDS: Mapping[str, ArgumentKind] = {
     "inputs": ArgumentKind(
-        lambda value: (_is_count(value) and value >= 1) or _is_by_name(value),
-        "a number of 1 or more, or a dict of arrays by name",
+        lambda value: COUNT.takes(value) or _is_by_name(value), f"{COUNT.description}, or a dict of arrays by name"
     ),
     "expected": _BY_NAME,
     "backend": _TEXT,
-    "seed": ArgumentKind(lambda value: _is_count(value) and value >= 0, "an integer of 0 or more"),
-    "allowed": ArgumentKind(_is_allowed, f"one or more of {', '.join(CLASSES)}"),
+    "seed": ArgumentKind(lambda value: _is_integer(value, 0), "an integer of 0 or more"),
+    "opset": ArgumentKind(lambda value: value is None or _is_integer(value, 1), "an integer of 1 or more"),
+    "allowed": ArgumentKind(_is_allowed, f"one or more of {', '.join(CLASSES)}", CLASSES),
     "rtol": _DISTANCE,
     "atol": _DISTANCE,
     "search": _BOOL,
     "from_end": _BOOL,
     "unsafe": _BOOL,
+    "exact": _BOOL,
+    "strict": _BOOL,
+    "lower_hardmax": _BOOL,
+    "check_ranges": _BOOL,
+    "specials": _BOOL,
     "check": ArgumentKind(
         lambda value: value is None or isinstance(value, str) or callable(value), "a command or a function"
     ),
     "state": ArgumentKind(lambda value: value is None or _is_path(value), "the path of a file"),
+    "path": ArgumentKind(_is_path, "the path of a file"),
+    "ledger": ArgumentKind(
+        lambda value: isinstance(value, Mapping) or _is_path(value), "the path of a ledger, or its data"
+    ),
     "value": _TEXT,
     "model": _TEXT,
+    "name": _TEXT,
+    "data": _TEXT,
+    "kind": _TEXT,
+    "style": _one_of(("plain", "fast")),
+    "weights": _one_of(("inline", "copy", "reference"), optional=True),
     "progress": _FUNCTION,
     "include": ArgumentKind(
         lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(map(_is_path, value)),
@@ -93,12 +132,16 @@ KINDS: Mapping[str, ArgumentKind] = {
 def check_arguments(**given: Any) -> None:
     """Raises ``DmlcError`` E0556 (exit code 2) for an argument that is not of its kind."""
     for name, value in given.items():
-        kind = KINDS[name]
-        if not kind.takes(value):
-            shown = repr(value)
-            shown = shown if len(shown) <= 40 else f"a {type(value).__name__}"
-            help = did_you_mean(value, CLASSES) if name == "allowed" and isinstance(value, str) else ""
-            raise fail(UNKNOWN_CHOICE, f"{name} is {kind.description}, not {shown}", help=help, exit_code=2)
+        check_argument(name, value, KINDS[name])
 
 
-__all__ = ["KINDS", "check_arguments"]
+def check_argument(name: str, value: Any, kind: ArgumentKind) -> None:
+    """Raises ``DmlcError`` E0556 (exit code 2) for a value that is not of the kind."""
+    if not kind.takes(value):
+        shown = repr(value)
+        shown = shown if len(shown) <= 40 else f"a {type(value).__name__}"
+        help = did_you_mean(value, kind.words) if isinstance(value, str) else ""
+        raise fail(UNKNOWN_CHOICE, f"{name} is {kind.description}, not {shown}", help=help, exit_code=2)
+
+
+__all__ = ["COUNT", "KINDS", "REWRITES", "check_argument", "check_arguments"]

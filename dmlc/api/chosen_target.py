@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from dmlc.diagnostics import did_you_mean, fail
@@ -26,11 +28,17 @@ def chosen_target(wanted: str | Target, feature_level: str | None) -> Target:
     if feature_level is None:
         return target
     levels, least = feature_levels(), least_feature_level()
-    if feature_level not in levels:
-        message = f"there is no DirectML feature level {feature_level}"
-        raise fail(codes.UNKNOWN_CHOICE, message, help=f"levels are {' '.join(levels)}", exit_code=2)
+    check_feature_level(feature_level)
     if target.provider is None:  # no session is made there; DxDispatch's JSON asks for the level
         return replace(target, feature_level=feature_level)
     if levels.index(feature_level) < levels.index(least):
         raise fail(codes.FEATURE_LEVEL, f"ONNX Runtime needs DirectML feature level {least}, not {feature_level}")
     return replace(target, feature_level=feature_level)
+
+
+def check_feature_level(level: Any) -> None:
+    """Raises ``DmlcError`` E0556 (exit code 2) for a feature level that DirectML does not have."""
+    levels = feature_levels()
+    if not isinstance(level, str) or level not in levels:
+        message = f"there is no DirectML feature level {level}"
+        raise fail(codes.UNKNOWN_CHOICE, message, help=f"levels are {' '.join(levels)}", exit_code=2)

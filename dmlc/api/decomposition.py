@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from dmlc import api
-from dmlc.api.arguments import check_arguments
+from dmlc.api.arguments import REWRITES, check_argument, check_arguments
 from dmlc.api.chosen_target import chosen_target
 from dmlc.api.program import Program, emitted
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.diagnostics import did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import runs
 from dmlc.diagnostics.catalogue.targets import NOT_DECOMPOSED
+from dmlc.diagnostics.given import listed
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Graph, Node
 from dmlc.ir.collector import collector_paused
 from dmlc.ops.node_name import node_name
 from dmlc.passes.decompose import DEFINED, OPERATORS, operator_of
 from dmlc.passes.manager import EXACT, REASSOCIATES
-from dmlc.passes.options import Options, listed
+from dmlc.passes.options import Options
 from dmlc.targets import Target
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def decompose(
     node of a named operator cannot be, and the errors of ``compile``. ``expected`` as for ``compile``.
     """
     check_arguments(model=model, include=include, progress=progress)
+    check_argument("expected", expected, REWRITES)
     chosen = chosen_operators(ops)
     within, goal = Limits.of(limits), chosen_target(target, None)
     with naming(name_of(source)):

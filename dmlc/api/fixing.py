@@ -55,7 +55,7 @@ def fix(
     if not isinstance(source, Source) or source.is_python:
         help = "write: dmlc.fix(dmlc.Source(text, name='m.dml'))"
         raise fail(UNKNOWN_CHOICE, "the text of a program is fixed", help=help, exit_code=2)
-    check_arguments(unsafe=unsafe)
+    check_arguments(unsafe=unsafe, opset=opset)
     reading = _ReadingOptions(choice_of(model, include), _OPSET if opset is None else opset, Limits.of(limits))
     made: list[MadeFix] = []
     seen: set[str] = set()

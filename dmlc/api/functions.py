@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dmlc.api.arguments import check_arguments
 from dmlc.api.foreign_models import foreign_model
 from dmlc.api.sources import Choice, choice_of, model_reader, used_model
 from dmlc.diagnostics import Source, Span
@@ -79,17 +80,19 @@ class _DefCall(Function):
             parameters.append(inspect.Parameter(keyword.name.text, inspect.Parameter.KEYWORD_ONLY, default=default))
         super().__init__(function.name, inspect.Signature(parameters), function.comment, loose=True)
 
+    def __call__(self, *operands: TensorLike | None, **keywords: Any) -> Any:
+        names = [name.text for name in self._function.definition.line.parameters]
+        found = list(operands)
+        for name in names[len(found) :]:
+            if name not in keywords:
+                break
+            found.append(keywords.pop(name))
+        return super().__call__(*found, **keywords)
+
     def add(
         self, graph: Graph, operands: Sequence[Any], keywords: Mapping[str, Any], span: Span | None = None
     ) -> Sequence[Any]:
-        names = [name.text for name in self._function.definition.line.parameters]
-        others = dict(keywords)
-        found = list(operands)
-        for name in names[len(found) :]:
-            if name not in others:
-                break
-            found.append(others.pop(name))
-        return self._function.call(graph, found, others, span)
+        return self._function.call(graph, operands, keywords, span)
 
 
 def function(
@@ -107,6 +110,7 @@ def function(
     are folders in which ``use`` and ``load`` look after the file's own. Raises ``DmlcError``: E0420 where the file
     cannot be read, E0212 where it has no such def, and the errors of the file itself.
     """
+    check_arguments(name=name)
     within = Limits.of(limits)
     if not isinstance(source, (str, os.PathLike)):
         from dmlc import importers

@@ -14,10 +14,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dmlc import ir
+from dmlc.api.arguments import COUNT, check_argument, check_arguments
+from dmlc.api.chosen_target import check_feature_level
 from dmlc.codegen.artifact import Artifact, Signature, signature_of, unshared
 from dmlc.codegen.ledger import ledger_document, ledger_json
 from dmlc.diagnostics import Diagnostic, DmlcError, did_you_mean, fail, judged, naming
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.given import listed
 from dmlc.ir import Array
 from dmlc.ir.collector import collector_paused
 from dmlc.ops.constant import CONSTANT
@@ -132,6 +135,7 @@ class Program:
 
         Errors are nodes that fail or give wrong numbers there (E0591, E0592), as ``require_sound`` raises them.
         """
+        check_arguments(strict=strict)
         placed: list[Diagnostic] = []
         if self.target.provider is not None:
             from dmlc.placement.advice import located
@@ -151,6 +155,8 @@ class Program:
         """
         from dmlc.placement.report import placement
 
+        if feature_level is not None:
+            check_feature_level(feature_level)
         level = feature_level or self.target.feature_level or ""
         if level not in self._placements:
             made = self._emitted("onnx")
@@ -181,6 +187,7 @@ class Program:
         ``style`` is that of NumPy code; see ``to_numpy``. The artifact is a copy: changing it leaves the program as it
         is.
         """
+        check_arguments(kind=kind, style=style)
         return unshared(self._emitted(kind, style))
 
     @collector_paused()
@@ -211,11 +218,11 @@ class Program:
         ``plain`` writes each operation as one would by hand. ``fast`` adds support functions for ``argmax``,
         ``argmin``, ``hardmax`` and ``top_k`` of large arrays.
         """
-        text: str = self._emitted("numpy", style).payload
-        return text
+        return self.to_bytes("numpy", style).decode()
 
     def to_bytes(self, kind: str, style: Style = "plain") -> bytes:
         """Return the content of a file of that kind."""
+        check_arguments(kind=kind, style=style)
         if kind == "onnx":
             data: bytes = self._emitted(kind).payload.SerializeToString(deterministic=True)
             return data
@@ -238,7 +245,8 @@ class Program:
         Raises ``DmlcError``: E0556 for an unknown suffix, E0421 (exit code 2) where it cannot be written, and what
         ``runtime.weights.write_model`` raises.
         """
-        path, kind = Path(path), kind or kind_of(path)
+        check_arguments(path=path, kind=kind, weights=weights, style=style)
+        path, kind = Path(path), kind_of(path) if kind is None else kind
         if self.profiles and kind == "onnx":
             self._save_profiles(path, weights)
             return
@@ -368,15 +376,17 @@ class Program:
         profile: Program | None = profile_of(self.profiles, self._places(), feeds) if self.profiles else None
         if profile is not None:
             return profile.run(feeds, backend, outputs=outputs, check_ranges=check_ranges)
+        check_arguments(check_ranges=check_ranges)
         if check_ranges and self.signature.ranges and isinstance(feeds, Mapping):
             FeedChecker(self.signature).check_ranges(feeds)
-        names = None if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
+        names = None if outputs is None else listed("outputs", outputs)
         results = {name for name, _ in self.signature.outputs}
         inner = () if names is None or results.issuperset(names) else tuple(names)
-        key = (backend or "", inner)
+        chosen = "" if backend is None else self._chosen_backend(backend)
+        key = (chosen, inner)
         runner = self._runners.get(key)
         if runner is None:
-            runner = self._runners[key] = self._run_on(backend or self.default_backend(), inner)
+            runner = self._runners[key] = self._run_on(chosen or self.default_backend(), inner)
         try:
             found = runner(feeds, names)
         except MemoryError as error:
@@ -395,9 +405,7 @@ class Program:
         provider, None one for each core. Raises ``DmlcError``: E0553 for a backend that is missing or has no artifact,
         E0556 for another number of threads.
         """
-        backend = backend or self.default_backend()
-        if backend not in BACKENDS or backend == "reference":
-            raise self._no_backend(backend, [name for name in BACKENDS if name != "reference"])
+        backend = self._chosen_backend(backend, [name for name in BACKENDS if name != "reference"])
         artifact = self._emitted("numpy" if backend == "numpy" else "onnx")
         profiles = {sizes: one.runner(threads=threads, backend=backend) for sizes, one in self.profiles.items()}
         return Runner(artifact, backend, threads, defaults=self._defaults(), profiles=profiles, places=self._places())
@@ -410,6 +418,8 @@ class Program:
         and computed by the reference where the target makes no promise for that provider. The allowed classes decide
         which differences pass; see ``docs/verify.md``. Where f64 is computed in f32, both sides compute it so.
         """
+        check_argument("inputs", inputs, COUNT)
+        check_arguments(seed=seed)
         from dmlc.verify import verify_graph, verify_models
 
         model, source, original = self._emitted("onnx").payload, self.source_graph, self.source_model
@@ -418,7 +428,11 @@ class Program:
             from dmlc.api.artifact_meaning import meaning
 
             result = meaning(model, self._emitted("onnx").folder)
-        given: dict[str, Any] = {"inputs": inputs, "seed": seed, "allowed": sorted(self._options.allowed)}
+        given: dict[str, Any] = {
+            "inputs": inputs,
+            "seed": seed,
+            "allowed": sorted(self._options.allowed),
+        }
         given["folder"] = self._emitted("onnx").folder
         if self._options.narrow_f64:
             source = self._options.narrowed(source)
@@ -439,7 +453,8 @@ class Program:
         return "dml" if has_directml() else "cpu" if self.target.runs_on_cpu else "reference"
 
     def random_feeds(self, seed: int) -> dict[str, Array]:
-        """Inputs made up for the program, the same for the same seed. Raises ``DmlcError`` E0427, E0558."""
+        """Inputs made up, the same for the same seed. Raises ``DmlcError`` E0427, E0556, E0558."""
+        check_arguments(seed=seed)
         from dmlc.ops.input_uses import uses_of
         from dmlc.runtime.random_feeds import random_feeds
 
@@ -469,14 +484,16 @@ class Program:
             made = numpy_code.emit(graph_with_outputs(lowered, inner)) if inner else self._emitted("numpy")
             code = NumpyCode(made, self._defaults())
             return lambda feeds, names: code.run(feeds)
-        if backend not in BACKENDS:
-            raise self._no_backend(backend, BACKENDS)
         emitted = self._emitted("onnx")
         return session_of(with_outputs(emitted, inner) if inner else emitted, backend)
 
-    def _no_backend(self, backend: str, known: Sequence[str]) -> DmlcError:
-        help = did_you_mean(backend, known) or f"it is one of {', '.join(known)}"
-        return fail(codes.NO_BACKEND, f"there is no backend {backend}", help=help)
+    def _chosen_backend(self, backend: str | None, known: Sequence[str] = BACKENDS) -> str:
+        """The backend, by default that of ``run``. Raises ``DmlcError`` E0553 for one that is not known."""
+        chosen = self.default_backend() if backend is None else backend
+        if isinstance(chosen, str) and chosen in known:
+            return chosen
+        help = did_you_mean(str(chosen), known) or f"it is one of {', '.join(known)}"
+        raise fail(codes.NO_BACKEND, f"there is no backend {chosen}", help=help)
 
     # --- copying
 

@@ -13,7 +13,7 @@ from dmlc.diagnostics import Code, DmlcError, Label, did_you_mean, fail
 from dmlc.diagnostics.catalogue import builder as codes
 from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
-from dmlc.diagnostics.integers import integer_of
+from dmlc.diagnostics.given import integer_of
 from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Dim, DimExpr, DType, OpError, TensorType, as_dtype, dim_names, symbol
 from dmlc.ir.fixed_shapes import LARGEST_SIZE

@@ -14,6 +14,7 @@ from typing import Any
 from onnx import ModelProto
 
 from dmlc import api
+from dmlc.api.arguments import check_arguments
 from dmlc.api.sources import ProgramSource, name_of, onnx_model
 from dmlc.codegen import dml
 from dmlc.codegen.onnx.metadata import model_facts, other_entries
@@ -139,6 +140,7 @@ def diff(
     the rewrites. Constant nodes count as initializers. ``model`` picks one of several in a program and ``include``
     are folders as for ``compile``. Raises ``DmlcError`` for a source that cannot be read or compiled.
     """
+    check_arguments(model=model, include=include)
     given: dict[str, Any] = {"model": model, "include": include, "limits": limits}
     opsets = [_opset_of(source, Limits.of(limits)) for source in (a, b)]
     sides = [_side(source, next((n for n in opsets if n), None), given) for source in (a, b)]

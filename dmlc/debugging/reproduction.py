@@ -69,7 +69,8 @@ class Repro:
         return self.bundle.to_bytes()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the bundle, whole or not at all. Raises ``DmlcError`` E0421 (exit code 2)."""
+        """Write the bundle, whole or not at all. Raises ``DmlcError`` E0421, E0556 (exit code 2)."""
+        check_arguments(path=path)
         files.write_bytes(Path(path), self.to_bytes())
 
     def to_json(self) -> dict[str, Any]:

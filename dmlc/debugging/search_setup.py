@@ -198,6 +198,7 @@ def prepare(
         backend=backend, check=check, inputs=inputs, seed=seed, rtol=rtol, atol=atol, model=options.model,
         include=options.include, progress=progress,
     )  # fmt: skip
+    inputs, seed = inputs if isinstance(inputs, Mapping) else int(inputs), int(seed)
     named, other = (against, None) if against is None or _is_name(against) else (None, against)
     for name in (backend, named):
         if name is not None and name not in api.BACKENDS:

@@ -102,11 +102,10 @@ def locate(
     """
     check_arguments(
         inputs=inputs, expected=expected, backend=backend, seed=seed, allowed=allowed, rtol=rtol, atol=atol,
-        search=search, model=model, include=include,
+        search=search, model=model, include=include, data=data,
     )  # fmt: skip
-    start = time.perf_counter()
-    options = CompileOptions(model, include, limits)
-    backends = _backends(backend, alone=b is None and expected is None)
+    inputs, start = inputs if isinstance(inputs, Mapping) else int(inputs), time.perf_counter()
+    options, backends = CompileOptions(model, include, limits), _backends(backend, alone=b is None and expected is None)
     tolerance = asked_tolerance(rtol, atol)
     sides: list[ValueSide] = []
 

@@ -16,7 +16,7 @@ from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
 from dmlc.diagnostics.code import Code
 from dmlc.diagnostics.diagnostic import DmlcError, Label, fail
 from dmlc.diagnostics.fix import sentences
-from dmlc.diagnostics.integers import integer_of
+from dmlc.diagnostics.given import integer_of
 from dmlc.diagnostics.suggest import did_you_mean
 
 #: No machine holds this much: the message suggests no override for it.

@@ -13,6 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from dmlc.diagnostics import DmlcError, around, fail, option
 from dmlc.diagnostics.catalogue import shapes, targets
+from dmlc.diagnostics.given import integer_of
 from dmlc.inference.fact import MOST_ELEMENTS, Fact, of_array
 from dmlc.inference.protos import asked_attributes
 from dmlc.inference.query import Query
@@ -302,10 +303,11 @@ def read_shapes(
 
 def _check_results(schema: Schema, results: int) -> int:
     least, most = schema.results
-    if not max(1, least) <= results <= most:
+    asked = integer_of(results)
+    if asked is None or not max(1, least) <= asked <= most:
         want = str(most) if least == most else f"{max(1, least)} to {most}"
-        raise OpError(shapes.OPERAND_COUNT, f"{schema.full_name} has {want} results, {results} are asked for")
-    return results
+        raise OpError(shapes.OPERAND_COUNT, f"{schema.full_name} has {want} results, {results!r} are asked for")
+    return asked
 
 
 def _known(values: Sequence[Value | None]) -> tuple[tuple[int, Tensor], ...]:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from dmlc.diagnostics import DmlcError, Label, Span, did_you_mean, fail, option, sentences
 from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
-from dmlc.diagnostics.integers import integer_of
+from dmlc.diagnostics.given import integer_of
 from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
 
 #: The sizes of an input; None leaves a size as it is declared.
@@ -41,9 +41,12 @@ def checked_shapes(shapes: Mapping[str, Sequence[int | None]] | None) -> dict[st
     if shapes is not None and not isinstance(shapes, Mapping):
         raise _misuse(f"shapes is a dict of shapes by the names of inputs, not {type(shapes).__name__}")
     for name, shape in (shapes or {}).items():
-        if isinstance(shape, (str, bytes, Mapping, Set)) or not hasattr(shape, "__iter__"):
+        if isinstance(shape, (str, bytes, Mapping, Set)):
             raise _misuse(f"the shape of {name} is {shape!r}")
-        given = list(shape)
+        try:
+            given = list(shape)
+        except TypeError:
+            raise _misuse(f"the shape of {name} is {shape!r}") from None
         sizes = [integer_of(size) for size in given]
         for size, wanted in zip(sizes, given, strict=True):
             if size is not None and size > LARGEST_SIZE:

@@ -9,6 +9,7 @@ from onnx import AttributeProto, helper, numpy_helper
 
 from dmlc.diagnostics import suggestion
 from dmlc.diagnostics.catalogue import shapes as codes
+from dmlc.diagnostics.given import integer_of
 from dmlc.ir import DType, OpError, Tensor
 from dmlc.onnx_schema.schemas import Schema
 from dmlc.onnx_schema.types import ELEMENT_TYPE
@@ -78,15 +79,28 @@ def _canonical(schema: Schema, name: str, kind: str, raw: Any) -> AttributeValue
 
 
 def _scalar(kind: str, raw: Any) -> Scalar | None:
+    """The value as ONNX stores it, None for one that it cannot store."""
     if kind == "STRING":
-        return raw if isinstance(raw, str) else None
+        return raw if _is_utf8(raw) else None
     if isinstance(raw, DType):
         return ELEMENT_TYPE[raw] if kind == "INT" else None
     if kind == "INT":
-        return int(raw) if hasattr(raw, "__index__") else None
-    if isinstance(raw, (bool, str)) or not hasattr(raw, "__float__"):
+        number = int(raw) if isinstance(raw, bool) else integer_of(raw)
+        return number if number is not None and -(2**63) <= number < 2**63 else None
+    if isinstance(raw, (bool, str, type)) or not hasattr(raw, "__float__"):
         return None
-    return float(raw)
+    try:
+        return float(raw)
+    except (TypeError, ValueError, OverflowError):  # an array of several numbers, or an integer that is too large
+        return None
+
+
+def _is_utf8(raw: Any) -> bool:
+    """Return whether the value is a text that ONNX can store: none with half of a surrogate pair."""
+    try:
+        return isinstance(raw, str) and raw.encode("utf-8") is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def attribute_protos(attributes: tuple[tuple[str, AttributeValue], ...], schema: Schema) -> list[AttributeProto]:

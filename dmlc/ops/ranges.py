@@ -112,8 +112,8 @@ def checked_ranges(ranges: Mapping[str, Sequence[Any]] | None) -> dict[str, tupl
         raise fail(codes.WRONG_RANGE, message, exit_code=2)
     out = {}
     for name, range in (ranges or {}).items():
-        ends = list(range) if isinstance(range, (Sequence, np.ndarray)) and not isinstance(range, (str, bytes)) else []
-        if len(ends) != 2:
+        ends = range.tolist() if isinstance(range, np.ndarray) else range
+        if not isinstance(ends, Sequence) or isinstance(ends, (str, bytes)) or len(ends) != 2:
             help = 'a range is a pair of numbers: ranges={"x": (0.0, 1.0)}'
             raise fail(codes.WRONG_RANGE, f"the range of {name} is {range!r}", help=help, exit_code=2)
         low, high = [end.item() if isinstance(end, np.generic) else end for end in ends]

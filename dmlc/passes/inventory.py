@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
+from dmlc.diagnostics.given import listed
 from dmlc.passes.decompose import Decompose
 from dmlc.passes.manager import Pass, PassContext, PassManager
-from dmlc.passes.options import listed
 from dmlc.passes.pipeline import default_pipeline
 from dmlc.passes.rewrite import RewritePass, Rule
 from dmlc.targets import load_target, target_names

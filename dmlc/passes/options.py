@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from dmlc.diagnostics import did_you_mean, fail
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.integers import integer_of
+from dmlc.diagnostics.given import integer_of, listed
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import Graph
 from dmlc.ir.fixed_shapes import FixedShape
@@ -149,13 +149,6 @@ def chosen_opset(target: Target, opset: int | None) -> int:
     return found
 
 
-def listed(option: str, names: Iterable[str]) -> list[str]:
-    """The names given to an option; a text is one name. Raises ``DmlcError`` E0556 (exit code 2) for another type."""
-    if not isinstance(names, Iterable) or isinstance(names, bytes):
-        raise fail(codes.UNKNOWN_CHOICE, f"{option} is a list of names, not {type(names).__name__}", exit_code=2)
-    return [names] if isinstance(names, str) else list(names)
-
-
 def chosen_classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
     """The classes of rewrites that may be applied. Raises ``DmlcError`` E0556 (exit code 2)."""
     allow = listed("allow", allow)
@@ -172,7 +165,7 @@ def chosen_classes(exact: bool, allow: Iterable[str]) -> frozenset[str]:
 def chosen_numbers(f64: str | None, accumulate: str | None, allowed: frozenset[str]) -> tuple[bool, bool]:
     """Return whether f64 is computed in f32, and whether f16 is accumulated in f32. Raises E0556 (exit code 2)."""
     for name, word in (("f64", f64), ("accumulate", accumulate)):
-        if word not in (None, "f32"):
+        if word is not None and (not isinstance(word, str) or word != "f32"):
             raise fail(codes.UNKNOWN_CHOICE, f"{name} may be f32, not {word}", exit_code=2)
     if accumulate is not None and REASSOCIATES not in allowed:
         message = "exact and accumulate=f32 contradict each other: results are rounded at other places"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dmlc.diagnostics import DmlcError, Label, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.integers import integer_of
+from dmlc.diagnostics.given import integer_of
 from dmlc.ir import Graph, OpError, dim_names
 from dmlc.ir.fixed_shapes import LARGEST_SIZE, DeclaredInput, FixedShape, bound_dims
 from dmlc.ops.call import CallSite, diagnose

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dmlc.codegen.artifact import Artifact, Signature
 from dmlc.diagnostics import DmlcError, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.integers import integer_of
+from dmlc.diagnostics.given import integer_of
 from dmlc.ir.fixed_shapes import LARGEST_SIZE
 from dmlc.runtime import files
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dmlc.codegen.artifact import Artifact
 from dmlc.diagnostics import fail
 from dmlc.diagnostics.catalogue import runs as codes
-from dmlc.diagnostics.integers import integer_of
+from dmlc.diagnostics.given import integer_of, listed
 from dmlc.ir import Array
 
 Run: TypeAlias = Callable[[Mapping[str, Any], "Sequence[str] | None"], dict[str, Array]]
@@ -68,7 +68,7 @@ class Runner:
         profile: Runner | None = profile_of(self._profiles, self._places, feeds)
         if profile is not None:
             return profile.run(feeds, outputs=outputs)
-        names = None if outputs is None else [outputs] if isinstance(outputs, str) else list(outputs)
+        names = None if outputs is None else listed("outputs", outputs)
         if names is not None:
             from dmlc.runtime.chosen_outputs import unknown_value
 

@@ -13,6 +13,9 @@ from collections.abc import Iterable, Mapping
 
 from onnx import ModelProto, ValueInfoProto
 
+from dmlc.diagnostics import fail
+from dmlc.diagnostics.catalogue.runs import UNKNOWN_CHOICE
+
 #: Keys that begin so are dmlc's own. They describe one emitted graph and are dropped when it is compiled again.
 PREFIX = "dmlc."
 _KEY = re.compile(r"dmlc\.([a-z_]+)\.([0-9a-f]{8})")
@@ -35,12 +38,16 @@ def model_facts(model: ModelProto | Mapping[str, str]) -> list[dict[str, str]]:
     Facts are texts. Each model has ``version``, ``target`` and ``ledger`` (the rewrites). Some have more: ``session``
     (targets with a provider), ``runs_on`` (the only provider that need run the model), ``profile`` (the sizes of a
     profile), ``dims`` (the bounds of dims), ``conditions`` (relations to check) and ``ranges`` (the promised bounds of
-    inputs). All but ``version``, ``target`` and ``runs_on`` are JSON.
+    inputs). All but ``version``, ``target`` and ``runs_on`` are JSON. Raises ``DmlcError`` E0556 (exit code 2) for
+    another type.
     """
+    if not isinstance(model, (ModelProto, Mapping)):
+        message = f"model_facts takes an onnx.ModelProto or its metadata, not {type(model).__name__}"
+        raise fail(UNKNOWN_CHOICE, message, help="write: dmlc.model_facts(onnx.load(path))", exit_code=2)
     entries = model if isinstance(model, Mapping) else {entry.key: entry.value for entry in model.metadata_props}
     found: dict[str, dict[str, str]] = {}
     for key, text in entries.items():
-        match = _KEY.fullmatch(key)
+        match = _KEY.fullmatch(str(key))
         if match:
             found.setdefault(match[2], {})[match[1]] = text
     return list(found.values())

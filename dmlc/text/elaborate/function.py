@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dmlc.diagnostics import Source, Span, did_you_mean, fail, naming
+from dmlc.diagnostics import Label, Source, Span, did_you_mean, fail, naming
 from dmlc.diagnostics.catalogue import names as codes
+from dmlc.diagnostics.catalogue.shapes import WRONG_ATTRIBUTE
 from dmlc.diagnostics.limits import DEFAULTS, Limits
 from dmlc.ir import DType, Graph, Value
+from dmlc.ir.size_number import Arithmetic
 from dmlc.ops.call import Argument
 from dmlc.text.elaborate.blocks import Block
 from dmlc.text.elaborate.names import ModelReading, NameReader
@@ -44,9 +46,9 @@ class DefFunction:
             chosen = next(iter(own)) if name is None and len(own) == 1 else name
             self._raise_if_any()
             if chosen is None or chosen not in own:
-                what = "has several defs" if chosen is None else f"has no def {chosen}"
+                what = f"has no def {chosen}" if chosen is not None else "has several defs" if own else "has no defs"
                 near = did_you_mean(chosen, own) if chosen is not None else ""
-                has = f"it has {', '.join(own)}" if own else "it has none"
+                has = f"it has {', '.join(own)}" if own else "dmlc.compile takes a program" if chosen is None else ""
                 raise fail(codes.NOT_IN_FILE, f"{source.name} {what}", help=near or has)
         self.definition: Definition = own[chosen]
         self.name = chosen
@@ -57,7 +59,7 @@ class DefFunction:
     ) -> list[Any]:
         """The results of a call, nodes of ``graph`` or numbers. ``span`` is the call's place. Raises ``DmlcError``."""
         at = span or self.definition.line.span
-        values = {name: _known(value) for name, value in keywords.items()}
+        values = {name: self._known(name, value, at) for name, value in keywords.items()}
         given = tuple([tree.Keyword(tree.Name(name, False, at), tree.Number("0", at)) for name in keywords])
         expr = tree.Call((tree.Name(self.name, False, at),), (), given, at)
         unit = Unit(graph, self._problems, self.definition.home, Unfolding(self.definition.home), limits=self._limits)
@@ -71,6 +73,19 @@ class DefFunction:
         if any(result is POISON for result in results):  # an earlier call reported the mistake
             raise fail(codes.UNKNOWN_NAME, f"{self.name} is wrong, as an earlier error says")
         return list(results)
+
+    def _known(self, name: str, value: Any, at: Span) -> Any:
+        """A keyword's value as programs have it. Lists stand for lists, texts and dtypes for words."""
+        if isinstance(value, DType):
+            return Word(value.name)
+        if isinstance(value, str):
+            return Word(value)
+        if isinstance(value, (list, tuple)):
+            return [self._known(name, item, at) for item in value]
+        if value is None or isinstance(value, (bool, int, float, Arithmetic, Value)):
+            return value
+        message = f"{name} of {self.name} is a number, a word, a dtype or a list, not {type(value).__name__}"
+        raise fail(WRONG_ATTRIBUTE, message, Label(at))
 
     def _raise_if_any(self) -> None:
         found, self._problems.found = self._problems.found, []
@@ -93,17 +108,6 @@ def std_function(name: str) -> DefFunction:
     path = std_path(name)
     source = Source(f"std/{name}.dml", path.read_text(encoding="utf-8"))
     return DefFunction(source, name, folder=path.parent)
-
-
-def _known(value: Any) -> Any:
-    """A keyword's value as programs have it. Lists stand for lists, texts and dtypes for words."""
-    if isinstance(value, DType):
-        return Word(value.name)
-    if isinstance(value, str):
-        return Word(value)
-    if isinstance(value, (list, tuple)):
-        return [_known(item) for item in value]
-    return value
 
 
 def _name_of(value: Argument) -> str | None:

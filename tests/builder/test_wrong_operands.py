@@ -1,0 +1,92 @@
+"""Operations, blocks and ONNX operators take any value of Python, or refuse it with a code."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dmlc
+from dmlc.builder import operations
+from tests.rows import each_row
+
+#: Values that no parameter, or few of them, take.
+JUNK: list[Any] = [
+    2.5, True, float("nan"), "", "nosuch", b"bytes", {"x": None}, {3}, np.array(["a"]), np.array(2), np.float32(2),
+    object(), Path("no/such"), 1j, "\ud800", None, int, 10**30, ..., range(2), (), [None], ["a"], [10**30], [[1]],
+]  # fmt: skip
+
+
+def a_tensor() -> dmlc.Tensor:
+    return dmlc.Graph("g").input("x", "f32", (4, 4))
+
+
+#: Values for the keywords that an operation needs.
+NEEDED: dict[str, Any] = {
+    "axes": [0], "axis": 0, "k": 1, "depth": 3, "shape": [16], "perm": [1, 0], "sizes": [2, 2], "starts": [0],
+    "ends": [1], "pads": [0, 0, 0, 0], "repeats": [1, 1], "length": 3, "dtype": "f32", "value": 0, "to": "i32",
+    "min": 0,
+}  # fmt: skip
+CALLED = [
+    *[(f"dmlc.{name}", getattr(operations, name)) for name in operations.__all__],
+    *[(f"dmlc.std.{name}", getattr(dmlc.std, name)) for name in dir(dmlc.std) if not name.startswith("_")],
+]
+
+
+def arguments(parameters: list[inspect.Parameter], tested: inspect.Parameter, value: Any) -> Any:
+    """Operands and keywords of a call whose ``tested`` parameter has the value, and the others what they need."""
+    operands: list[Any] = []
+    keywords: dict[str, Any] = {}
+    x = a_tensor()
+    for each in parameters:
+        given = value if each is tested else NEEDED.get(each.name, x) if each.default is each.empty else each.default
+        if each.kind is each.VAR_POSITIONAL:
+            operands += [given] if each is tested else [x, x]
+        elif each.kind is each.POSITIONAL_ONLY:
+            operands.append(given)
+        elif each is tested or each.default is each.empty:
+            keywords[each.name] = given
+    return operands, keywords
+
+
+@each_row(("name", "function"), CALLED, ids=[name for name, _ in CALLED])
+def test_an_operation_takes_any_value_or_refuses_it_with_a_code(name: str, function: Callable[..., Any]) -> None:
+    parameters = list(inspect.signature(function).parameters.values())
+    for parameter in parameters:
+        for value in JUNK:
+            operands, keywords = arguments(parameters, parameter, value)
+            try:
+                function(*operands, **keywords)
+            except dmlc.DmlcError as error:
+                assert not str(error).startswith("error[I"), (parameter.name, value, error)
+            except Exception as error:
+                raise AssertionError(f"{parameter.name}={value!r}: {type(error).__name__}: {error}") from error
+
+
+ONNX_CALLS: dict[str, Callable[[Any], Any]] = {
+    "outputs": lambda value: dmlc.onnx.Split(a_tensor(), outputs=value),
+    "word": lambda value: dmlc.onnx.Gelu(a_tensor(), approximate=value),
+    "integer": lambda value: dmlc.onnx.Softmax(a_tensor(), axis=value),
+    "number": lambda value: dmlc.onnx.Elu(a_tensor(), alpha=value),
+    "integers": lambda value: dmlc.onnx.Transpose(a_tensor(), perm=value),
+    "operand": lambda value: dmlc.onnx.Relu(value),
+    "second operand": lambda value: dmlc.onnx.ReduceSum(a_tensor(), value),
+    "sum": lambda value: a_tensor() + value,
+    "power": lambda value: a_tensor() ** value,
+    "product": lambda value: a_tensor() @ value,
+    "index": lambda value: a_tensor()[value],
+}
+
+
+@each_row("name", ONNX_CALLS)
+def test_an_onnx_operator_takes_any_value_or_refuses_it_with_a_code(name: str) -> None:
+    for value in JUNK:
+        try:
+            ONNX_CALLS[name](value)
+        except dmlc.DmlcError as error:
+            assert not str(error).startswith("error[I"), (value, error)
+        except Exception as error:
+            raise AssertionError(f"{value!r}: {type(error).__name__}: {error}") from error

@@ -38,12 +38,15 @@ _ROOMS = frozenset([
     "verify", "workers",
 ])  # fmt: skip
 
+#: Modules that users reach as attributes, without an import of their own.
+_MODULES = ("api", "debugging", "std", "testing", "verify")
+
 
 def __getattr__(name: str) -> object:
     if name == "__all__":
         # `from dmlc import *` brings nothing that would shadow Python's own min, max, compile and the like
         return [*_HOMES.keys() - {"compile"}, *importlib.import_module("dmlc.builder").PUBLIC]
-    if name in ("std", "testing"):
+    if name in _MODULES:
         return importlib.import_module(f"dmlc.{name}")
     if name.startswith("_") or name in _ROOMS:
         raise AttributeError(f"module 'dmlc' has no attribute {name!r}")
@@ -60,4 +63,4 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     """The public names: those of the stub."""
     builder, operations = (importlib.import_module(f"dmlc.builder{part}") for part in ("", ".operations"))
-    return sorted({*_HOMES, "bool", "std", "testing", *builder.PUBLIC, *operations.__all__})
+    return sorted({*_HOMES, "bool", *_MODULES, *builder.PUBLIC, *operations.__all__})

@@ -45,7 +45,7 @@ _DTYPES = ("bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16",
 def package_stub() -> str:
     """The stub of ``dmlc`` itself."""
     imports = {
-        "dmlc": ["std", "testing"],
+        "dmlc": ["api", "debugging", "std", "testing", "verify"],
         "dmlc.api": ["Program", "TextSource", "compile"],
         "dmlc.api.decomposition": ["decompose"],
         "dmlc.api.fixing": ["FixedText", "MadeFix", "fix"],

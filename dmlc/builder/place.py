@@ -51,10 +51,12 @@ class PythonSpan(Span):
         return self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PythonSpan) and self._code is other._code and self._instruction == other._instruction
+        if isinstance(other, PythonSpan) and self._code is other._code:
+            return self._instruction == other._instruction  # without columns, all calls of a line have one range
+        return super().__eq__(other)
 
     def __hash__(self) -> int:
-        return hash((id(self._code), self._instruction))
+        return super().__hash__()  # an equal span may be a pickled one, which has no code
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from dmlc.verify.trace import NoEvidence, NotVerifiable, RunFailed
 MOST_RUNS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Repro:
     """A small model that shows a fault.
 
@@ -59,6 +59,13 @@ class Repro:
     original: tuple[str, ...]
     bundle: ReproBundle = field(repr=False, compare=False)
     seconds: float = 0.0
+
+    __hash__ = None  # type: ignore[assignment]  # it holds arrays
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Repro):
+            return NotImplemented
+        return all(_is_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -106,6 +113,19 @@ class Repro:
         """``WRITTEN bug.zip | 1 of 95 nodes | 12 runs | 0.61 s``."""
         size, runs = f"{len(self.nodes)} of {self.whole} nodes", counted(self.runs, "run")
         return f"WRITTEN {path} | {size} | {runs} | {self.seconds:.2f} s"
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Return whether two fields are equal, arrays by their dtype and elements, NaN with NaN."""
+    if isinstance(a, Mapping):
+        return isinstance(b, Mapping) and a.keys() == b.keys() and all(_is_same(a[name], b[name]) for name in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, (np.ndarray, np.generic)):
+        found, other = np.asarray(a), np.asarray(b)
+        has_nan = found.dtype.kind in "fc"
+        return found.dtype == other.dtype and np.array_equal(found, other, equal_nan=has_nan)
+    return bool(a == b)
 
 
 def repro(

@@ -11,13 +11,25 @@ from collections.abc import Sequence
 
 
 class Source:
-    """A text that spans point into. The text of a Python file is read only when a message shows it."""
+    """A text that spans point into. The text of a Python file is read only when a message shows it.
+
+    Sources are equal if they have the same name and text; those of Python files if they have the same name.
+    """
 
     __slots__ = ("_lines", "name")
 
     def __init__(self, name: str, text: str | None) -> None:
         self.name = name
         self._lines: list[str] | None = None if text is None else text.split("\n")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self.name == other.name and self._lines == other._lines
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"<Source {self.name}>"
 
     @classmethod
     def python(cls, filename: str) -> Source:
@@ -48,7 +60,7 @@ class Source:
 class Span:
     """A range of a source. Lines and columns count from 1; the end column is exclusive.
 
-    Spans are equal where they are the same range, whoever made them.
+    Spans are equal if they are the same range of equal sources.
     """
 
     __slots__ = ("column", "end_column", "end_line", "line", "source")
@@ -64,7 +76,10 @@ class Span:
         return isinstance(other, Span) and self.range == other.range
 
     def __hash__(self) -> int:
-        return hash(self.range)
+        return hash((self.line, self.column, self.end_line, self.end_column))  # a few sources at most have one range
+
+    def __repr__(self) -> str:
+        return f"<Span {self} to {self.end_line}:{self.end_column}>"
 
     @property
     def range(self) -> tuple[Source, int, int, int, int]:

@@ -6,10 +6,13 @@ import builtins
 import inspect
 import keyword
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dmlc.builder.tensor import TensorLike, call
+from dmlc.builder.tensor import Tensor, TensorLike, call, mistake
+from dmlc.diagnostics import did_you_mean
+from dmlc.diagnostics.catalogue.shapes import OPERAND_COUNT
+from dmlc.diagnostics.counted import counted
 from dmlc.ir import Operation
 from dmlc.ops.attributes import attribute_specs
 from dmlc.ops.call import LIKE, like_attribute
@@ -45,7 +48,8 @@ def operation_function(op: Operation) -> Callable[..., Any]:
     operand_names = [] if op.operands and op.operands[-1].variadic else [o.name for o in op.operands]
 
     def function(*operands: TensorLike | None, **keywords: Any) -> Any:
-        if len(operands) < len(operand_names):
+        if keywords and operand_names:
+            _check_names(op, operand_names, keywords, len(operands))
             operands = _named_operands(operand_names, operands, keywords)
         return finish(call(op, operands, keywords))
 
@@ -64,6 +68,26 @@ def _finish(op: Operation) -> Callable[[tuple[Any, ...]], Any]:
     named = namedtuple(results_name(op), op.results)  # type: ignore[misc]
     named.__module__ = "dmlc"
     return named._make
+
+
+def _check_names(op: Operation, names: Sequence[str], keywords: Mapping[str, Any], count: int) -> None:
+    """Raises ``DmlcError`` E0308 for an operand that is given twice, and for one that lacks beside a keyword that the
+    operation does not have or an operand after it."""
+    for name in names[:count]:
+        if name in keywords:
+            raise mistake(OPERAND_COUNT, f"{op.name} takes {name} once, and it is given twice", help="leave one out")
+    lacking = [o.name for o in op.operands[count:] if not o.optional and o.name not in keywords]
+    if not lacking:
+        return
+    known = signature(op).parameters
+    tensors = [word for word, value in keywords.items() if isinstance(value, Tensor) or hasattr(value, "__array__")]
+    stray = next((word for word in tensors if word not in known), None)
+    if stray is not None:
+        near = did_you_mean(stray, lacking) or f"give it {', '.join(lacking)}"
+        listed = f"{counted(len(names), 'operand')} ({', '.join(names)})"
+        raise mistake(OPERAND_COUNT, f"{op.name} takes {listed}, and {stray} is not one of them", help=near)
+    if any(name in keywords for name in names):
+        raise mistake(OPERAND_COUNT, f"{op.name} needs {lacking[0]}, which is not given")
 
 
 def _named_operands(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dmlc
 from dmlc.builder import operations
@@ -64,6 +65,44 @@ def test_an_operation_takes_any_value_or_refuses_it_with_a_code(name: str, funct
                 assert not str(error).startswith("error[I"), (parameter.name, value, error)
             except Exception as error:
                 raise AssertionError(f"{parameter.name}={value!r}: {type(error).__name__}: {error}") from error
+
+
+X, W = a_tensor(), dmlc.constant([1.0, 1.0, 1.0, 1.0])
+
+
+@each_row(
+    ("call", "message"),
+    [
+        (lambda: dmlc.where(c=X > 0, a=X, b=X), "where takes 3 operands (cond, a, b), and c is not one of them"),
+        (lambda: dmlc.where(X > 0, X, other=X), "where takes 3 operands (cond, a, b), and other is not one of them"),
+        (lambda: dmlc.softmax(y=X), "softmax takes 1 operand (x), and y is not one of them"),
+        (
+            lambda: dmlc.layer_norm(X, W, bias=W, scale=W),
+            "layer_norm takes scale once, and it is given twice",
+        ),
+        (lambda: dmlc.where(X > 0, X, b=X, cond=X > 0), "where takes cond once, and it is given twice"),
+        (lambda: dmlc.where(cond=X > 0, b=X), "where needs a, which is not given"),
+        (lambda: dmlc.where(cond=X > 0, a=X), "where needs b, which is not given"),
+        (lambda: dmlc.max(X, axis=1), "max takes 2 operands (a, b), 1 given"),
+    ],
+)
+def test_an_operand_of_another_name_is_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(dmlc.DmlcError) as caught:
+        call()
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code.id, diagnostic.message) == ("E0308", message)
+    assert diagnostic.span is not None
+    assert diagnostic.span.source.name == __file__
+
+
+def test_a_file_without_defs_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "heads.dml"
+    path.write_text("model m(x: f32[4]) -> (y) {\n    y = exp(x)\n    return y\n}\n")
+    with pytest.raises(dmlc.DmlcError, match=r"E0212.*heads\.dml has no defs") as caught:
+        dmlc.function(path)
+    assert "dmlc.compile" in caught.value.diagnostics[0].help
+    with pytest.raises(dmlc.DmlcError, match=r"E0212.*has no def f"):
+        dmlc.function(path, "f")
 
 
 ONNX_CALLS: dict[str, Callable[[Any], Any]] = {

@@ -48,7 +48,13 @@ class DefFunction:
             if chosen is None or chosen not in own:
                 what = f"has no def {chosen}" if chosen is not None else "has several defs" if own else "has no defs"
                 near = did_you_mean(chosen, own) if chosen is not None else ""
-                has = f"it has {', '.join(own)}" if own else "dmlc.compile takes a program" if chosen is None else ""
+                has = (
+                    f"it has {', '.join(own)}"
+                    if own
+                    else "dmlc.compile takes a program"
+                    if chosen is None
+                    else "it has none"
+                )
                 raise fail(codes.NOT_IN_FILE, f"{source.name} {what}", help=near or has)
         self.definition: Definition = own[chosen]
         self.name = chosen

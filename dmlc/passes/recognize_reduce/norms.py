@@ -179,8 +179,6 @@ class SquareOfRoot(_AfterReduction):
     def check(self, match: Match, graph: Graph) -> Miss | None:
         inner = match.consumed[0]
         axes = inner.attributes_as(ReduceAttributes).axes
-        if not axes:
-            return Miss("it reduces over no axis")
         gain = no_gain(self.context, match, self.becomes, inner.operand("x"), axes, graph)
         return used_outside(match.consumed, match.root) or gain
 

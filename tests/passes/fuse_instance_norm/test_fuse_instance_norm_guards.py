@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from fusion_helpers import check, classes, info, model, node, reasons
 
@@ -259,3 +260,14 @@ def test_written_out_otherwise(over: Any, shape: Any, factor: Any, keepdims: int
 def test_written_out_and_used_elsewhere() -> None:
     m = written((2, 3), SHAPE, factor=COLUMN, outputs=("y", "r"))
     assert "fuse-instance-norm" not in classes(dmlc.compile(m))
+
+
+@pytest.mark.parametrize("target", ["directml", "cpu"])
+def test_scale_and_bias_of_another_dtype_stay(target: str) -> None:
+    """ONNX has withdrawn the operator's form of opset 18, and its inference checks nothing of it."""
+    source = """<ir_version: 8, opset_import: ["": 18]>
+        g (float16[2,4,3,3] x, float[4] s, float[4] b) => (float16[2,4,3,3] y) {
+            y = GroupNormalization <num_groups = 4> (x, s, b)
+        }"""
+    made = dmlc.compile(onnx.parser.parse_model(source), target=target).to_onnx()
+    assert [n.op_type for n in made.graph.node] == ["GroupNormalization"]

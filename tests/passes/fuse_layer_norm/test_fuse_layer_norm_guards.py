@@ -71,6 +71,19 @@ def test_split_by_scales_that_differ(made: Made) -> None:
     assert "fuse-split-layer-norm" not in fused(made)
 
 
+@pytest.mark.parametrize(("means", "centres", "spreads"), [(2, 1, 2), (1, 2, 2), (1, 1, 2), (2, 1, 1), (2, 2, 1)])
+def test_split_with_statistics_over_axes_that_differ(means: int, centres: int, spreads: int) -> None:
+    b = Building()
+    x = b.input("x", (2, 8, 8))
+    d = b(b2.SUB, x, b(REDUCE_MEAN, x, axes=[centres], keepdims=True))
+    variance = b(REDUCE_MEAN, b(b2.MUL, d, d), axes=[spreads], keepdims=True)
+    inverse = b(RECIPROCAL, b(SQRT, b(b2.ADD, variance, b.constant(1e-5))))
+    mean = b(REDUCE_MEAN, x, axes=[means], keepdims=True)
+    graph = b.done(b(b2.SUB, times(b, x, inverse), times(b, mean, inverse)))
+    ctx = check_numbers(STEP, graph, context(allowed=ALL), exact=False)
+    assert not ledger(ctx)
+
+
 def _normalized(b: Building, x: Value) -> Value:
     return b(b2.MUL, b(b2.SUB, x, _statistics(b, x)[0]), _statistics(b, x)[1])
 

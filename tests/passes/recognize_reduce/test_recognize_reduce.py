@@ -361,6 +361,15 @@ def test_a_normalization_is_one_operator_only_where_range_is_allowed(norm: str) 
     assert classes(program)["normalize-by-norm"] == "range"
 
 
+def test_a_division_by_the_norm_of_another_value_stays() -> None:
+    nodes = [
+        node("Neg", ["x"], ["w"]),
+        node("ReduceL2", ["x"], ["n"], axes=[1], keepdims=1),
+        node("Div", ["w", "n"], ["y"]),
+    ]
+    check(model(nodes), ["Neg", "ReduceL2", "Div"], allow=["range"], skip_rules=["lp-norm-in-parts"])
+
+
 def test_a_norm_along_another_axis_is_no_normalization() -> None:
     dropped = [node("ReduceL2", ["x"], ["n"], axes=[1], keepdims=0), node("Div", ["x", "n"], ["y"])]
     feeds = [np.arange(1, 17, dtype=np.float32).reshape(4, 4)]

@@ -11,7 +11,7 @@ from pass_helpers import ALL, Building, check_numbers, context, ledger, remarks,
 from dmlc.ir.dtype import f32, f64, i32
 from dmlc.ops.binary import DIV, MUL
 from dmlc.ops.elementwise import ABS
-from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_SUM, ReduceAttributes
+from dmlc.ops.reduce import REDUCE_L1, REDUCE_L2, REDUCE_MEAN, REDUCE_SUM, ReduceAttributes
 from dmlc.passes.recognize_reduce import RecognizeReduce
 
 PASS = RecognizeReduce()
@@ -63,6 +63,15 @@ def test_integers_over_their_norm() -> None:
     b = Building()
     x = b.input("x", (4, 8), i32)
     assert not rules(b, b(DIV, x, b(REDUCE_L1, x, axes=[1])), x=WIDE["x"] * 2 + 1)
+
+
+@pytest.mark.parametrize("axes", [[1], [0, 1]])
+def test_a_mean_of_nothing_times_nothing(axes: list[int]) -> None:
+    """The mean is NaN, a sum would be 0."""
+    b = Building()
+    x = b.input("x", (4, 0))
+    mean = b(REDUCE_MEAN, x, axes=axes, keepdims=True)
+    assert not rules(b, b(MUL, mean, b.constant(0.0)), x=np.zeros((4, 0)))
 
 
 def test_over_no_axis() -> None:

@@ -136,6 +136,8 @@ def _up(op_type: str, have: int, want: int) -> list[Step]:
         gone = versions[before].attributes.keys() - versions[since].attributes.keys()
         if gone:
             steps.append(partial(_check_gone, frozenset(gone), since))
+        if versions[since].max_input < versions[before].max_input:
+            steps.append(partial(_check_operands, versions[since]))
         before = since
         if _types(versions[first]) - _types(versions[since]):
             steps.append(partial(_check_types, versions[since]))
@@ -176,6 +178,12 @@ def _check_gone(names: frozenset[str], since: int, draft: Draft) -> None:
     for attribute in draft.node.attribute:
         if attribute.name in names:
             raise Unmovable(f"{attribute.name} went with opset {since}")
+
+
+def _check_operands(schema: Any, draft: Draft) -> None:
+    """Refuse more operands than the version takes. Those of the first Tile are a count and an axis."""
+    if len(draft.node.input) > schema.max_input:
+        raise Unmovable(f"{schema.name} of opset {schema.since_version} takes {schema.max_input} operands")
 
 
 def _types(schema: Any) -> frozenset[str]:

@@ -136,6 +136,7 @@ def test_a_single_channel_of_statistics() -> None:
     faulty(model(CONV, NORM, **{name: np.ones(1, np.float32) for name in STATISTICS}))
 
 
+@pytest.mark.emits_invalid("the source fails in each run")
 def test_statistics_whose_size_is_known_too_late_to_be_refused() -> None:
     """The largest of a large weight, 3, is known when it has folded, and the convolution makes 4 channels."""
     size = [node("ReduceMax", ["w"], ["top"]), node("Cast", ["top"], ["three"], to=onnx.TensorProto.INT64)]

@@ -6,7 +6,7 @@ import ast
 import linecache
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -126,7 +126,11 @@ def call_site(
     node = _expression(span)
     if node is None:
         return CallSite(span)
-    at = _Places(span.source)
+    source = span.source
+
+    def at(part: ast.expr) -> Span:
+        return Span(source, *_range(source.name, part))
+
     operands, keywords = _parts(node, parameters, method)
     if isinstance(node, ast.Compare) and _SIGNS.get(type(node.ops[0]), sign) != sign:
         operands.reverse()
@@ -141,17 +145,6 @@ def call_site(
 
 
 _SIGNS: dict[type[ast.cmpop], str] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-
-
-class _Places:
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def __call__(self, node: ast.expr) -> Span:
-        name = self.source.name
-        end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        start = _column(name, node.lineno, node.col_offset)
-        return Span(self.source, node.lineno, start, end_line, _column(name, end_line, end))
 
 
 def _name(node: ast.expr) -> str | None:
@@ -182,25 +175,25 @@ def _parts(node: ast.AST, parameters: Sequence[str], method: bool) -> tuple[list
 
 def _expression(span: PythonSpan) -> ast.AST | None:
     """The expression that the span covers; None where the source is not at hand."""
-    lines = linecache.getlines(span.source.name)
+    places = _expressions(span.source.name, "".join(linecache.getlines(span.source.name)))
+    return places.get((span.line, span.column, span.end_line, span.end_column))
+
+
+def _range(filename: str, node: ast.expr | ast.AugAssign) -> tuple[int, int, int, int]:
+    """Line, column, end line, end column of an expression."""
+    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return node.lineno, _column(filename, node.lineno, node.col_offset), end_line, _column(filename, end_line, end)
+
+
+@lru_cache(maxsize=4)
+def _expressions(filename: str, text: str) -> dict[tuple[int, int, int, int], ast.AST]:
+    """The calls and signs of a Python file by their place, the outer ones first; a loop may make many wrong calls."""
     try:
-        tree = ast.parse("".join(lines))
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return None
-    at = _Places(span.source)
-    for node in _calls(tree):
-        place = at(node)  # type: ignore[arg-type]
-        if (place.line, place.column, place.end_line, place.end_column) == (
-            span.line,
-            span.column,
-            span.end_line,
-            span.end_column,
-        ):
-            return node
-    return None
-
-
-def _calls(tree: ast.AST) -> Iterator[ast.AST]:
+        return {}
+    found: dict[tuple[int, int, int, int], ast.AST] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Call, ast.BinOp, ast.Compare, ast.UnaryOp, ast.AugAssign)):
-            yield node
+            found.setdefault(_range(filename, node), node)
+    return found

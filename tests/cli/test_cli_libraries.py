@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +38,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("lark", "msgspec"), ("missing", "os-error", "empty")),
     "networkx": ("missing", "os-error"),
 }
-#: One process for all faults of a library, which it never imports. It loads the modules of dmlc that do without the
-#: library; then each fault has a fork of it, or on Windows dmlc is loaded anew.
+#: One process for all faults of a library, which it never imports: each fault has a fork of it, or on Windows dmlc is
+#: loaded anew.
 DRIVER = """
 import contextlib, importlib, importlib.machinery, io, json, os, sys
 LIBRARY = sys.argv[1]
@@ -49,25 +47,10 @@ class Finder:
     def __init__(self, action):
         scope = {"importlib": importlib}
         exec("def spec(name):\\n    " + action, scope)
-        self.spec, self.asked = scope["spec"], False
+        self.spec = scope["spec"]
     def find_spec(self, name, path=None, target=None):
         if name == LIBRARY or name.startswith(LIBRARY + '.'):
-            self.asked = True
             return self.spec(name)
-def forget(names):
-    for name in names:
-        if name.split(".")[0] in ("dmlc", LIBRARY):
-            del sys.modules[name]
-def load_others():
-    finder = Finder("raise ImportError")
-    sys.meta_path.insert(0, finder)
-    for name in json.loads(sys.argv[2]):
-        before, finder.asked = {*sys.modules}, False
-        with contextlib.suppress(BaseException):
-            importlib.import_module(name)
-        if finder.asked:
-            forget({*sys.modules} - before)
-    sys.meta_path.remove(finder)
 def run(words):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -91,23 +74,24 @@ def in_a_fork(job):
     os.wait()
     return found
 def anew(job):
-    forget([*sys.modules])
+    for name in [*sys.modules]:
+        if name.split(".")[0] in ("dmlc", LIBRARY):
+            del sys.modules[name]
     finders, path = sys.meta_path[:], sys.path[:]
     found = outcomes(job)
     sys.meta_path[:], sys.path[:] = finders, path
     return found
 jobs = json.load(sys.stdin)
-if hasattr(os, "fork"):
-    load_others()
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+assert LIBRARY not in sys.modules
 print(json.dumps({job["fault"]: (in_a_fork if hasattr(os, "fork") else anew)(job) for job in jobs}))
 """
-#: The modules of dmlc, packages before their parts.
-MODULES = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted((ROOT / "dmlc").rglob("*.py"), key=lambda path: (path.parent, path.name))
-    if path.name != "__main__.py"
-]
 PROGRAM = "model m(x: f32[3, 4]) -> (y) {\n    y = argmax(x, axes=[0, 1])\n    return y\n}\n"
+#: What a process may load before the faults of a library: modules that never import it on their own.
+BEFORE = {
+    "onnxruntime": ("dmlc.cli.compile", "dmlc.importers.model", "dmlc.codegen.onnx", "dmlc.cli.run", "dmlc.cli.bench")
+}
 #: Commands that need no ONNX Runtime.
 WITHOUT_RUNTIME = (
     ["compile", "a.dml", "-o", "b.onnx"],
@@ -154,35 +138,28 @@ def tried(library: str, fault: str) -> Commands:
     return WITHOUT_LIBRARIES + FEW + WITH_RUNTIME[1:2]
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, list[Outcome]]]:
-    """The exit code, stdout and stderr of the commands of each fault of a library, run when they are asked for."""
-    folder = tmp_path_factory.mktemp("libraries")
+def outcomes(library: str, folder: Path) -> dict[str, list[Outcome]]:
+    """The exit code, stdout and stderr of the commands of each fault of a library, from one process."""
     (folder / "a.dml").write_text(PROGRAM)
     dmlc.compile(str(folder / "a.dml")).save(folder / "a.onnx")
-
-    @cache
-    def run(library: str) -> dict[str, list[Outcome]]:
-        jobs: list[dict[str, Any]] = []
-        for fault in FAULTS[library]:
-            path = []
-            if fault in BROKEN:
-                package = folder / library / fault / library
-                package.mkdir(parents=True)
-                (package / "__init__.py").write_text(BROKEN[fault].format(name=library))
-                path = [str(package.parent)]
-            words = tried(library, fault)
-            jobs.append({"fault": fault, "action": MISSING.get(fault, ""), "path": path, "commands": words})
-        done = subprocess.run(
-            [sys.executable, "-c", DRIVER, library, json.dumps(MODULES)],
-            input=json.dumps(jobs), cwd=folder, capture_output=True, text=True, timeout=600,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        found: dict[str, list[Outcome]] = json.loads(done.stdout)
-        return found
-
-    return run
+    jobs: list[dict[str, Any]] = []
+    for fault in FAULTS[library]:
+        path = []
+        if fault in BROKEN:
+            package = folder / fault / library
+            package.mkdir(parents=True)
+            (package / "__init__.py").write_text(BROKEN[fault].format(name=library))
+            path = [str(package.parent)]
+        words = tried(library, fault)
+        jobs.append({"fault": fault, "action": MISSING.get(fault, ""), "path": path, "commands": words})
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, library, *BEFORE.get(library, ())],
+        input=json.dumps(jobs), cwd=folder, capture_output=True, text=True, timeout=600,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[Outcome]] = json.loads(done.stdout)
+    return found
 
 
 def diagnostic(words: list[str], out: str, err: str) -> str:
@@ -195,33 +172,28 @@ def diagnostic(words: list[str], out: str, err: str) -> str:
     return f"{found['severity']}[{found['code']}]: {found['message']} {found['help']}"
 
 
-@pytest.mark.parametrize("fault", FAULTS["onnxruntime"])
-def test_only_what_runs_models_needs_onnx_runtime(
-    outcomes: Callable[[str], dict[str, list[Outcome]]], fault: str
-) -> None:
-    found = outcomes("onnxruntime")[fault]
-    for words, (code, out, err) in zip(tried("onnxruntime", fault), found, strict=True):
-        if words in WITHOUT_RUNTIME:
-            assert (code, "error[" in err) == (0, False), (words, err)
-            continue
-        text = diagnostic(words, out, err)
-        assert code == 1 and text.startswith("error[E0560]: "), (words, code, text)
-        assert "onnxruntime" in text and "pip install" in text and "Traceback" not in err, (words, text)
+def test_only_what_runs_models_needs_onnx_runtime(tmp_path: Path) -> None:
+    for fault, found in outcomes("onnxruntime", tmp_path).items():
+        for words, (code, out, err) in zip(tried("onnxruntime", fault), found, strict=True):
+            if words in WITHOUT_RUNTIME:
+                assert (code, "error[" in err) == (0, False), (fault, words, err)
+                continue
+            text = diagnostic(words, out, err)
+            assert code == 1 and text.startswith("error[E0560]: "), (fault, words, code, text)
+            assert "onnxruntime" in text and "pip install" in text, (fault, words, text)
+            assert "Traceback" not in err, (fault, words, text)
 
 
-@pytest.mark.parametrize(
-    ("library", "fault"), [(name, fault) for name in FAULTS for fault in FAULTS[name] if name != "onnxruntime"]
-)
-def test_a_command_works_or_names_the_library_to_install(
-    outcomes: Callable[[str], dict[str, list[Outcome]]], library: str, fault: str
-) -> None:
-    words, failed = tried(library, fault), 0
-    for command, (code, out, err) in zip(words, outcomes(library)[fault], strict=True):
-        assert "I0901" not in out + err and "Traceback" not in err, (command, err)
-        if code != 0:
-            assert command not in WITHOUT_LIBRARIES
-            text = diagnostic(command, out, err)
-            assert code == 1 and text.startswith(("error[E0560]: ", "error[E0561]: ")), (command, code, text)
-            assert library in text and "pip install" in text, (command, text)
-            failed += 1
-    assert bool(failed) == (library != "networkx")
+@pytest.mark.parametrize("library", [name for name in FAULTS if name != "onnxruntime"])
+def test_a_command_works_or_names_the_library_to_install(tmp_path: Path, library: str) -> None:
+    for fault, found in outcomes(library, tmp_path).items():
+        failed = 0
+        for command, (code, out, err) in zip(tried(library, fault), found, strict=True):
+            assert "I0901" not in out + err and "Traceback" not in err, (fault, command, err)
+            if code != 0:
+                assert command not in WITHOUT_LIBRARIES
+                text = diagnostic(command, out, err)
+                assert code == 1 and text.startswith(("error[E0560]: ", "error[E0561]: ")), (fault, command, text)
+                assert library in text and "pip install" in text, (fault, command, text)
+                failed += 1
+        assert bool(failed) == (library != "networkx"), fault

@@ -88,7 +88,7 @@ assert LIBRARY not in sys.modules
 print(json.dumps({job["fault"]: (in_a_fork if hasattr(os, "fork") else anew)(job) for job in jobs}))
 """
 PROGRAM = "model m(x: f32[3, 4]) -> (y) {\n    y = argmax(x, axes=[0, 1])\n    return y\n}\n"
-#: What a process may load before the faults of a library: modules that never import it on their own.
+#: Modules that a process loads before the faults of a library: those that never import it on their own.
 BEFORE = {
     "onnxruntime": ("dmlc.cli.compile", "dmlc.importers.model", "dmlc.codegen.onnx", "dmlc.cli.run", "dmlc.cli.bench")
 }

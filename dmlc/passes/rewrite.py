@@ -67,7 +67,7 @@ class Rewriter:
     ``constants`` are those that the pass has made in the graph so far.
     """
 
-    __slots__ = ("conditions", "constants", "graph", "history", "made", "path", "replaced", "root", "spans")
+    __slots__ = ("conditions", "constants", "given", "graph", "history", "made", "nodes", "path", "root", "spans")
 
     def __init__(
         self,
@@ -85,7 +85,8 @@ class Rewriter:
         self.made: list[Node] = []
         self.spans = merge_spans(nodes)
         self.history = merged_history([(node.name, node.history) for node in nodes], rule, rewrite_class)
-        self.replaced = {node.name for node in _taken(match)}
+        self.nodes = nodes
+        self.given: set[str] = set()
         self.path = _path(self.history.sources[0]) if self.history.sources else node_name(match.root).rpartition("/")[0]
 
     def undo(self) -> None:
@@ -103,10 +104,16 @@ class Rewriter:
         record = op.attributes() if attributes is None else attributes
         node = self.graph.add(op, operands, record, spans=self.spans, history=self.history, before=self.root)
         if self.path and op is not CONSTANT:
-            self.graph.name_node(node, f"{self.path}/{title_of(node)}", replaces=self.replaced)
-            self.replaced.discard(node.name)
+            self._name(node, f"{self.path}/{title_of(node)}")
         self.made.append(node)
         return node
+
+    def _name(self, node: Node, base: str) -> None:
+        """Name a new node ``base``, or as an old node of such a name that goes."""
+        alike = [old for old in self.nodes if old.name.startswith(base) and old.name not in self.given]
+        replaced = [old.name for old in alike if old is self.root or not _is_used_beside(old, self.nodes)]
+        self.graph.name_node(node, base, replaces=replaced)
+        self.given.add(node.name)
 
     def constant(self, array: Array, dtype: DType | None = None) -> Value:
         """A constant before the root."""
@@ -153,7 +160,7 @@ def _taken(match: Match) -> list[Node]:
 
 
 def _is_used_beside(node: Node, nodes: Collection[Node]) -> bool:
-    return any(user not in nodes for result in node.results for user in result.users)
+    return any(user not in nodes for result in node.results for user, _ in result.uses)
 
 
 def _path(name: str) -> str:

@@ -240,8 +240,8 @@ class Graph:
         self.output._previous = self.output._next = self.output
         self._of_operation: defaultdict[Operation, int] = defaultdict(int)
         self._kinds: dict[Kind, Kind] = {}
-        self._names: Counter[str] | None = None
-        self._numbers: Counter[str] = Counter()
+        self._names: dict[str, int] | None = None
+        self._numbers: dict[str, int] = {}
 
     # --- reading
 
@@ -249,14 +249,16 @@ class Graph:
         """Name a node ``base``, or ``base_2`` and so on where another node has that name. It takes such a name over
         from a node that it ``replaces``."""
         if self._names is None:
-            self._names = Counter([node.name for node in self])
-        taken_over = [name for name in replaces if name.startswith(base) and _NUMBER.fullmatch(name, len(base))]
-        name, count = min(taken_over, default=base), 1
-        while self._names[name] and name not in replaces:
-            count = max(count, self._numbers[base]) + 1
-            name = f"{base}_{count}"
-        self._numbers[base] = max(count, self._numbers[base])
-        self._names[name] += 1
+            self._names = dict(Counter([node.name for node in self]))
+        names, number = self._names, self._numbers.get(base, 1)
+        name = min(
+            [old for old in replaces if old.startswith(base) and _NUMBER.fullmatch(old, len(base))], default=base
+        )
+        while names.get(name) and name not in replaces:
+            number += 1
+            name = f"{base}_{number}"
+        self._numbers[base] = number
+        names[name] = names.get(name, 0) + 1
         node.name = name
 
     def __len__(self) -> int:
@@ -446,7 +448,7 @@ class Graph:
             value.producer = None  # a cycle would keep both until the next garbage collection
         self.with_regions.pop(node, None)
         if self._names is not None:
-            self._names[node.name] -= 1
+            self._names[node.name] = self._names.get(node.name, 0) - 1
         self._of_operation[node.op] -= 1
 
     def erase_dead(self, nodes: Iterable[Node]) -> int:

@@ -22,6 +22,8 @@ _IR_VERSION = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20
 #: The first IR version whose nodes have metadata.
 _WITH_METADATA = 10
 
+_SOURCE, _RULES, _CLASS, _FROM = f"{PREFIX}source", f"{PREFIX}rules", f"{PREFIX}class", f"{PREFIX}from"
+
 
 def ir_version_of(graph: Graph, target: Target, opset: int) -> int:
     """The IR version of the emitted model: that of the opset, or of the imported model where that is later."""
@@ -41,17 +43,16 @@ def annotations_of(node: Node) -> list[tuple[str, str]]:
     of their classes. ``dmlc.from`` has the names of the nodes of an imported model that it stands for.
     """
     rules, rewrite_class, sources = node.history
-    found = [
-        ("source", _lines([span.place for span in node.spans])),
-        ("rules", _lines(rules)),
-        ("class", rewrite_class if rules else ""),
-        ("from", _lines(sources)),
-    ]
-    return [(f"{PREFIX}{name}", text) for name, text in found if text]
+    found = [(_SOURCE, _lines([span.place for span in node.spans]))] if node.spans else []
+    if rules:
+        found += [(_RULES, _lines(rules)), (_CLASS, rewrite_class)]
+    if sources:
+        found.append((_FROM, _lines(sources)))
+    return [(key, text) for key, text in found if text]
 
 
 def _lines(found: Iterable[str]) -> str:
-    return "\n".join(dict.fromkeys(text.replace("\n", "\\n") for text in found))
+    return "\n".join(dict.fromkeys([text.replace("\n", "\\n") for text in found]))
 
 
 def read_annotations(node: NodeProto) -> dict[str, list[str]]:

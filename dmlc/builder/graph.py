@@ -16,7 +16,7 @@ from dmlc.diagnostics.catalogue.limits import RANK
 from dmlc.diagnostics.given import integer_of
 from dmlc.diagnostics.limits import DEFAULTS
 from dmlc.ir import Dim, DimExpr, DType, OpError, TensorType, as_dtype, dim_names, symbol
-from dmlc.ir.fixed_shapes import LARGEST_SIZE
+from dmlc.ir.fixed_shapes import LARGEST_SIZE, is_too_large
 from dmlc.ops.ranges import Range, range_of
 from dmlc.ops.size_of import size_of
 
@@ -146,7 +146,7 @@ class Graph:
         if len(sizes) > _MAX_RANK:
             raise self._mistake(RANK, f"this shape has {len(sizes)} axes, the limit is {_MAX_RANK}", at="shape")
         found = tuple([self._size(size, i) for i, size in enumerate(sizes)])
-        if math.prod([size for size in found if isinstance(size, int)]) > LARGEST_SIZE:
+        if is_too_large(found):
             raise self._mistake(shapes.WRONG_SIZE, "a tensor has at most 2^63 - 1 elements", at="shape")
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from math import prod
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -17,6 +18,12 @@ from dmlc.ir.dim import Dim, dim_names, evaluate, substitute
 FixedShape: TypeAlias = "tuple[int | None, ...]"
 #: The largest size, and the largest number of elements, that an ONNX model can hold.
 LARGEST_SIZE = 2**63 - 1
+
+
+def is_too_large(shape: Sequence[Dim]) -> bool:
+    """Return whether no tensor has this shape: a size, or the number of elements, is above ``LARGEST_SIZE``."""
+    sizes = [size for size in shape if isinstance(size, int)]
+    return max(*sizes, prod(sizes)) > LARGEST_SIZE if sizes else False
 
 
 class DeclaredInput(Struct, frozen=True):

@@ -67,6 +67,7 @@ from dmlc.ops.habits import POWER
 from dmlc.ops.index import FULL
 from dmlc.ops.literals import Literal, attribute_array, fraction_help, literal_array
 from dmlc.ops.open_numbers import COMPOSED
+from dmlc.ops.rules import check_sizes
 from dmlc.ops.size_numbers import size_scalar
 
 _INTEGER, _NUMBER = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9][0-9_.]*([eE][-+]?[0-9]+)?")
@@ -158,7 +159,7 @@ def apply(
         attributes = bind_attributes(op, operands, keywords, site, written)
         if op.check is not None:
             op.check([constant_of(v) for v in operands])
-        return graph.add(op, operands, attributes, spans=site.spans)
+        return check_sizes(graph.add(op, operands, attributes, spans=site.spans))
     except OpError as error:
         raise DmlcError(diagnose(error, site, arguments, written)) from None
 
@@ -175,7 +176,7 @@ def call_results(
     written: dict[str, str] = {}
 
     def add(inner: Operation, values: Sequence[Value], attributes: Attributes) -> Sequence[Value]:
-        return graph.add(inner, values, attributes, spans=site.spans).results
+        return check_sizes(graph.add(inner, values, attributes, spans=site.spans)).results
 
     try:
         keywords = _with_like(op, keywords, written) if LIKE in keywords else keywords

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from dmlc.diagnostics import around
 from dmlc.diagnostics.catalogue import shapes as codes
-from dmlc.ir import Dim, DimExpr, Inference, OpError, Place, Shape, TensorType
+from dmlc.diagnostics.limits import DEFAULTS
+from dmlc.ir import Dim, DimExpr, Inference, Node, OpError, Place, Shape, TensorType
 from dmlc.ir.dim import FloorDiv, Negative
+from dmlc.ir.fixed_shapes import is_too_large
 
 
 def broadcast(call: Inference, shapes: Sequence[Shape]) -> Shape:
@@ -65,6 +67,15 @@ def beyond_i64(size: Dim) -> int | None:
             elif isinstance(atom, Negative):
                 parts.append(atom.size)
     return next((found for part in parts if (found := beyond_i64(part)) is not None), None)
+
+
+def check_sizes(node: Node) -> Node:
+    """Return the node. Raises ``OpError`` where a result has more elements than any tensor."""
+    for value in node.results:
+        if value.type.rank <= DEFAULTS.rank and is_too_large(value.shape):
+            message = f"the result would be {value.type}, and a tensor has at most 2^63 - 1 elements"
+            raise OpError(codes.WRONG_SIZE, message)
+    return node
 
 
 def _cut_short(size: Dim, wanted: Dim) -> str | None:

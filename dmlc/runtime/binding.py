@@ -8,7 +8,7 @@ from dmlc.diagnostics import DmlcError, Label, did_you_mean, fail, sentences
 from dmlc.diagnostics.catalogue import runs as codes
 from dmlc.diagnostics.given import integer_of
 from dmlc.ir import Graph, OpError, dim_names
-from dmlc.ir.fixed_shapes import LARGEST_SIZE, DeclaredInput, FixedShape, bound_dims
+from dmlc.ir.fixed_shapes import LARGEST_SIZE, DeclaredInput, FixedShape, bound_dims, is_too_large
 from dmlc.ops.call import CallSite, diagnose
 from dmlc.runtime.feeds import bounds_text
 
@@ -59,9 +59,14 @@ def bound(graph: Graph, binding: Mapping[str, int], shapes: Mapping[str, FixedSh
         out = graph.clone(binding)
     except OpError as error:
         raise DmlcError(diagnose(error, CallSite(error.spans[0] if error.spans else None))) from None
+    given = ", ".join(f"{name}={size}" for name, size in binding.items())
+    for value in (*out.inputs, *[value for node in out for value in node.results]):
+        if is_too_large(value.shape):
+            spans = value.producer.spans[:1] if value.producer is not None else (value.span,)
+            message = f"{given} makes a tensor of more than 2^63 - 1 elements: {value.type}"
+            raise fail(codes.BAD_BINDING, message, *[Label(span) for span in spans if span])
     for condition, span in out.conditions.items():
         if isinstance(condition.left, int) and isinstance(condition.right, int):
-            given = ", ".join(f"{name}={size}" for name, size in binding.items())
             labels = [Label(span)] if span else []
             raise fail(codes.BAD_BINDING, f"{given} breaks {condition}", *labels, help=condition.why)
     return out

@@ -416,8 +416,8 @@ model m(x: f32[4, 3]) -> (y) {
 WRONG_SIZE = declare(
     "E0332",
     "not a size",
-    """Sizes are integers, dims, and + - * // of them; an integer is 0 or more, and a tensor has at most 64 axes.
-    The sizes of a const are integers.""",
+    """Sizes are integers, dims, and + - * // of them; an integer is 0 or more, and a tensor has at most 64 axes and
+    2^63 - 1 elements, results too. The sizes of a const are integers.""",
     example="""
 model m(x: f32[N, 2.5]) -> (y) {
     y = x + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from dmlc.diagnostics.catalogue import shapes as codes
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import Limits
 from dmlc.ir import Dim, DimExpr, OpError, Tensor, TensorType
-from dmlc.ir.fixed_shapes import LARGEST_SIZE
+from dmlc.ir.fixed_shapes import LARGEST_SIZE, is_too_large
 from dmlc.ir.size_number import SizeNumber
 from dmlc.ops.attributes import integer_help, size_help
 from dmlc.ops.call import CallSite
@@ -33,7 +32,7 @@ def type_of(unit: Unit, written: tree.Type) -> TensorType:
     if len(written.sizes) > unit.limits.rank:
         raise unit.limits.passed("rank", "this type has", len(written.sizes), Label(written.span))
     shape = tuple([_size(run(block.evaluate(s, Asked.SIZE)), s) for s in written.sizes])
-    if prod([size for size in shape if isinstance(size, int)]) > LARGEST_SIZE:
+    if is_too_large(shape):
         raise fail(codes.WRONG_SIZE, "a tensor has at most 2^63 - 1 elements", Label(written.span))
     return TensorType(dtype, shape)
 

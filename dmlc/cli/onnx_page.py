@@ -9,24 +9,16 @@ import onnx
 
 from dmlc.cli.layout import table
 from dmlc.codegen.onnx.metadata import model_facts, other_entries
-from dmlc.diagnostics import fail
-from dmlc.diagnostics.catalogue.runs import BAD_MODEL_FILE
 from dmlc.diagnostics.limits import Limits
+from dmlc.importers import read_model
 from dmlc.ir import as_dtype
 from dmlc.placement.node_counts import node_counts
 from dmlc.runtime import files
 
 
 def onnx_facts(path: Path, limits: Limits) -> dict[str, Any]:
-    """Interface, opsets and node counts. Raises ``DmlcError`` E0420, E0428 or E0440."""
-    data = files.read_bytes(path, limits, is_model=True)
-    model = onnx.ModelProto()
-    try:
-        model.ParseFromString(data)
-    except Exception:  # protobuf's DecodeError, which onnx does not hand on
-        raise fail(BAD_MODEL_FILE, f"{path} holds no ONNX model") from None
-    if not model.HasField("graph") or not model.opset_import:
-        raise fail(BAD_MODEL_FILE, f"{path} holds no ONNX model")
+    """Interface, opsets and node counts. Raises ``DmlcError`` E0420, E0430 or E0440."""
+    model = read_model(path, files.read_bytes(path, limits, is_model=True), limits)
     constants = {tensor.name for tensor in model.graph.initializer}
     return {
         "model": model.graph.name,

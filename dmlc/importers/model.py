@@ -57,8 +57,15 @@ def _parsed(path: Path, data: bytes, limits: Limits) -> ModelProto:
             help = "git lfs pull fetches the model"
             raise fail(codes.NOT_A_MODEL, f"{path} is a pointer of Git LFS, not an ONNX model", help=help) from None
         raise fail(codes.NOT_A_MODEL, f"{path} is not an ONNX model: {error}") from None
+    _require_graph(model)
     check_functions(model, limits)
     return model
+
+
+def _require_graph(model: ModelProto) -> None:
+    """Raises ``DmlcError`` E0430 for a message without a graph or opsets, which an empty file holds too."""
+    if not model.HasField("graph") or not model.opset_import:
+        raise fail(codes.NOT_A_MODEL, "the model has no graph or imports no operators", help="is it an ONNX model?")
 
 
 def import_model(
@@ -102,8 +109,7 @@ def import_model(
 
 
 def _check(model: ModelProto, limits: Limits) -> None:
-    if not model.HasField("graph") or not model.opset_import:
-        raise fail(codes.NOT_A_MODEL, "the model has no graph or imports no operators", help="is it an ONNX model?")
+    _require_graph(model)
     if not model.graph.output:
         raise fail(codes.BROKEN_MODEL, "the model has no outputs")
     if any(entry.version < 0 for entry in model.opset_import):

@@ -26,7 +26,7 @@ class FeedChecker:
         self._binding: dict[str, int] = {}
 
     def check_ranges(self, feeds: Mapping[str, Any]) -> None:
-        """Hold each array against the range that its input promises. Raises ``DmlcError`` E0428 for each that breaks
+        """Hold each array against the range that its input promises. Raises ``DmlcError`` E0445 for each that breaks
         it; what else is wrong ``check`` finds."""
         problems = []
         for name, promised in self.signature.ranges.items():

@@ -510,7 +510,7 @@ def test_inspect_an_onnx_file(command_line: Run) -> None:
         Path("bad.onnx").write_bytes(data)
         code, out, err = command_line("inspect", "bad.onnx")
         assert (code, out) == (1, "")
-        assert "error[E0428]" in err
+        assert "error[E0430]" in err
 
 
 def test_ops(command_line: Run) -> None:

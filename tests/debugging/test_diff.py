@@ -356,3 +356,11 @@ def test_one_change_of_a_renamed_model_is_one_change(old: str, new: str | None) 
     assert not found.equal
     nodes = [node for change in found.operators for node in (*change.before, *change.after)]
     assert len(nodes) <= 2, [str(change) for change in found.operators]
+
+
+def test_files_without_a_model_are_not_equal(command_line: Run, tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        (tmp_path / name).write_bytes(b"")
+    for words in (("diff",), ("verify",), ("bisect", "--against")):
+        code, out, err = command_line(words[0], tmp_path / "a.onnx", *words[1:], tmp_path / "b.onnx")
+        assert (code, out, "error[E0430]: the model has no graph" in err) == (1, "", True), words

@@ -135,20 +135,6 @@ $ dmlc run model.dml --random 0 --bind N=7 --bind M=3
     program=False,
 )
 
-BAD_MODEL_FILE = declare(
-    "E0428",
-    "a file holds no ONNX model",
-    """The file has the suffix of an ONNX model and something else inside, or is cut short.""",
-    example="""
-$ dmlc inspect renamed.onnx
-error[E0428]: renamed.onnx holds no ONNX model
-""",
-    fixed="""
-$ dmlc compile head.dml && dmlc inspect head.onnx
-""",
-    program=False,
-)
-
 UNKNOWN_TARGET = declare(
     "E0550",
     "no such target",

@@ -17,6 +17,7 @@ from dmlc.inference.model_facts import types_by_name
 from dmlc.ir import Dim, TensorType
 from dmlc.placement.report import Placement
 from dmlc.placement.statistics import Statistics, statistics
+from dmlc.targets import Target
 
 _FILE_SIZE = "file size"
 #: Terms of an expression of dims that are shown.
@@ -38,22 +39,23 @@ class ModelComparison(Struct, frozen=True):
     seconds: float
 
 
-def side(model: onnx.ModelProto, types: Mapping[str, TensorType], size: int) -> ModelColumn:
+def side(model: onnx.ModelProto, types: Mapping[str, TensorType], size: int, target: Target) -> ModelColumn:
     """The column of a model whose values have these types."""
-    return ModelColumn(statistics(model, types), size)
+    return ModelColumn(statistics(model, types, target), size)
 
 
 def compare(program: api.Program, source: str, size: int, seconds: float, plain: api.Program | None) -> ModelComparison:
     """Compare a compiled program with the model that was imported, or with ``plain``, the program ``as_written``."""
     made = api.emitted(program, "onnx")
-    after = side(made.payload, made.types, size)
+    after = side(made.payload, made.types, size, program.target)
     if program.source_model is not None:
-        before = side(program.source_model, types_by_name(program.source_graph), Path(source).stat().st_size)
+        types, before_size = types_by_name(program.source_graph), Path(source).stat().st_size
+        before = side(program.source_model, types, before_size, program.target)
         return ModelComparison(before, after, seconds)
     if plain is None:
         return ModelComparison(None, after, seconds)
     written = api.emitted(plain, "onnx")
-    before = side(written.payload, written.types, written.payload.ByteSize())
+    before = side(written.payload, written.types, written.payload.ByteSize(), program.target)
     return ModelComparison(before, after, seconds)
 
 

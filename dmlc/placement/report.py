@@ -36,7 +36,8 @@ _NOWHERE = Looked(CPU, "")
 class Placement(Struct):
     """The report on a model. ``level`` is the first feature level that suffices for what the tables know.
 
-    ``dims`` are the open dims that have a name, ``shapes`` the inputs with an open rank or an open size without one.
+    ``named`` are the open dims that inputs declare, ``shapes`` the inputs with an open rank or an open size without a
+    name.
     ``transfers`` are the copies between CPU and GPU inside the model; ``possible_transfers`` counts the values that a
     node writes or reads of which it is not known where it runs.
     """
@@ -46,10 +47,15 @@ class Placement(Struct):
     nodes: list[NodePlacement]
     partitions: int
     level: str
-    dims: list[str] = field(default_factory=list)
+    named: frozenset[str] = frozenset()
     shapes: list[str] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
     possible_transfers: int = 0
+
+    @property
+    def dims(self) -> list[str]:
+        """The open dims whose name the user knows."""
+        return told_names(self.named)
 
     def count(self, where: str) -> int:
         return sum(node.where == where for node in self.nodes)
@@ -119,9 +125,8 @@ def placement(
     most = max(levels, key=level_key)
     shapes = open_inputs(info for info in model.graph.input if info.name in known.facts.inputs)
     out = Placement(opsets.get("", 0), level, work.nodes, work.partitions, most)
-    dims = told_names(known.named)
-    copies, possible = transfers(placed, size_options(dims, shapes))
-    return replace(out, dims=dims, shapes=shapes, transfers=copies, possible_transfers=possible)
+    copies, possible = transfers(placed, size_options(told_names(known.named), shapes))
+    return replace(out, named=known.named, shapes=shapes, transfers=copies, possible_transfers=possible)
 
 
 def size_options(dims: list[str], shapes: list[str]) -> str:

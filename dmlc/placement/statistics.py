@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct, field
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from msgspec import Struct
+from onnx import GraphProto, ModelProto, TensorProto
 
-from dmlc.inference.model_facts import GraphFacts, facts_of_model
 from dmlc.ir import Dim, TensorType, dim_names
-from dmlc.onnx_schema.domains import imported_versions
 from dmlc.onnx_schema.nested import graphs_of
-from dmlc.placement.activations import host_of
-from dmlc.placement.costs import node_bytes, node_dispatches, total
-from dmlc.placement.node_counts import is_constant, node_counts
-from dmlc.placement.values import ValueScope, element_bits, told_names
-from dmlc.targets import dispatch_row
+from dmlc.placement.costs import total
+from dmlc.placement.node_counts import node_counts
+from dmlc.placement.report import placement
+from dmlc.placement.values import element_bits, told_names
+from dmlc.targets import Target, load_target
 
 
 class Statistics(Struct):
@@ -37,22 +35,34 @@ class Statistics(Struct):
         return sum(self.nodes.values())
 
 
-def statistics(model: ModelProto, types: Mapping[str, TensorType] | None = None) -> Statistics:
-    """The statistics of a model; calls of its functions count as the nodes of their bodies. It is not changed.
+def statistics(
+    model: ModelProto, types: Mapping[str, TensorType] | None = None, target: Target | None = None
+) -> Statistics:
+    """The statistics of a model on a target, or on ``directml`` where that names no provider. It is not changed.
 
-    ``types`` are those of its values, by name, where the caller knows them better than inference.
+    Calls of its functions count as the nodes of their bodies. ``types`` are those of its values, by name, where the
+    caller knows them better than inference.
     """
-    known = facts_of_model(model, types)
-    count = _Count(known.named)
-    count.graph(known.graph, known.facts, None)
+    is_placed = target is not None and target.provider is not None
+    placed = placement(model, target if is_placed and target is not None else load_target("directml"), types=types)
+    dispatches = [_meaningful(node.dispatches, placed.named) for node in placed.nodes]
+    bytes_moved = [_meaningful(node.bytes, placed.named) for node in placed.nodes]
     return Statistics(
-        opset=imported_versions(model.opset_import).get("", 0),
+        opset=placed.opset,
         nodes=dict(node_counts(model)),
-        dispatches=total(count.dispatches),
-        bytes_moved=total(count.bytes_moved),
-        unknown=count.bytes_moved.count(None),
+        dispatches=total(dispatches),
+        bytes_moved=total(bytes_moved),
+        unknown=bytes_moved.count(None),
         external_bytes=sum(map(_external_bytes, _weights(model.graph))),
     )
+
+
+def _meaningful(amount: Dim | None, named: frozenset[str]) -> Dim | None:
+    """The amount; None where it depends on a size whose name a tool made up."""
+    if amount is None or isinstance(amount, int):
+        return amount
+    unknown = dim_names(amount) - named
+    return amount if len(told_names(unknown)) == len(unknown) else None
 
 
 def _weights(graph: GraphProto) -> Iterator[TensorProto]:
@@ -73,45 +83,3 @@ def _external_bytes(tensor: TensorProto) -> int:
     for size in tensor.dims:
         elements *= size
     return elements * bits // 8
-
-
-# --- counting
-
-
-class _Count(Struct):
-    """The costs of the nodes on the device, None for each that is not known. ``named`` are the dims that mean something
-    to the model's user."""
-
-    named: frozenset[str]
-    dispatches: list[Dim | None] = field(default_factory=list)
-    bytes_moved: list[Dim | None] = field(default_factory=list)
-
-    def graph(self, graph: GraphProto, facts: GraphFacts, outer: ValueScope | None) -> None:
-        scope = ValueScope.of_graph(facts, outer)
-        scope.on_cpu -= facts.inputs
-        scope.on_cpu |= facts.weights
-        scope.connect(graph, outermost=outer is None)
-        for number, node in enumerate(graph.node):
-            inner = facts.inner.get(number, ())
-            for body, body_facts in zip(graphs_of(node) if inner else (), inner, strict=True):
-                self.graph(body, body_facts, scope)
-            self._node(node, scope, has_graphs=bool(inner))
-
-    def _node(self, node: NodeProto, scope: ValueScope, *, has_graphs: bool) -> None:
-        operands = [name for name in node.input if name]
-        is_on_cpu = operands and not has_graphs and scope.on_cpu.issuperset(operands)
-        if is_on_cpu or is_constant(node) or node.op_type in ("Shape", "Size"):
-            scope.on_cpu.update(node.output)
-            return
-        scope.on_cpu.difference_update(node.output)  # a graph inside a node may use a name again
-        row = dispatch_row(node.op_type)
-        if (row.count or row.per_row) and host_of(node, scope) is None:
-            self.dispatches.append(self._meaningful(node_dispatches(node, scope)))
-            self.bytes_moved.append(self._meaningful(node_bytes(node, scope)))
-
-    def _meaningful(self, amount: Dim | None) -> Dim | None:
-        """The amount; None where it depends on a size whose name a tool made up."""
-        if amount is None or isinstance(amount, int):
-            return amount
-        unknown = dim_names(amount) - self.named
-        return amount if len(told_names(unknown)) == len(unknown) else None

@@ -220,3 +220,12 @@ def test_a_function_that_calls_itself_is_counted_and_ends() -> None:
     text = '<ir_version: 8, opset_import: ["": 17, "local": 1]> g (float[4] x) => (float[4] y) { y = local.f(x) }'
     text += '<domain: "local", opset_import: ["": 17, "local": 1]> f (v) => (w) { u = Neg(v)  w = local.f(u) }'
     assert node_counts(parser.parse_model(text)) == Counter({"Neg": 1})
+
+
+def test_dispatches_of_a_compilation_are_those_of_a_check(run: Run) -> None:
+    """Det has no kernel on DirectML: it runs on the CPU, without a dispatch."""
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[4, 4] x) => (float y) {h = Neg(x) d = Det(h) y = Exp(d)}'
+    onnx.save(parser.parse_model(text), "a.onnx")
+    for target in ("directml", "cpu"):
+        assert "3 nodes, 2 dispatches" in run("compile", "a.onnx", "-o", "b.onnx", "--target", target)[1]
+    assert json.loads(run("check", "b.onnx", "--format", "json")[0])["dispatches"] == 2

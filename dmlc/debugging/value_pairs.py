@@ -1,4 +1,4 @@
-"""Pairs of values that two models hold: by name, by the nodes that metadata names, by lines of a source."""
+"""Pairs of values that two models hold: by name, by nodes in metadata, by lines of a source, by structure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dmlc.debugging.value_sides import NodeRecord, ValueSide
+from dmlc.debugging.structure_pairs import structure_pairs
+from dmlc.debugging.value_sides import NodeRecord, OnnxValues, ValueSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,10 @@ def value_pairs(a: ValueSide, b: ValueSide, outputs: Iterable[str]) -> list[Valu
     """The pairs on the way to these outputs of A, in its topological order; the outputs are among them."""
     wanted = list(outputs)
     found = _by_name(a, b)
-    for extra in (_by_sources(a, b), _by_sources(b, a, swapped=True), _by_places(a, b)):
+    extras = [_by_sources(a, b), _by_sources(b, a, swapped=True), _by_places(a, b)]
+    if isinstance(a, OnnxValues) and isinstance(b, OnnxValues) and found.keys() <= {*a.side.output_names}:
+        extras.append(_by_structure(a, b))  # the weights of a model are read only where names say nothing
+    for extra in extras:
         taken = {pair.b for pair in found.values()}
         found |= {name: pair for name, pair in extra.items() if name not in found and pair.b not in taken}
     found |= {name: ValuePair(name, name) for name in wanted}
@@ -85,6 +89,12 @@ def _by_sources(a: ValueSide, b: ValueSide, *, swapped: bool = False) -> dict[st
             x, y = (ends[1][0], ends[0][0]) if swapped else (ends[0][0], ends[1][0])
             out[x] = ValuePair(x, y, certain=False)
     return out
+
+
+def _by_structure(a: OnnxValues, b: OnnxValues) -> dict[str, ValuePair]:
+    """Values that the same operators compute of the same inputs."""
+    found = structure_pairs(a.model, b.model, a.constants, b.constants)
+    return {x: ValuePair(x, y, certain=False) for x, y in found.items() if x in a.names}
 
 
 def _readers(nodes: Sequence[NodeRecord]) -> Mapping[str, list[NodeRecord]]:

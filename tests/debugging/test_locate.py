@@ -106,6 +106,83 @@ def test_fault_is_located_to_its_node(fault: str, backend: str | None) -> None:
     assert location.compared <= location.held
 
 
+def as_another_exporter_names(made: ModelProto) -> ModelProto:
+    """The model with other names of everything but its inputs and outputs."""
+    kept = {info.name for info in (*made.graph.input, *made.graph.output)}
+    text = made.graph
+
+    def rename(graph: onnx.GraphProto) -> None:
+        for found in graph.node:
+            found.name = f"other_{found.name}"
+            found.input[:] = [name if name in kept or not name else f"t_{name}" for name in found.input]
+            found.output[:] = [name if name in kept else f"t_{name}" for name in found.output]
+            for entry in found.attribute:
+                if entry.type == onnx.AttributeProto.GRAPH:
+                    rename(entry.g)
+                    for info in entry.g.output:
+                        info.name = f"t_{info.name}"
+
+    rename(text)
+    for tensor in text.initializer:
+        tensor.name = f"t_{tensor.name}"
+    del text.value_info[:]
+    onnx.checker.check_model(made)
+    return made
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "operand"])
+def test_fault_is_located_where_no_name_is_shared(fault: str) -> None:
+    wrong = model()
+    name = plant(wrong, fault)
+    location = dmlc.locate(model(), as_another_exporter_names(wrong), inputs=FEEDS).location
+    assert location is not None and location.node is not None and location.other_node is not None
+    if fault == "dtype":
+        name = "back"  # such a pair counts only where the dtypes agree
+    assert (location.node.name, location.other_node.name) == (name, f"other_{name}")
+
+
+@each_row("fault", ["weight", "epsilon", "operator", "branch"])
+def test_a_right_model_of_other_names_is_bisected_against(fault: str) -> None:
+    wrong = model()
+    name = plant(wrong, fault)
+    right = as_another_exporter_names(model())
+    found = dmlc.bisect(wrong, against=right, inputs=FEEDS)
+    assert found.node is not None and found.node.name == name
+    assert [each.name for each in dmlc.repro(wrong, against=right, inputs=FEEDS).nodes] == [name]
+
+
+def test_another_operand_is_between_what_agrees_and_what_differs() -> None:
+    wrong = model()
+    plant(wrong, "operand")
+    location = dmlc.locate(model(), as_another_exporter_names(wrong), inputs=FEEDS).location
+    assert location is not None
+    assert "other_mul" in [found.name for found in location.behind]
+    assert location.agreeing
+
+
+def test_of_like_nodes_those_of_the_same_weights_pair() -> None:
+    """Three products of one value, in another order: one has a wrong weight."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[2, 3] x) => (float[2, 3] y) {{
+        {a} = MatMul (x, w{a})
+        {b} = MatMul (x, w{b})
+        {c} = MatMul (x, w{c})
+        s = Mul ({q}, {k})
+        y = Sub (s, {v})
+    }}"""
+    rng = np.random.default_rng(5)
+    weights = {name: rng.normal(size=(3, 3)).astype(np.float32) for name in "qkv"}
+    right = parser.parse_model(text.format(a="q", b="k", c="v", q="q", k="k", v="v"))
+    right.graph.initializer.extend(numpy_helper.from_array(array, f"w{name}") for name, array in weights.items())
+    wrong = parser.parse_model(text.format(a="t3", b="t2", c="t1", q="t1", k="t2", v="t3").replace(" s ", " t4 "))
+    wrong = parser.parse_model(onnx.printer.to_text(wrong).replace("(s,", "(t4,"))
+    weights["k"] = weights["k"] + np.float32(0.5)
+    names = {"q": "wt1", "k": "wt2", "v": "wt3"}
+    wrong.graph.initializer.extend(numpy_helper.from_array(array, names[name]) for name, array in weights.items())
+    location = dmlc.locate(right, wrong, inputs={"x": rng.normal(size=(2, 3)).astype(np.float32)}).location
+    assert location is not None and location.value.name == "k" and location.value.other == "t2"
+
+
 def test_evidence_of_a_weight() -> None:
     wrong = model()
     plant(wrong, "weight")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto, TypeProto
 
 from dmlc.diagnostics import fail
-from dmlc.diagnostics.catalogue.shapes import WRONG_SIZE
+from dmlc.diagnostics.catalogue.models import BROKEN_MODEL
 from dmlc.ir import DType, ForeignType, Shape, TensorType
 from dmlc.ir.dtype import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 
@@ -53,7 +53,7 @@ def type_proto(type: TensorType) -> TypeProto:
 def tensor_type_proto(element: int, shape: Shape | None) -> TypeProto:
     """A tensor's type by ONNX's number of its elements; ``shape`` is None for an unknown rank.
 
-    Raises ``DmlcError`` E0332 for a size that ONNX cannot hold.
+    Raises ``DmlcError`` E0431 for a size that ONNX cannot hold.
     """
     tensor = TypeProto.Tensor(elem_type=element)
     if shape is not None:
@@ -63,7 +63,7 @@ def tensor_type_proto(element: int, shape: Shape | None) -> TypeProto:
                 try:
                     tensor.shape.dim.add(dim_value=size)
                 except ValueError:
-                    raise fail(WRONG_SIZE, f"a value has a size of {size}, above 2^63 - 1") from None
+                    raise fail(BROKEN_MODEL, f"a value has a size of {size}, above 2^63 - 1") from None
             else:
                 tensor.shape.dim.add(dim_param=str(size))
     return TypeProto(tensor_type=tensor)

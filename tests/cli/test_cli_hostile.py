@@ -200,6 +200,6 @@ def test_names_of_files_that_are_too_long(refused: Refused) -> None:
     Path("long.dml").write_text(f"model m({long}: f32[4]) -> (y) {{\n    return exp({long})\n}}\n")
     assert main(["compile", "long.dml", "-o", "long.dxdispatch.json", "-q"]) == 0
     assert main(["compile", "long.dml", "-o", "long.dxdispatch.json", "-q"]) == 0  # the data is there now
-    with pytest.raises(dmlc.DmlcError, match="null byte") as caught:
+    with pytest.raises(dmlc.DmlcError, match=r"null (byte|character)") as caught:
         dmlc.compile("m.dml").save("a\0b.dxdispatch.json")
     assert caught.value.diagnostics[0].code.id == "E0421"

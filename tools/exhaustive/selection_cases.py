@@ -57,8 +57,7 @@ def _extremes(base: Array, dtype: str) -> Array:
     """The same orders between the type's lowest and highest."""
     limits = np.iinfo(_NUMPY[dtype])
     top = base.max(axis=1, keepdims=True)
-    middle = np.where(base == top, limits.max, limits.min + base)
-    return middle.astype(_NUMPY[dtype])
+    return np.where(base == top, _NUMPY[dtype](limits.max), (limits.min + base).astype(_NUMPY[dtype]))
 
 
 _NUMPY: dict[str, Any] = {

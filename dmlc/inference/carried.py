@@ -129,6 +129,7 @@ def infer_types(a: CarriedAttributes, types: tuple[TensorType | None, ...]) -> t
         attributes=asked_attributes(attribute_protos(a.attributes, schema)),
         dims=DimTable(least=0),
         new_dim=lambda: symbol(f"{_NEW}{next(names)}"),
+        windows_fit=True,
     )
     facts = infer(query)
     if query.fault:

@@ -17,7 +17,8 @@ class Query:
     """One node: its operands' facts, its attributes as plain values, and the number of its results.
 
     A tensor among the attributes is a ``Tensor``, or a fact where the language has no such element type. ``opset`` is
-    the version of the operator's domain. ``new_dim`` makes a dim for a size that cannot be expressed. ``infer`` leaves
+    the version of the operator's domain. ``new_dim`` makes a dim for a size that cannot be expressed. ``windows_fit``
+    promises that no window of a pool is larger than what it slides over. ``infer`` leaves
     in ``fault`` why no runtime loads the node, and in ``failure`` why it fails in each run though it loads; empty where
     nothing speaks against it.
     """
@@ -33,6 +34,7 @@ class Query:
         "operands",
         "opset",
         "results",
+        "windows_fit",
     )
 
     def __init__(
@@ -46,6 +48,7 @@ class Query:
         attributes: Mapping[str, Any] | None = None,
         dims: DimTable,
         new_dim: Callable[[], Dim],
+        windows_fit: bool = False,
     ) -> None:
         self.op_type = op_type
         self.domain = domain
@@ -55,6 +58,7 @@ class Query:
         self.results = results
         self.dims = dims
         self.new_dim = new_dim
+        self.windows_fit = windows_fit
         self.fault = ""
         self.failure = ""
 

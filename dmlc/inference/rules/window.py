@@ -40,11 +40,11 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
             continue
         before, after = (0, 0) if auto == "VALID" else (pads[i], pads[i + count])
         room = size + (before + after) - span
-        least = 0 if q.op_type == "Conv" else 1 - 2 * stride  # pools round the number of steps to 0
+        least = 0 if q.op_type == "Conv" else 1 - 2 * stride
         if isinstance(room, int) and not q.integer("ceil_mode") and room < least:
             q.fails(f"a window of {span} does not fit the padded size {size + (before + after)}")
         if not q.integer("ceil_mode"):
-            out.append(floordiv(room, stride) + 1)
+            out.append(_places(q, size, room, stride))
         elif isinstance(room, int) and isinstance(size, int):
             steps = -(-room // stride) + 1
             # the last window starts inside the data or its first padding (from opset 22 on in onnx, always in runtimes)
@@ -52,6 +52,21 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
         else:
             out.append(floordiv(room, stride) + 1 if stride == 1 else q.new_dim())
     return out
+
+
+def _places(q: Query, size: Dim, room: Dim, stride: int) -> Dim:
+    """The number of places of a window, with ``room`` beside the first.
+
+    A pool rounds the steps toward 0: of a size of 1 it makes 1 with a window of 2 and steps of 2. A convolution fails.
+    """
+    if "Pool" not in q.op_type or stride == 1:
+        return floordiv(room, stride) + 1
+    if isinstance(room, int):
+        return (room // stride if room >= 0 else -(-room // stride)) + 1
+    smallest = max(q.dims.interval(size)[0], 1)  # of an axis without elements nothing is pooled
+    missing = room - size
+    fits = q.windows_fit or (isinstance(missing, int) and smallest + missing >= 0)
+    return floordiv(room, stride) + 1 if fits else q.new_dim()
 
 
 def _convolved(q: Query, x: Shape | None, w: Shape | None) -> Shape | None:

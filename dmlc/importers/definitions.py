@@ -228,7 +228,8 @@ def _feature_extractor(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -
     shapes = _given(node, facts)
     if shapes is None or not shapes[0]:
         return None
-    rows = "Reshape (x, row)" if len(shapes[0]) == 1 else "Identity (x)"
+    rank = len(shapes[0])
+    rows = "Reshape (x, row)" if rank == 1 else "Identity (x)"
     return parser.parse_function(f"""
     <domain: "{_DOMAIN}", opset_import: ["": {opset}]>
     ArrayFeatureExtractor (x, i) => (y) {{
@@ -236,7 +237,7 @@ def _feature_extractor(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -
         all = Constant <value = int64[1] {{-1}}> ()
         rows = {rows}
         columns = Reshape (i, all)
-        y = Gather <axis = -1> (rows, columns)
+        y = Gather <axis = {max(rank, 2) - 1}> (rows, columns)
     }}""")
 
 
@@ -267,25 +268,28 @@ def _normalizer(node: NodeProto, opset: int, facts: Mapping[str, Fact]) -> Funct
     if shapes is None or len(shapes[0]) not in (1, 2) or kind is None:
         return None
     takes_axes = opset >= 18
-    axes, operand = ("", ", axes") if takes_axes else ("axes = [-1], ", "")
+    axes, operand = ("", ", axes") if takes_axes else (f"axes = [{len(shapes[0]) - 1}], ", "")
+    if opset >= 11:
+        divisor = "zero = Constant <value = float {0}> ()  one = Constant <value = float {1}> ()"
+        divisor += "  is_zero = Equal (norm, zero)  divisor = Where (is_zero, one, norm)"
+    else:  # Equal takes no floats, and below 9 there is no Where
+        divisor = "some = Cast <to = 9> (norm)  is_zero = Not (some)  more = Cast <to = 1> (is_zero)"
+        divisor += "  divisor = Add (norm, more)"
     return parser.parse_function(f"""
     <domain: "{_DOMAIN}", opset_import: ["": {opset}]>
     Normalizer (x) => (y) {{
         floats = Cast <to = 1> (x)
         axes = Constant <value = int64[1] {{-1}}> ()
         norm = {kind} <{axes}keepdims = 1> (floats{operand})
-        zero = Constant <value = float {{0}}> ()
-        one = Constant <value = float {{1}}> ()
-        is_zero = Equal (norm, zero)
-        divisor = Where (is_zero, one, norm)
+        {divisor}
         y = Div (floats, divisor)
     }}""")
 
 
 #: The element types that DirectML has kernels of the definitions' operators for; the kernels of ai.onnx.ml take no f16.
 _HELD = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64))
-#: The written definitions compare floats, choose and count axes from the end, which older opsets do not.
-_OLDEST_WRITTEN = 11
+#: The oldest opset that a model is read at.
+_OLDEST_WRITTEN = 7
 _SMALL = frozenset((TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64))
 _WRITTEN: dict[tuple[str, str], Callable[[NodeProto, int, Mapping[str, Fact]], FunctionProto | None]] = {
     ("", "TensorScatter"): _tensor_scatter,

@@ -166,7 +166,10 @@ def test_models_of_every_old_opset_compile_with_the_same_numbers(node: str, opse
         f"""<ir_version: 4, opset_import: ["": {opset}, {ML}]> g (float[4, 3] x) => (float[a, b] y)
         <int64[2] i = {{2, 0}}> {{ {node} }}"""
     )
-    emitted = dmlc.compile(model, target="directml").to_onnx()
+    program = dmlc.compile(model, target="directml")
+    assert places(program) == {"provider"}
+    emitted = program.to_onnx()
+    assert not dmlc.compile(emitted, target="directml").ledger
     (found,), (expected,) = (
         onnxruntime.InferenceSession(m.SerializeToString()).run(None, {"x": ROWS}) for m in (emitted, model)
     )

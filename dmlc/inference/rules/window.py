@@ -55,7 +55,7 @@ def slid(q: Query, sizes: Shape, kernel: Sequence[Dim]) -> list[Dim]:
 
 
 def _places(q: Query, size: Dim, room: Dim, stride: int) -> Dim:
-    """The number of places of a window, with ``room`` beside the first.
+    """The number of places of a window, with so many elements beside the first.
 
     A pool rounds the steps toward 0: of a size of 1 it makes 1 with a window of 2 and steps of 2. A convolution fails.
     """
@@ -63,7 +63,7 @@ def _places(q: Query, size: Dim, room: Dim, stride: int) -> Dim:
         return floordiv(room, stride) + 1
     if isinstance(room, int):
         return (room // stride if room >= 0 else -(-room // stride)) + 1
-    smallest = max(q.dims.interval(size)[0], 1)  # of an axis without elements nothing is pooled
+    smallest = max(q.dims.interval(size)[0], 1)  # an axis without elements is not pooled
     missing = room - size
     fits = q.windows_fit or (isinstance(missing, int) and smallest + missing >= 0)
     return floordiv(room, stride) + 1 if fits else q.new_dim()

@@ -194,6 +194,20 @@ def test_a_number_beside_a_tensor_keeps_the_dtype(op: Operation) -> None:
         check(model.returns(**{f"y{i}": v for i, v in enumerate(values)}), x)
 
 
+def test_floor_division_of_f16_rounds_the_quotient_before_the_floor() -> None:
+    """-1 / 0.09998 is -10.002: as f16 it is -10, whose floor is -10."""
+    model = Model()
+    x, y = model.input("x", "f16", 2), model.input("y", "f16", 2)
+    div = binary.FLOORDIV
+    graph = model.returns(both=model.call(div, x, y), right=model.call(div, x, 0.1), left=model.call(div, -1, y))
+    feeds = [np.array([-1, 7], np.float16), np.array([0.1, 0.1], np.float16)]
+    both, right, left = run(graph, feeds)
+    for got in (both, right):
+        np.testing.assert_array_equal(got, np.array([-10, 70], np.float16))
+    np.testing.assert_array_equal(left, np.array([-10, -10], np.float16))
+    check(graph, *feeds)
+
+
 @each_row("source", DTYPES, ids=str)
 def test_casts(source: DType) -> None:
     model = Model()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dmlc.codegen.numpy import support
 from dmlc.codegen.numpy.expr import Expr, infix, name
 from dmlc.codegen.numpy.registry import Lower, NumpyCall, lowers
-from dmlc.ir.dtype import f16
 from dmlc.ops import binary as ops
 from dmlc.ops.constant import constant_of
 
@@ -61,13 +60,8 @@ def _div(call: NumpyCall) -> Expr:
 def _floordiv(call: NumpyCall) -> Expr:
     if not call.operand_dtype.is_float:
         return infix("//", *call.pair())
-    left, right = call.pair()
-    # The floor of the rounded quotient, which is not what // of floats is; f16 is not rounded before.
-    if call.operand_dtype is f16 and constant_of(call.node.operand("a")) is None:
-        left = call.wide(left)
-    elif call.operand_dtype is f16:
-        left, right = call.operand(0), call.wide(call.operand(1))
-    return call.narrow(call.np("floor", infix("/", left, right)))
+    # The floor of the rounded quotient, which is not what // of floats is.
+    return call.np("floor", infix("/", *call.pair()))
 
 
 @lowers(ops.POW)

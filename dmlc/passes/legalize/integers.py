@@ -226,11 +226,17 @@ def _constant_power(make: Maker, base: Value, exponent: int) -> Value:
             out = base if out is None else make(MUL, out, base)
         exponent >>= 1
         if exponent:
-            base = make(MUL, base, base)
+            base = _square(make, base)
     if out is None:
         one = make.constant(1, base.type.dtype)
         return make(ADD, make(MUL, base, make.constant(0, base.type.dtype)), one)
     return out
+
+
+def _square(make: Maker, base: Value) -> Value:
+    """The square, which wraps; of a constant a constant: the device would compute it again in each run."""
+    data = constant_of(base)
+    return make(MUL, base, base) if data is None else make.constant(np.square(data.array), base.type.dtype)
 
 
 def _power(make: Maker, base: Value, exponent: Value, bits: int) -> Value:
@@ -242,7 +248,7 @@ def _power(make: Maker, base: Value, exponent: Value, bits: int) -> Value:
         out = factor if out is None else make(MUL, out, factor)
         if step + 1 < bits:
             exponent = make(DIV, exponent, two)
-            base = make(MUL, base, base)
+            base = _square(make, base)
     assert out is not None
     return out
 

@@ -23,7 +23,7 @@ from dmlc.diagnostics.catalogue import names, shapes
 from dmlc.diagnostics.catalogue.limits import RANK
 from dmlc.diagnostics.counted import counted
 from dmlc.diagnostics.limits import DEFAULTS
-from dmlc.ir import Array, Dim, DType, Operation, OpError, as_dtype
+from dmlc.ir import DTYPE_BY_NAME, Array, Dim, DType, Operation, OpError, as_dtype
 from dmlc.ir.size_number import Arithmetic
 from dmlc.ops import INFIX, OPERATIONS, PREFIX
 from dmlc.ops.call import LIKE, Argument, CallSite, call_results, diagnose
@@ -372,7 +372,14 @@ def in_python(diagnostic: Diagnostic) -> Diagnostic:
     made = r'write dmlc.cast(\1, to="\2")' if diagnostic.code is shapes.DIM_AS_TENSOR else _CONSTANT
     help = re.sub(r"^write (\S+|\(.*\)) as (\w+)$", made, diagnostic.help)
     help = re.sub(r"\bis (reduce_\w+\()", r"is dmlc.\1", help)
-    return replace(diagnostic, help=re.sub(r"\((\S+) as (\w+)\)", r'\1.astype("\2")', help))
+    help = re.sub(r"\(operand \d+ as (\w+)\)", r'dmlc.cast(y, to="\1")', help)
+    help = re.sub(r"^(write it, such as \w+)=(?!true|false)([a-z]\w*)$", r'\1="\2"', help)
+    return replace(diagnostic, help=re.sub(r"\((\S+) as (\w+)\)", _astype, help))
+
+
+def _astype(cast: re.Match[str]) -> str:
+    """The cast of a named operand, which may be an array: NumPy has the long names of dtypes alone."""
+    return f'{cast[1]}.astype("{DTYPE_BY_NAME[cast[2]].long_name}")'
 
 
 def home_of(operands: Sequence[object]) -> Home:

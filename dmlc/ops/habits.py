@@ -38,15 +38,18 @@ _OTHERS = {
     "isinf": "is_inf", "negative": "neg", "rint": "round", "take": "gather", "astype": "cast", "type": "cast",
     "take_along_axis": "gather_elements", "expand_dims": "unsqueeze", "broadcast_to": "expand", "clamp": "clip",
 }  # fmt: skip
-#: Texts to write for functions that no single operation stands for; ``{}`` is their first operand.
+#: Texts to write for functions that no single operation stands for. ``{0}`` is their first operand, ``{1}`` the same
+#: in parentheses where an operator beside it would take a part of it.
 _PHRASES = {
-    "len": "size({}, axis=0)", "zeros": "full(shape=[...], value=0, dtype=f32)",
-    "ones": "full(shape=[...], value=1, dtype=f32)", "zeros_like": "full(shape=[...], value=0, like={})",
-    "ones_like": "full(shape=[...], value=1, like={})", "full_like": "full(shape=[...], value=..., like={})",
-    "eye": "one_hot(iota(length=N, dtype=i32), depth=N)", "square": "{} ** 2", "rsqrt": "reciprocal(sqrt({}))",
-    "log1p": "log({} + 1)", "expm1": "exp({}) - 1", "relu6": "clip({}, min=0, max=6)", "swish": "silu({})",
-    "mish": "{0} * tanh(softplus({0}))", "hard_swish": "{0} * clip({0} / 6 + 0.5, min=0, max=1)",
-    "hardswish": "{0} * clip({0} / 6 + 0.5, min=0, max=1)", "einsum": 'onnx.Einsum(..., equation="...")',
+    "len": "size({0}, axis=0)", "zeros": "full(shape=[...], value=0, dtype=f32)",
+    "ones": "full(shape=[...], value=1, dtype=f32)", "zeros_like": "full(shape=[...], value=0, like={0})",
+    "ones_like": "full(shape=[...], value=1, like={0})", "full_like": "full(shape=[...], value=..., like={0})",
+    "eye": "one_hot(iota(length=N, dtype=i32), depth=N)", "square": "{1} ** 2", "rsqrt": "reciprocal(sqrt({0}))",
+    "log1p": "log({1} + 1)", "expm1": "exp({0}) - 1", "relu6": "clip({0}, min=0, max=6)", "swish": "silu({0})",
+    "mish": "{1} * tanh(softplus({0}))", "hard_swish": "{1} * clip({1} / 6 + 0.5, min=0, max=1)",
+    "hardswish": "{1} * clip({1} / 6 + 0.5, min=0, max=1)", "einsum": 'onnx.Einsum(..., equation="...")',
+    "exp2": "2 ** {1}", "log2": f"log({{0}}) * {math.log2(math.e)!r}", "log10": f"log({{0}}) * {math.log10(math.e)!r}",
+    "tan": "sin({0}) / cos({0})", "isfinite": "!(is_nan({0}) | is_inf({0}))", "trunc": "sign({0}) * floor(abs({0}))",
 }  # fmt: skip
 #: Other languages' names of the dtypes.
 _LONG_NAMES = {dtype.long_name: dtype.name for dtype in DTYPES}
@@ -88,7 +91,17 @@ def operation_named(name: str) -> str:
 
 def phrase_named(name: str, operand: str) -> str:
     """The text to write for a function of another library that no operation stands for alone; empty for others."""
-    return _PHRASES.get(name, "").format(operand)
+    return _PHRASES.get(name, "").format(operand, _closed(operand))
+
+
+def _closed(text: str) -> str:
+    """The expression in parentheses if an operator stands outside its brackets."""
+    depth = 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if not depth and sign in "+-*/%|&^<>=! ":
+            return f"({text})"
+    return text
 
 
 class Rewritten(Struct, frozen=True):
@@ -114,7 +127,9 @@ def call_instead(
     if _is_cast(name, operands, keywords):
         dtype = operands[1].strip("\"'") if len(operands) == 2 else name
         known = dtype_named(dtype)
-        return _plain(f"{operands[0]} as {known or dtype}", is_same=dtype in DTYPE_BY_NAME or dtype in _LONG_NAMES)
+        return _plain(
+            f"{_closed(operands[0])} as {known or dtype}", is_same=dtype in DTYPE_BY_NAME or dtype in _LONG_NAMES
+        )
     op = operation_named(name)
     if not op or not operands:
         return _plain(f"{op}(...)" if op else "")
@@ -126,6 +141,11 @@ def call_instead(
         del kept["keepdims"]
         is_foreign = False
     extra = operands[taken:]
+    if op == "transpose" and list(extra) == ["0", "1"]:  # two axes change places, as in PyTorch: [0, 1] moves nothing
+        kept["perm"] = "[1, 0]"
+    if op == "split" and extra:  # a count or a size of parts elsewhere, and nothing gives the sizes here
+        axis = kept["axis"] if "axis" in keywords else "".join(extra[1:2]) or "0"
+        kept, is_whole = {"axis": axis, "sizes": "[...]"}, False
     is_same = is_whole and len(operands) >= taken and not any(text.startswith("[") for text in operands[:taken])
     if name not in _SAME:  # libraries differ in the order of operands, and in what a number by position says
         is_same = is_same and name == op and not (is_foreign and (extra or taken > 1))

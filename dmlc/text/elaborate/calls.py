@@ -249,7 +249,7 @@ class Caller(Evaluator):
         )
         text = f"{before}write {found.help}" if found.text else ""
         new = f"({found.text})" if " as " in found.text else found.text
-        if not spans or any(span.line != span.end_line for span in (*spans, *keywords.values())):
+        if not spans or "..." in text or any(span.line != span.end_line for span in (*spans, *keywords.values())):
             return text
         return Proposal(text, (Change(new, expr.span),), found.is_same) if text else ""
 
@@ -265,7 +265,7 @@ class Caller(Evaluator):
                 whole = found.text if len(texts) == count else ""
                 if whole and (count == 1 or "=" in whole):
                     is_safe = count > 1 and found.is_same
-                    error.help = f"write {whole}" if "..." in texts else writing(whole, safe=is_safe)
+                    error.help = f"write {whole}" if "..." in whole else writing(whole, safe=is_safe)
             raise self.located(error, CallSite(expr.span)) from None
 
     def check_call(self, definition: Definition, expr: tree.Call, count: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlc.diagnostics import Change, Help, Proposal, proposal
-from dmlc.ops.habits import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, call_instead
+from dmlc.ops.habits import MODULES, NEW_AXIS, NO_METHODS, attribute_instead, call_instead, phrase_named
 from dmlc.text.syntax.habits import end_of, text_at
 from dmlc.text.syntax.tokens import CLOSERS, OPENERS, Token
 
@@ -73,6 +73,8 @@ def _method(owner: Sequence[Token], place: int, tokens: Sequence[Token]) -> Help
     if last is None:
         return ""
     found = call_instead(tokens[place].text, operands, keywords, is_foreign=True)
+    if phrase := "" if found.text else phrase_named(tokens[place].text, operands[0]):
+        return f"write {phrase}"
     new = f"({found.text})" if " as " in found.text else found.text
     change = Change(new, owner[0].to(tokens[last]))
     return Proposal(f"write {found.help}", (change,), found.is_same) if found.text else NO_METHODS

@@ -220,6 +220,9 @@ def test_wrong_operands() -> None:
     assert refused("Erf", IMAGE > 0)[0] == "E0309"
     assert refused("Gelu", IMAGE, results=2)[0] == "E0308"
     assert refused("MatMul", IMAGE, np.ones((7, 2), np.float32))[0] == "E0505"
+    code, message, _ = refused("Split", IMAGE, axis=1, num_outputs=2)  # ONNX Runtime fails at it in each run
+    assert code == "E0505"
+    assert "num_outputs and the number of results differ: 2 and 1" in message
     code, _, help = refused("Gather", IMAGE, 1)
     assert (code, help) == ("E0312", "write 1 as i64")
     assert refused("Add", IMAGE.astype(np.uint8), 300)[0] == "E0311"

@@ -277,7 +277,8 @@ def split(q: Query) -> Sequence[Fact]:
     else:
         sizes = q.sizes(1) if q.has(1) else None
     if sizes is None and (q.opset < 13 or not q.has(1)):
-        sizes = _even(size, count) if q.integer("num_outputs", count) == count else None
+        need_equal(q.integer("num_outputs", count), count, "num_outputs and the number of results")
+        sizes = _even(size, count)
     elif sizes is not None and (q.opset < 13 or q.elements(1) is not None):
         need_equal(len(sizes), count, "the numbers of parts and of results")
         if all(isinstance(s, int) for s in sizes):

@@ -71,6 +71,8 @@ HABITS = [
     ("y = relu6(x)", "E0203", "clip(x, min=0, max=6)"),
     ("y = torch.rsqrt(x + 1)", "E0203", "reciprocal(sqrt(x + 1))"),
     ("y = x.square()", "E0203", "x ** 2"),
+    ("y = x * 2.", "E0101", "digits stand on both sides of the point: 2.0"),
+    ("y = clip(x, min=0., max=1.)", "E0101", "digits stand on both sides of the point: 0.0"),
     ("y = square(x + 1)", "E0203", "write (x + 1) ** 2"),
     ("y = (x - 1).square()", "E0101", "write (x - 1) ** 2"),
     ("y = mish(-x)", "E0203", "write (-x) * tanh(softplus(-x))"),

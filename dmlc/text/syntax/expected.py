@@ -105,6 +105,12 @@ def _quoted(keyword: Token) -> Help:
     )
 
 
+def _after(tokens: Sequence[Token], token: Token) -> str:
+    """The type of the token behind that one."""
+    place = tokens.index(token) + 1
+    return tokens[place].type if place < len(tokens) else ""
+
+
 def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | None, accepts: set[str]) -> Help:
     kind, previous = token.type, before.type if before else ""
     found = habit(start, tokens, token, before)
@@ -113,6 +119,8 @@ def _help(start: str, tokens: Sequence[Token], token: Token, before: Token | Non
     member = member_help(tokens, token, before, accepts)
     if member:
         return member
+    if kind == "_DOT" and before and before.text.isdecimal() and _after(tokens, token) != "NAME":
+        return proposal(f"digits stand on both sides of the point: {before.text}.0", ".0", safe=True)
     if kind in _KEYWORDS and "NAME" in accepts:
         return _quoted(token)
     if previous in _KEYWORDS and kind == "EQUAL":
